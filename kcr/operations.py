@@ -100,7 +100,7 @@ class Operations:
         self._health.add_ready(
             f"informer-{name}",
             lambda: "" if is_passed_over() else informer.unready_reason,
-            remark=lambda: informer.not_synced_reason if is_passed_over() else informer.last_error,
+            remark=lambda: informer.not_synced_reason if is_passed_over() else informer.last_error or informer.silence,
         )
         self._metrics.informer(_labels(name, informer.kind), informer)
 

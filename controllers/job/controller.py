@@ -92,7 +92,9 @@ def setup(manager: Manager, options: Options) -> None:
     def leading_since() -> int:
         return manager.leading_since
 
-    memory = Memory(own_writes, Batching(queue, options.sync_job_batch_period), leading_since)
+    # A leader that has lost knows it after so long at the latest.
+    patience = manager.elector.config.renew_deadline if manager.elector is not None else 0.0
+    memory = Memory(own_writes, Batching(queue, options.sync_job_batch_period), leading_since, patience)
     recorder = manager.recorder(COMPONENT)
     control = DependentControl(
         manager.client, recorder, Pod, store=pods, own_writes=own_writes, random=manager.random, selects=selects

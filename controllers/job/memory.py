@@ -96,11 +96,24 @@ class Memory:
         batching: Enqueues busy Jobs once per period; forgotten likewise.
     """
 
-    def __init__(self, own_writes: OwnWrites, batching: Batching, since: Callable[[], int] = lambda: 0) -> None:
-        """Start with nothing; `since` returns the version with which this process leads, 0 without election."""
+    def __init__(
+        self, own_writes: OwnWrites, batching: Batching, since: Callable[[], int] = lambda: 0, patience: float = 0.0
+    ) -> None:
+        """Start with nothing.
+
+        Args:
+            own_writes: What was written and is not observed.
+            batching: Enqueues busy Jobs once per period.
+            since: Returns the version with which this process leads; 0 without election.
+            patience: How long in seconds another client has to write the status of Jobs before there is a warning of
+                it: with election it may be the next leader, as long as this one may not know that it has lost.
+        """
         self.own_writes = own_writes
         self.batching = batching
         self._since = since
+        self._patience = patience
+        # When another client's status was seen first and last, in the loop's time.
+        self._concurrent_since = self._concurrent_at = float("-inf")
         self._jobs: dict[Key, JobState] = {}
         self._log = RateLimitedLogger(get_logger(), WARNING_SECONDS)
 
@@ -142,5 +155,10 @@ class Memory:
             job: The Job whose status is another client's.
             now: The loop's time.
         """
+        if now - self._concurrent_at > WARNING_SECONDS:
+            self._concurrent_since = now
+        self._concurrent_at = now
+        if now - self._concurrent_since < self._patience:
+            return
         message = "another client writes the status of Jobs: two controllers of the same Jobs double the work; stop one"
         self._log.warning(now, message, job=str(job.key))

@@ -65,7 +65,7 @@ class Wanted(NamedTuple):
         rights: What they ask of the server.
         namespace: The one namespace to work in; empty for all.
         takes_over: Whether they take the place of the cluster's own.
-        election_namespace: Where the Lease of leader election is; empty without election.
+        lease: The Lease of leader election; None without election.
         kinds: What they watch, to see whether the server has it. Controllers that run log that by themselves.
         metrics_secure: Whether the API server is asked who may read the metrics.
     """
@@ -73,7 +73,7 @@ class Wanted(NamedTuple):
     rights: frozenset[Right]
     namespace: str = ""
     takes_over: bool = False
-    election_namespace: str = ""
+    lease: Key | None = None
     kinds: frozenset[ResourceType] = frozenset()
     metrics_secure: bool = False
 
@@ -223,22 +223,28 @@ async def _kinds(client: Client, kinds: Iterable[ResourceType]) -> Finding:
 def needs_of(wanted: Wanted) -> list[Need]:
     """Return all rights that are needed, and where."""
     needs = [Need.of(right, wanted.namespace) for right in sorted(wanted.rights)]
-    if wanted.election_namespace:
-        needs += [Need.of(right, wanted.election_namespace) for right in sorted(LEASE_RIGHTS)]
+    if wanted.lease is not None:
+        needs += [lease_need(right, wanted.lease) for right in sorted(LEASE_RIGHTS)]
     if wanted.metrics_secure:
         needs += [Need.of(right, "") for right in sorted(METRICS_RIGHTS)]
     return needs
 
 
+def lease_need(right: Right, lease: Key) -> Need:
+    """Return the need of an elector: a role may name its Lease, except where it is created."""
+    is_named = right.resource == "leases" and right.verb != "create"
+    return Need.of(right, lease.namespace)._replace(name=lease.name if is_named else "")
+
+
 async def _rights(permissions: Permissions, wanted: Wanted) -> Finding:
     answers = await permissions.ask(needs_of(wanted))
     missing: dict[str, list[Right]] = defaultdict(list)
-    for (right, namespace), granted in answers.items():
+    for need, granted in answers.items():
         if granted is False:
-            missing[namespace].append(right)
+            missing[need.namespace].append(need.right)
     if missing:
         text = "; ".join(missing_rights(found, namespace) for namespace, found in missing.items())
-        options = " --leader-elect" if wanted.election_namespace else ""
+        options = " --leader-elect" if wanted.lease is not None else ""
         options += " --metrics-secure" if wanted.metrics_secure else ""
         return Finding("rights", True, f"{text}: grant them with the role that `kcr rbac generate{options}` writes")
     if any(granted is None for granted in answers.values()):
@@ -260,7 +266,8 @@ def missing_rights(missing: Iterable[Right], namespace: str) -> str:
 
 async def _namespaces(client: Client, permissions: Permissions, wanted: Wanted) -> list[Finding]:
     """Look whether the namespaces that are named exist; none is named by default."""
-    uses = {wanted.namespace: "nothing is reconciled", wanted.election_namespace: "no replica is elected"}
+    elected_in = wanted.lease.namespace if wanted.lease is not None else ""
+    uses = {wanted.namespace: "nothing is reconciled", elected_in: "no replica is elected"}
     found = []
     for namespace in filter(None, uses):
         # A role of one namespace need not allow to read it; then nothing is known.

@@ -31,10 +31,17 @@ _AT_ONCE = 10
 
 
 class Need(NamedTuple):
-    """A right that is needed in a namespace, at the cluster scope when that is empty."""
+    """A right that is needed.
+
+    Attributes:
+        right: The right.
+        namespace: Where; empty for the cluster scope.
+        name: The one object that it is needed for, which a role may name; empty for all.
+    """
 
     right: Right
     namespace: str = ""
+    name: str = ""
 
     @classmethod
     def of(cls, right: Right, namespace: str) -> "Need":
@@ -48,15 +55,15 @@ class _Rule(Object):
     resources: tuple[str, ...] = ()
     resource_names: tuple[str, ...] = ()
 
-    def grants(self, right: Right) -> bool:
-        """Return whether the rule grants a right on all objects.
+    def grants(self, right: Right, name: str) -> bool:
+        """Return whether the rule grants a right on one object, on all of them when the name is empty.
 
         Source: kubernetes/pkg/apis/rbac/v1/evaluation_helpers.go.
         """
         subresource = right.resource.partition("/")[2]
         resources = {"*", right.resource, *([f"*/{subresource}"] if subresource else [])}
         return (
-            not self.resource_names
+            (not self.resource_names or name in self.resource_names)
             and not {"*", right.verb}.isdisjoint(self.verbs)
             and not {"*", right.group}.isdisjoint(self.api_groups)
             and not resources.isdisjoint(self.resources)
@@ -105,7 +112,7 @@ class Permissions:
                     group.create_task(self._list_rules(namespace))
         async with asyncio.TaskGroup() as group:
             for need in unknown:
-                if any(rule.grants(need.right) for rule in self._rules.get(need.namespace, ())):
+                if any(rule.grants(need.right, need.name) for rule in self._rules.get(need.namespace, ())):
                     self._known[need] = True
                 else:
                     group.create_task(self._ask(need))
@@ -130,11 +137,12 @@ class Permissions:
 
         Source: kubernetes/staging/src/k8s.io/kubectl/pkg/cmd/auth/cani.go.
         """
-        right, namespace = need
+        right, namespace, name = need
         resource, _, subresource = right.resource.partition("/")
         attributes = {"verb": right.verb, "group": right.group, "resource": resource}
         attributes |= {"subresource": subresource} if subresource else {}
         attributes |= {"namespace": namespace} if namespace else {}
+        attributes |= {"name": name} if name else {}
         spec = {"resourceAttributes": attributes}
         review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": spec}
         try:

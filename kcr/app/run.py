@@ -18,7 +18,7 @@ from kcr.app.logs import configure_logs
 from kcr.app.permissions import Permissions
 from kcr.app.plugins import Setup, attach
 from kcr.app.process import fast_loop, run_to_end, tune_gc
-from kcr.app.startup import check_access, explain_failure
+from kcr.app.startup import check_access, check_lease, explain_failure
 from kcr.client import Client, HttpTransport, RateLimit, load_config
 from kcr.client.auth.credentials import PluginCredentials
 from kcr.client.auth.exec_policy import ExecPolicy
@@ -139,11 +139,13 @@ async def _run(
             attach(setups, manager, os.environ, **{**given, "take_over": take_over})
             wanted = Wanted(
                 manager.rights, settings.namespace, takes_over=bool(given.get("take_over")),
-                election_namespace=elector.config.namespace if elector else "", metrics_secure=settings.metrics_secure,
+                lease=elector.config.key if elector else None, metrics_secure=settings.metrics_secure,
             )  # fmt: skip
             permissions = Permissions(client)
             await permissions.ask(needs_of(wanted))
             await check_access(client, manager.selections, permissions)
+            if elector is not None:
+                await check_lease(permissions, elector.config.key)
             for finding in await check_cluster(client, wanted, manager.clock, permissions, server):
                 if finding.is_wrong:
                     get_logger().warning("cluster check failed", check=finding.check, finding=finding.text)

@@ -6,9 +6,12 @@ import ssl
 from collections.abc import Iterable
 from typing import Any
 
+from kcr.api.coordination import Lease
+from kcr.api.meta import Key
+from kcr.app.checks import lease_need
 from kcr.app.permissions import Need, Permissions
 from kcr.client import Client
-from kcr.controller import Right
+from kcr.controller import Right, rights
 from kcr.errors import ApiError, ForbiddenError, KcrError, NotFoundError, TransportError, UnauthorizedError
 from kcr.informer import Selection
 
@@ -50,6 +53,23 @@ async def check_access(client: Client, selections: Iterable[Selection[Any]], per
             where = f'in the namespace "{need.namespace}"' if need.namespace else "at the cluster scope"
             words = f'cannot watch resource "{resource.plural}" in API group "{resource.group}" {where}'
             raise ForbiddenError(403, "Forbidden", f"{resource.display} is forbidden: {words}")
+
+
+async def check_lease(permissions: Permissions, lease: Key) -> None:
+    """Check that the Lease of leader election can be read and renewed: else this replica would stand by for ever.
+
+    Args:
+        permissions: What is known of the rights.
+        lease: Namespace and name of the Lease.
+
+    Raises:
+        ForbiddenError: It cannot.
+    """
+    answers = await permissions.ask(lease_need(right, lease) for right in sorted(rights(Lease, "get", "update")))
+    if verbs := [need.right.verb for need, granted in answers.items() if granted is False]:
+        words = f'cannot {", ".join(verbs)} resource "leases" in API group "coordination.k8s.io" in the namespace'
+        text = f'leases.coordination.k8s.io "{lease.name}" is forbidden: {words} "{lease.namespace}"'
+        raise ForbiddenError(403, "Forbidden", f"{text}, and leader election needs it")
 
 
 async def _list(client: Client, selection: Selection[Any]) -> KcrError | None:

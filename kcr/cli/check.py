@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from kcr.api.meta import Key
 from kcr.app.checks import Finding, Wanted, check_cluster
 from kcr.app.plugins import Setup, find_plugins
 from kcr.app.rbac import declared_by
@@ -58,7 +59,7 @@ async def _findings(setups: Mapping[str, Setup], values: Mapping[str, Any]) -> l
     wanted = Wanted(
         declared.rights, namespace, takes_over=take_over,
         kinds=frozenset(selection.kind.resource for selection in declared.selections),
-        election_namespace=lease_namespace if values["leader_elect"] else "",
+        lease=Key(lease_namespace, values["leader_elect_resource_name"]) if values["leader_elect"] else None,
         metrics_secure=values["metrics_secure"],
     )  # fmt: skip
     async with HttpTransport(config) as transport:

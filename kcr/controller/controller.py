@@ -88,6 +88,8 @@ class Controller:
         self.queue = queue if queue is not None else WorkQueue(limiter, metrics=metrics.queue(name))
         self._workers = workers
         self._grace = graceful_shutdown_timeout
+        # Whether running reconciles must not write any more.
+        self._skips_grace = False
         self.reconciler, self.own_writes = reconciler, own_writes
         self.metrics = metrics.controller(name, workers)
         # What the keys name, and everything that is watched.
@@ -187,7 +189,7 @@ class Controller:
 
     def skip_grace_period(self) -> None:
         """Cancel running reconciles at once when the controller stops: they must not write any more."""
-        self._grace = 0.0
+        self._grace, self._skips_grace = 0.0, True
 
     async def _stop(self) -> None:
         dropped = self.queue.shut_down(discard=True)
@@ -200,6 +202,9 @@ class Controller:
             # In a task that is cancelled already, Python before 3.11.4 leaves a timeout as a cancellation.
             if not timeout.expired():
                 raise
+            if self._skips_grace:
+                # Of a leader that has lost, which has a line for that.
+                return
             processing = sorted(str(key) for key in self.queue.processing)
             if not processing:
                 # The last one ended at that very moment.

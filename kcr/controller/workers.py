@@ -19,7 +19,17 @@ from kcr.controller.outage import PROBE_SECONDS, Outage, is_unanswered
 from kcr.controller.own_writes import OwnWrites, StaleStoreError
 from kcr.controller.reconcile import Reconciler, Result, requeue_seconds
 from kcr.controller.spans import ReconcileSpan
-from kcr.errors import ApiError, ConflictError, KcrError, QueueClosedError, RetryLater, TerminalError, is_bug, leaves
+from kcr.errors import (
+    ApiError,
+    ConflictError,
+    KcrError,
+    LeadershipLostError,
+    QueueClosedError,
+    RetryLater,
+    TerminalError,
+    is_bug,
+    leaves,
+)
 from kcr.log import get_logger
 from kcr.metrics import ControllerMetrics, Outcome
 from kcr.tracing import exemplar_of, find_tracer, record_failure
@@ -307,6 +317,10 @@ class Worker:
         return ended
 
     def _log_failure(self, error: BaseException, causes: tuple[BaseException, ...], retries: int) -> None:
+        if all(isinstance(cause, LeadershipLostError) for cause in causes):
+            # Every write of the process is refused now: the elector has one line for all of them.
+            _log.debug("write refused, leadership lost", error=_text(causes), retries=retries)
+            return
         unexpected = [cause for cause in causes if not isinstance(cause, self._expected)]
         if any(map(is_bug, unexpected)):
             # What controller-runtime calls a panic: it costs this one reconcile, not the process.

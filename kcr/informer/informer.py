@@ -158,6 +158,14 @@ class Informer(Generic[R]):
         )
 
     @property
+    def silence(self) -> str:
+        """Which watches have been silent for longer than is usual, and for how long; empty for none.
+
+        A frozen server shows as this first: the connection is open, and the next look at it fails only later.
+        """
+        return "; ".join(f"{one.selection}: {one.silence}" for one in self._reflectors if one.silence)
+
+    @property
     def counts(self) -> Mapping[str, int]:
         """How often lists, watches, relists and errors happened, by name: see `Reflector`; and `handler_errors`."""
         return self._counts

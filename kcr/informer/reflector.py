@@ -134,6 +134,12 @@ class Reflector(Generic[R]):
         return asyncio.get_running_loop().time() - self._failing_since if self.error else 0.0
 
     @property
+    def silence(self) -> str:
+        """For how long the watch has been silent, in words, if that is unusual; the watchdog may yet find it dead."""
+        seconds = self._watchdog.silent_seconds
+        return f"nothing has come for {seconds:.0f} s, perhaps the server or a proxy is frozen" if seconds else ""
+
+    @property
     def last_event_time(self) -> float:
         """The loop's time of the last watch event; `-inf` before the first."""
         return self._watchdog.last_event_time

@@ -12,6 +12,8 @@ from kcr.errors import KcrError, TransportError
 
 # A server that sends bookmarks does so at its own pace; one is allowed to be late by half.
 _PATIENCE = 1.5
+# Bookmarks come about once a minute.
+_USUAL_SECONDS = 65.0
 
 
 class Watchdog:
@@ -42,6 +44,13 @@ class Watchdog:
     def limit_seconds(self) -> float:
         """How long a stream may be silent before the server is asked."""
         return max(IDLE_SECONDS, _PATIENCE * self._interval)
+
+    @property
+    def silent_seconds(self) -> float:
+        """For how long the stream has been silent, if that is longer than between two bookmarks; else 0."""
+        now = asyncio.get_running_loop().time()
+        silent = now - max(self.last_event_time, self._cleared_at)
+        return silent if self._stream is not None and silent > max(_USUAL_SECONDS, self._interval) else 0.0
 
     @asynccontextmanager
     async def over_stream(self) -> AsyncIterator[None]:

@@ -80,7 +80,7 @@ class LeaderElector:
         self._has_told = False
         # Whether a claim was sent, so that the Lease may be ours.
         self._has_claimed = False
-        self._over = False
+        self._over = self._has_lost = False
         self._complaints = RateLimitedLogger(_log)
 
     @property
@@ -112,6 +112,7 @@ class LeaderElector:
                 await asyncio.sleep(self.config.retry_period)
                 await self._renew()
         except LeadershipLostError as error:
+            self._has_lost = True
             _log.error("failed to renew lease, leader election lost", lease=key, error=str(error))
             raise
         finally:
@@ -299,4 +300,6 @@ class LeaderElector:
         except NotFoundError:
             return
         except (KcrError, TimeoutError) as error:
-            _log.warning("failed to release lease", lease=str(self.config.key), error=str(error) or "timed out")
+            # One that is lost has its line already.
+            log = _log.debug if self._has_lost else _log.warning
+            log("failed to release lease", lease=str(self.config.key), error=str(error) or "timed out")

@@ -51,7 +51,7 @@ async def check(
     namespace: str = "",
     environ: dict[str, str] | None = None,
 ) -> Finding:
-    wanted = Wanted(await declared(names, environ), namespace, election_namespace="kcr-system")
+    wanted = Wanted(await declared(names, environ), namespace, lease=Key("kcr-system", "kcr"))
     found = await check_cluster(client, wanted, clock)
     return next(finding for finding in found if finding.check == "rights")
 
@@ -133,7 +133,7 @@ async def test_checks_ask_for_nothing_that_is_not_granted(kcr_clock: VirtualCloc
     found = manifests({**ALL, "watchNamespace": namespace})
     async with EmbeddedCluster(clock=kcr_clock, random=Random(0), authorization="rbac") as cluster:
         await install(cluster.client, found)
-        wanted = Wanted(await declared(CONTROLLERS), namespace, takes_over=True, election_namespace="kcr-system")
+        wanted = Wanted(await declared(CONTROLLERS), namespace, takes_over=True, lease=Key("kcr-system", "kcr"))
         with capture_logs() as logs:
             findings = await check_cluster(account(cluster, found), wanted, kcr_clock)
         assert not [log for log in logs if log["log_level"] in ("warning", "error")]

@@ -8,6 +8,7 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
+import yaml
 
 from kcr.api.batch import Job, is_finished
 from kcr.api.coordination import Lease
@@ -16,6 +17,7 @@ from kcr.api.meta import Key
 from kcr.client import Client, HttpTransport, load_config
 from kcr.testing import eventually
 from tests.e2e.processes import Running, Serve, Start
+from tests.kit.api import binding
 from tests.kit.harness import manifest
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120), pytest.mark.asyncio]
@@ -230,6 +232,31 @@ async def test_leader_of_a_suspended_machine_writes_nothing_more(
                 # What the kernel had on its way when the process was stopped may arrive.
                 assert await writes() - before <= 1
                 assert "writes refused until the lease is renewed" in first.err
+
+
+async def test_standby_without_rights_on_the_lease_does_not_start(kcr: Start, serve: Serve, tmp_path: Path) -> None:
+    async with serve(authorization="rbac") as path:
+        async with HttpTransport(load_config(str(path))) as transport:
+            # All that the controllers need, and nothing of leader election.
+            rule = {"apiGroups": ["", "batch"], "resources": ["*"], "verbs": ["*"]}
+            for plural, body in {
+                "clusterroles": {"metadata": {"name": "jobs"}, "rules": [rule]},
+                "clusterrolebindings": binding("jobs", "ClusterRole", "jobs", "User:operator"),
+            }.items():
+                target = f"/apis/rbac.authorization.k8s.io/v1/{plural}"
+                await Client(transport).request("POST", target, json.dumps(body).encode())
+        config = yaml.safe_load(path.read_text())
+        config["users"][0]["user"]["as"] = "operator"
+        (tmp_path / "operator").write_text(yaml.safe_dump(config))
+        async with kcr("run", "--kubeconfig", str(tmp_path / "operator"), *ELECTION) as run:
+            assert await run.end() == 1
+            (line,) = run.err.splitlines()
+            assert (
+                'refuses: leases.coordination.k8s.io "kcr-controller-manager" is forbidden: cannot get, update '
+                'resource "leases" in API group "coordination.k8s.io" in the namespace "default", and leader election '
+                "needs it: "
+                "grant it with a Role or ClusterRole"
+            ) in line
 
 
 def moment(run: Running, event: str) -> datetime:

@@ -488,3 +488,30 @@ async def test_failing_mapping_function_is_named_and_stops_nothing(
     errors = {line["error"] for line in logs if line["event"] == "handler failed"}
     assert "controller 'greeter': the mapping function failed for Namespace default: KeyError: 'owner'" in errors
     assert greeter.seen == ["default"]
+
+
+async def test_frozen_server_shows_in_readyz_and_in_a_metric(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    wire = FaultyTransport(kcr_cluster.transport)
+    # The initial events of four namespaces and their end; then nothing comes any more, on no connection.
+    wire.on("watch", Namespace).freeze(after=5)
+    manager = kcr.Manager(Client(wire), clock=kcr_clock, random=random.Random(1))
+    manager.store(Namespace)
+    async with manager.running():
+        wire.on("list").delay(3600)
+
+        def line() -> str:
+            answer = manager.health.answer("/readyz", {"verbose": ()})
+            assert answer is not None
+            (found,) = (line for line in answer.text.splitlines() if "informer-namespaces" in line)
+            return found
+
+        await kcr_clock.advance(60)
+        assert line() == "[+]informer-namespaces ok"
+        await kcr_clock.advance(20)
+        assert line() == (
+            "[+]informer-namespaces ok: namespaces: nothing has come for 80 s, perhaps the server or a proxy is frozen"
+        )
+        labels = {"name": "namespaces", "group": "", "version": "v1", "resource": "namespaces"}
+        assert manager.metrics.registry.get_sample_value("kcr_reflector_last_event_age_seconds", labels) == 80

@@ -1,6 +1,7 @@
 """Another controller of the same Jobs is told of, once; what else writes to Jobs is not mistaken for one."""
 
 from contextlib import AsyncExitStack
+from random import Random
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from structlog.typing import EventDict
 from kcr.api.batch import Job
 from kcr.api.meta import Key
 from kcr.cluster import EmbeddedCluster
+from kcr.leaderelection import LeaderElectionConfig, LeaderElector
 from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock
 from kcr.testing.transports.answers import Loss
 from tests.kit.crash import EVERY_LOSS
@@ -57,6 +59,26 @@ async def test_warning_comes_again_with_the_number_left_out(
     first, second = warnings(logs)
     assert "left_out" not in first
     assert second["left_out"] > 20
+
+
+async def test_next_leader_is_no_other_client_of_the_one_that_has_lost(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    config = LeaderElectionConfig(name="job", identity="a")
+    with capture_logs() as logs:
+        elector = LeaderElector(kcr_cluster.client, config, clock=kcr_clock, random=Random(1))
+        async with job_controller(kcr_cluster, kcr_clock, leader_election=elector):
+            await create(kcr_cluster.client, manifest(annotations={"sim.kcr.dev/run-for": "forever"}))
+            await kcr_clock.advance(5)
+            for second in range(20):
+                await kcr_cluster.client.merge_patch(
+                    Job, Key("default", "pi"), {"status": {"ready": second % 2}}, subresource="status"
+                )
+                await kcr_clock.advance(1)
+                if second == config.renew_deadline - 2:
+                    # Until now it may be the next leader, and this one may not know that it has lost.
+                    assert warnings(logs) == []
+    assert len(warnings(logs)) == 1
 
 
 async def test_controller_alone_does_not_warn(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:

@@ -317,3 +317,19 @@ async def test_only_a_leader_is_overdue_with_its_renewal(kcr_cluster: EmbeddedCl
             # Liveness fails 20 s after the end of the lease.
             clock.suspended = 36
             assert (first.overdue(), second.overdue()) == ("failed election to renew leadership on lease web", "")
+
+
+@pytest.mark.parametrize("seconds", [3, 40], ids=["stopped", "lost"])
+async def test_lease_that_cannot_be_released_is_one_line(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock, seconds: float
+) -> None:
+    wire = FaultyTransport(kcr_cluster.transport)
+    one = elector(kcr_clock, wire, "a")
+    with capture_logs() as logs:
+        async with observed(one):
+            await kcr_clock.advance(1)
+            wire.on().lose_request()
+            await kcr_clock.advance(seconds)
+    told = [line["event"] for line in logs if line["log_level"] in ("warning", "error")]
+    lost = ["failed to renew lease, leader election lost"]
+    assert told == ["failed to renew lease, retrying", *(lost if seconds > 10 else ["failed to release lease"])]

@@ -14,10 +14,12 @@ from kcr.api.coordination import Lease
 from kcr.api.core import Event, Namespace
 from kcr.api.meta import Key, ObjectMeta
 from kcr.client import Client, Transport
+from kcr.clock import Clock
 from kcr.cluster import EmbeddedCluster
 from kcr.errors import LeadershipLostError
 from kcr.leaderelection import LeaderElectionConfig, LeaderElector
 from kcr.testing import CrashingTransport, VirtualClock
+from tests.kit.clocks import ShiftedClock
 
 pytestmark = [pytest.mark.kcr_virtual, pytest.mark.asyncio]
 
@@ -42,9 +44,7 @@ class Labeller:
 class Replica:
     """A process with a manager, a controller and an elector."""
 
-    def __init__(
-        self, clock: VirtualClock, transport: Transport, name: str, seconds: float = 0.0, lease: str = "web"
-    ) -> None:
+    def __init__(self, clock: Clock, transport: Transport, name: str, seconds: float = 0.0, lease: str = "web") -> None:
         config = LeaderElectionConfig(name=lease, identity=name)
         self.elector = LeaderElector(Client(transport), config, clock=clock, random=random.Random(name))
         self.manager = kcr.Manager(
@@ -131,6 +131,25 @@ async def test_lost_lease_ends_the_manager_without_grace(kcr_cluster: EmbeddedCl
         assert task.done()
         assert isinstance(first.failure, LeadershipLostError)
         assert await labels(kcr_cluster, first.labeller.began[0]) is None
+
+
+async def test_lost_lease_is_one_line_however_many_writes_are_refused(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    clock = ShiftedClock(kcr_clock)
+    first = Replica(clock, kcr_cluster.transport, "a", 0.2)
+    with capture_logs() as logs:
+        async with running(first) as (task,):
+            await kcr_clock.advance(0.1)
+            logs.clear()
+            # The machine sleeps, and another replica leads meanwhile; each key is reconciled, and its write refused.
+            clock.suspended = 60
+            await kcr_cluster.client.merge_patch(Lease, LEASE, {"spec": {"holderIdentity": "thief"}})
+            await kcr_clock.advance(3)
+            assert task.done()
+    assert len(first.labeller.began) > 2
+    told = [line["event"] for line in logs if line["log_level"] in ("warning", "error")]
+    assert told == ["writes refused until the lease is renewed", "failed to renew lease, leader election lost"]
 
 
 async def test_leader_that_cannot_reach_the_server_stops(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:

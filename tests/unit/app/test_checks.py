@@ -4,7 +4,7 @@ import pytest
 
 from kcr.api.batch import CronJob, Job
 from kcr.api.core import Namespace, Pod
-from kcr.api.meta import ObjectMeta
+from kcr.api.meta import Key, ObjectMeta
 from kcr.api.scheduling import PodGroup
 from kcr.app.checks import (
     Finding,
@@ -101,7 +101,7 @@ async def test_each_right_is_asked_for() -> None:
 async def test_rights_of_election_are_those_of_its_namespace() -> None:
     rules = Say({"status": {"resourceRules": [], "incomplete": True}}, status=201)
     answers = [review(allowed=False), rules, review(allowed=True)] + [review(allowed=False)] * 5
-    findings = await found(*answers, wanted=Wanted(rights(Pod, "get"), election_namespace="ops"))
+    findings = await found(*answers, wanted=Wanted(rights(Pod, "get"), lease=Key("ops", "kcr")))
     assert findings["namespace"] == Finding("namespace", False, 'not told: "ops" cannot be read')
     assert findings["rights"].text.startswith(
         'cannot create, patch events; create, get, update leases.coordination.k8s.io in the namespace "ops": grant them'
@@ -115,7 +115,7 @@ async def test_server_without_access_reviews_is_no_failure() -> None:
 
 
 @pytest.mark.kcr_virtual
-@pytest.mark.parametrize("wanted", [Wanted(frozenset(), "web"), Wanted(frozenset(), election_namespace="web")])
+@pytest.mark.parametrize("wanted", [Wanted(frozenset(), "web"), Wanted(frozenset(), lease=Key("web", "kcr"))])
 async def test_namespace_that_is_missing_is_named(kcr_cluster: EmbeddedCluster, wanted: Wanted) -> None:
     async def finding() -> Finding:
         return next(

@@ -150,3 +150,15 @@ async def test_few_rights_need_no_list() -> None:
     answers = await Permissions(Client(script)).ask(Need(right) for right in sorted(rights(ConfigMap, "get", "list")))
     assert [*answers.values()] == [True, None]
     assert script.targets == [REVIEWS, REVIEWS]
+
+
+@pytest.mark.parametrize("others", [0, 3], ids=["asked-one-by-one", "listed"])
+async def test_role_that_names_an_object_grants_a_right_on_it_alone(operator: Operator, others: int) -> None:
+    # As a role for one Lease does.
+    await operator.grant("get update", "configmaps", namespace="default", resourceNames=["mine"])
+    (get,) = rights(ConfigMap, "get")
+    needs = [Need(get, "default", "mine"), Need(get, "default", "other"), Need(get, "default")]
+    more = [Need(right, "default") for right in PODS[:others]]
+    answers = await operator.permissions.ask([*needs[: 3 if others else 2], *more])
+    assert [answers[need] for need in needs[:2]] == [True, False]
+    assert not answers.get(needs[2])

@@ -1,5 +1,6 @@
 """The first words with an API server."""
 
+import json
 import ssl
 from typing import Any
 
@@ -7,8 +8,9 @@ import pytest
 
 from kcr.api.batch import Job
 from kcr.api.core import Pod
+from kcr.api.meta import Key
 from kcr.app.permissions import REVIEWS, Permissions
-from kcr.app.startup import check_access, explain_failure
+from kcr.app.startup import check_access, check_lease, explain_failure
 from kcr.client import Client
 from kcr.errors import ConfigError, ForbiddenError, KcrError, TransportError, error_for
 from kcr.informer import Selection
@@ -99,3 +101,34 @@ async def test_kind_that_is_not_installed_stops_nothing() -> None:  # CM-13
 async def test_object_that_does_not_fit_its_type_is_no_obstacle() -> None:
     page = Say({"items": [{"metadata": {"name": 5}}]})
     await check(Script(page, review(allowed=True)), Selection(Pod))
+
+
+LEASE = Key("ops", "kcr")
+
+
+@pytest.mark.kcr_virtual
+@pytest.mark.parametrize(
+    ("allowed", "verbs"),
+    [
+        pytest.param((False, False), "get, update", id="neither"),
+        pytest.param((True, False), "update", id="read-only"),
+        pytest.param((False, True), "get", id="write-only"),
+    ],
+)
+async def test_lease_that_cannot_be_renewed_shows_at_once(allowed: tuple[bool, bool], verbs: str) -> None:
+    script = Script(*(review(allowed=one) for one in allowed))
+    words = (
+        f'^leases.coordination.k8s.io "kcr" is forbidden: cannot {verbs} resource "leases" in API group '
+        '"coordination.k8s.io" in the namespace "ops", and leader election needs it$'
+    )
+    with pytest.raises(ForbiddenError, match=words):
+        await check_lease(Permissions(Client(script)), LEASE)
+    # A role may name the Lease.
+    assert all(json.loads(request.body)["spec"]["resourceAttributes"]["name"] == "kcr" for request in script.requests)
+
+
+@pytest.mark.kcr_virtual
+async def test_lease_that_can_be_renewed_is_no_obstacle() -> None:
+    # Whether it may be created does not matter where it is.
+    await check_lease(Permissions(Client(Script(review(allowed=True), review(allowed=True)))), LEASE)
+    await check_lease(Permissions(Client(Script(failure(404), failure(404)))), LEASE)

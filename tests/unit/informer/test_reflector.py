@@ -250,6 +250,27 @@ async def test_silent_watch_is_cut_when_the_server_does_not_answer() -> None:
         assert len(script.requests) == 5
 
 
+async def test_watch_of_a_frozen_server_is_told_before_it_is_cut() -> None:
+    silent, clock = Say(events(("BOOKMARK", END)), then="stay"), VirtualClock()
+    refused = [TransportError("refused")] * 3
+    async with following(silent, *refused, seconds=65) as (informer, _):
+        assert informer.silence == ""
+        await clock.advance(5)
+        assert informer.silence == "pods in d: nothing has come for 70 s, perhaps the server or a proxy is frozen"
+        # The watchdog asks at 90 s.
+        await clock.advance(22)
+        assert (informer.silence, informer.counts["idle"]) == ("", 1)
+        assert "nothing came for" in informer.last_error
+
+
+async def test_silence_of_a_server_without_news_is_usual() -> None:
+    silent, clock = Say(events(("BOOKMARK", END)), then="stay"), VirtualClock()
+    async with following(silent, page(10), seconds=91) as (informer, _):
+        assert informer.silence == ""
+        await clock.advance(64)
+        assert informer.silence == ""
+
+
 # RF-19
 async def test_bookmarks_that_come_rarely_are_waited_for() -> None:
     class Slow(Say):
