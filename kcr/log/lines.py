@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+from collections import Counter
 from collections.abc import MutableMapping
 from typing import Any
 
@@ -16,8 +17,8 @@ _MARKS = {"warning": "Warning: ", "error": "Error: ", "critical": "Error: "}
 # and the line feed.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 
-# So many tracebacks are remembered, by their hashes.
-_MAX_TRACEBACKS = 1000
+# So many tracebacks are remembered, and so many are printed of errors that come from the same lines.
+_MAX_TRACEBACKS, _MAX_PER_PLACE = 1000, 3
 
 
 class Stderr:
@@ -58,25 +59,33 @@ class TracebackOnce:
     """A structlog processor: renders tracebacks, without the values of variables, and each distinct one once.
 
     A reconcile that fails is tried again, ten times in its first five seconds. Lines that repeat an error have its
-    message, and no traceback.
+    message, and no traceback. Of errors that differ in their text alone, as when each names an object, the first few
+    have one: they come from the same lines of code.
     """
 
     def __init__(self) -> None:
+        # Hashes of what was printed; and by the lines of code in it, how often.
         self._printed: set[int] = set()
+        self._places: Counter[int] = Counter()
 
     def __call__(self, logger: Any, method: str, fields: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
         """Replace `exc_info` by `exception`, or remove it."""
         fields = structlog.processors.format_exc_info(logger, method, fields)
-        if "exception" not in fields:
-            return fields
-        printed = hash(fields["exception"])
-        if printed in self._printed:
+        if "exception" in fields and not self._is_new(fields["exception"]):
             del fields["exception"]
-            return fields
+        return fields
+
+    def _is_new(self, trace: str) -> bool:
+        printed = hash(trace)
+        place = hash(tuple(line for line in trace.splitlines() if 'File "' in line))
+        if printed in self._printed or self._places[place] >= _MAX_PER_PLACE:
+            return False
         if len(self._printed) == _MAX_TRACEBACKS:
             self._printed.clear()
+            self._places.clear()
         self._printed.add(printed)
-        return fields
+        self._places[place] += 1
+        return True
 
 
 def as_plain_line(_logger: object, _method: str, fields: MutableMapping[str, Any]) -> str:

@@ -87,6 +87,18 @@ def test_same_traceback_is_shown_once_in_every_form(capsys: pytest.CaptureFixtur
     assert printed.count("Traceback") == 1
 
 
+def test_errors_that_name_objects_show_few_tracebacks(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logs("json", "info")
+    for number in range(100):
+        try:
+            raise TimeoutError(f"https://billing/{number}")
+        except TimeoutError as error:
+            get_logger().warning("failed", exc_info=error)
+    printed = capsys.readouterr().err
+    assert printed.count('"failed"') == 100
+    assert printed.count("Traceback") == 3
+
+
 @pytest.mark.parametrize("form", ["json", "console"])
 def test_text_that_is_no_unicode_is_a_line(capsys: pytest.CaptureFixture[str], form: str) -> None:
     configure_logs(form, "info")
