@@ -26,6 +26,25 @@ async def refused(api: Api, schema: Json, spec: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        pytest.param({"type": "integer", "minimum": 1}, 1, id="minimum"),
+        pytest.param({"type": "integer", "minimum": 1}, 2, id="above-the-minimum"),
+        pytest.param({"type": "integer", "minimum": 1, "exclusiveMinimum": True}, 2, id="above-an-exclusive-minimum"),
+        pytest.param({"type": "integer", "maximum": 5}, 5, id="maximum"),
+        pytest.param({"type": "integer", "maximum": 5}, 4, id="below-the-maximum"),
+        pytest.param({"type": "number", "maximum": 0.5, "exclusiveMaximum": True}, 0.4, id="below-an-exclusive-one"),
+        pytest.param({"type": "integer", "multipleOf": 3}, 6, id="multiple"),
+        pytest.param({"type": "string", "minLength": 2, "maxLength": 2}, "ab", id="length"),
+        pytest.param({"type": "array", "items": TEXT, "minItems": 1, "maxItems": 1}, ["a"], id="items"),
+    ],
+)
+async def test_value_within_its_bounds_is_stored(api: Api, schema: Json, value: object) -> None:
+    await api.post(DEFINITIONS, definition(version("v1", spec_schema({"x": schema}))))
+    assert (await api.post(WIDGETS, widget("w", {"x": value})))["spec"] == {"x": value}
+
+
+@pytest.mark.parametrize(
     ("schema", "value", "reason", "message"),
     [
         pytest.param(

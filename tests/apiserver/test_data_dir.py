@@ -11,6 +11,7 @@ import pytest
 
 from kcr.api.core import Pod
 from kcr.api.meta import Key
+from kcr.apiserver.server import HTTPRequest
 from kcr.cluster import EmbeddedCluster
 from kcr.errors import ConfigError
 from kcr.testing.loop import VirtualClock
@@ -96,7 +97,10 @@ async def test_custom_resources_are_served_again_and_their_watches_resume(start:
         await api.post(DEFINITIONS, definition(version("v1", spec_schema({"size": INTEGER}))))
         seen = (await api.post(WIDGETS, widget("w", {"size": 1})))["metadata"]["resourceVersion"]
         await api.patch(f"{WIDGETS}/w", {"spec": {"size": 2}})
-    async with start() as (_, api):
+    async with start() as (cluster, api):
+        answer = await cluster.server.handle(HTTPRequest("GET", f"{WIDGETS}/w", {}))
+        assert isinstance(answer.body, bytes)
+        assert [answer.body.count(b'"%s"' % name) for name in (b"kind", b"apiVersion", b"metadata")] == [1, 1, 1]
         assert (await api.call("POST", WIDGETS, widget("x", {"size": "big"}))).status == 422
         watch = await api.watch(f"{WIDGETS}?resourceVersion={seen}&")
         event = await watch.next()

@@ -122,6 +122,18 @@ async def test_applies_that_are_refused(api: Api, body: object, query: str, stat
     assert (await api.call("GET", f"{CONFIG_MAPS}/a")).status == 404
 
 
+async def test_repeated_keys_of_a_scale_are_refused(api: Api) -> None:
+    container = {"name": "c", "image": "busybox"}
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [container]}}
+    spec = {"replicas": 1, "selector": {"matchLabels": {"a": "b"}}, "template": template}
+    await api.post(DEPLOYMENTS, {"metadata": {"name": "d"}, "spec": spec})
+    body = b'{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"d"},"spec":{"replicas":2,"replicas":3}}'
+    reply = await api.apply(f"{DEPLOYMENTS}/d/scale", body, query="force=true&fieldValidation=Strict")
+    assert (reply.status, reply.body["message"].endswith('line 1: key "replicas" already set in map')) == (400, True)
+    reply = await api.apply(f"{DEPLOYMENTS}/d/scale", body, query="force=true")
+    assert (reply.status, reply.body["spec"]["replicas"]) == (200, 3)
+
+
 async def test_repeated_keys_are_a_warning(api: Api) -> None:
     text = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  a: '1'\n  a: '2'\n"
     reply = await api.apply(f"{CONFIG_MAPS}/a", text)

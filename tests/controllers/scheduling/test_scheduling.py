@@ -8,6 +8,7 @@ from kcr.api.core import Node, Pod
 from kcr.api.meta import Key
 from kcr.cluster import EmbeddedCluster
 from kcr.cluster.node import FOREVER, RunResult
+from kcr.cluster.scheduling.objects import ScheduledPod
 from kcr.testing import VirtualClock
 from tests.kit.node_pods import create, delete, events, get, manifest, names
 from tests.kit.scheduling import add_priority_class, change_node, node_of, schedule, why_unscheduled
@@ -161,6 +162,47 @@ async def test_pod_says_which_node_is_being_freed_for_it(cluster: EmbeddedCluste
     assert await node_of(cluster.client, "high") == NODE
     assert await names(cluster.client) == {"high", "lesser"}
     assert await node_of(cluster.client, "lesser") == ""
+
+
+async def test_nominated_pod_is_tried_although_an_equal_one_was_rejected(
+    cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    await kcr_clock.advance(1)
+    await schedule(cluster.client, "large", cpu="60")
+    await kcr_clock.advance(1)
+    for name in ("older", "nominated"):
+        made = await schedule(cluster.client, name, cpu="60")
+        await kcr_clock.advance(1)
+    patch = {"status": {"nominatedNodeName": NODE}}
+    await cluster.client.strategic_patch(Pod, made.key, patch, subresource="status")
+    await kcr_clock.advance(1)
+    await delete(cluster.client, "large")
+    await kcr_clock.advance(40)
+    assert [await node_of(cluster.client, name) for name in ("older", "nominated")] == ["", NODE]
+
+
+async def test_nominations_for_other_nodes_are_kept(kcr_clock: VirtualClock) -> None:
+    async with EmbeddedCluster(clock=kcr_clock, nodes=2) as cluster:
+        await kcr_clock.advance(1)
+        first, second = sorted(cluster.nodes)
+        for node in cluster.nodes.values():
+            node.on_run = lambda pod, container, attempt: RunResult(run_for=FOREVER, ignore_sigterm=True)
+        for name, value in (("middle", 10), ("high", 1000)):
+            await add_priority_class(cluster.client, name, value)
+        for number, node_name in enumerate((first, second)):
+            chosen = {"kubernetes.io/hostname": node_name}
+            await schedule(cluster.client, f"low-{number}", cpu="60", nodeSelector=chosen)
+        await kcr_clock.advance(2)
+        for name, node_name in (("middle", first), ("high", second)):
+            chosen = {"kubernetes.io/hostname": node_name}
+            await schedule(cluster.client, name, cpu="60", priorityClassName=name, nodeSelector=chosen)
+            await kcr_clock.advance(1)
+            if name == "middle":
+                before = await cluster.client.get(ScheduledPod, Key("default", "middle"))
+                assert before.status.nominated_node_name == first
+        high = await cluster.client.get(ScheduledPod, Key("default", "high"))
+        assert high.status.nominated_node_name == second
+        assert await cluster.client.get(ScheduledPod, Key("default", "middle")) == before
 
 
 async def test_pod_that_never_preempts_waits(cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:

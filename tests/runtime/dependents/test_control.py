@@ -182,6 +182,21 @@ async def test_unconfirmed_create_is_confirmed_by_the_store(
     assert second.metadata.name != made.metadata.name
 
 
+async def test_object_of_another_owner_confirms_no_create(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    shop = Shop(kcr_cluster)
+    owner = await shop.owner()
+    shop.faults.on("create", ConfigMap).lose_reply()
+    shop.faults.on("get", ConfigMap).lose_request()
+    await shop.control.create(owner, TEMPLATE)
+    (made,) = await shop.objects()
+    shop.informer.add(replace(made, metadata=replace(made.metadata, owner_references=())))
+    assert shop.control.confirm(owner) == ()
+    assert len(shop.own_writes.of(owner).creates) == 1
+    assert shop.told() == []
+
+
 async def test_create_that_is_cancelled_stays_unconfirmed(
     kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
 ) -> None:
@@ -264,4 +279,18 @@ async def test_deleted_objects_are_pending_until_the_store_shows_it(kcr_cluster:
     assert shop.own_writes.of(owner).deleted == {obj.metadata.uid for obj in made}
     for obj in made:
         shop.informer.delete(obj)
+    assert shop.own_writes.of(owner).deleted == frozenset()
+
+
+async def test_object_that_was_gone_already_is_pending_as_well(kcr_cluster: EmbeddedCluster) -> None:  # EX-31
+    shop = Shop(kcr_cluster)
+    owner = await shop.owner()
+    template = replace(TEMPLATE, metadata=replace(TEMPLATE.metadata, finalizers=()))
+    (made,) = (await shop.control.create(owner, template)).done
+    shop.informer.add(made)
+    await kcr_cluster.client.delete(ConfigMap, made.key)
+    assert len((await shop.control.delete(owner, [made])).failures) == 1
+    # The store does not know it yet, and shows an object that is none any more.
+    assert shop.own_writes.of(owner).deleted == {made.metadata.uid}
+    shop.informer.delete(made)
     assert shop.own_writes.of(owner).deleted == frozenset()

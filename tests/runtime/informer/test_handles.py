@@ -329,3 +329,20 @@ async def test_many_rounds_leave_nothing_behind(kcr_cluster: EmbeddedCluster, kc
     assert not {"Informer", "Reflector", "Store", "Task", "InformerHandle", "EnqueueRequests"} & more.keys()
     # Timers that are cancelled stay with the loop for a while.
     assert more.total() < 300
+
+
+async def test_controller_added_late_waits_for_stores_without_a_handle(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:  # IN-42
+    faults = FaultyTransport(kcr_cluster.transport)
+    manager, _, _ = manager_on(faults, kcr_clock)
+    await create_config_maps(kcr_cluster, "first")
+    async with manager.running():
+        faults.on("watch", ConfigMap).delay(10)
+        store, names = manager.store(ConfigMap), Names()
+        manager.add_controller("late", names, watches=[kcr.watch(Namespace)])
+        await kcr_clock.advance(9)
+        assert (store.synced, names.seen) == (False, [])
+        await kcr_clock.advance(2)
+        assert store.get(Key("default", "first")) is not None
+        assert "default" in names.seen

@@ -1,5 +1,6 @@
 """From classes to CustomResourceDefinitions and back."""
 
+import gc
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from random import Random
@@ -184,6 +185,19 @@ def definition(schema: Mapping[str, Any] | None, *names: str) -> dict[str, Any]:
     versions = [{"name": name, "storage": place == 0, "schema": {"openAPIV3Schema": schema}}
                 for place, name in enumerate(names or ("v1",))]  # fmt: skip
     return {"spec": {"group": "example.dev", "names": {"kind": "Thing", "plural": "things"}, "versions": versions}}
+
+
+def test_opaque_fields_of_generated_classes_do_not_pin_the_page() -> None:
+    # ST-7: an uncopied Raw keeps its whole input, such as a list.
+    text = module_text("Websites.", crd_classes(kcr.crd_manifest(Website)), "kcr types generate")
+    with imported(text) as module:
+        (kind,) = kinds_of(module)
+        site = Website(spec=WebsiteSpec(image="app", nullable=1, several=(Raw(b'{"b":2}'),)))
+        body = codec.encode(site)
+        found: Any = codec.decode(kind, b'%s,"padding":"%s"}' % (body[:-1], b"x" * 100_000))
+        for raw in (found.spec.anything, *found.spec.several):
+            assert not any(isinstance(held, bytes) and len(held) > 1000 for held in gc.get_referents(raw))
+        assert [bytes(raw) for raw in (found.spec.anything, *found.spec.several)] == [b'{"a":1}', b'{"b":2}']
 
 
 def test_equal_schemas_of_equal_fields_are_one_class() -> None:

@@ -66,6 +66,10 @@ class Other(kcr.Resource, api_version="example.dev/v2", plural="others"):
     pass
 
 
+class Sheep(kcr.Resource, api_version="example.dev/v1", plural="sheep", singular="lamb"):
+    pass
+
+
 class Renamed(Plain, api_version="example.dev/v2", plural="plains", kind="Plain", namespaced=False, storage=True):
     pass
 
@@ -92,6 +96,11 @@ def test_manifest_of_a_class() -> None:
         "kind": "Website", "listKind": "WebsiteList", "plural": "websites", "singular": "website",
         "shortNames": ["web"], "categories": ["all"],
     }  # fmt: skip
+
+
+def test_singular_name_may_be_given() -> None:
+    assert kcr.crd_manifest(Sheep)["spec"]["names"]["singular"] == "lamb"
+    assert kcr.crd_manifest(Other)["spec"]["names"]["singular"] == "other"
 
 
 def test_schema_keeps_the_structural_rules() -> None:

@@ -61,6 +61,9 @@ def schema_of(annotation: Any, **default: Any) -> dict[str, Any]:
         pytest.param(Raw, {"x-kubernetes-preserve-unknown-fields": True}, id="raw"),
         pytest.param(Literal["a", "b"], {"type": "string", "enum": ["a", "b"]}, id="literal"),
         pytest.param(Literal[1, 2], {"type": "integer", "enum": [1, 2]}, id="literal-of-numbers"),
+        pytest.param(
+            Literal["a"] | Literal["b", "c"], {"type": "string", "enum": ["a", "b", "c"]}, id="union-of-literals"
+        ),
         pytest.param(Color, {"type": "string", "enum": ["red", "blue"]}, id="enum"),
         pytest.param(int | None, {**INT, "nullable": True}, id="required-and-nullable"),
         pytest.param(tuple[int, ...], {"type": "array", "items": INT}, id="tuple"),

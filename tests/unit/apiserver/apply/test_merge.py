@@ -39,6 +39,11 @@ def finalizers(*names: str) -> Any:
             id="atomic-list-is-replaced",
         ),
         pytest.param(named("a"), {"spec": {"volumes": None}}, named("a"), id="null-says-nothing-of-a-list"),
+        pytest.param(
+            {"metadata": {"labels": {"a": "1"}}}, {"metadata": {"labels": None}}, {"metadata": {"labels": {"a": "1"}}},
+            id="null-says-nothing-of-a-map",
+        ),
+        pytest.param({"x": {"a": 1}}, {"x": 5}, {"x": 5}, id="scalar-replaces-what-no-schema-names"),
         pytest.param({"spec": {"priority": 1}}, {"spec": {"priority": None}}, {"spec": {"priority": None}}, id="null"),
         pytest.param(named("ab", x=1), named("b", y=1), {"spec": {"volumes": [
             {"name": "a", "x": 1}, {"name": "b", "x": 1, "y": 1},
@@ -90,6 +95,18 @@ def test_what_is_applied_exists_and_applies_again_without_effect(live: list[str]
 def test_fields_stay_while_something_below_is_owned(last: Any, owned: Any, left: Any) -> None:
     found = prune(POD, {"spec": {"a": 1, "b": 2}}, field_set(POD, last), field_set(POD, owned))
     assert found == left
+
+
+@pytest.mark.parametrize(
+    ("others", "left"), [pytest.param({}, {}, id="alone"), pytest.param({"b": "2"}, {"b": "2"}, id="with-another")]
+)
+def test_granular_map_is_emptied(others: dict[str, str], left: dict[str, str]) -> None:
+    def labels(entries: dict[str, str]) -> Any:
+        return {"metadata": {"labels": entries}}
+
+    merged = merge(POD, labels({"a": "1", **others}), labels({}))
+    owned = fieldpath.union(field_set(POD, labels({})), field_set(POD, labels(others)) if others else {})
+    assert prune(POD, merged, field_set(POD, labels({"a": "1"})), owned) == labels(left)
 
 
 def test_items_go_with_what_others_own_in_them() -> None:

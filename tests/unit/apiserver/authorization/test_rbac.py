@@ -5,6 +5,7 @@ Source: kubernetes/pkg/registry/rbac/validation/rule.go, VisitRulesFor and appli
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -37,6 +38,7 @@ RULES = st.lists(
     max_size=2,
 )  # fmt: skip
 REFERENCES = st.sampled_from([{"kind": kind, "name": name} for kind in ("Role", "ClusterRole") for name in "rs"])
+NAMED = {"resourceNames": ["x"]}
 WANTED = [
     Attributes("get", "", "pods", subresource, namespace, name)
     for subresource in ("", "log")
@@ -126,6 +128,22 @@ def test_many_users_and_resources_are_forgotten_in_time() -> None:
     for number in range(2_100):
         assert not rbac.authorize(user_named(f"u{number}"), WANTED[0]).is_allowed
         assert not rbac.authorize(USERS[0], Attributes("get", "", f"r{number}")).is_allowed
+
+
+@pytest.mark.parametrize("together", [True, False], ids=["one-role", "two-roles"])
+def test_wider_rule_after_one_with_names_counts(together: bool) -> None:
+    limited, wide = ({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"], **more} for more in (NAMED, {}))
+    storage = Storage()
+    for name, rules in (("r", [limited, wide] if together else [limited]), ("s", [wide])):
+        change(storage, ROLES, "n", name, {"rules": rules})
+        reference = {"kind": "Role", "name": name}
+        change(storage, ROLE_BINDINGS, "n", name, {"roleRef": reference, "subjects": [{"kind": "User", "name": "a"}]})
+    rbac = Rbac(storage)
+    for name in ("x", "y", ""):
+        assert rbac.authorize(USERS[0], Attributes("get", "", "pods", namespace="n", name=name)).is_allowed
+    change(storage, ROLE_BINDINGS, "n", "s", None)
+    allowed = rbac.authorize(USERS[0], Attributes("get", "", "pods", namespace="n", name="y")).is_allowed
+    assert allowed is together
 
 
 def test_masters_need_no_role_and_everybody_none_by_default() -> None:

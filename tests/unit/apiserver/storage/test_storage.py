@@ -44,6 +44,11 @@ def test_record_carries_its_version_and_type() -> None:
     assert record.data.startswith(b'{"kind":"ConfigMap","apiVersion":"v1","metadata":{')
 
 
+def test_type_is_there_once_although_the_object_had_it() -> None:
+    record = put(Storage(), "a", kind="ConfigMap", apiVersion="v1", data={})
+    assert [record.data.count(b'"%s"' % name) for name in (b"kind", b"apiVersion", b"metadata")] == [1, 1, 1]
+
+
 def test_removal_shows_the_old_content_under_its_own_version() -> None:
     storage = Storage()
     # The label looks like a version of its own: only the real one may change.

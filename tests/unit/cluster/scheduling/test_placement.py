@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from kcr.api.full.policy_v1 import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from kcr.api.meta import ObjectMeta
-from kcr.api.selectors import LabelSelector
+from kcr.api.selectors import LabelSelector, Requirement
 from kcr.cluster.scheduling.cluster_state import PodInfo
 from kcr.cluster.scheduling.placement import Unschedulable, find_node
 from kcr.cluster.scheduling.preemption import Preemption
@@ -133,6 +133,36 @@ def test_node_whose_victims_violate_no_budget_is_freed() -> None:
     assert preempted(find_node(pod_info(cpu="10", priority=9), nodes, NONE, budgets=[evicted])) == ("a", ["x"])
 
 
+IN_WEB = Requirement(key="app", operator="In", values=("web",))
+NO_APP = Requirement(key="app", operator="DoesNotExist")
+
+
+@pytest.mark.parametrize(
+    ("labels", "selector", "namespace", "is_protected"),
+    [
+        pytest.param({"app": "web"}, LabelSelector(match_expressions=(IN_WEB,)), "default", True, id="expressions"),
+        pytest.param({"app": "web"}, LabelSelector(match_expressions=(IN_WEB,)), "other", False, id="other-namespace"),
+        pytest.param({"a": "b"}, LabelSelector(match_expressions=(NO_APP,)), "default", True, id="not-labelled-so"),
+        pytest.param({}, LabelSelector(match_expressions=(NO_APP,)), "default", False, id="pod-without-labels"),
+        pytest.param({"app": "web"}, LabelSelector(), "default", False, id="empty-selector"),
+        pytest.param({"app": "web"}, None, "default", False, id="no-selector"),
+    ],
+)
+def test_budget_protects_the_pods_that_it_selects(
+    labels: dict[str, str], selector: LabelSelector | None, namespace: str, is_protected: bool
+) -> None:
+    # default_preemption.go, filterPodsWithPDBViolation.
+    nodes = {
+        "a": node_state("a", pod_info("x", cpu="10", priority=1, labels=labels)),
+        "b": node_state("b", started("y", "10", 2)),
+    }
+    budget = PodDisruptionBudget(
+        metadata=ObjectMeta(name="web", namespace=namespace), spec=PodDisruptionBudgetSpec(selector=selector)
+    )
+    node, _ = preempted(find_node(pod_info(cpu="10", priority=9), nodes, NONE, budgets=[budget]))
+    assert node == ("b" if is_protected else "a")
+
+
 def test_pods_of_equal_priority_are_spared() -> None:
     found = find_node(pod_info(cpu="5", priority=1), {"n": node_state("n", started("x", "8", 1))}, NONE)
     assert isinstance(found, Unschedulable)
@@ -148,15 +178,46 @@ def test_node_freed_for_one_pod_is_not_for_a_lesser_one() -> None:
     assert find_node(first, nodes, nominated) == "n"
 
 
+def leaving(priority: int = 0, reason: str = "PreemptionByScheduler") -> PodInfo:
+    """A pod that is being deleted, and why."""
+    condition = {"type": "DisruptionTarget", "status": "True", "reason": reason}
+    victim = pod_info("victim", cpu="8", priority=priority, status={"conditions": [condition]})
+    metadata = replace(victim.pod.metadata, deletion_timestamp=MOMENT)
+    return victim._replace(pod=replace(victim.pod, metadata=metadata))
+
+
 def test_no_more_is_deleted_while_victims_end() -> None:
-    condition = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
-    victim = pod_info("victim", cpu="8", status={"conditions": [condition]})
-    manifest = victim.pod.metadata.__class__(name="victim", namespace="default", deletion_timestamp=MOMENT)
-    leaving = victim._replace(pod=replace(victim.pod, metadata=manifest))
     pod = pod_info(cpu="8", priority=9, status={"nominatedNodeName": "n"})
-    found = find_node(pod, {"n": node_state("n", leaving)}, NONE)
+    found = find_node(pod, {"n": node_state("n", leaving())}, NONE)
     assert isinstance(found, Unschedulable)
     assert found.message.endswith("preemption: not eligible due to a terminating pod on the nominated node.")
+
+
+@pytest.mark.parametrize(
+    ("other", "nodes"),
+    [
+        pytest.param(leaving(), {"unschedulable": True}, id="node-was-cordoned"),
+        pytest.param(leaving(reason="DeletionByTaintManager"), {}, id="deleted-by-others"),
+        pytest.param(leaving(priority=9), {}, id="no-victim-of-this-pod"),
+    ],
+)
+def test_pod_whose_nominated_node_was_taken_preempts_elsewhere(other: PodInfo, nodes: dict[str, Any]) -> None:
+    # default_preemption.go, PodEligibleToPreemptOthers.
+    pod = pod_info(cpu="8", priority=9, status={"nominatedNodeName": "n"})
+    states = {"n": node_state("n", other, **nodes), "o": node_state("o", started("x", "8", -1))}
+    assert preempted(find_node(pod, states, {pod.key: ("n", pod)})) == ("o", ["x"])
+
+
+def test_nominated_pod_takes_another_node_when_its_own_was_taken() -> None:
+    pod = pod_info("first", cpu="8", priority=9)
+    nodes = {"n": node_state("n", pod_info("x", cpu="8", priority=10)), "o": node_state("o")}
+    assert find_node(pod, nodes, {pod.key: ("n", pod)}) == "o"
+
+
+def test_nominated_pod_takes_its_own_node_before_better_ones() -> None:
+    pod = pod_info("first", cpu="1", priority=9)
+    nodes = {"better": node_state("better"), "n": node_state("n", pod_info("x", cpu="5")), "also": node_state("also")}
+    assert find_node(pod, nodes, {pod.key: ("n", pod)}) == "n"
 
 
 def test_victims_come_in_the_order_of_importance() -> None:

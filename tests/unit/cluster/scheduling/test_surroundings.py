@@ -34,7 +34,7 @@ def spread(app: str, **more: Any) -> dict[str, Any]:
 def reasons(info: PodInfo, placed: dict[str, list[PodInfo]], namespaces: Any = None) -> dict[str, str]:
     """Why the nodes of two zones do not take a pod; those that do are left out."""
     nodes = {name: node_state(name, *placed.get(name, ()), labels={"zone": zone}) for name, zone in ZONES.items()}
-    nodes["bare"] = node_state("bare")
+    nodes["bare"] = node_state("bare", *placed.get("bare", ()))
     surroundings = survey(info, nodes, namespaces or {})
     found = {name: rejection(info, state, (), surroundings) for name, state in nodes.items()}
     return {name: rejected.reasons[0] for name, rejected in found.items() if rejected is not None}
@@ -124,6 +124,16 @@ def test_preferred_neighbours_decide_between_nodes() -> None:
     nodes["a1"].add(labelled(pod_info("web-2"), app="web"))
     anyway = labelled(pod_info(**spread("web", whenUnsatisfiable="ScheduleAnyway")), app="web")
     assert find_node(anyway, nodes, {}) == "b0"
+
+
+def test_pod_on_a_node_without_the_label_is_near_no_node() -> None:
+    assert reasons(pod_info(**near("podAntiAffinity", "web")), {"bare": [WEB]}) == {}
+    alone = labelled(pod_info("alone", **near("podAntiAffinity", "web")), app="alone")
+    assert reasons(WEB, {"bare": [alone]}) == {}
+    term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}}
+    preferring = pod_info(affinity={"podAffinity": {PREFERRED: [{"weight": 50, "podAffinityTerm": term}]}})
+    nodes = {"bare": node_state("bare", WEB), "b0": node_state("b0", labels={"zone": "b"})}
+    assert find_node(preferring, nodes, {}) == "b0"
 
 
 def test_less_important_neighbour_makes_room() -> None:
