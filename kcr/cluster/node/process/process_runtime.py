@@ -4,12 +4,10 @@ There is no isolation: they run as the current user and see the machine's files 
 """
 
 import asyncio
-import fcntl
 import os
 import shutil
-import tempfile
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -25,6 +23,7 @@ from kcr.cluster.node.process.environment import (
     no_command,
     variables_of,
 )
+from kcr.cluster.node.process.node_root import MARK, marker, node_root
 from kcr.cluster.node.process.pod_volumes import ADMIN_KUBECONFIG, ContainerStart, PodVolumes
 from kcr.cluster.node.process.processes import (
     ProcessRun,
@@ -46,11 +45,6 @@ KILLED = 137
 MAX_MESSAGE_BYTES = 4096
 LOG_MESSAGE_LINES = 80
 LOG_MESSAGE_BYTES = 2048
-
-PREFIX = "kcr-node-"
-_LOCK = ".lock"
-# Names the file for a container's termination message. The path is unique, so it also identifies its processes.
-MARK = "KCR_TERMINATION_LOG"
 
 
 def _log_warning(pod: KubeletPod, reason: str, message: str) -> None:
@@ -203,63 +197,3 @@ def _termination_message(file: Path) -> str:
             return opened.read(MAX_MESSAGE_BYTES).decode(errors="replace")
     except OSError:
         return ""
-
-
-def marker(path: Path) -> bytes:
-    """Return the beginning of the variable that marks the processes of a container, or of all below a directory."""
-    return f"{MARK}={path}".encode()
-
-
-@contextmanager
-def node_root(parent: Path | None = None) -> Iterator[Path]:
-    """Make the root directory of a node; at the end it is removed, and its processes are killed.
-
-    The directory is locked for as long as its node lives. One that is not locked belonged to a node that was
-    killed: it is removed first, with its processes. Without a parent, it is in the system's place for temporary files.
-    """
-    parent = parent or Path(tempfile.gettempdir())
-    _sweep(parent)
-    root = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
-    lock = _locked(root)
-    try:
-        yield root
-    finally:
-        _remove(root)
-        os.close(lock)
-
-
-def _locked(root: Path) -> int:
-    """Return the descriptor of a lock that ends with this process; children do not inherit it."""
-    # Locked before it gets its name, so that no other node finds it unlocked.
-    lock = os.open(root / f"{_LOCK}.new", os.O_RDWR | os.O_CREAT, 0o600)
-    fcntl.flock(lock, fcntl.LOCK_EX)
-    (root / f"{_LOCK}.new").rename(root / _LOCK)
-    return lock
-
-
-def _sweep(parent: Path) -> None:
-    for root in parent.glob(f"{PREFIX}*"):
-        if _is_abandoned(root):
-            _remove(root)
-
-
-def _is_abandoned(root: Path) -> bool:
-    try:
-        if root.is_symlink() or root.stat().st_uid != os.getuid():
-            return False
-        lock = os.open(root / _LOCK, os.O_RDWR)
-    except OSError:  # just begun, or just removed
-        return False
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    else:
-        return True
-    finally:
-        os.close(lock)
-
-
-def _remove(root: Path) -> None:
-    kill_orphaned_processes(marker(root))
-    shutil.rmtree(root, ignore_errors=True)
