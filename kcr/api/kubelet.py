@@ -160,6 +160,7 @@ class KubeletContainer(Container):
     working_dir: str = ""
     env: tuple[EnvVar, ...] = ()
     env_from: tuple[EnvFromSource, ...] = ()
+    termination_message_path: str = ""
     termination_message_policy: str = ""
     stdin: bool = False
     stdin_once: bool = False

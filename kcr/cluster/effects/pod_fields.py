@@ -149,7 +149,7 @@ FIELDS: Mapping[str, Mapping[str, Effect]] = {
         "startupProbe": USED,
         "stdin": USED,
         "stdinOnce": USED,
-        "terminationMessagePath": NoEffect("the file's path is in $KCR_TERMINATION_LOG"),
+        "terminationMessagePath": USED,
         "terminationMessagePolicy": USED,
         "tty": USED,
         "volumeDevices": _VOLUMES,
@@ -234,7 +234,7 @@ FIELDS: Mapping[str, Mapping[str, Effect]] = {
         "recursiveReadOnly": NoEffect(_MOUNTS, usual=("Disabled",)),
     },
     "core.v1.EmptyDirVolumeSource": {
-        "medium": NoEffect("the directory is on disk"),
+        "medium": NoEffect("huge pages are not mounted", usual=("Memory",)),
         "sizeLimit": NoEffect("the directory may grow"),
     },
     "core.v1.HostPathVolumeSource": _used("path", "type"),

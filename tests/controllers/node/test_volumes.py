@@ -17,6 +17,7 @@ from kcr.cluster import EmbeddedCluster
 from kcr.cluster.node.process.container_mounts import NamespaceSupport, detect_namespaces, rewrite_paths
 from kcr.cluster.node.process.pod_volumes import ContainerStart, PodVolumes
 from kcr.cluster.node.runtime import NodeInfo
+from kcr.cluster.node.volumes.memory import SHARED_MEMORY
 from kcr.cluster.node.volumes.volume_manager import FOLDER
 from kcr.testing import eventually
 from tests.kit.node_pods import create, delete, events, get, log, names, state
@@ -229,6 +230,35 @@ async def test_host_path_outlives_the_pod(processes: EmbeddedCluster, tmp_path: 
     await create(processes.client, "a", containers=[mounted], volumes=volumes)
     assert await output(processes, "a") == "x\n"
     assert await asyncio.to_thread((tmp_path / "new" / "sub" / "file").read_text) == "x\n"
+
+
+async def test_volume_in_memory_is_a_tmpfs_of_all_containers(processes: EmbeddedCluster) -> None:
+    """Source: test/e2e/common/storage/empty_dir.go, volume on tmpfs should have the correct mode."""
+    first = container("stat -f -c %T /kcr/m; stat -c %a /kcr/m; echo shared > /kcr/m/file", m="/kcr/m")
+    second = container("until [ -s /kcr/m/file ]; do sleep 0.01; done", "other", m="/kcr/m")
+    volumes = [{"name": "m", "emptyDir": {"medium": "Memory"}}]
+    made = await create(processes.client, "a", containers=[first, second], volumes=volumes)
+    assert await output(processes, "a") == "tmpfs\n777\n"
+    await eventually(lambda: not list(SHARED_MEMORY.glob(f"*/{made.metadata.uid}")))
+
+
+@pytest.mark.parametrize(
+    ("path", "script"),
+    [
+        pytest.param("/dev/termination-log", "echo last > /dev/termination-log", id="default"),
+        pytest.param("/kcr/said/so", "echo last > $(echo /kcr)/said/so", id="other"),
+    ],
+)
+async def test_termination_message_is_read_where_it_is_written(
+    processes: EmbeddedCluster, path: str, script: str
+) -> None:
+    """Source: test/e2e/common/node/runtime.go, should report termination message if TerminationMessagePath is set."""
+    given = {"terminationMessagePath": path, "terminationMessagePolicy": "FallbackToLogsOnError"}
+    await create(processes.client, "a", containers=[{**container(script), **given}])
+    assert await output(processes, "a") == ""
+    end = (await get(processes.client, "a")).status.container_statuses[0].state.terminated
+    assert end is not None and end.message == "last\n"
+    assert not await asyncio.to_thread(Path(path).exists)
 
 
 async def test_volume_over_the_temporary_directory_hides_no_home(processes: EmbeddedCluster) -> None:

@@ -24,7 +24,7 @@ class Mount(NamedTuple):
     """A volume, or a part of it, in a container.
 
     Attributes:
-        volume: The volume's name.
+        volume: The volume's name; empty for what is no volume.
         source: Where it is on the machine.
         target: The mountPath.
         read_only: Whether the container may not write.
@@ -135,7 +135,8 @@ def kept_visible(mounts: Iterable[Mount], paths: Iterable[Path]) -> tuple[Mount,
 
 def mount_variables(mounts: Iterable[Mount]) -> dict[str, str]:
     """Return `KCR_MOUNT_<VOLUME>` for each volume: where it is, or the part of it that is mounted."""
-    return {VARIABLE + re.sub(r"\W", "_", mount.volume.upper(), flags=re.ASCII): mount.source for mount in mounts}
+    named = {mount.volume: mount.source for mount in mounts if mount.volume}
+    return {VARIABLE + re.sub(r"\W", "_", volume.upper(), flags=re.ASCII): source for volume, source in named.items()}
 
 
 def rewrite_paths(texts: Iterable[str], mounts: Iterable[Mount]) -> tuple[str, ...]:

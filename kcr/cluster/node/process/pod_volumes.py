@@ -23,6 +23,8 @@ if TYPE_CHECKING:  # loaded with the first pod that has volumes: the types of al
     from kcr.cluster.node.volumes.volume_manager import VolumeManager
 
 ADMIN_KUBECONFIG = "kubeconfig"
+# Source: kubernetes/pkg/apis/core/v1/defaults.go, TerminationMessagePathDefault.
+DEFAULT_MESSAGE_PATH = "/dev/termination-log"
 
 
 class ContainerStart(NamedTuple):
@@ -75,8 +77,16 @@ class PodVolumes:
         """Set up the volumes of a pod, and return None; or in how many seconds to try again. Events say why."""
         return await self._manager().retries.mount(pod)
 
-    async def apply(self, pod: KubeletPod, container: KubeletContainer, start: ContainerStart) -> ContainerStart:
-        """Return how a container is started that has volumes, once they are set up.
+    async def apply(
+        self, pod: KubeletPod, container: KubeletContainer, start: ContainerStart, others: tuple[Mount, ...] = ()
+    ) -> ContainerStart:
+        """Return how a container is started that has mounts, once its volumes are set up.
+
+        Args:
+            pod: The pod.
+            container: The container.
+            start: How it is started without them.
+            others: Mounts of what is no volume.
 
         Raises:
             MissingConfigError: A part of a volume that it mounts is missing.
@@ -84,8 +94,8 @@ class PodVolumes:
         from kcr.cluster.node.volumes.mounts import mounts_of, token_volume  # noqa: PLC0415  # see above
 
         uid, home = pod.metadata.uid, self._root / pod.metadata.uid
-        volumes = self._manager().volumes_of(uid)
-        mounts = mounts_of(container, volumes, start.variables)
+        volumes = self._manager().volumes_of(uid) if container.volume_mounts else {}
+        mounts = mounts_of(container, volumes, start.variables) + others
         variables = start.variables
         if self._node.kubeconfig and (name := token_volume(container)) and (volumes[name].path / "token").exists():
             file = home / f".{container.name}.kubeconfig"
@@ -98,7 +108,8 @@ class PodVolumes:
         if self._support.kind:
             mounts += kept_visible(mounts, (home, self._root / ADMIN_KUBECONFIG))
             return start._replace(variables=variables, namespace=MountNamespace(self._support.kind, staging, mounts))
-        self._warn(pod, self._support.reason)
+        if volumes:
+            self._warn(pod, self._support.reason)
         argv, values = rewritten(start.argv, variables, mounts)
         directory = start.directory
         if container.working_dir.startswith("/"):
@@ -137,6 +148,28 @@ class PodVolumes:
             "directories of the volumes, which KCR_MOUNT_<VOLUME> names; elsewhere these paths are the machine's own"
         )
         self._record(pod, "MountPathsReplaced", message)
+
+
+def termination_message_mount(container: KubeletContainer, start: ContainerStart, file: Path) -> Mount | None:
+    """Return the mount of the file for a container's termination message, None where the container needs none.
+
+    A mount namespace costs a process more. So a program that nothing names the default path to gets none of its own for
+    it: such a program is to write to the file that `$KCR_TERMINATION_LOG` names.
+
+    Source: kubernetes/pkg/kubelet/kuberuntime/kuberuntime_container.go, makeMounts.
+
+    Args:
+        container: The container.
+        start: Its argument vector and variables, which may name the path.
+        file: The file on the machine.
+    """
+    path = container.termination_message_path
+    if not path.startswith("/"):
+        return None
+    is_named = any(path in text for text in (*start.argv, *start.variables.values()))
+    if path == DEFAULT_MESSAGE_PATH and not container.volume_mounts and not is_named:
+        return None
+    return Mount("", str(file), path, read_only=False)
 
 
 def write_account_kubeconfig(file: Path, admin: str, token: Path, namespace: str) -> None:

@@ -24,7 +24,12 @@ from kcr.cluster.node.process.environment import (
     variables_of,
 )
 from kcr.cluster.node.process.node_root import MARK, marker, node_root
-from kcr.cluster.node.process.pod_volumes import ADMIN_KUBECONFIG, ContainerStart, PodVolumes
+from kcr.cluster.node.process.pod_volumes import (
+    ADMIN_KUBECONFIG,
+    ContainerStart,
+    PodVolumes,
+    termination_message_mount,
+)
 from kcr.cluster.node.process.processes import (
     ProcessRun,
     kill_orphaned_processes,
@@ -99,9 +104,11 @@ class ProcessRuntime:
             return StartDeferred(retry_seconds=seconds)
         message_file = home / f".{container.name}.termination"
         message_file.unlink(missing_ok=True)
+        message_file.touch()
+        message_file.chmod(0o666)
         base = self._base(pod, home)
         try:
-            start = await self._container_start(pod, container, home)
+            start = await self._container_start(pod, container, home, message_file)
         except MissingConfigError as error:
             return StartDeferred("CreateContainerConfigError", str(error))
         except (ApiError, TransportError) as error:
@@ -126,11 +133,16 @@ class ProcessRuntime:
         self._group.create_task(self._watch(run, log, message_file, on_exit, fall_back=fall_back))
         return run
 
-    async def _container_start(self, pod: KubeletPod, container: KubeletContainer, home: Path) -> ContainerStart:
+    async def _container_start(
+        self, pod: KubeletPod, container: KubeletContainer, home: Path, message_file: Path
+    ) -> ContainerStart:
         variables = await variables_of(self._client, pod, container, self._node.name, self._node.ip)
         directory = home / expand(container.working_dir, variables)
         start = ContainerStart(argv_of(container, variables), variables, directory)
-        return await self._volumes.apply(pod, container, start) if container.volume_mounts else start
+        message = termination_message_mount(container, start, message_file)
+        if not container.volume_mounts and message is None:
+            return start
+        return await self._volumes.apply(pod, container, start, () if message is None else (message,))
 
     def _base(self, pod: KubeletPod, home: Path) -> dict[str, str]:
         """Return the variables that every container has."""

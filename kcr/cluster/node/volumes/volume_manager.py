@@ -20,6 +20,7 @@ from kcr.cluster.node.runtime import NodeInfo, RecordWarning
 from kcr.cluster.node.volumes.atomic_writer import write_payload
 from kcr.cluster.node.volumes.contents import VolumeError
 from kcr.cluster.node.volumes.host_paths import prepare_host_path
+from kcr.cluster.node.volumes.memory import MemoryVolumes
 from kcr.cluster.node.volumes.mounts import PreparedVolume
 from kcr.cluster.node.volumes.retries import MountRetries, setup_failure, source_name
 from kcr.cluster.node.volumes.sources import Reference, VolumeContents, VolumeSources, projections_of, volumes_of
@@ -74,6 +75,7 @@ class VolumeManager:
         self.retries = MountRetries(self._mount, record)
         self._client = client
         self._sources = VolumeSources(client, node)
+        self._memory = MemoryVolumes()
         self._root = root
         self._group = group
         self._record = record
@@ -103,12 +105,14 @@ class VolumeManager:
         self._pods.pop(uid, None)
         self._outdated.discard(uid)
         self._sources.forget(uid)
+        self._memory.release(uid)
         self.retries.release(uid)
 
     def close(self) -> None:
-        """Follow no more changes."""
+        """Follow no more changes, and remove what is in memory."""
         for task in self._tasks.values():
             task.cancel()
+        self._memory.close()
 
     async def _mount(self, pod: KubeletPod) -> Sequence[str]:
         """Set up all volumes of a pod, and return what fails."""
@@ -124,11 +128,20 @@ class VolumeManager:
             self._follow(state)
         return failures
 
+    def _in_memory(self, pod: KubeletPod, volume: str) -> Path | None:
+        directory = self._memory.directory(pod.metadata.uid, volume)
+        if directory is None:
+            message = f'volume "{volume}": this machine has no tmpfs for the medium Memory, so the directory is on disk'
+            self._record(pod, "MemoryVolumeOnDisk", message)
+        return directory
+
     async def _set_up(self, state: _PodVolumes, volume: Volume) -> PreparedVolume:
         if volume.host_path is not None:
             return PreparedVolume(prepare_host_path(volume.host_path), read_only=False)
         directory = self._root / state.pod.metadata.uid / FOLDER / volume.name
         if volume.empty_dir is not None:
+            if volume.empty_dir.medium == "Memory":
+                directory = self._in_memory(state.pod, volume.name) or directory
             directory.mkdir(parents=True, exist_ok=True)
             directory.chmod(0o777)
             return PreparedVolume(directory, read_only=False)
