@@ -64,7 +64,7 @@ class Symptom(NamedTuple):
 SYMPTOMS: Mapping[str, Symptom] = {
     "Unschedulable": Symptom("that cannot be scheduled", (NODE,)),
     "SchedulingGated": Symptom(
-        "that waits for its scheduling gates", ("see the controller that has to remove the gates",)
+        "whose scheduling gates are not removed", ("see the controller that has to remove the gates",)
     ),
     **dict.fromkeys(
         ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError"),

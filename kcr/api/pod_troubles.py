@@ -142,11 +142,13 @@ def unready_of(pod: Pod, around: PodSurroundings, now: datetime) -> Trouble | No
     if probe is not None and not probe.message.startswith("Liveness"):
         kind = probe.message.partition(" ")[0].lower()
         container = re.search(r"\{(.*)\}", probe.involved_object.field_path)
-        which = f" of container {container[1]}" if container else ""
-        symptom = Symptom(f"that does not become ready: the {kind} probe{which} fails", (OUTPUT, DESCRIBE))
+        which = f" (container {container[1]})" if container else ""
+        symptom = Symptom(f"whose {kind} probe fails{which}", (OUTPUT, DESCRIBE))
         return _trouble(pod, symptom, f"{text}: {' '.join(probe.message.split()).rstrip(':')}", around)
     why = joined(ready.reason, ready.message)
-    return _trouble(pod, Symptom("that is not ready", (DESCRIBE,)), f"{text}: {why}" if why else text, around)
+    return _trouble(
+        pod, Symptom("whose containers are not ready", (DESCRIBE,)), f"{text}: {why}" if why else text, around
+    )
 
 
 def _lost_node(pod: Pod, around: PodSurroundings, now: datetime) -> Trouble | None:
