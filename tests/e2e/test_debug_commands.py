@@ -13,6 +13,8 @@ import yaml
 
 from kcr.testing import eventually
 from tests.e2e.processes import Running, Serve, Start
+from tests.kit.debug_pages import showing
+from tests.kit.debug_states import debug_state, loop_state, process_state
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120), pytest.mark.asyncio]
 
@@ -102,7 +104,9 @@ async def test_explain_shows_what_the_controller_knows(kcr: Start, tmp_path: Pat
             assert re.search(r"controller  job: waits for a time that a reconcile asked for: queued in 8m", asked.out)
             assert (asked.process.returncode, asked.err) == (0, "")
         async with run("explain", "secret/ci", port) as asked:
-            assert "secret default/ci: waits for its DNS entry\n  why         the zone is locked" in asked.out
+            headline = r"secret default/ci: controller vault fails, \d+ times in a row: RuntimeError:(.|\n)*is wrong\n"
+            assert re.match(headline, asked.out), asked.out
+            assert "  why         it waits for its DNS entry\n              the zone is locked\n" in asked.out
             assert re.search(r"controller  vault: in backoff after \d+ failures? in a row: retried (in|now)", asked.out)
             assert re.search(r"last error, \d+s ago: RuntimeError: ", asked.out)
         async with run("explain", "secret/ci", port, "-o", "json") as asked:
@@ -128,6 +132,32 @@ async def test_debug_address_that_does_not_answer_is_one_line(kcr: Start, tmp_pa
         stale.write_text(yaml.safe_dump(config), encoding="utf-8")
         async with kcr("explain", "job/pi", KUBECONFIG=str(stale)) as asked:
             assert (await asked.end(), asked.err) == (0, "")
+
+
+CONFIG = """
+apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: "http://127.0.0.1:9"}}]
+users: [{name: u, user: {token: t}}]
+contexts: [{name: c, context: {cluster: c, user: u}}]
+current-context: c
+"""
+
+
+async def test_blocked_loop_is_told_in_place_of_a_server_that_does_not_answer(kcr: Start, tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    config.write_text(CONFIG, encoding="utf-8")
+    blocked = loop_state(lag_seconds=7.2, blocked_at="shop.py:40 reconcile > shop.py:52 crunch")
+    state = debug_state(process=process_state(command="kcr dev", server=""), loop=blocked)
+    async with showing(state) as (process, _):
+        port = f"--debug-address={process.url.split('/')[2]}"
+        async with kcr("explain", "site/shop", port, KUBECONFIG=str(config)) as asked:
+            assert (await asked.end(), asked.out) == (1, "")
+            assert asked.err == (
+                "kcr: the cluster does not answer: the event loop of kcr dev, pid 1, has been blocked for 7s at "
+                "shop.py:40 reconcile > shop.py:52 crunch: await what blocks, or give it a thread: "
+                "await asyncio.to_thread(function, …)\n"
+            )
 
 
 async def test_unknown_kind_names_what_is_spelled_alike(kcr: Start, serve: Serve) -> None:

@@ -16,6 +16,7 @@ from kcr.cli.objects.absence import explain_absence
 from kcr.cli.objects.inside import Inside, preferred
 from kcr.cli.objects.kinds.controllers import findings
 from kcr.cli.objects.kinds.read import ReadObject, read_object
+from kcr.cli.objects.kinds.refusals import name_refuser
 from kcr.cli.objects.screen import condensed
 from kcr.cli.objects.target import ObjectName, UnresolvedName
 from kcr.client import Client
@@ -86,6 +87,7 @@ async def look(client: Client, name: ObjectName, key: Key, now: datetime, inside
     explanation = found.explanation
     if inside is not None:
         explanation = reduce(merged, findings(inside), preferred(inside.explanation, explanation))
+    explanation = await name_refuser(client, explanation)
     if found.metadata.annotations.get(PAUSED) == "true":
         explanation = _pause(name, key, explanation)
     return Shown(

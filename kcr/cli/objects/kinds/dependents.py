@@ -1,0 +1,75 @@
+"""Follows the owner of workloads, Jobs and pods to the pod that is the cause of its trouble."""
+
+from collections.abc import AsyncIterator
+from datetime import datetime
+
+import msgspec
+
+from kcr.api.batch import Job, finished_type
+from kcr.api.explanation import Code, Explanation, merged
+from kcr.api.meta import Resource
+from kcr.api.pod_symptoms import DetailedPod
+from kcr.api.unstructured import Unstructured, unstructured
+from kcr.cli.objects.generic import owner_text
+from kcr.cli.objects.kinds.lists import list_or_nothing, read_workload
+from kcr.cli.objects.kinds.pods import change_of, explain_pod
+from kcr.cli.objects.kinds.workloads import explain_workload
+from kcr.client import Client
+from kcr.client.surroundings import read_surroundings
+from kcr.controllers.job.explanation import explain_job
+
+_WORKLOADS = tuple(
+    unstructured("apps/v1", kind, plural=f"{kind.lower()}s") for kind in ("Deployment", "StatefulSet", "DaemonSet")
+)
+# What a dependent is in when it holds up its owner.
+_TROUBLES = (Code.PODS, Code.REFUSED, Code.UNATTENDED)
+
+
+async def with_dependents(client: Client, obj: Unstructured, explanation: Explanation, now: datetime) -> Explanation:
+    """Return the explanation of a custom resource, with the trouble of what it owns, if there is any.
+
+    Args:
+        client: Where to read.
+        obj: The object; only kinds of a user's own are followed, for the others own nothing of the kind.
+        explanation: What the object itself tells.
+        now: The moment to judge at.
+    """
+    group = obj.resource.group
+    if "." not in group or group.endswith(".k8s.io") or not obj.resource.namespaced:
+        return explanation
+    if explanation.code is Code.DELETING:
+        return explanation
+    async for dependent, found in _dependents(client, obj, now):
+        if found.code in _TROUBLES:
+            kind, metadata = dependent.resource.kind.lower(), dependent.metadata
+            see = f"see it: kcr explain -n {metadata.namespace} {kind}/{metadata.name}"
+            # Who owns it is where this began.
+            own = tuple(reason for reason in found.reasons if reason not in owner_text(metadata))
+            cause = Explanation(
+                headline=f"its {kind} {metadata.name} {found.headline}",
+                reasons=own, remedies=(*found.remedies, see), code=found.code,
+            )  # fmt: skip
+            return merged(explanation, cause)
+    return explanation
+
+
+async def _dependents(client: Client, obj: Unstructured, now: datetime) -> AsyncIterator[tuple[Resource, Explanation]]:
+    """Yield what an object owns, and why it is where it is."""
+    namespace = obj.metadata.namespace
+    for kind in _WORKLOADS:
+        for one in await list_or_nothing(client, kind, namespace):
+            if _owns(obj, one):
+                yield one, explain_workload(await read_workload(client, one, (), now))
+    for job in await list_or_nothing(client, Job, namespace):
+        if _owns(obj, job):
+            found = (await explain_job(client, job.key, (), now))[1]
+            failed = finished_type(job) == "Failed"
+            yield job, msgspec.structs.replace(found, code=Code.PODS) if failed else found
+    for pod in await list_or_nothing(client, DetailedPod, namespace):
+        if _owns(obj, pod):
+            around = await read_surroundings(client, [pod], change_of(pod.metadata))
+            yield pod, explain_pod(pod, around, now)
+
+
+def _owns(owner: Resource, one: Resource) -> bool:
+    return any(reference.uid == owner.metadata.uid for reference in one.metadata.owner_references)

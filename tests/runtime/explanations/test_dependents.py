@@ -1,0 +1,132 @@
+"""What `kcr explain` prints where the cause is another object, whole: what an object owns, a webhook that refuses."""
+
+import msgspec
+import pytest
+
+import kcr
+from kcr.api.apps import Deployment
+from kcr.api.batch import Job
+from kcr.api.core import Event, ObjectReference
+from kcr.api.unstructured import unstructured
+from kcr.cluster import EmbeddedCluster
+from kcr.cluster.node import RunResult
+from kcr.testing import VirtualClock
+from tests.kit.explanations import explained_object, text
+from tests.kit.harness import manifest
+from tests.kit.workloads import deployment
+
+
+class SiteStatus(kcr.Object):
+    ready: bool | None = None
+
+
+class Site(kcr.Resource, api_version="shop.example.dev/v1", plural="sites"):
+    status: SiteStatus = SiteStatus()
+
+
+pytestmark = [pytest.mark.kcr_virtual, pytest.mark.kcr_cluster(kinds=[Site])]
+
+CONFIG = unstructured(
+    "admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", plural="validatingwebhookconfigurations",
+    namespaced=False,
+)  # fmt: skip
+DEFINITION = unstructured(
+    "apiextensions.k8s.io/v1", "CustomResourceDefinition", plural="customresourcedefinitions", namespaced=False
+)
+SERVICE = unstructured("v1", "Service", plural="services")
+REFUSAL = (
+    'Error creating: Internal error occurred: failed calling webhook "pods.example.dev": failed to call webhook: Post '
+    '"https://hooks.default.svc:443/pods?timeout=10s": no endpoints available for service "hooks"'
+)
+
+
+def fail_runs(cluster: EmbeddedCluster) -> None:
+    for node in cluster.nodes.values():
+        node.on_run = lambda pod, container, attempt: RunResult(4, run_for=1)
+
+
+async def test_own_kind_leads_to_the_pods_of_its_deployment(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    fail_runs(kcr_cluster)
+    site = await kcr_cluster.client.create(Site(metadata=kcr.ObjectMeta(name="shop", namespace="default")))
+    made = deployment(replicas=2)
+    made["metadata"]["ownerReferences"] = [msgspec.to_builtins(kcr.controller_reference(site))]
+    await kcr_cluster.client.create_manifest(Deployment, made, "default")
+    await kcr_clock.advance(20)
+    assert await explained_object(kcr_cluster.client, kcr_clock, "site/shop") == text("""
+        site default/shop: its deployment web has 2 of 2 pods whose container crashes again and again: exit
+          code 4
+          wanted      generation 1
+          why         pod web-x-x: container web ended 7s ago with exit code 4; it waits
+                        (restarted 2 times): CrashLoopBackOff: back-off 20s restarting failed container=web;
+                        the same holds for 1 more pod
+          remedy      see the output of its last run: kubectl -n default logs web-x-x -p
+                      see the pod: kcr explain -n default pod/web-x-x
+                      see it: kcr explain -n default deployment/web
+    """)
+
+
+async def create_webhook(client: kcr.Client) -> None:
+    """Make the configuration of a webhook, and its service without endpoints.
+
+    As a kind of a user's own: the embedded server calls no webhooks, and serves no configurations of them.
+    """
+    place = CONFIG.resource
+    names = {"kind": place.kind, "plural": place.plural, "singular": place.kind.lower()}
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
+    approved = {"api-approved.kubernetes.io": "unapproved, for a test"}
+    spec = {"group": place.group, "scope": "Cluster", "names": names, "versions": [version]}
+    metadata = {"name": place.display, "annotations": approved}
+    await client.create_manifest(DEFINITION, {"metadata": metadata, "spec": spec}, "")
+    service = {"metadata": {"name": "hooks"}, "spec": {"ports": [{"port": 443}]}}
+    await client.create_manifest(SERVICE, service, "default")
+    hook = {
+        "name": "pods.example.dev", "rules": [{"operations": ["CREATE"], "resources": ["pods"]}],
+        "clientConfig": {"service": {"namespace": "default", "name": "hooks"}, "caBundle": "eA=="},
+    }  # fmt: skip
+    await client.create(CONFIG.of({"metadata": {"name": "hooks"}, "webhooks": [hook]}))
+
+
+async def test_refusing_webhook_is_named_with_its_configuration(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    # The event is what a Job's controller writes of the refusal.
+    client = kcr_cluster.client
+    await create_webhook(client)
+    job = await client.create_manifest(Job, manifest(), "default")
+    about = ObjectReference(kind="Job", namespace="default", name="pi", uid=job.metadata.uid)
+    metadata = kcr.ObjectMeta(name="pi.1", namespace="default")
+    await client.create(
+        Event(metadata=metadata, involved_object=about, type="Warning", reason="FailedCreate", message=REFUSAL,
+              last_timestamp=kcr_clock.now())
+    )  # fmt: skip
+    await kcr_clock.advance(5)
+    assert await explained_object(client, kcr_clock, "job/pi") == text("""
+        job default/pi: cannot create pods: an admission webhook does not answer
+          wanted      1 completion, 1 pod at once, backoffLimit 6
+          present     0 succeeded, 0 failed, 0 active (0 ready)
+          next        tries again to create 1 pod: 1s after the first refusal, then twice as long each time,
+                        60s at most
+          why         5s ago: Error creating: Internal error occurred: failed calling webhook
+                        "pods.example.dev": failed to call webhook: Post
+                        "https://hooks.default.svc:443/pods?timeout=10s": no endpoints available for service
+                        "hooks"
+                      pods.example.dev is a webhook of ValidatingWebhookConfiguration hooks: its service
+                        default/hooks has no ready endpoint
+          remedy      mend its service, or let it fail (failurePolicy); where it is called:
+                        kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations -o yaml
+                      see the webhook: kcr explain validatingwebhookconfiguration/hooks
+          events      5s ago    Warning FailedCreate: Error creating: Internal error occurred: failed calli…
+    """)
+    assert await explained_object(client, kcr_clock, "validatingwebhookconfiguration/hooks") == text("""
+        validatingwebhookconfiguration hooks: refuses all that it is asked about: its service default/hooks
+          has no ready endpoint
+          wanted      1 webhook: pods.example.dev
+          why         webhook pods.example.dev (Fail): its service default/hooks has no ready endpoint
+                      webhook pods.example.dev is asked about CREATE of pods
+          remedy      mend it: kubectl -n default get service,endpointslices,pods
+                      until then, to let requests pass unchecked, set failurePolicy to Ignore:
+                        kubectl edit validatingwebhookconfiguration hooks
+    """)
