@@ -243,10 +243,10 @@ class APIServer:
         if request.method == "DELETE" and not route.name:
             return await writing.remove_collection(self.registry, write)
         try:
-            return self._write(request.method, write)
+            return await self._write(request.method, write)
         except DefaultAccountMissingError:
             await wait_for_default(self._storage, route.namespace)
-            return self._write(request.method, write)
+            return await self._write(request.method, write)
 
     def _route(self, steps: list[str]) -> Route | None:
         match steps:
@@ -304,7 +304,7 @@ class APIServer:
             return self.users[token], tuple(audiences)
         return token_request.authenticate(self.registry, self._tokens, token, audiences)
 
-    def _write(self, method: str, write: Write) -> APIResponse:
+    async def _write(self, method: str, write: Write) -> APIResponse:
         is_apply = method == "PATCH" and media_type(write.content_type) == writing.APPLY_PATCH
         match write.route.subresource:
             case "token":
@@ -312,11 +312,11 @@ class APIServer:
             case subresource if subresource in _SUBRESOURCES:
                 return _SUBRESOURCES[subresource](self.registry, write)
             case "scale" if is_apply:
-                return apply_handler.apply_scale(self.registry, write)
+                return await apply_handler.apply_scale(self.registry, write)
             case "scale":
                 return subresources.update_scale(self.registry, write, is_patch=method == "PATCH")
         if is_apply:
-            return apply_handler.apply(self.registry, write)
+            return await apply_handler.apply(self.registry, write)
         return self._methods[method](self.registry, write)
 
     @property

@@ -3,6 +3,7 @@
 Source: kubernetes/test/integration/apiserver/apply/apply_test.go; the words of the refusals are those of a real server.
 """
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -211,3 +212,28 @@ async def test_conflicts_name_managers_and_fields(api: Api) -> None:
         'Apply failed with 3 conflicts: conflicts with "m1":\n- .data.a\n- .data.b\n'
         'conflicts with "upd" using v1:\n- .data.c'
     )
+
+
+async def test_large_apply_lets_other_requests_pass_and_loses_none_of_them(api: Api) -> None:
+    env = [{"name": f"V{number}", "value": "1"} for number in range(3_000)]
+    spec = {"containers": [{"name": "c", "image": "busybox", "env": env}]}
+    large = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "a"}, "template": {"spec": spec}}
+    templates, finished = "/api/v1/namespaces/default/podtemplates", list[str]()
+    await api.post(templates, {"metadata": {"name": "a"}, "template": {"spec": {**spec, "containers": [{
+        "name": "c", "image": "busybox"}]}}})  # fmt: skip
+
+    async def send_large() -> None:
+        reply = await api.apply(f"{templates}/a", large)
+        assert (reply.status, reply.body["metadata"]["labels"]) == (200, {"l": "1"})
+        finished.append("apply")
+
+    async def send_small() -> None:
+        await api.patch(f"{templates}/a", {"metadata": {"labels": {"l": "1"}}})
+        finished.append("patch")
+
+    async with asyncio.TaskGroup() as requests:
+        requests.create_task(send_large())
+        requests.create_task(send_small())
+    assert finished == ["patch", "apply"]
+    stored = await api.get(f"{templates}/a")
+    assert len(stored["template"]["spec"]["containers"][0]["env"]) == 3_000

@@ -10,6 +10,7 @@ stripmeta,managedfieldsupdater,skipnonapplied,lastappliedmanager,lastappliedupda
 sigs.k8s.io/structured-merge-diff, merge/{update,conflict}.go.
 """
 
+from collections.abc import Generator
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -67,8 +68,10 @@ class Configuration(NamedTuple):
     force: bool = False
 
 
-def apply(shape: Shape, live: Manifest, config: Configuration, managed: Managed) -> ApplyResult:
-    """Return the live object with a configuration applied.
+def apply(shape: Shape, live: Manifest, config: Configuration, managed: Managed) -> Generator[None, None, ApplyResult]:
+    """Compute the live object with a configuration applied, and return it; pauses between the steps.
+
+    With thousands of items each step takes a while, and other requests can be served between them.
 
     Args:
         shape: The fields of the object.
@@ -81,14 +84,22 @@ def apply(shape: Shape, live: Manifest, config: Configuration, managed: Managed)
     """
     field = Field(shape.type)
     check(shape, config.manifest)
+    yield
     owned = field_set(field, config.manifest)
+    yield
     last, mine = managed.get(config.by.key), config.by._replace(fields=owned)
     others = {key: entry for key, entry in managed.items() if key != mine.key}
     manifest: Manifest = merge(field, live, config.manifest)
+    yield
     if last is not None:
         everyone = reduce(union, (entry.fields for entry in others.values()), owned)
+        yield
         manifest = prune(field, manifest, last.fields, everyone)
-    change = compare(field, live, _canonical(shape, manifest))
+        yield
+    canonical = _canonical(shape, manifest)
+    yield
+    change = compare(field, live, canonical)
+    yield
     conflicts = {
         key: entry._replace(fields=shared)
         for key, entry in others.items()

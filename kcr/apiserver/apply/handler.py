@@ -4,11 +4,13 @@ Source: kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/{patch,re
 addStrictDecodingWarnings; kubernetes/staging/src/k8s.io/apimachinery/pkg/util/managedfields/internal/versioncheck.go.
 """
 
+import asyncio
+from collections.abc import Generator
 from typing import Any
 
 from kcr.api.yaml_json import load_yaml, repeated_keys
 from kcr.apiserver.apply import field_manager, managed_fields
-from kcr.apiserver.apply.field_manager import Configuration
+from kcr.apiserver.apply.field_manager import ApplyResult, Configuration
 from kcr.apiserver.apply.managed_fields import APPLY, Managed
 from kcr.apiserver.apply.tracking import MANAGED_FIELDS, Tracking
 from kcr.apiserver.endpoints import field_validation, request_body
@@ -31,23 +33,39 @@ from kcr.apiserver.storage.records import Record
 
 _WITH_STATUS = ("apiVersion", "kind", "metadata", "status")
 _PRECONDITIONS = ("name", "namespace", "uid", "resourceVersion")
+# Bytes of body and object from which on an apply is computed in slices, and how often that is tried.
+_LARGE, _TRIES = 64 * 1024, 3
 _YAML_ERRORS = "error converting YAML to JSON: yaml: unmarshal errors:"
 
 
-def apply(registry: Registry, write: Write) -> APIResponse:
-    """Handle an apply of an object, which it creates when there is none, or of its status."""
+async def apply(registry: Registry, write: Write) -> APIResponse:
+    """Handle an apply of an object, which it creates when there is none, or of its status.
+
+    A large one is computed in slices, between which other requests are served; when one of them has changed the
+    object, it is computed again, at last in one piece.
+    """
     route, dry_run = write.route, write.query.dry_run("PatchOptions", is_apply=True)
     config = _decode(write)
     _check_type(config, route.kind.type.api_version, route.kind.type.kind)
+    warnings, config = _check_repeated(write), _settable(write, config)
     old = registry.storage.get(route.kind, route.namespace, route.name)
     if old is None and route.subresource:
         raise not_found(route.kind.type, route.name)
-    warnings = _check_repeated(write)
-    written = _write(registry, write, old, config, dry_run=dry_run)
+    steps = _merge(registry, write, old, config)
+    for _ in range(_TRIES if _is_large(write, old) else 0):
+        merged = await _finished(steps, in_slices=True)
+        newest = registry.storage.get(route.kind, route.namespace, route.name)
+        if newest is old:
+            break
+        old = newest
+        steps = _merge(registry, write, old, config)
+    else:
+        merged = await _finished(steps, in_slices=False)
+    written = _write(registry, write, old, config, merged, dry_run=dry_run)
     return write_response(write, written, warnings, 201 if old is None else 200)
 
 
-def apply_scale(registry: Registry, write: Write) -> APIResponse:
+async def apply_scale(registry: Registry, write: Write) -> APIResponse:
     """Handle an apply of the scale of an object: the manager owns the number of replicas."""
     route, dry_run = write.route, write.query.dry_run("PatchOptions", is_apply=True)
     check_scalable(route.kind)
@@ -58,7 +76,9 @@ def apply_scale(registry: Registry, write: Write) -> APIResponse:
     _check_repeated(write)
     if (config.get("spec") or {}).get("replicas") is None and lacks_replicas(write.stored(old)):
         raise no_replicas(route.kind)
-    written = _write(registry, write, old, object_of_scale(route.kind, config), dry_run=dry_run)
+    config = _settable(write, object_of_scale(route.kind, config))
+    merged = await _finished(_merge(registry, write, old, config), in_slices=False)
+    written = _write(registry, write, old, config, merged, dry_run=dry_run)
     return json_response(encoded(scale_of(written.record)))
 
 
@@ -118,17 +138,40 @@ def _check_repeated(write: Write) -> list[str]:
     return found
 
 
-def _write(registry: Registry, write: Write, old: Record | None, config: Manifest, *, dry_run: bool) -> WriteResult:
-    """Apply a configuration to an object, or create it."""
-    route = write.route
-    shape, live = route.kind.shape, {} if old is None else write.current(old)
-    config = _settable(write, config)
+def _is_large(write: Write, old: Record | None) -> bool:
+    return len(write.body) + (0 if old is None else len(old.body)) > _LARGE
+
+
+def _merge(
+    registry: Registry, write: Write, old: Record | None, config: Manifest
+) -> Generator[None, None, ApplyResult]:
+    """Compute an object with a configuration applied, and return it; pauses between the steps."""
+    shape, live = write.route.kind.shape, {} if old is None else write.current(old)
     by = write.manager(meta.timestamp(registry.clock.now()))._replace(operation=APPLY)
-    applied = field_manager.apply(
-        shape, live, Configuration(config, by, write.query.flag("force")), _managed(write, live, by)
-    )
-    manifest = applied.manifest
-    tracking = Tracking(write.manager, applied.managed)
+    managed = _managed(write, live, by)
+    yield
+    given = Configuration(config, by, write.query.flag("force"))
+    return (yield from field_manager.apply(shape, live, given, managed))
+
+
+async def _finished(steps: Generator[None, None, ApplyResult], *, in_slices: bool) -> ApplyResult:
+    """Return the result of the steps, after other tasks ran between them or at once."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: ApplyResult = end.value
+            return result
+        if in_slices:
+            await asyncio.sleep(0)
+
+
+def _write(
+    registry: Registry, write: Write, old: Record | None, config: Manifest, merged: ApplyResult, *, dry_run: bool
+) -> WriteResult:
+    """Store an object with a configuration applied to it, or create it."""
+    route, manifest = write.route, merged.manifest
+    tracking = Tracking(write.manager, merged.managed)
     if old is None:
         metadata = _metadata(config)
         if uid := metadata.get("uid"):
