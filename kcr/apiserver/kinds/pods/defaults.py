@@ -79,13 +79,14 @@ def _tolerates_eviction(toleration: Manifest, key: str) -> bool:
     return toleration.get("key", "") in ("", key) and toleration.get("effect", "") in ("", "NoExecute")
 
 
-def _requests_from_limits(resources: Manifest, is_known: Callable[[str], bool] = bool) -> None:
-    """Request what is limited; `is_known` tells the names of resources of which that holds."""
+def _requests_from_limits(resources: Manifest, is_known: Callable[[str], bool] | None = None) -> None:
+    """Request what is limited; `is_known` tells the names of resources of which that holds, None of all."""
     limits = resources.get("limits")
     if limits:
-        found = {name: value for name, value in limits.items() if is_known(name)}
-        if found or "requests" in resources:
-            resources["requests"] = found | (resources.get("requests") or {})
+        requests = resources.setdefault("requests", {})
+        for name, value in limits.items():
+            if is_known is None or is_known(name):
+                requests.setdefault(name, value)
 
 
 def is_of_pods(name: str) -> bool:

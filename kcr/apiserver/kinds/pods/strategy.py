@@ -15,6 +15,7 @@ from kcr.apiserver.kinds.pods.warnings import annotation_warnings, template_warn
 from kcr.apiserver.kinds.strategy import Manifest, Strategy
 
 # Fields that admission sets once.
+_SELECTING = frozenset({"affinity", "topologySpreadConstraints"})
 _ADMITTED = ("priority", "preemptionPolicy")
 _GATED: Manifest = {
     "type": "PodScheduled",
@@ -42,8 +43,8 @@ class PodStrategy(Strategy):
     def prepare_create(self, obj: Manifest) -> None:
         """Reset the status, and add the default tolerations; the registry has set the priority."""
         admit(obj)
-        if labels := obj["metadata"].get("labels"):
-            select_own_labels(obj["spec"], labels)
+        if not _SELECTING.isdisjoint(obj["spec"]):
+            select_own_labels(obj["spec"], obj["metadata"].get("labels") or {})
         obj["status"] = {"phase": "Pending", "qosClass": qos_class(obj["spec"])}
         if obj["spec"].get("schedulingGates"):
             obj["status"]["conditions"] = [dict(_GATED)]
@@ -97,7 +98,8 @@ class PodStrategy(Strategy):
         if old is not None:
             return [] if new["spec"] == old["spec"] else template_warnings(new["spec"], "spec")
         warnings = template_warnings(new["spec"], "spec")
-        warnings += annotation_warnings(new["metadata"].get("annotations") or {}, "metadata.annotations")
+        if annotations := new["metadata"].get("annotations"):
+            warnings += annotation_warnings(annotations, "metadata.annotations")
         reasons = dns_label(new["metadata"].get("name", ""))
         if reasons:
             warnings.insert(

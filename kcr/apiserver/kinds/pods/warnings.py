@@ -28,7 +28,11 @@ _CRITICAL = "scheduler.alpha.kubernetes.io/critical-pod"
 
 def template_warnings(spec: Manifest, field: str) -> list[str]:
     """Return the warnings of a pod spec."""
-    warnings = [*_volume_warnings(spec.get("volumes") or (), field), *_secret_warnings(spec, field)]
+    warnings: list[str] = []
+    if volumes := spec.get("volumes"):
+        warnings += _volume_warnings(volumes, field)
+    if secrets := spec.get("imagePullSecrets"):
+        warnings += _secret_warnings(secrets, field)
     for label in sorted(spec.get("nodeSelector") or {}):
         if label in _DEPRECATED_LABELS:
             since, better = _DEPRECATED_LABELS[label]
@@ -57,9 +61,9 @@ def _volume_warnings(volumes: Sequence[Manifest], field: str) -> Iterator[str]:
                 yield f'volume "{volume.get("name", "")}" (Projected) has no sources provided'
 
 
-def _secret_warnings(spec: Manifest, field: str) -> Iterator[str]:
+def _secret_warnings(secrets: Sequence[Manifest], field: str) -> Iterator[str]:
     seen: set[str] = set()
-    for position, secret in enumerate(spec.get("imagePullSecrets") or ()):
+    for position, secret in enumerate(secrets):
         path, name = f"{field}.imagePullSecrets[{position}].name", secret.get("name", "")
         if not name:
             yield f'{path}: invalid empty name ""'
