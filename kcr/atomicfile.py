@@ -36,9 +36,9 @@ def replace_files(contents: Mapping[Path, bytes], *, mode: int | None = None) ->
         renames: list[tuple[Path, Path, Path]] = []
         for path, content in contents.items():
             with naming(path):
-                # In the folder of the target: a rename does not leave its file system.
-                target = Path(os.path.realpath(path))
-                if _is_replaceable(target):
+                if _is_replaceable(path):
+                    # In the folder of the target: a rename does not leave its file system.
+                    target = Path(os.path.realpath(path))
                     renames.append((stack.enter_context(written_beside(target, content, mode=mode)), target, path))
                 else:
                     path.write_bytes(content)
@@ -91,17 +91,18 @@ def is_full(error: OSError) -> bool:
     return error.errno in _NO_ROOM
 
 
-def _is_replaceable(target: Path) -> bool:
+def _is_replaceable(path: Path) -> bool:
     """Return whether a regular file is there, or none.
 
     Raises:
         PermissionError: One that may not be written is: the folder's permissions would allow to replace it.
     """
     try:
-        found = target.stat()
+        # Of the path: behind that of a pipe's descriptor there is a name that leads nowhere.
+        found = path.stat()
     except FileNotFoundError:
         return True
-    if stat.S_ISREG(found.st_mode) and not os.access(target, os.W_OK):
+    if stat.S_ISREG(found.st_mode) and not os.access(path, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     return stat.S_ISREG(found.st_mode)
 

@@ -63,7 +63,7 @@ async def all_served_kinds(client: "Calls") -> tuple[ServedKind, ...]:
 def find_kind(kinds: Iterable[ServedKind], text: str) -> ServedKind | None:
     """Return the kind that a text names as kubectl reads it; None for none.
 
-    A short name goes before what another kind is called in full; of several the first in the server's order.
+    A short name has precedence over the full name of another kind; of several the first in the server's order.
 
     Source: client-go/restmapper/shortcut.go, expandResourceShortcut.
     """

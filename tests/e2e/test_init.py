@@ -8,6 +8,7 @@ import sys
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
+from sysconfig import get_path
 
 import pytest
 
@@ -36,6 +37,23 @@ def test_new_project_is_green_under_any_name(tmp_path: Path, environment: Mappin
     folder = tmp_path / "coffee-shop"
     assert " passed" in run(folder, environment, "pytest -q -p no:cacheprovider")
     run(folder, environment, "kcr crd generate coffee_shop.api -o manifests --check")
+
+
+@pytest.mark.soak
+def test_project_installs_where_nothing_has_kcr(tmp_path: Path, environment: Mapping[str, str]) -> None:
+    # All that is installed here but kcr, so that no index is asked for the rest.
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
+    here, there = (Path(get_path("purelib", vars={"base": str(base)})) for base in (sys.prefix, tmp_path / "venv"))
+    for entry in here.iterdir():
+        if not entry.name.startswith(("kcr", "__editable__", "__pycache__")):
+            (there / entry.name).symlink_to(entry)
+    run(tmp_path, environment, "kcr init coffee-shop")
+    python = tmp_path / "venv" / "bin" / "python"
+    install = f"python -m pip --python {python} install --quiet --no-index --no-build-isolation -e '.[test]'"
+    run(tmp_path / "coffee-shop", environment, install)
+    show = [str(python), "-I", "-c", "import kcr; print(kcr.__file__)"]
+    found = subprocess.run(show, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert found.stdout.startswith(str(there))
 
 
 @NEEDS_KUBECTL

@@ -97,6 +97,14 @@ def test_pipe_is_written_to_and_stays_one(tmp_path: Path) -> None:
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 
 
+def test_path_of_a_descriptor_is_written_to() -> None:
+    read, write = os.pipe()
+    replace_files({Path(f"/dev/fd/{write}"): b"after"})
+    os.close(write)
+    assert os.read(read, 100) == b"after"
+    os.close(read)
+
+
 def test_device_that_is_full_names_itself() -> None:
     with pytest.raises(OSError, match="No space left") as failed:
         replace_files({Path("/dev/full"): b"after"})

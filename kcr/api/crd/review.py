@@ -1,4 +1,4 @@
-"""What a CustomResourceDefinition does in silence: fields that a conversion drops, and rules that fail on absence.
+"""Silent traps of a CustomResourceDefinition: fields that a conversion drops, rules that fail on an absent field.
 
 The API server accepts both, and the author learns of them by lost data or by a refused object.
 """
@@ -50,7 +50,7 @@ class Unguarded(NamedTuple):
 
 
 def losses(manifest: Mapping[str, Any]) -> Iterator[Loss]:
-    """Yield what requests through the served versions of a definition lose.
+    """Yield the fields that requests through the served versions of a definition drop.
 
     Args:
         manifest: A CustomResourceDefinition; one with a conversion webhook loses nothing here.

@@ -110,7 +110,7 @@ def manifest_text(versions: Versions) -> str:
 
 
 def _warnings(manifest: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what the definition does in silence."""
+    """Yield a line for each silent trap of a definition."""
     name = manifest["metadata"]["name"]
     for loss in losses(manifest):
         fields = ", ".join(loss.fields[:_MOST_NAMED])

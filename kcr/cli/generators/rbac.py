@@ -11,6 +11,7 @@ from kcr.api.meta import Key
 from kcr.app.plugins import find_plugins
 from kcr.app.rbac import rbac_manifests, rights_of
 from kcr.cli import options as shared
+from kcr.cli.main import warn_of_unknown_variables
 from kcr.cli.output import write_output
 from kcr.controller import Right
 
@@ -47,6 +48,7 @@ def generate(*, controllers: str, service_account: Key, namespace: str, feature_
     manager.add_controller(…, rights=kcr.rights(ConfigMap, "create", "patch")).
     """
     setups = find_plugins(shared.names(controllers))
+    warn_of_unknown_variables(setups, lambda words: click.echo(f"Warning: {words}", err=True))
     environ = {**os.environ, **({"KCR_FEATURE_GATES": feature_gates} if feature_gates else {})}
 
     async def wanted() -> str:

@@ -211,7 +211,9 @@ def _write(folder: Path, final: Path, names: Names, kcr: KcrRequirement) -> Iter
             (folder / target).write_text(text, encoding="utf-8")
         return target
 
-    origin = f'# Where `kcr init` was installed from; from an index it is "kcr{kcr.version}".\n' if kcr.url else ""
+    origin = (
+        f'# Where kcr was installed from; once it is on your index, "kcr{kcr.version}" is enough.\n' if kcr.url else ""
+    )
     known = {
         **names._asdict(), "kcr": kcr.named("kcr"), "kcr_test": kcr.named("kcr[test]"), "kcr_origin": origin,
         "line_length": LINE_LENGTH,

@@ -1,8 +1,7 @@
 """Exec policy: whether a program that a kubeconfig names may run for its credentials.
 
-A kubeconfig may name any program as its credential plugin, and whoever writes the file has it run with the rights of
-the user. The policies are kubectl's, which since 1.35 reads one from the user's `kuberc` (`credentialPluginPolicy`);
-without one, all plugins run.
+A kubeconfig may name any program as its credential plugin, and the program runs with the rights of the user. kubectl
+reads a policy for that from the user's `kuberc` since 1.35 (`credentialPluginPolicy`); without one, all plugins run.
 
 Source: kubernetes/staging/src/k8s.io/kubectl/pkg/kuberc; client-go/plugin/pkg/client/auth/exec, PluginPolicy.
 """

@@ -89,3 +89,4 @@ def test_at_most_nine_files_are_written_and_named(
     assert "kcr dev --controllers coffee_shop.controller:setup -f manifests" in err
     left = [name for name in out.split() if "ebsite" in (tmp_path / name).read_text(encoding="utf-8")]
     assert left == []
+    assert "](" not in (tmp_path / "coffee-shop" / "README.md").read_text(encoding="utf-8"), "a link to nothing"
