@@ -16,7 +16,7 @@ from kcr.api.explanation import Explanation
 from kcr.api.meta import Key, Resource, controller_of
 from kcr.api.pods import is_terminal, is_terminating, sidecars
 from kcr.cli.display.view import JobView, cronjob_view, pod_view, view_of
-from kcr.cli.display.workloads import UNSETTLED, Workloads
+from kcr.cli.display.workloads import UNSETTLED, Workloads, is_in_question
 from kcr.controllers.job.decisions.pods import completion_index, is_indexed
 from kcr.debug.cluster_state import ClusterOverview, ConditionOverview, CronJobOverview, JobOverview, PodOverview
 
@@ -108,14 +108,14 @@ def _job_of(pod: Pod) -> Key | None:
 
 def _job(job: Job, view: JobView, workloads: Workloads) -> JobOverview:
     parallelism = job.spec.parallelism
-    state = workloads.job_state(job)
+    state, is_open = workloads.job_state(job), is_in_question(job)
     return JobOverview(
         namespace=view.key.namespace,
         name=view.key.name,
         uid=job.metadata.uid,
         state=state,
-        why="" if view.has_ended else workloads.why(job),
-        is_troubled=state in UNSETTLED and workloads.has_remedy(job),
+        why=workloads.why(job) if is_open else "",
+        is_troubled=is_open and state in UNSETTLED and workloads.has_remedy(job),
         warning=None if view.has_ended else workloads.last_warning(job),
         completions=view.wanted,
         parallelism=1 if parallelism is None else parallelism,

@@ -40,6 +40,18 @@ def job_state(job: Job, is_running: bool) -> str:
     return state if state != "Running" or is_running else "Waiting"
 
 
+def is_in_question(job: Job) -> bool:
+    """Return whether the status of a Job leaves open why it is where it is."""
+    view = view_of(job)
+    if view.has_ended:
+        return False
+    if job_state(job, is_running=True) != "Running":
+        return view.state != "Suspended"
+    parallelism = 1 if job.spec.parallelism is None else job.spec.parallelism
+    left = parallelism if view.wanted is None else view.wanted - view.succeeded
+    return not view.ready >= min(parallelism, left)
+
+
 def is_available(deployment: Deployment) -> bool:
     """Return whether all pods of a Deployment are available, and of the present template."""
     spec, status = deployment.spec, deployment.status

@@ -99,6 +99,9 @@ def test_job_is_told_as_kcr_explain_tells_it() -> None:
     assert (shown.why, shown.is_troubled) == ("waits for 1 pod that cannot be scheduled", True)
     assert (other.why, other.is_troubled) == ("", False)
     assert cluster_overview(objects, NOW, UTC, PI.key).explanation == told
+    running = replace(PI, status=JobStatus(active=1, ready=1))
+    (fine,) = cluster_overview(objects._replace(jobs=[running]), NOW, UTC).jobs
+    assert (fine.why, fine.is_troubled) == ("", False)
     assert cluster_overview(objects, NOW, UTC).explanation is None
 
 

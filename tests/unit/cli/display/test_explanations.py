@@ -1,7 +1,6 @@
 """Which objects are explained for the page, and how often."""
 
 import asyncio
-from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -10,35 +9,11 @@ from kcr.api.apps import Deployment
 from kcr.api.batch import Job, JobStatus
 from kcr.api.explanation import Explanation
 from kcr.api.meta import Condition, Key, Resource
-from kcr.cli.display.explanations import BUDGET_SECONDS, Explanations, is_in_question
+from kcr.cli.display.explanations import BUDGET_SECONDS, Explanations
 from kcr.errors import NotFoundError
 from kcr.testing import FakeManager, VirtualClock, build
 
 pytestmark = pytest.mark.kcr_virtual
-
-
-def with_condition(kind: str, **fields: Any) -> JobStatus:
-    return JobStatus(conditions=(Condition(type=kind, status="True"),), **fields)
-
-
-@pytest.mark.parametrize(
-    ("status", "fields", "expected"),
-    [
-        pytest.param(JobStatus(), {}, True, id="no-pods"),
-        pytest.param(JobStatus(active=2, ready=1), {"parallelism": 2, "completions": 2}, True, id="one-not-ready"),
-        pytest.param(JobStatus(active=2, ready=2), {"parallelism": 5, "completions": 5}, True, id="some-refused"),
-        pytest.param(JobStatus(active=2, ready=2), {"parallelism": 2, "completions": 9}, False, id="all-run"),
-        pytest.param(JobStatus(active=1, ready=1, succeeded=8), {"parallelism": 2, "completions": 9}, False, id="last"),
-        pytest.param(JobStatus(), {"managed_by": "example.com/q"}, True, id="managed-by-another"),
-        pytest.param(with_condition("Suspended"), {}, False, id="suspended"),
-        pytest.param(with_condition("Complete", succeeded=1), {}, False, id="complete"),
-        pytest.param(with_condition("Failed", failed=1), {}, False, id="failed"),
-    ],
-)
-def test_only_what_the_status_leaves_open_is_in_question(
-    status: JobStatus, fields: dict[str, Any], expected: bool
-) -> None:
-    assert is_in_question(replace(build.job("pi", **fields), status=status)) is expected
 
 
 class Explainer:
@@ -75,6 +50,16 @@ async def test_object_is_explained_once_in_two_seconds(kcr_clock: VirtualClock) 
     assert explanations.last.explanations == {}
 
 
+async def test_job_that_is_shown_in_full_is_explained_as_rarely(kcr_clock: VirtualClock) -> None:
+    explainer = Explainer()
+    explanations = Explanations(FakeManager().client, explainer.explain)
+    fine = replace(build.job("fine"), status=JobStatus(active=1, ready=1))
+    # The page asks for all, and for the one.
+    for asked in (None, fine.key, None, fine.key):
+        await explanations.refresh([fine], asked)
+    assert explainer.asked == ["Job fine"]
+
+
 async def test_many_objects_are_explained_by_turns(kcr_clock: VirtualClock) -> None:
     explainer = Explainer(seconds=BUDGET_SECONDS / 5)
     explanations = Explanations(FakeManager().client, explainer.explain)
@@ -97,7 +82,7 @@ async def test_object_that_takes_long_is_explained_less_often(kcr_clock: Virtual
 async def test_job_that_is_shown_in_full_goes_first(kcr_clock: VirtualClock) -> None:
     explainer = Explainer(seconds=BUDGET_SECONDS)
     explanations = Explanations(FakeManager().client, explainer.explain)
-    ended = replace(build.job("ended"), status=with_condition("Complete"))
+    ended = replace(build.job("ended"), status=JobStatus(conditions=(Condition(type="Complete", status="True"),)))
     await explanations.refresh([*jobs(3), ended], ended.key)
     assert explainer.asked == ["Job ended"]
 

@@ -20,7 +20,7 @@ from kcr.api.core import (
 )
 from kcr.api.explanation import Explanation
 from kcr.api.meta import Condition, Resource
-from kcr.cli.display.workloads import Workloads, is_available
+from kcr.cli.display.workloads import Workloads, is_available, is_in_question
 from kcr.testing import build
 
 PI = build.job("pi")
@@ -50,8 +50,8 @@ def warning(about: Resource, reason: str, *, seconds: float, kind: str = "Warnin
     )  # fmt: skip
 
 
-def with_condition(kind: str) -> JobStatus:
-    return JobStatus(active=1, conditions=(Condition(type=kind, status="True"),))
+def with_condition(kind: str, **fields: Any) -> JobStatus:
+    return JobStatus(conditions=(Condition(type=kind, status="True"),), **fields)
 
 
 @pytest.mark.parametrize(
@@ -68,6 +68,26 @@ def with_condition(kind: str) -> JobStatus:
 )
 def test_job_without_running_pods_says_which_way(status: JobStatus, fields: dict[str, Any], state: str) -> None:
     assert workloads().job_state(replace(build.job("pi", **fields), status=status)) == state
+
+
+@pytest.mark.parametrize(
+    ("status", "fields", "expected"),
+    [
+        pytest.param(JobStatus(), {}, True, id="no-pods"),
+        pytest.param(JobStatus(active=2, ready=1), {"parallelism": 2, "completions": 2}, True, id="one-not-ready"),
+        pytest.param(JobStatus(active=2, ready=2), {"parallelism": 5, "completions": 5}, True, id="some-refused"),
+        pytest.param(JobStatus(active=2, ready=2), {"parallelism": 2, "completions": 9}, False, id="all-run"),
+        pytest.param(JobStatus(active=1, ready=1, succeeded=8), {"parallelism": 2, "completions": 9}, False, id="last"),
+        pytest.param(JobStatus(), {"managed_by": "example.com/q"}, True, id="managed-by-another"),
+        pytest.param(with_condition("Suspended"), {}, False, id="suspended"),
+        pytest.param(with_condition("Complete", succeeded=1), {}, False, id="complete"),
+        pytest.param(with_condition("Failed", failed=1), {}, False, id="failed"),
+    ],
+)
+def test_only_what_the_status_leaves_open_is_in_question(
+    status: JobStatus, fields: dict[str, Any], expected: bool
+) -> None:
+    assert is_in_question(replace(build.job("pi", **fields), status=status)) is expected
 
 
 def test_job_runs_while_a_container_of_it_does() -> None:
