@@ -13,7 +13,7 @@ from types import TracebackType
 
 # How an error line ends when no user's code is on the stack.
 _OUR_BUG = "this is a bug; KCR_LOG_LEVEL=debug shows the traceback"
-_YOUR_BUG = "correct it there; KCR_LOG_LEVEL=debug shows the traceback"
+YOUR_BUG = "correct it there; KCR_LOG_LEVEL=debug shows the traceback"
 
 
 def unexpected(error: Exception) -> str:
@@ -30,7 +30,7 @@ def unexpected(error: Exception) -> str:
 
 def remedy(error: Exception) -> str:
     """Return what to do about an unexpected error: whose bug it is."""
-    return _YOUR_BUG if place_of_user(error.__traceback__) else _OUR_BUG
+    return YOUR_BUG if place_of_user(error.__traceback__) else _OUR_BUG
 
 
 def import_fault(error: Exception, module: str, hint: str) -> str:

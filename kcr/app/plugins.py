@@ -17,7 +17,7 @@ from typing import Any, get_type_hints
 import click
 import msgspec
 
-from kcr.app.faults import import_fault, place_of_user, unexpected
+from kcr.app.faults import YOUR_BUG, import_fault, place_of_user, unexpected
 from kcr.errors import ConfigError, KcrError
 from kcr.log import get_logger
 from kcr.manager import Manager
@@ -192,11 +192,14 @@ def _call(name: str, setup: Setup, arguments: list[object]) -> object:
     except (KcrError, click.UsageError):
         raise
     except Exception as error:
-        # An error in the user's code is shown with its place there.
-        if place_of_user(error.__traceback__):
+        top = str(getattr(setup, "__module__", "")).partition(".")[0]
+        # An error in the user's code is shown with its place there, and one of kcr's own plugins is a bug of kcr.
+        if top == "kcr" or place_of_user(error.__traceback__):
             raise
         get_logger().debug("setup failed", exc_info=error)
-        raise ConfigError(f"{name}: {unexpected(error)}: {_SHAPE}") from error
+        # A function of Python is none at all; one of an installed package has a bug.
+        remedy = _SHAPE if top in sys.stdlib_module_names else YOUR_BUG
+        raise ConfigError(f"{name}: {unexpected(error)}: {remedy}") from error
 
 
 def variables_of(setups: Mapping[str, Setup]) -> Iterator[str]:

@@ -148,6 +148,18 @@ def test_function_that_is_no_setup_is_refused(setup: Setup, fault: str) -> None:
         attach({"controller 'mine'": setup}, Manager(Client(FakeSource(Pod))), {})
 
 
+def test_bug_of_an_installed_package_is_named_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    (folder / "installed_operator.py").write_text("def setup(manager):\n    {}['zone']\n")
+    monkeypatch.syspath_prepend(folder)
+    setups = find_plugins(("shop",), point("shop", "installed_operator:setup"))
+    with pytest.raises(
+        ConfigError, match=r"'shop': KeyError: 'zone' at installed_operator.py:2 in setup: correct it there"
+    ):
+        attach(setups, Manager(Client(FakeSource(Pod))), {})
+
+
 def test_error_of_the_users_setup_stays_as_it_is() -> None:
     def setup(manager: Manager) -> None:
         raise LookupError("of mine")
