@@ -116,6 +116,31 @@ def test_failing_operation_has_one_answer(operation: Manifest) -> None:
     assert target == {"a": 1, "l": [0]}
 
 
+@pytest.mark.parametrize(
+    ("value", "holds"),
+    [
+        pytest.param({"b": 1, "c": [1, 2]}, True, id="equal"),
+        pytest.param({"c": [1, 2], "b": 1}, True, id="in-another-order"),
+        pytest.param({"b": 2, "c": [1, 2]}, False, id="another-value"),
+        pytest.param({"b": 1}, False, id="member-missing"),
+        pytest.param({"b": 1, "c": [1, 2], "d": None}, False, id="member-more"),
+        pytest.param({"b": 1, "c": [1, 3]}, False, id="another-item"),
+        pytest.param({"b": 1, "c": [1]}, False, id="item-missing"),
+        pytest.param({"b": 1, "c": [1, 2, 3]}, False, id="item-more"),
+        pytest.param([], False, id="list"),
+    ],
+)
+def test_values_are_compared_member_by_member(value: Any, holds: bool) -> None:
+    # RFC 6902, 4.6.
+    target, operations = {"a": {"b": 1, "c": [1, 2]}}, [{"op": "test", "path": "/a", "value": value}]
+    if holds:
+        assert json_patch(target, operations) == target
+        return
+    with pytest.raises(StatusError) as caught:
+        json_patch(target, operations)
+    assert caught.value.code == 422
+
+
 def test_malformed_json_patch_is_a_bad_request() -> None:
     with pytest.raises(StatusError, match=r"^error decoding patch: ") as caught:
         json_patch({}, {"op": "add"})
@@ -264,6 +289,18 @@ OWNER = {"uid": "u1", "name": "x"}
             {"spec": {"$setElementOrder/containers": [{"name": "b"}, {"name": "a"}]}},
             containers(B, A, D),
             id="order-leaves-others-behind",
+        ),
+        pytest.param(
+            containers(A, D, B),
+            {"spec": {"$setElementOrder/containers": [{"name": "a"}, {"name": "b"}]}},
+            containers(A, D, B),
+            id="order-leaves-others-between",
+        ),
+        pytest.param(
+            {"spec": {}},
+            {"spec": {"securityContext": {"$retainKeys": ["runAsUser"], "$patch": "merge", "runAsUser": 1}}},
+            {"spec": {"securityContext": {"runAsUser": 1}}},
+            id="directives-of-what-is-new-are-not-stored",
         ),
         pytest.param(
             {"metadata": {"finalizers": ["a", "b"]}},

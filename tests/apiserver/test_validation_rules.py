@@ -75,6 +75,8 @@ async def patched(api: Api, spec: Any) -> list[tuple[str, str]]:
         pytest.param("self.name.matches('^a.$')", {"name": "ab"}, True, id="matches"),
         pytest.param("isURL(self.name) && url(self.name).getHost() == 'e.io:8080'", {"name": "https://e.io:8080/a?b=c"},
                      True, id="url"),
+        pytest.param("isURL(self.name)", {"name": "a/b"}, False, id="relative-url"),
+        pytest.param("isURL(self.name)", {"name": "/a/b"}, True, id="path-as-url"),
         pytest.param("url(self.name).getQuery()['b'] == ['c']", {"name": "https://e.io/a?b=c"}, True, id="query"),
         pytest.param("isIP(self.name) && ip(self.name).family() == 4", {"name": "10.0.0.1"}, True, id="ip"),
         pytest.param("cidr('10.0.0.0/8').containsIP(self.name)", {"name": "11.0.0.1"}, False, id="cidr"),

@@ -245,3 +245,20 @@ async def test_paused_key_that_probed_the_server_holds_up_no_other(
         reconciler.keys.clear()
         await kcr_clock.advance(3)
         assert reconciler.keys == [other]
+
+
+async def test_pause_holds_after_a_watch_was_closed_and_added_again(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    manager, reconciler = kcr.Manager(kcr_cluster.client, clock=kcr_clock, random=random.Random(0)), Fails()
+    controller = manager.add_controller("colors", reconciler)
+    await kcr_cluster.client.create(ConfigMap(metadata=ObjectMeta(name=KEY.name, namespace=KEY.namespace)))
+    await annotate(kcr_cluster, ConfigMap, KEY, "true")
+    async with manager.running():
+        for _ in range(2):
+            handle = manager.add_watch(controller, kcr.watch(ConfigMap))
+            assert handle is not None
+            await kcr_clock.advance(10)
+            assert KEY not in reconciler.keys
+            handle.close()
+            await kcr_clock.advance(1)

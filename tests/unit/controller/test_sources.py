@@ -88,6 +88,10 @@ def test_failing_predicate_names_controller_kind_and_object() -> None:
     handler = EnqueueRequests("web", watch(Pod, predicate=broken), lambda key: None)
     line = "controller 'web': the predicate failed for Pod default/pod: ValueError: no such label"
     with pytest.raises(KcrError, match=line):
+        handler.on_add(pod(), False)
+    with pytest.raises(KcrError, match=line):
+        handler.on_update(pod(), pod())
+    with pytest.raises(KcrError, match=line):
         handler.on_delete(pod(), False)
 
 

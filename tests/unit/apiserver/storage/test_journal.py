@@ -171,6 +171,17 @@ def _fill(file: Path) -> bytearray:
     return bytearray(file.read_bytes())
 
 
+def _pragma(name: str) -> Callable[[Path], None]:
+    """Make a database that has nothing but a number."""
+
+    def spoil(file: Path) -> None:
+        with closing(sqlite3.connect(file)) as connection:
+            connection.execute(f"PRAGMA {name} = 5")
+            connection.commit()
+
+    return spoil
+
+
 def _flipped_bit(file: Path) -> None:
     data = _fill(file)
     data[data.rindex(b"needle")] ^= 1
@@ -193,6 +204,8 @@ def _cut(file: Path) -> None:
     [
         pytest.param(_text, "damaged, or no database of kcr: file is not a database", id="text"),
         pytest.param(_foreign, "a database of another program", id="another-program"),
+        pytest.param(_pragma("application_id"), "a database of another program", id="another-program-without-tables"),
+        pytest.param(_pragma("user_version"), "a database of another program", id="version-of-another-program"),
         pytest.param(_newer, "schema version 99, and this kcr reads 1: use a newer kcr", id="newer-schema"),
         pytest.param(_flipped_bit, "the checksum of revision", id="flipped-bit"),
         pytest.param(_zeroed_page, "damaged", id="zeroed-page"),

@@ -40,6 +40,14 @@ def test_format_tells_good_from_bad(name: str) -> None:
     assert (holds(good), holds(bad)) == (True, False)
 
 
+@pytest.mark.parametrize("bad", ["https://a.io/b c", "a/b", "", "https://a.io/\n"])
+def test_uri_is_absolute_and_printable(bad: str) -> None:
+    holds = string_format("uri")
+    assert holds is not None
+    assert not holds(bad)
+    assert holds("/a/b")
+
+
 def test_every_format_has_an_example() -> None:
     assert {name.replace("-", "") for name in GOOD_AND_BAD} == FORMATS.keys() - {"password"}
 

@@ -76,6 +76,9 @@ def test_group_is_made_from_the_template() -> None:
         ("Job", True), ("Workload", None),
     ]  # fmt: skip
     assert is_made_from(group, workload)
+    # One that a user made, or that belongs to another Job's, is not ours.
+    assert not is_made_from(group, replace(workload, metadata=replace(workload.metadata, name="other")))
+    assert not is_made_from(replace(group, spec=replace(group.spec, pod_group_template_ref=None)), workload)
 
 
 def test_names_are_cut_to_what_the_server_takes() -> None:

@@ -25,6 +25,14 @@ def test_failure_names_container_or_reason(what: Pod, expected: str) -> None:
     assert failure_text(what, NOW) == expected
 
 
+def test_container_that_succeeded_is_not_what_failed() -> None:
+    good, bad = (pod(phase="Failed", finished=ago(90), exit_code=code).status.container_statuses[0] for code in (0, 3))
+    failed = pod(phase="Failed", finished=ago(90), exit_code=3)
+    statuses = (replace(good, name="sidecar"), bad)
+    what = replace(failed, status=replace(failed.status, container_statuses=statuses))
+    assert failure_text(what, NOW) == "pod pi-1 failed 90s ago: container c: exit code 3"
+
+
 def test_pods_that_failed_alike_share_a_line() -> None:
     pods = [pod(f"pi-{number}", "Failed", finished=ago(90 - number), exit_code=3) for number in range(5)]
     other = pod("pi-9", "Failed", finished=ago(95), exit_code=4)
