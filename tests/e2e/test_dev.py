@@ -165,6 +165,16 @@ async def test_interrupted_wait_is_no_success(kcr: Start, tmp_path: Path) -> Non
         assert await dev.stop(signal.SIGINT) == 130
 
 
+# It waits for ten seconds.
+@pytest.mark.soak
+async def test_wait_that_takes_long_says_where_to_look(kcr: Start, tmp_path: Path) -> None:
+    async with kcr("dev", "-f", manifest(tmp_path, "long", "sleep 1000"), "--wait") as dev:
+        await eventually(lambda: "job long: Running: 0/1 succeeded, 1 active" in dev.err)
+        assert "kubectl" not in dev.err
+        assert (await dev.kubeconfig()).exists()
+        await eventually(lambda: "\n  page http://127.0.0.1:" in dev.err)
+
+
 async def test_job_that_goes_at_once_has_ended_all_the_same(kcr: Start, tmp_path: Path) -> None:
     path = short_lived(tmp_path, ttl_seconds=0)
     async with kcr("dev", "-f", path, "--wait") as dev:
