@@ -4,7 +4,7 @@ import sys
 from collections.abc import Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any
 
-from kcr.tracing.spans import API, ActiveSpan, is_tracing
+from kcr.tracing.spans import API, ActiveSpan, guarded, is_tracing
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span
@@ -41,7 +41,8 @@ def trace_headers(active: ActiveSpan) -> dict[str, str]:
 
     trace: Any = sys.modules[API]
     headers: dict[str, str] = {}
-    propagate.inject(headers, trace.set_span_in_context(active.span))
+    with guarded():
+        propagate.inject(headers, trace.set_span_in_context(active.span))
     return headers
 
 

@@ -2,7 +2,8 @@
 
 import asyncio
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from functools import lru_cache
 from importlib.metadata import version
@@ -10,6 +11,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kcr.clock import SystemClock
+from kcr.log import get_logger
+from kcr.ratelimitedlog import RateLimitedLogger
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
 API = "opentelemetry.trace"
 _SCHEMA = "https://opentelemetry.io/schemas/1.37.0"
 _CLOCK = SystemClock()
+_failures = RateLimitedLogger(get_logger("kcr.tracing"))
 
 # The calendar's time at which the event loop's was 0, in nanoseconds, as the trace of this context takes it.
 _epoch: ContextVar[int | None] = ContextVar("kcr_trace_epoch", default=None)
@@ -31,6 +35,20 @@ class _Known(NamedTuple):
 
 
 _known = _Known(None, None)
+
+
+@contextmanager
+def guarded() -> Iterator[None]:
+    """Log what a sampler, span processor or propagator of the program raises: a trace may lack a span for it.
+
+    OpenTelemetry calls them when a span begins and ends, in the middle of a request or beside a reconcile, where no
+    one expects an error.
+    """
+    try:
+        yield
+    except Exception as error:
+        text, now = f"{type(error).__name__}: {error}", asyncio.get_running_loop().time()
+        _failures.error(now, "tracing failed, a span is left out", error=text, exc_info=error)
 
 
 def find_tracer() -> "Tracer | None":
@@ -89,10 +107,12 @@ class ActiveSpan:
             epoch = int(_CLOCK.now().timestamp() * 1_000_000) * 1_000 - self._loop_ns()
         self._epoch = epoch
         self._tokens: tuple[Token[Any], Token[int | None]] | None = None
-        self.span: Span = tracer.start_span(
-            name, kind=trace.SpanKind.CLIENT if is_request else trace.SpanKind.INTERNAL,
-            context=None if is_request else _empty_context(), attributes=attributes, start_time=self._now(),
-        )  # fmt: skip
+        self.span: Span = trace.INVALID_SPAN
+        with guarded():
+            self.span = tracer.start_span(
+                name, kind=trace.SpanKind.CLIENT if is_request else trace.SpanKind.INTERNAL,
+                context=None if is_request else _empty_context(), attributes=attributes, start_time=self._now(),
+            )  # fmt: skip
 
     def enter(self) -> None:
         """Make this the current span of the task."""
@@ -120,7 +140,8 @@ class ActiveSpan:
     def end(self) -> None:
         """End the span; nothing happens when it has ended."""
         if self.span.is_recording():
-            self.span.end(end_time=self._now())
+            with guarded():
+                self.span.end(end_time=self._now())
 
     def _now(self) -> int:
         return self._epoch + self._loop_ns()

@@ -8,14 +8,19 @@ from typing import Any
 
 import pytest
 from opentelemetry import trace
+from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 from opentelemetry.trace import StatusCode
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+from structlog.testing import capture_logs
 
 from kcr.api.core import ConfigMap
 from kcr.api.meta import Key
 from kcr.client import Client
 from kcr.controller import Controller, Result
 from kcr.errors import ConflictError, TerminalError
+from kcr.log import get_logger
 from kcr.metrics import Metrics
+from kcr.ratelimitedlog import RateLimitedLogger
 from kcr.runnables import RunnableGroup
 from kcr.testing import VirtualClock
 from kcr.workqueue import ItemExponential, Reason
@@ -191,3 +196,58 @@ async def test_histogram_has_the_trace_as_exemplar(traces: Traces, kcr_clock: Vi
     assert len(found) == 1
     assert f'trace_id="{trace_id(traces.one("reconcile")):032x}"' in found[0]
     assert 'le="0.3"' in found[0]
+
+
+class Raising(SpanProcessor):
+    """A user's span processor with a bug."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+
+    def on_start(self, span: Span, parent_context: Any = None) -> None:
+        if self._where == "on_start":
+            raise ValueError("a bug in on_start")
+
+    def on_end(self, span: ReadableSpan) -> None:
+        if self._where == "on_end":
+            raise ValueError("a bug in on_end")
+
+
+@pytest.mark.parametrize("where", ["on_start", "on_end"])
+async def test_span_processor_that_raises_costs_a_span_and_no_reconcile(
+    traces: Traces, kcr_clock: VirtualClock, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    # The lines are limited for the process, and this test is not its first.
+    monkeypatch.setattr("kcr.tracing.spans._failures", RateLimitedLogger(get_logger("kcr.tracing")))
+    traces.provider.add_span_processor(Raising(where))
+    client, done = Client(Script(Say(MAP), Say(MAP))), list[Key]()
+
+    async def one(key: Key) -> None:
+        await client.get(ConfigMap, A)
+        done.append(key)
+
+    with capture_logs() as logs:
+        async with running(one) as controller:
+            for key in (A, B):
+                controller.queue.add(key)
+            await kcr_clock.advance(1)
+    assert done == [A, B]
+    told = [line for line in logs if line["log_level"] in ("warning", "error")]
+    # One line in 30 s, with the traceback of the bug.
+    assert [(line["event"], line["error"]) for line in told] == [
+        ("tracing failed, a span is left out", f"ValueError: a bug in {where}")
+    ]
+    assert told[0]["exc_info"].__traceback__ is not None
+
+
+async def test_propagator_that_raises_costs_a_header_and_no_request(
+    traces: Traces, kcr_clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Propagator(TraceContextTextMapPropagator):
+        def inject(self, *_: Any, **__: Any) -> None:
+            raise ValueError("a bug")
+
+    monkeypatch.setattr("opentelemetry.propagate._HTTP_TEXT_FORMAT", Propagator())
+    script = Script(Say(MAP))
+    await Client(script).get(ConfigMap, A)
+    assert "traceparent" not in script.requests[0].headers
