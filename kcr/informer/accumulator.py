@@ -105,7 +105,11 @@ class ListAccumulator(Generic[R]):
         metadata = found.metadata
         if not metadata.name or bool(metadata.namespace) is not self._namespaced or "\ufffd" in metadata.name:
             what = f"event {event}" if event else "item of the list"
-            raise LostEventError(f"{what} names no object: namespace {metadata.namespace!r}, name {metadata.name!r}")
+            # A class may be wrong about it, too.
+            hint = f", and the class says namespaced={self._namespaced}" if metadata.name else ""
+            raise LostEventError(
+                f"{what} names no object: namespace {metadata.namespace!r}, name {metadata.name!r}{hint}"
+            )
 
     def remove(self, key: Key) -> None:
         """Remove an object from the list."""

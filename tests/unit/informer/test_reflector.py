@@ -344,6 +344,15 @@ async def test_event_that_names_no_object_is_followed_by_a_relist(kind: str, dam
     assert [line["event"] for line in logs if line["log_level"] == "warning"] == ["watch lost an event, relisting"]
 
 
+async def test_class_that_is_wrong_about_namespaces_is_named() -> None:
+    cluster_scoped = {"metadata": {"name": "a", "resourceVersion": "4"}}
+    refusal = failure(400, "Invalid", "sendInitialEvents: Forbidden")
+    async with following(refusal, page(10, cluster_scoped), seconds=0.5) as (informer, _):
+        assert informer.not_synced_reason == (
+            "pods in d: item of the list names no object: namespace '', name 'a', and the class says namespaced=True"
+        )
+
+
 async def test_damaged_initial_event_is_followed_by_a_list_in_pages() -> None:
     stream = Say(events(("ADDED", pod("a", 3)), ("ADDED", {"metadata": {}}), ("BOOKMARK", END)), then="stay")
     async with following(stream, page(10, pod("a", 3), pod("b", 4)), Say(then="stay"), seconds=1) as (informer, _):
