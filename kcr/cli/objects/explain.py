@@ -37,9 +37,10 @@ from kcr.errors import ConfigError, TransportError
 def command(name: ObjectName | UnresolvedName, output: str | None, **values: Any) -> int:
     """Explain why an object is where it is: what is wanted, what is there, what happens next and when.
 
-    Of a Job or CronJob it makes the decision that the controller would make, from what the API server knows; of other
-    kinds it reads metadata, conditions and events. With a debug port, the controller itself says what it knows: where
-    the key is, its last error, what it waits for. Nothing is written.
+    Of a Job or CronJob it makes the decision that the controller would make, from what the API server knows; a workload
+    leads to the pod that is the cause, a namespace to what holds it up; of other kinds it reads deletion, conditions
+    and what they own. With a debug port, the controller itself says what it knows: where the key is, its last error,
+    what it waits for. Nothing is written.
     """
     return run_quietly(lambda: _explain(name, output, values))
 

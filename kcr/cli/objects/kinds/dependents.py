@@ -1,7 +1,9 @@
 """Follows the owner of workloads, Jobs and pods to the pod that is the cause of its trouble."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
+from contextlib import suppress
 from datetime import datetime
+from typing import TypeVar
 
 import msgspec
 
@@ -17,10 +19,15 @@ from kcr.cli.objects.kinds.workloads import explain_workload
 from kcr.client import Client
 from kcr.client.surroundings import read_surroundings
 from kcr.controllers.job.explanation import explain_job
+from kcr.errors import NotFoundError
+
+R = TypeVar("R", bound=Resource)
 
 _WORKLOADS = tuple(
     unstructured("apps/v1", kind, plural=f"{kind.lower()}s") for kind in ("Deployment", "StatefulSet", "DaemonSet")
 )
+# So many of each kind are looked at.
+_MOST = 5
 # What a dependent is in when it holds up its owner.
 _TROUBLES = (Code.PODS, Code.REFUSED, Code.UNATTENDED)
 
@@ -57,19 +64,20 @@ async def _dependents(client: Client, obj: Unstructured, now: datetime) -> Async
     """Yield what an object owns, and why it is where it is."""
     namespace = obj.metadata.namespace
     for kind in _WORKLOADS:
-        for one in await list_or_nothing(client, kind, namespace):
-            if _owns(obj, one):
-                yield one, explain_workload(await read_workload(client, one, (), now))
-    for job in await list_or_nothing(client, Job, namespace):
-        if _owns(obj, job):
+        for one in _newest(obj, await list_or_nothing(client, kind, namespace)):
+            yield one, explain_workload(await read_workload(client, one, (), now))
+    for job in _newest(obj, await list_or_nothing(client, Job, namespace)):
+        if finished_type(job) == "Complete":
+            continue
+        with suppress(NotFoundError):
             found = (await explain_job(client, job.key, (), now))[1]
-            failed = finished_type(job) == "Failed"
-            yield job, msgspec.structs.replace(found, code=Code.PODS) if failed else found
-    for pod in await list_or_nothing(client, DetailedPod, namespace):
-        if _owns(obj, pod):
-            around = await read_surroundings(client, [pod], change_of(pod.metadata))
-            yield pod, explain_pod(pod, around, now)
+            yield job, msgspec.structs.replace(found, code=Code.PODS) if finished_type(job) else found
+    for pod in _newest(obj, await list_or_nothing(client, DetailedPod, namespace)):
+        around = await read_surroundings(client, [pod], change_of(pod.metadata))
+        yield pod, explain_pod(pod, around, now)
 
 
-def _owns(owner: Resource, one: Resource) -> bool:
-    return any(reference.uid == owner.metadata.uid for reference in one.metadata.owner_references)
+def _newest(owner: Resource, found: Iterable[R]) -> list[R]:
+    """Return the newest of the objects that another one owns: each costs requests, and old ones matter less."""
+    owned = [one for one in found if any(ref.uid == owner.metadata.uid for ref in one.metadata.owner_references)]
+    return sorted(owned, key=lambda one: str(one.metadata.creation_timestamp), reverse=True)[:_MOST]

@@ -44,7 +44,8 @@ async def read_workload(client: Client, obj: Unstructured, events: Sequence[Even
     selector = msgspec.convert(spec.get("selector") or {}, selectors.LabelSelector)
     labels, owners, tries = selectors.text(selector), {obj.metadata.uid}, list(events)
     if obj.resource.kind == "Deployment":
-        sets = [one for one in await client.list(_REPLICASETS, namespace, labels=labels) if is_controlled_by(one, obj)]
+        listed = await list_or_nothing(client, _REPLICASETS, namespace, labels=labels)
+        sets = [one for one in listed if is_controlled_by(one, obj)]
         owners = {one.metadata.uid for one in sets}
         for one in sets:
             fields = f"involvedObject.kind=ReplicaSet,involvedObject.name={one.metadata.name}"

@@ -122,6 +122,23 @@ def test_controllers_that_know_nothing_are_left_out() -> None:
     assert lines == ["job: queued at priority 0", "at kcr run 1.0, pid 12"]
 
 
+def test_idle_controllers_are_noise_unless_their_port_was_named() -> None:
+    quiet = view(RunState(key="default/pi", seconds_ago=9, seconds=0.1, outcome="success", text=""))
+    shown = inside(quiet, view())
+    assert list(lines_of_controllers(shown._replace(is_asked=False))) == []
+    assert next(lines_of_controllers(shown)) == "job: idle: nothing is queued; last reconciled 9s ago: success"
+    failed = view(FAILED, error="ServerError: no")
+    assert len(list(lines_of_controllers(inside(failed)._replace(is_asked=False)))) == 3
+
+
+def test_finished_object_waits_for_no_time() -> None:
+    waits = view(phase="delayed", due_seconds=0.2)
+    assert list(lines_of_controllers(inside(waits), has_ended=True)) == []
+    assert next(lines_of_controllers(inside(waits))).endswith("queued now")
+    queued = view(phase="queued")
+    assert list(lines_of_controllers(inside(queued), has_ended=True))[0] == "job: queued at priority 0"
+
+
 def test_process_without_such_a_controller_says_so() -> None:
     assert list(lines_of_controllers(inside())) == ["no controller of kcr run 1.0, pid 12 has keys of this kind"]
 
