@@ -136,7 +136,7 @@ def test_finished_object_waits_for_no_time() -> None:
     assert list(lines_of_controllers(inside(waits), has_ended=True)) == []
     assert next(lines_of_controllers(inside(waits))).endswith("queued now")
     queued = view(phase="queued")
-    assert list(lines_of_controllers(inside(queued), has_ended=True))[0] == "job: queued at priority 0"
+    assert next(iter(lines_of_controllers(inside(queued), has_ended=True))) == "job: queued at priority 0"
 
 
 def test_process_without_such_a_controller_says_so() -> None:
