@@ -200,6 +200,7 @@ async def test_job_that_no_controller_takes_up_says_so(sim: Simulation) -> None:
           why         it was created 60s ago, and has no startTime
           remedy      see whether the one that runs is ready (GET /readyz), or run one:
                         kcr run --controllers job
+                      if one runs, see its log: it may lack rights, which kcr check names
     """)
 
 
@@ -293,6 +294,7 @@ async def test_finished_pods_that_nobody_counts_ask_for_a_controller(sim: Simula
           why         nothing has happened for 60s
           remedy      see whether kube-controller-manager runs, or kcr with --take-over; kcr without it
                         reconciles only Jobs with spec.managedBy: kcr.dev/job-controller
+                      if one runs, see its log: it may lack rights, which kcr check names
           events      60s ago   Normal SuccessfulCreate: Created pod: pi-x
                       60s ago   Normal SuccessfulCreate: Created pod: pi-x
     """)

@@ -18,6 +18,8 @@ _REMEDY_ANY = (
     "see whether kube-controller-manager runs, or kcr with --take-over; kcr without it reconciles only Jobs with "
     f"spec.managedBy: {lifecycle.KCR}"
 )
+# Without rights it can write no event that would say so.
+_RIGHTS = "if one runs, see its log: it may lack rights, which kcr check names"
 
 
 def unattended(seen: Snapshot, plan: Plan, known: Evidence) -> Case | None:
@@ -31,7 +33,7 @@ def unattended(seen: Snapshot, plan: Plan, known: Evidence) -> Case | None:
     headline = "no controller has taken it up" if never else "no controller is at work on it"
     idle = human_duration(seen.now - since)
     fact = f"it was created {idle} ago, and has no startTime" if never else f"nothing has happened for {idle}"
-    return Case(headline, [fact], [Step(f"a controller would {due}")], [remedy], Code.UNATTENDED)
+    return Case(headline, [fact], [Step(f"a controller would {due}")], [remedy, _RIGHTS], Code.UNATTENDED)
 
 
 def _due(seen: Snapshot, plan: Plan) -> str:
