@@ -101,6 +101,32 @@ kcr.run(lambda manager: manager.add(Look()))
 """
 
 
+# Calls a service outside of the cluster.
+BILLED = """
+import sys
+
+import aiohttp
+
+import kcr
+from kcr.api.core import Namespace
+
+
+class Billing:
+    async def reconcile(self, key: kcr.Key) -> kcr.Result:
+        if key.name == "default":
+            async with aiohttp.ClientSession(raise_for_status=True) as session:
+                await session.get(sys.argv[1])
+        return kcr.Result()
+
+
+def setup(manager: kcr.Manager) -> None:
+    manager.add_controller("billing", Billing(), watches=[kcr.watch(Namespace)])
+
+
+kcr.run(setup, args=[])
+"""
+
+
 # Has options of its own.
 PARSING = PROGRAM.replace(
     "kcr.run(setup)",
@@ -195,6 +221,30 @@ async def test_program_is_operated_through_its_ports(tmp_path: Path) -> None:  #
         process.terminate()
         await process.communicate()
         assert process.returncode == 0
+
+
+async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Answer a request with 500, as a service that is broken."""
+    await reader.readuntil(b"\r\n\r\n")
+    writer.write(b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+    await writer.drain()
+    writer.close()
+
+
+async def test_broken_service_is_a_warning_and_no_panic(tmp_path: Path) -> None:  # CM-6
+    async with EmbeddedCluster(runtime=None) as cluster, await asyncio.start_server(refuse, "127.0.0.1", 0) as service:
+        (tmp_path / "kubeconfig").write_text((await cluster.serve()).kubeconfig)
+        url = f"http://127.0.0.1:{service.sockets[0].getsockname()[1]}/"
+        process = await start(tmp_path / "kubeconfig", BILLED, url)
+        first, second = [await said(process, "reconcile failed") for _ in range(2)]
+        process.terminate()
+        await process.communicate()
+    assert {(line["level"], line["name"], line["retries"]) for line in (first, second)} == {
+        ("warning", "default", 1), ("warning", "default", 2),
+    }  # fmt: skip
+    assert "ClientResponseError: 500" in first["error"]
+    assert 'greeter.py", line 14, in reconcile' in first["exception"]
+    assert "exception" not in second
 
 
 async def test_collector_passes_over_what_was_imported(tmp_path: Path) -> None:  # design: no stall over 20 ms
