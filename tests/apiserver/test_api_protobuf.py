@@ -267,7 +267,7 @@ async def test_fields_of_newer_clients_are_ignored(api: Api) -> None:
 async def test_refused_type_is_named_in_the_log(api: Api, caplog: pytest.LogCaptureFixture) -> None:
     assert (await post(api, f"{CORE}/configmaps", body("v1", "Gadget", b""))).status == 415
     (record,) = [record for record in caplog.records if record.levelname == "WARNING"]
-    assert record.getMessage() == "protobuf body refused: the schema has no numbers for kind Gadget"
+    assert record.getMessage() == "protobuf body refused: the schema has no numbers for kind 'Gadget' of 'v1'"
 
 
 async def test_times_before_the_year_1000_are_read(api: Api) -> None:

@@ -18,6 +18,11 @@ _SCALARS: Mapping[str, tuple[Any, ...]] = {
     "microtime": ("2026-01-01T00:00:00.000001Z",), "quantity": ("500m", 2), "int-or-string": (0, "http", "25%"),
     "any": ({"a": [1, None, {}]}, "text", 1, []),
 }  # fmt: skip
+_SCHEMA: Mapping[str, Any] = {"type": "string", "maxLength": 0}
+_SCHEMA_OR: Mapping[str, tuple[Any, ...]] = {
+    **dict.fromkeys(("additionalItems", "additionalProperties"), (_SCHEMA, True, False)),
+    "items": (_SCHEMA, [_SCHEMA, {}]), "dependencies": ({"a": _SCHEMA}, {"a": ["b", "c"]}),
+}  # fmt: skip
 _FORMATS: Mapping[str, str] = {"date-time": "2026-01-01T00:00:00Z", "byte": "YWJj"}
 # Types that hold themselves end here.
 _DEEPEST = 12
@@ -38,6 +43,9 @@ def builtin_object(type_name: str, random: Random, *, depth: int = 0) -> dict[st
         needed = not isinstance(facts, str) and facts.get("required")
         if needed or depth == 0 or random.random() < 2 / (depth + 2):
             found[name] = _builtin_value(facts if isinstance(facts, str) else facts["type"], random, depth)
+    if type_name == "apiextensions.v1.JSONSchemaProps":
+        # The table has no types that are one thing or another.
+        found |= {name: random.choice(_SCHEMA_OR[name]) for name in found.keys() & _SCHEMA_OR.keys()}
     return {name: one for name, one in found.items() if one is not None}
 
 

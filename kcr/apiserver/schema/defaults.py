@@ -65,6 +65,7 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "core.v1.HostPathVolumeSource": {"type": ""},
     "core.v1.ISCSIPersistentVolumeSource": _ISCSI,
     "core.v1.ISCSIVolumeSource": _ISCSI,
+    "core.v1.Namespace": {"spec": {}, "status": {}},
     "core.v1.Node": {"spec": {}, "status": {}},
     "core.v1.NodeDaemonEndpoints": {"kubeletEndpoint": {}},
     "core.v1.NodeStatus": {"daemonEndpoints": {}, "nodeInfo": {}},

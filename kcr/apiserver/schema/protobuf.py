@@ -17,7 +17,7 @@ from typing import Any
 
 from kcr.apiserver.gojson import decode_json
 from kcr.apiserver.schema.builtin import SCHEMA_OR_ARRAY, SCHEMA_OR_BOOL, SCHEMA_OR_STRINGS, encoded_shape
-from kcr.apiserver.schema.scalars import ANY, SCALARS, in_utc
+from kcr.apiserver.schema.scalars import ANY, SCALARS, as_go_writes, in_utc
 from kcr.apiserver.schema.shape import Shape, Type
 
 # What every body begins with.
@@ -46,7 +46,7 @@ def decode(body: bytes) -> dict[str, Any]:
     api_version, kind = (_bytes(names.get(number, b"")).decode() for number in (_API_VERSION, _KIND))
     shape = encoded_shape(api_version, kind)
     if shape is None:
-        raise UnknownMessageError(f"kind {kind}")
+        raise UnknownMessageError(f"kind {kind!r} of {api_version!r}")
     return {"apiVersion": api_version, "kind": kind, **_message(shape, _bytes(envelope.get(_RAW, b"")))}
 
 
@@ -136,9 +136,8 @@ def _int_or_string(given: int | bytes) -> int | str:
 
 
 def _float(given: int | bytes) -> int | float:
-    """Return a number; Go writes one without a fraction as an integer."""
     (number,) = unpack("<d", _bytes(given))
-    return int(number) if number.is_integer() else float(number)
+    return as_go_writes(number)
 
 
 def _quantity(given: int | bytes) -> str:

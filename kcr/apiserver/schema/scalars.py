@@ -20,6 +20,8 @@ from kcr.apiserver.schema.shape import Type, TypeMismatchError
 
 _CANONICAL = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _RFC3339 = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d+)?(Z|[+-]\d\d:\d\d)")
+# From here on, Go writes floating-point numbers with an exponent.
+_EXPONENTIAL = 1e21
 _MICRO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}(Z|[+-]\d\d:\d\d)")
 
 
@@ -95,7 +97,13 @@ def _text(wanted: str, rule: Callable[[str], str]) -> Type:
 def _float(value: Any) -> Any:
     if type(value) not in (int, float):
         raise TypeMismatchError.of(value, "float64")
-    return value
+    return as_go_writes(value)
+
+
+def as_go_writes(number: int | float) -> int | float:
+    """Return a number as Go writes a float64: without a fraction where it has none."""
+    whole = type(number) is float and number.is_integer() and abs(number) < _EXPONENTIAL
+    return int(number) if whole else number
 
 
 def _quantity(rule: Callable[[str], str]) -> Type:

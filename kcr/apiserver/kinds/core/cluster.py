@@ -107,6 +107,11 @@ class NodeStrategy(Strategy):
         """Drop where the kubelet's configuration once came from."""
         obj["spec"].pop("configSource", None)
 
+    def prepare_update(self, new: Manifest, old: Manifest) -> None:
+        """Keep the status, and drop that here, too."""
+        super().prepare_update(new, old)
+        new["spec"].pop("configSource", None)
+
     def warnings(self, new: Manifest, old: Manifest | None) -> list[str]:
         """Return the warnings about fields that nothing reads any more."""
         if "externalID" not in new["spec"]:
