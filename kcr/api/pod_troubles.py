@@ -6,12 +6,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from kcr.api.conditions import find_condition
-from kcr.api.core import (
-    ContainerStatus,
-    Event,
-    Node,
-    Pod,
-)
+from kcr.api.core import ContainerStatus, Event, Node, Pod
 from kcr.api.durations import human_duration
 from kcr.api.explanation import ago, counted
 from kcr.api.pod_symptoms import (
@@ -33,12 +28,17 @@ from kcr.api.pods import is_ready
 
 # How long a node or a scheduler may take before its silence is worth a remark.
 PATIENCE = timedelta(seconds=10)
-# A container that crashed so lately may be about to crash again: the node forgets the back-off after that.
+# A container that crashed again and again so lately may do so once more: the node forgets the back-off after that.
 # Source: kubernetes/pkg/kubelet/kubelet.go, MaxCrashLoopBackOff, which is doubled.
 _LATELY = timedelta(minutes=10)
-
+# One that crashed once is past it after a shorter while.
+_ONCE = timedelta(minutes=1)
 # Those in which a container is started without any trouble.
 _STARTING = ("", "ContainerCreating", "PodInitializing")
+# What a scheduler says of a node that takes no new pods.
+_CORDONED = re.compile(r"were unschedulable|node\.kubernetes\.io/unschedulable")
+_ALL_CORDONED = re.compile(r"0/(\d+) nodes are available: (\d+) node\(s\) were unschedulable")
+_NO_NODES = "no nodes available to schedule pods"
 
 
 class PodSurroundings(NamedTuple):
@@ -53,12 +53,6 @@ class PodSurroundings(NamedTuple):
     events: Sequence[Event] = ()
     nodes: Mapping[str, Node | None] = {}
     change: str = "create the pod anew with"
-
-
-# What a scheduler says of a node that takes no new pods.
-_CORDONED = re.compile(r"were unschedulable|node\.kubernetes\.io/unschedulable")
-_ALL_CORDONED = re.compile(r"0/(\d+) nodes are available: (\d+) node\(s\) were unschedulable")
-_NO_NODES = "no nodes available to schedule pods"
 
 
 class Trouble(NamedTuple):
@@ -115,7 +109,8 @@ def restarts_of(pod: Pod, around: PodSurroundings, now: datetime) -> Trouble | N
     """
     for status in statuses_of(pod):
         end = last_end(status)
-        if end is None or not status.restart_count or end.finished_at is None or now - end.finished_at > _LATELY:
+        memory = _LATELY if status.restart_count > 1 else _ONCE
+        if end is None or not status.restart_count or end.finished_at is None or now - end.finished_at > memory:
             continue
         if end.exit_code or end.reason == "OOMKilled":
             symptom = _symptom_of(status, "CrashLoopBackOff", pod, around)

@@ -16,7 +16,6 @@ from kcr.api.batch import Job
 from kcr.api.crontab import UnknownZoneError, load_zone
 from kcr.api.explanation import Explanation
 from kcr.api.meta import Key, Resource
-from kcr.api.unstructured import unstructured
 from kcr.app.dev import ClusterSettings, dev_cluster
 from kcr.app.plugins import Setup, find_plugins
 from kcr.app.process import run_to_end
@@ -129,9 +128,6 @@ def _zone(name: str) -> tzinfo:
 
 async def _explain(manager: Manager, kind: type[Resource], key: Key) -> Explanation:
     """Return what `kcr explain` says of an object without its controller."""
-    place = kind.resource
-    if kind is not Job:
-        kind = unstructured(place.api_version, place.kind, plural=place.plural, namespaced=place.namespaced)
     return (await look(manager.client, ObjectName(kind, key.name), key, manager.clock.now())).explanation
 
 

@@ -67,6 +67,31 @@ async def test_own_kind_leads_to_the_pods_of_its_deployment(
     """)
 
 
+@pytest.mark.kcr_cluster(kinds=[Site], controllers=["job"])
+async def test_own_kind_leads_to_its_failed_job_and_not_to_the_completed(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    site = await kcr_cluster.client.create(Site(metadata=kcr.ObjectMeta(name="shop", namespace="default")))
+    for name, limit in (("pi", 0), ("done", 6)):
+        made = manifest(name, backoffLimit=limit)
+        made["metadata"]["ownerReferences"] = [msgspec.to_builtins(kcr.controller_reference(site))]
+        if name == "pi":
+            fail_runs(kcr_cluster)
+        await kcr_cluster.client.create_manifest(Job, made, "default")
+        await kcr_clock.advance(5)
+        for node in kcr_cluster.nodes.values():
+            node.on_run = None
+    assert await explained_object(kcr_cluster.client, kcr_clock, "site/shop") == text("""
+        site default/shop: its job pi Failed 9s ago: BackoffLimitExceeded
+          wanted      generation 1
+          why         Job has reached the specified backoff limit
+                      pod pi-x failed 9s ago: container c: Error, exit code 4
+          remedy      see the output of its pods: kcr logs -n default job/pi
+                      a Job that has failed does not run again: delete it, and create it anew
+                      see it: kcr explain -n default job/pi
+    """)
+
+
 async def create_webhook(client: kcr.Client) -> None:
     """Make the configuration of a webhook, and its service without endpoints.
 
