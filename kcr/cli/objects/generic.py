@@ -1,5 +1,6 @@
 """Explains an object of any kind: from what all kinds have in common, metadata and the conditions of the status."""
 
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -128,7 +129,9 @@ def deletion_case(kind: ResourceType, metadata: ObjectMeta, now: datetime) -> Si
 def unfinalize(kind: ResourceType, metadata: ObjectMeta) -> str:
     """Return the command that removes the finalizers of an object."""
     place = f" -n {metadata.namespace}" if metadata.namespace else ""
-    return f"kubectl{place} patch {kind.display} {metadata.name} --type=merge -p '{_NO_FINALIZERS}'"
+    # Names of some kinds have characters with a meaning to a shell, and a user copies the command into one.
+    name = shlex.quote(metadata.name)
+    return f"kubectl{place} patch {kind.display} {name} --type=merge -p '{_NO_FINALIZERS}'"
 
 
 def _deleted(seen: _Seen) -> Situation | None:
@@ -239,7 +242,8 @@ def owner_text(metadata: ObjectMeta) -> Iterable[str]:
     """Yield what controls an object, if there is such an owner."""
     owner = controller_of(metadata)
     if owner is not None:
-        yield f"it is controlled by {owner.kind} {owner.name}: kcr explain {owner.kind.lower()}/{owner.name}"
+        command = f"kcr explain {shlex.quote(f'{owner.kind.lower()}/{owner.name}')}"
+        yield f"it is controlled by {owner.kind} {owner.name}: {command}"
 
 
 def _why(condition: Condition) -> str:

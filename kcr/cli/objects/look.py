@@ -1,5 +1,6 @@
 """Reads why an object is where it is, from the API server: the explanation, its conditions and its events."""
 
+import shlex
 from collections.abc import Sequence
 from datetime import datetime
 from functools import reduce
@@ -118,7 +119,7 @@ async def _events(client: Client, name: ObjectName, key: Key) -> tuple[Event, ..
 def _pause(name: ObjectName, key: Key, otherwise: Explanation) -> Explanation:
     """Return the explanation of a paused object: what would be true without the pause waits for its end."""
     place = f" -n {key.namespace}" if key.namespace else ""
-    command = f"kubectl{place} annotate {name.kind.resource.kind.lower()} {key.name} {PAUSED}-"
+    command = f"kubectl{place} annotate {name.kind.resource.kind.lower()} {shlex.quote(key.name)} {PAUSED}-"
     return msgspec.structs.replace(
         otherwise,
         headline="is paused: no controller of kcr reconciles it",

@@ -94,12 +94,16 @@ def _remedies(namespace: Namespace, held: Sequence[Held], messages: Iterable[str
     if first is not None:
         owner = first.metadata.finalizers[0].partition("/")[0]
         yield f"see whether the controller of {owner} runs, and what its log says"
-        yield f"see the object: kcr explain -n {name} {first.kind.display}/{first.metadata.name}"
+        yield f"see the object: kcr explain -n {name} {_quoted(first)}"
         yield f"or give up what the finalizer guards: {unfinalize(first.kind, first.metadata)}"
     elif held:
-        yield f"see what holds it: kcr explain -n {name} {held[0].kind.display}/{held[0].metadata.name}"
+        yield f"see what holds it: kcr explain -n {name} {_quoted(held[0])}"
     else:
         yield (
             "see what is left in it: kubectl api-resources --verbs=list --namespaced -o name | "
             f"xargs -n 1 kubectl -n {shlex.quote(name)} get --show-kind --ignore-not-found"
         )
+
+
+def _quoted(one: Held) -> str:
+    return shlex.quote(f"{one.kind.display}/{one.metadata.name}")

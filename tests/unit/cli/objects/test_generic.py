@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 
 from kcr.api.explanation import Explanation
+from kcr.api.meta import ObjectMeta
+from kcr.api.resources import ResourceType
 from kcr.api.unstructured import unstructured
-from kcr.cli.objects.generic import explain_object
+from kcr.cli.objects.generic import explain_object, unfinalize
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 WEBSITE = unstructured("example.dev/v1", "Website", plural="websites")
@@ -88,3 +90,12 @@ def test_owner_is_named_with_the_command_that_explains_it() -> None:
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "shop-1", "uid": "u", "controller": True}
     found = explained({"phase": "Running"}, ownerReferences=[owner])
     assert found.reasons == ("it is controlled by ReplicaSet shop-1: kcr explain replicaset/shop-1",)
+
+
+def test_names_are_quoted_in_commands() -> None:
+    name = "$(reboot)"
+    held = ResourceType("rbac.authorization.k8s.io", "v1", "Role", "roles")
+    command = unfinalize(held, ObjectMeta(name=name, namespace="default"))
+    assert "patch roles.rbac.authorization.k8s.io '$(reboot)' --type=merge" in command
+    owner = {"apiVersion": "v1", "kind": "Site", "name": name, "uid": "u", "controller": True}
+    assert explained(ownerReferences=[owner]).reasons[-1].endswith(": kcr explain 'site/$(reboot)'")
