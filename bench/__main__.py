@@ -12,6 +12,7 @@ from bench import measures, storage
 from bench.debug import debug
 from bench.peers import peers
 from bench.server import server
+from bench.watch_order import watch_order
 
 # Name, unit, pods or operations in full and with --small. The first figure of each is kcr's.
 MEASURES: dict[str, tuple[Callable[[int], dict[str, float]], str, int, int]] = {
@@ -23,6 +24,7 @@ MEASURES: dict[str, tuple[Callable[[int], dict[str, float]], str, int, int]] = {
     "server": (server, "per CPU second", 10_000, 200),
     "creates": (storage.creates, "creates per CPU second", 20_000, 200),
     "stored": (storage.stored, "bytes per stored pod", 20_000, 200),
+    "order": (watch_order, "of 100, and µs; HTTPS", 300, 20),
     "debug": (debug, "ms; keys in trouble", 1_000, 50),
     "peers": (lambda size: asyncio.run(peers(size)), "one server, HTTPS", 10_000, 50),
 }
