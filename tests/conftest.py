@@ -33,15 +33,17 @@ settings.register_profile("soak", _KCR, max_examples=1000, print_blob=True)
 settings.load_profile("kcr")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Run the long tests first, so that no worker is left with one at the end.
 
     They mostly wait for other processes: one worker has them while the other one computes. Laws have the limit of the
-    tests that live many lives: hypothesis draws many examples, on a busy machine for longer than ten seconds.
+    tests that live many lives: hypothesis draws many examples, on a busy machine for longer than ten seconds. `make
+    soak` draws for as long as it takes.
     """
+    seconds = 0 if config.getoption("--hypothesis-profile") == "soak" else 60
     for item in items:
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
-            item.add_marker(pytest.mark.timeout(60))
+            item.add_marker(pytest.mark.timeout(seconds))
             item.add_marker(pytest.mark.law)
     items.sort(key=lambda item: item.get_closest_marker("e2e") is None)
 

@@ -1,4 +1,4 @@
-"""Nodes, taints and priorities with the real kubectl on `kcr dev --nodes 2`, whose pods are processes."""
+"""Nodes, taints and priorities with the real kubectl on a cluster of two nodes, whose pods are processes."""
 
 from collections.abc import AsyncIterator, Mapping
 
@@ -7,7 +7,7 @@ import pytest_asyncio
 
 from kcr.testing import eventually
 from tests.e2e.kubectl import NEEDS_KUBECTL, Kubectl
-from tests.e2e.processes import Start
+from tests.e2e.processes import Serve
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120), pytest.mark.asyncio, NEEDS_KUBECTL]
 
@@ -15,9 +15,9 @@ FIRST, SECOND = "kcr-node-0", "kcr-node-1"
 
 
 @pytest_asyncio.fixture
-async def kubectl(kcr: Start, environment: Mapping[str, str]) -> AsyncIterator[Kubectl]:
-    async with kcr("dev", "--nodes", "2") as dev:
-        found = Kubectl(await dev.kubeconfig(), environment)
+async def kubectl(serve: Serve, environment: Mapping[str, str]) -> AsyncIterator[Kubectl]:
+    async with serve(runtime="process", nodes=2, heartbeats=True) as path:
+        found = Kubectl(path, environment)
         await found(f"wait --for=condition=Ready node/{FIRST} node/{SECOND} --timeout=60s")
         yield found
 

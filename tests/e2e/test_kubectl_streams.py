@@ -12,7 +12,7 @@ import yaml
 
 from kcr.testing import eventually
 from tests.e2e.kubectl import NEEDS_KUBECTL, Kubectl
-from tests.e2e.processes import ROOT, Start
+from tests.e2e.processes import ROOT, Serve
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120), pytest.mark.asyncio, NEEDS_KUBECTL]
 
@@ -25,9 +25,9 @@ server.serve_forever()
 
 
 @pytest_asyncio.fixture
-async def kubectl(kcr: Start, environment: Mapping[str, str]) -> AsyncIterator[Kubectl]:
-    async with kcr("dev", "--runtime", "process") as dev:
-        yield Kubectl(await dev.kubeconfig(), environment)
+async def kubectl(serve: Serve, environment: Mapping[str, str]) -> AsyncIterator[Kubectl]:
+    async with serve(runtime="process") as path:
+        yield Kubectl(path, environment)
 
 
 async def run_pod(kubectl: Kubectl, folder: Path, name: str, command: list[str], **container: object) -> None:
@@ -128,10 +128,10 @@ async def test_what_is_not_there_says_so(kubectl: Kubectl, tmp_path: Path) -> No
 
 
 async def test_simulated_containers_name_the_runtime_that_is_needed(
-    kcr: Start, environment: Mapping[str, str], tmp_path: Path
+    serve: Serve, environment: Mapping[str, str], tmp_path: Path
 ) -> None:
-    async with kcr("dev", "--runtime", "simulated") as dev:
-        kubectl = Kubectl(await dev.kubeconfig(), environment)
+    async with serve() as path:
+        kubectl = Kubectl(path, environment)
         await run_pod(kubectl, tmp_path, "a", ["sleep", "600"])
         for command in ("exec a -- true", "attach a", "port-forward pod/a :80"):
             assert "kcr dev --runtime process" in await kubectl(command, code=1)
