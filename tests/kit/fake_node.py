@@ -1,6 +1,7 @@
 """A scheduler and a kubelet that do what a scenario says, for a cluster without a node."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -8,6 +9,7 @@ import msgspec
 from kcr.api.core import Node, Pod
 from kcr.api.meta import whole_seconds
 from kcr.client import Client
+from kcr.errors import AlreadyExistsError
 from kcr.testing import VirtualClock
 
 
@@ -32,7 +34,9 @@ class FakeNode:
     async def _register(self) -> None:
         if not self._is_registered:
             self._is_registered = True
-            await self.client.create_manifest(Node, {"metadata": {"name": "node-1"}}, "")
+            # A scenario may have a node of this name.
+            with suppress(AlreadyExistsError):
+                await self.client.create_manifest(Node, {"metadata": {"name": "node-1"}}, "")
 
     async def kill(self, pods: Iterable[Pod]) -> None:
         """Let the kubelet confirm that pods are gone."""

@@ -12,7 +12,7 @@ from kcr.api.core import Event
 from kcr.api.durations import human_duration
 from kcr.api.explanation import Code, Explanation, Step, ago, counted, in_time
 from kcr.api.refusals import refusal_of
-from kcr.controllers.cronjob.decisions.decide import decide
+from kcr.controllers.cronjob.decisions.decide import FUTURE_RUN, decide
 from kcr.controllers.cronjob.decisions.explain_times import lost_run, moment_text, next_run_of
 from kcr.controllers.cronjob.decisions.plan import Facts, Plan, Start
 
@@ -23,6 +23,8 @@ _PATIENCE = timedelta(seconds=10)
 _CHANGE = "correct spec.jobTemplate to one"
 _CONTROLLER = "see whether its controller runs: kube-controller-manager, or kcr run --controllers cronjob --take-over"
 _SKEW = "see whether its controller was down or a clock is wrong; startingDeadlineSeconds limits the look back"
+# The reasons of events that are told elsewhere.
+_TOLD_OTHERWISE = ("SawCompletedJob", FUTURE_RUN)
 # What stops a schedule, by the reason of the event that says so: the headline and the remedy.
 _STOPS: Mapping[str, tuple[str, str]] = {
     "UnknownTimeZone": (
@@ -170,8 +172,11 @@ def _refused(events: Sequence[Event]) -> Event | None:
 
 
 def _announced(plan: Plan) -> tuple[str, ...]:
-    """Return what a reconcile would tell in events, but for the ends of Jobs, of which there are events already."""
-    return tuple(f"{one.reason}: {one.message}" for one in plan.announcements if one.reason != "SawCompletedJob")
+    """Return what a reconcile would tell in events.
+
+    But for the ends of Jobs, of which there are events already, and a last run in the future, which has its own case.
+    """
+    return tuple(f"{one.reason}: {one.message}" for one in plan.announcements if one.reason not in _TOLD_OTHERWISE)
 
 
 def _stuck_run(seen: Facts, plan: Plan) -> tuple[str, ...]:

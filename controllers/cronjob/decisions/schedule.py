@@ -10,8 +10,8 @@ from kcr.api.crontab import Expression, UnknownZoneError, load_zone, parse
 
 # A timer fires this much after its run is due, so that it is never early.
 PADDING = timedelta(milliseconds=100)
-# By so much the clocks of two machines may differ without a word.
-SKEW = timedelta(seconds=10)
+# By so much the clocks of two machines may differ without a word: that delays one run, at most.
+SKEW = timedelta(minutes=1)
 # More missed runs than these are worth a warning.
 MANY = 100
 # Steps of a walk over missed runs, before it starts to halve the way.
