@@ -129,8 +129,11 @@ def test_each_value_is_set_by_a_test() -> None:
     assert not [path for path in {*leaves(DEFAULTS), *named} if not any(there[: len(path)] == path for there in used)]
 
 
+# The largest set is rendered once for each of its many values.
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.soak if name == "everything" else ()) for name in SETS]
+)
 def test_each_value_has_an_effect(name: str) -> None:
     whole = render(yaml.safe_dump(SETS[name]))
     for path in leaves(SETS[name]):
