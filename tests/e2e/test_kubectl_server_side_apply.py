@@ -28,7 +28,8 @@ CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cm}\ndata:\n  a:
 
 @pytest_asyncio.fixture
 async def kubectl(serve: Serve, environment: Mapping[str, str]) -> AsyncIterator[Kubectl]:
-    async with serve() as path:
+    # A status that is written between its two reads would be a difference that `kubectl diff` shows.
+    async with serve(runtime=None, deployments=False) as path:
         yield Kubectl(path, environment)
 
 
