@@ -15,7 +15,7 @@ import resource
 import signal
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
@@ -32,6 +32,8 @@ _log = get_logger()
 GRACE_SECONDS = 4.5
 # So much later a thread ends a process whose event loop is blocked and has not done so itself.
 _BLOCKED_SECONDS = 0.2
+# So long a process that ends by force may take to log why: what reads its stderr may have stalled.
+_LOG_SECONDS = 0.2
 # `gc.set_threshold`: so many allocations more than deallocations start a collection.
 _YOUNG_OBJECTS = 20_000
 # What `accept` fails with when there is no room for another connection.
@@ -121,17 +123,35 @@ class LoopErrors:
 
 def _give_up(code: int) -> None:
     """End by force, and name the tasks that did not end by themselves."""
-    for task in stuck_tasks(asyncio.all_tasks()):
-        _log.error("task does not end", task=task.get_name(), where=await_stack(task))
-    os._exit(code)
+    tasks = [{"task": task.get_name(), "where": await_stack(task)} for task in stuck_tasks(asyncio.all_tasks())]
+    _exit_after_logging(code, "task does not end", tasks)
 
 
 def _end_blocked(code: int, ended: threading.Event) -> None:
     """End by force when the event loop is blocked, and does not even begin to stop; runs in a thread of its own."""
     if not ended.wait(GRACE_SECONDS + _BLOCKED_SECONDS):
         frame = sys._current_frames().get(threading.main_thread().ident or 0)
-        _log.error("event loop is blocked, ending by force", where=calls_of(frame, 3))
-        os._exit(code)
+        _exit_after_logging(code, "event loop is blocked, ending by force", [{"where": calls_of(frame, 3)}])
+
+
+def _exit_after_logging(code: int, event: str, lines: Sequence[Mapping[str, str]]) -> None:
+    """End the process; before that, log an event once for each of the lines, as far as stderr takes them in time.
+
+    A write to stderr blocks when its pipe is full, and another thread may hold a lock of the log.
+    """
+    written = threading.Event()
+
+    def write() -> None:
+        try:
+            for fields in lines:
+                _log.error(event, **fields)
+        finally:
+            written.set()
+
+    with suppress(RuntimeError):  # there is no room for another thread
+        _thread.start_new_thread(write, ())
+        written.wait(_LOG_SECONDS)
+    os._exit(code)
 
 
 def tune_gc() -> None:

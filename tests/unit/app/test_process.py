@@ -156,3 +156,42 @@ def test_second_signal_ends_a_blocked_process_at_once() -> None:
     code = BLOCKED.format(times="[0.1, 0.15]", loop="None")
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=30)
     assert (ended.returncode, ended.stderr) == (128 + signal.SIGTERM, "")
+
+
+STALLED = """
+import asyncio, os, signal, sys, threading
+from kcr.app import process
+process.GRACE_SECONDS = 0.2
+
+def flood():
+    while True:
+        sys.stderr.write("line" * 1000)
+
+async def hang():
+    while True:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            pass
+
+async def main():
+    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    {work}
+
+process.run_to_end(main)
+"""
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        pytest.param("flood()", id="loop-writes"),
+        pytest.param("threading.Thread(target=flood, daemon=True).start(); await hang()", id="thread-writes"),
+    ],
+)
+def test_process_ends_though_nothing_reads_its_stderr(work: str) -> None:
+    with subprocess.Popen([sys.executable, "-c", STALLED.format(work=work)], stderr=subprocess.PIPE) as process:
+        try:
+            assert process.wait(timeout=8) == 128 + signal.SIGTERM
+        finally:
+            process.kill()
