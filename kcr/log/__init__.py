@@ -2,17 +2,19 @@
 
 A library that is imported does not configure logging, and is quiet: as long as its program has not configured
 structlog, warnings and errors are plain lines on stderr, and all else is dropped. Once structlog is configured, by the
-program itself, by `kcr.run` and the commands, or by the test kit, that configuration holds.
+program itself, by `kcr.run` and the commands, or by the test kit, that configuration holds. What structlog begins with
+is no configuration, also where `structlog.testing.capture_logs` has restored it.
 """
 
 import logging
+from copy import copy
 from typing import Any
 
 import structlog
 
 from kcr.log.lines import Stderr, plain_lines
 
-__all__ = ["Logger", "get_logger"]
+__all__ = ["get_logger", "is_configured"]
 
 
 class Logger:
@@ -23,9 +25,26 @@ class Logger:
 
     def __getattr__(self, name: str) -> Any:
         """Return a method of the logger that holds at the moment."""
-        return getattr(self._configured if structlog.is_configured() else _unconfigured, name)
+        return getattr(self._configured if is_configured() else _unconfigured, name)
 
 
+def is_configured() -> bool:
+    """Return whether structlog has another configuration than the one that it begins with."""
+    return structlog.is_configured() and structlog.get_config() != _DEFAULTS
+
+
+def _defaults() -> dict[str, Any]:
+    """Return the configuration that structlog begins with, also where another one holds already."""
+    present = structlog.get_config() if structlog.is_configured() else None
+    structlog.reset_defaults()
+    # `capture_logs` changes the list of processors in place.
+    defaults = {name: copy(value) if name == "processors" else value for name, value in structlog.get_config().items()}
+    if present is not None:
+        structlog.configure(**present)
+    return defaults
+
+
+_DEFAULTS = _defaults()
 _unconfigured: Any = structlog.wrap_logger(
     structlog.WriteLogger(Stderr()),  # type: ignore[arg-type]  # writes and flushes
     processors=[structlog.contextvars.merge_contextvars, structlog.processors.add_log_level, *plain_lines()],

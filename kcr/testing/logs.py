@@ -16,6 +16,7 @@ from typing import Any
 
 import structlog
 
+from kcr.log import is_configured
 from kcr.log.lines import Stderr, TracebackOnce, details_of
 from kcr.testing.loop import VirtualLoop
 
@@ -30,7 +31,7 @@ def short_lines(level: str) -> Iterator[None]:
     Args:
         level: `debug`, `info`, `warning` or `error`: which lines are printed. `structlog.testing.capture_logs` has all.
     """
-    if structlog.is_configured():
+    if is_configured():
         yield
         return
     structlog.configure(

@@ -4,6 +4,7 @@ import logging
 
 import pytest
 import structlog
+from structlog.testing import capture_logs
 
 from kcr.log import get_logger
 
@@ -48,3 +49,18 @@ def test_configuration_of_the_program_holds(capsys: pytest.CaptureFixture[str]) 
 def test_logger_of_the_program_is_left_alone(capsys: pytest.CaptureFixture[str]) -> None:
     structlog.get_logger().info("mine")  # noqa: TID251  # a program's
     assert "mine" in capsys.readouterr().out
+
+
+def test_library_is_quiet_again_after_lines_were_captured(capsys: pytest.CaptureFixture[str]) -> None:
+    with capture_logs() as lines:
+        log.debug("reconciling")
+    log.debug("reconciling")
+    log.warning("watch closed")
+    assert [line["event"] for line in lines] == ["reconciling"]
+    assert capsys.readouterr() == ("", "Warning: watch closed\n")
+
+
+def test_program_that_changes_one_setting_is_configured(capsys: pytest.CaptureFixture[str]) -> None:
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory())
+    log.info("ready")
+    assert "ready" in capsys.readouterr().out

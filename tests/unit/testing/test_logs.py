@@ -7,7 +7,7 @@ import structlog
 from structlog.contextvars import bound_contextvars
 from structlog.testing import capture_logs
 
-from kcr.log import get_logger
+from kcr.log import get_logger, is_configured
 from kcr.testing import VirtualClock
 from kcr.testing.logs import short_lines
 
@@ -84,3 +84,13 @@ def test_configuration_made_by_a_test_stays() -> None:
     with short_lines("info"):
         structlog.configure(processors=[structlog.processors.JSONRenderer()])
     assert structlog.is_configured()
+
+
+@pytest.mark.usefixtures("unconfigured_logs")
+def test_lines_stay_short_after_others_were_captured(capsys: pytest.CaptureFixture[str]) -> None:
+    with capture_logs():
+        log.info("captured")
+    with short_lines("info"):
+        log.info("ready")
+    assert capsys.readouterr() == ("", "           info     ready\n")
+    assert not is_configured()
