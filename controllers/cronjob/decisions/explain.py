@@ -15,6 +15,7 @@ from kcr.api.refusals import refusal_of
 from kcr.controllers.cronjob.decisions.decide import FUTURE_RUN, decide
 from kcr.controllers.cronjob.decisions.explain_times import lost_run, moment_text, next_run_of
 from kcr.controllers.cronjob.decisions.plan import Facts, Plan, Start
+from kcr.controllers.cronjob.decisions.schedule import is_ahead
 
 # So many Jobs are named; of the others the count says enough.
 _NAMED = 3
@@ -130,7 +131,7 @@ def _headline(seen: Facts, plan: Plan, events: Sequence[Event], failed: Job | No
 def _ahead(seen: Facts) -> datetime | None:
     """Return the time of the last run when it lies in the future; None otherwise."""
     last = seen.cron.status.last_schedule_time
-    return last if last is not None and last - seen.now > _PATIENCE else None
+    return last if is_ahead(seen.cron, seen.now) else None
 
 
 def _set_back(seen: Facts, last: datetime, headline: str) -> _Case:

@@ -12,6 +12,7 @@ from kcr.api.meta import Condition, Key
 from kcr.cli.objects.look import Shown
 from kcr.cli.objects.show import lines_of
 from kcr.cli.objects.target import ObjectName
+from kcr.controllers.cronjob.decisions.decide import decide
 from kcr.controllers.cronjob.decisions.explain import CronJobEvidence, explain
 from kcr.controllers.cronjob.decisions.plan import Facts
 from tests.kit.cronjob_builders import cron, job
@@ -249,3 +250,10 @@ def test_last_run_in_the_future_is_a_clock_that_was_set_back() -> None:
                       if they are, to have it run before that time:
                         {command} -p '{patch}'
     """)
+
+
+@pytest.mark.parametrize(("now", "is_said"), [("11:58:59", True), ("11:59:00", False)])
+def test_clock_that_is_set_back_is_said_when_the_controller_says_it(now: str, is_said: bool) -> None:
+    ahead = cron(last=at("12:00:00"))
+    assert ("lies in the future" in explained(ahead, now)) is is_said
+    assert bool(decide(Facts(cron=ahead, jobs=(), local=UTC, now=at(now))).announcements) is is_said
