@@ -8,6 +8,7 @@ import _thread
 import asyncio
 import contextvars
 import selectors
+import site
 import sys
 import sysconfig
 import threading
@@ -26,7 +27,16 @@ R = TypeVar("R", bound="Runnable")
 MAX_FRAMES = 12
 
 # Where installed packages lie, and where code lies that is no user's own: Python's library and kcr.
-_SITES = tuple({f"{sysconfig.get_path(name)}/" for name in ("purelib", "platlib")})
+_SITES = tuple(
+    f"{path}/"
+    for path in {sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *site.getsitepackages(),
+                 site.getusersitepackages()}
+)  # fmt: skip
+# The installed packages that kcr calls itself: none of them is the program.
+_LIBRARIES = {
+    "aiohttp", "cel_expr_python", "click", "cryptography", "kubernetes_asyncio", "msgspec", "opentelemetry",
+    "prometheus_client", "rich", "structlog", "tenacity", "uvloop", "yaml",
+}  # fmt: skip
 _KCR = f"{Path(__file__).parent}/"
 _STDLIB = f"{Path(threading.__file__).parent}/"
 # The files of the event loop itself.
@@ -175,15 +185,41 @@ def shown(lines: Sequence[Line], max_frames: int) -> str:
         lines: The stack, the innermost line last.
         max_frames: How many lines; with one, it is the innermost of all.
     """
-    # Of installed packages that call each other the outermost is the program: its reconciler is called by kcr.
-    entry = next((line.file for line in lines if _is_program(line.file, _package(line.file))), "")
-    is_own = [_is_program(line.file, _package(entry)) for line in lines]
+    is_own = own_lines(lines)
     own = next((place for place in reversed(range(len(lines))) if is_own[place]), None)
     if own is None or own >= len(lines) - max_frames or max_frames < 2:
         return " > ".join(map(str, lines[-max_frames:]))
     # What calls it is most likely the user's, too; of the library's lines the innermost says what is waited for.
     outer = [line for place, line in enumerate(lines[: own + 1]) if is_own[place]]
     return " > ".join([*map(str, outer[1 - max_frames :]), "…", str(lines[-1])])
+
+
+def own_lines(lines: Sequence[Line]) -> list[bool]:
+    """Return of each line of a stack whether it is the user's own code; it may be installed.
+
+    Args:
+        lines: The stack, the innermost line last.
+    """
+    package = _package(_entry(lines))
+    return [_is_program(line.file, package) for line in lines]
+
+
+def _entry(lines: Sequence[Line]) -> str:
+    """Return the file at which the program begins; empty when none of it is on the stack.
+
+    Of installed packages that call each other the outermost is the program: its reconciler is called by kcr. What
+    kcr's own libraries call is theirs.
+    """
+    by_library = False
+    for file in (line.file for line in lines):
+        package = _package(file)
+        if package.rpartition("/")[2] in _LIBRARIES:
+            by_library = True
+        elif file.startswith(_KCR):
+            by_library = False
+        elif _is_program(file, package) and not (package and by_library):
+            return file
+    return ""
 
 
 def _is_program(file: str, package: str) -> bool:

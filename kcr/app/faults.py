@@ -6,10 +6,11 @@ program, and calls only an error that has none a bug of kcr. Tracebacks begin wh
 `kcr.run` is not in them.
 """
 
-import sys
 import traceback
 from pathlib import Path
 from types import TracebackType
+
+from kcr.runnables import Line, own_lines
 
 # How an error line ends when no user's code is on the stack.
 _OUR_BUG = "this is a bug; KCR_LOG_LEVEL=debug shows the traceback"
@@ -54,16 +55,15 @@ def import_fault(error: Exception, module: str, hint: str) -> str:
 
 
 def place_of_user(trace: TracebackType | None) -> str:
-    """Return the innermost place that belongs to none of kcr, Python and installed packages, or `""`.
+    """Return the innermost place in the user's own code, see `own_lines`; empty when the error has none.
 
     Args:
         trace: The traceback of an error.
     """
-    place = ""
-    for frame, line in traceback.walk_tb(trace):
-        code, top = frame.f_code, str(frame.f_globals.get("__name__", "")).partition(".")[0]
-        is_library = top == "kcr" or top in sys.stdlib_module_names or "site-packages" in code.co_filename
-        if not is_library and not code.co_filename.startswith("<"):
-            inside = "" if code.co_name == "<module>" else f" in {code.co_name}"
-            place = f"{Path(code.co_filename).name}:{line}{inside}"
-    return place
+    codes = ((frame.f_code, number) for frame, number in traceback.walk_tb(trace))
+    lines = [Line(code.co_filename, number, code.co_name) for code, number in codes]
+    own = [line for line, is_own in zip(lines, own_lines(lines), strict=True) if is_own]
+    if not own:
+        return ""
+    inside = "" if own[-1].function == "<module>" else f" in {own[-1].function}"
+    return f"{Path(own[-1].file).name}:{own[-1].number}{inside}"

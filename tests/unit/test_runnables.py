@@ -6,7 +6,7 @@ import pytest
 from structlog.contextvars import bind_contextvars, get_contextvars
 
 import kcr
-from kcr.runnables import Line, RunnableGroup, await_stack, running, shown
+from kcr.runnables import Line, RunnableGroup, await_stack, own_lines, running, shown
 from kcr.testing import VirtualClock
 
 pytestmark = pytest.mark.kcr_virtual
@@ -148,3 +148,18 @@ def stack(*files: str) -> list[Line]:
 )  # fmt: skip
 def test_users_own_line_is_never_cut_off(files: list[str], expected: str) -> None:
     assert shown(stack(*files), 3).replace(" call", "") == expected
+
+
+@pytest.mark.parametrize(
+    ("files", "own"),
+    [
+        pytest.param([KCR, "/app/site.py", *LIBRARY], [1], id="own-folder"),
+        pytest.param([KCR, f"{SITES}shop/site.py", *LIBRARY], [1], id="installed"),
+        pytest.param([*LIBRARY[:1], KCR, f"{SITES}shop/site.py", KCR], [2], id="called-by-kcr-of-a-library"),
+        pytest.param([KCR, *LIBRARY, f"{SITES}yarl/url.py"], [], id="kcrs-own-libraries"),
+        pytest.param([KCR, *LIBRARY[:1], "/app/trace.py"], [2], id="own-folder-called-by-a-library"),
+        pytest.param([KCR, f"{SITES}requests/api.py", f"{SITES}urllib3/pool.py"], [1], id="outermost-of-installed"),
+    ],
+)
+def test_program_is_told_from_the_libraries_of_kcr(files: list[str], own: list[int]) -> None:
+    assert [place for place, is_own in enumerate(own_lines(stack(*files))) if is_own] == own

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import sysconfig
 from collections.abc import Callable
 from pathlib import Path
 
@@ -61,3 +62,15 @@ def test_module_that_fails_is_named_with_its_line(
     # As kcr catches it: without the frame of the test.
     error = caught.value.with_traceback(caught.value.__traceback__.tb_next if caught.value.__traceback__ else None)
     assert fault in import_fault(error, "kcr_test_bad", "name a module")
+
+
+def test_error_of_an_installed_operator_is_no_bug_of_kcr() -> None:
+    file = f"{sysconfig.get_path('purelib')}/shop/reconciler.py"
+    code: dict[str, Callable[[], object]] = {}
+    exec(compile("def reconcile():\n    return unknown\n", file, "exec"), code)
+    with pytest.raises(NameError) as caught:
+        code["reconcile"]()
+    trace = caught.value.__traceback__
+    error = caught.value.with_traceback(trace.tb_next if trace else None)
+    assert " at reconciler.py:2 in reconcile" in unexpected(error)
+    assert remedy(error).startswith("correct it there")

@@ -3,6 +3,7 @@
 import json
 import math
 import sys
+import sysconfig
 from datetime import timedelta
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -12,6 +13,7 @@ import msgspec
 import pytest
 
 from kcr.api.core import Pod
+from kcr.app.faults import remedy, unexpected
 from kcr.app.plugins import GROUP, Setup, attach, find_plugins, read_options, unknown_variables
 from kcr.client import Client
 from kcr.errors import ConfigError
@@ -148,16 +150,17 @@ def test_function_that_is_no_setup_is_refused(setup: Setup, fault: str) -> None:
         attach({"controller 'mine'": setup}, Manager(Client(FakeSource(Pod))), {})
 
 
-def test_bug_of_an_installed_package_is_named_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "site-packages"
-    folder.mkdir()
-    (folder / "installed_operator.py").write_text("def setup(manager):\n    {}['zone']\n")
-    monkeypatch.syspath_prepend(folder)
-    setups = find_plugins(("shop",), point("shop", "installed_operator:setup"))
-    with pytest.raises(
-        ConfigError, match=r"'shop': KeyError: 'zone' at installed_operator.py:2 in setup: correct it there"
-    ):
-        attach(setups, Manager(Client(FakeSource(Pod))), {})
+def test_bug_of_an_installed_operator_is_named_there() -> None:
+    code: dict[str, Setup] = {}
+    file = f"{sysconfig.get_path('purelib')}/installed_operator.py"
+    exec(compile("def setup(manager):\n    {}['zone']\n", file, "exec"), code)
+    with pytest.raises(KeyError) as caught:
+        attach({"controller 'shop'": code["setup"]}, Manager(Client(FakeSource(Pod))), {})
+    # As the command catches it: without the frame of the test.
+    error = caught.value.with_traceback(caught.value.__traceback__.tb_next if caught.value.__traceback__ else None)
+    assert f"{unexpected(error)}: {remedy(error)}".startswith(
+        "KeyError: 'zone' at installed_operator.py:2 in setup: correct it there;"
+    )
 
 
 def test_error_of_the_users_setup_stays_as_it_is() -> None:
