@@ -94,9 +94,11 @@ def open_display(stack: AsyncExitStack, manager: Manager) -> Display:
 
 
 def _can_be_drawn_on(stream: TextIO, environ: Mapping[str, str]) -> bool:
-    locale = environ.get("LC_ALL") or environ.get("LANG") or ""
-    knows_utf8 = stream.encoding.lower().startswith("utf") and locale not in _PLAIN_LOCALES
-    return stream.isatty() and environ.get("TERM", "").lower() not in _DUMB and knows_utf8
+    if not stream.isatty() or environ.get("TERM", "").lower() in _DUMB:
+        return False
+    # The first that is set says how the terminal writes letters.
+    locale = next((value for name in ("LC_ALL", "LC_CTYPE", "LANG") if (value := environ.get(name))), "")
+    return stream.encoding.lower().startswith("utf") and locale not in _PLAIN_LOCALES
 
 
 def line_of(view: View, now: datetime) -> str:

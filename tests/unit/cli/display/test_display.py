@@ -1,5 +1,6 @@
 """Plain lines."""
 
+import io
 import os
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
@@ -55,6 +56,8 @@ def test_control_characters_are_escaped_but_in_logs(capsys: pytest.CaptureFixtur
     [
         pytest.param({"TERM": "xterm"}, "utf-8", LiveDisplay, id="terminal"),
         pytest.param({"TERM": "xterm", "LC_ALL": "en_US.UTF-8", "LANG": "C"}, "utf-8", LiveDisplay, id="lc-all-first"),
+        pytest.param({"TERM": "xterm", "LC_CTYPE": "en_US.UTF-8", "LANG": "C"}, "utf-8", LiveDisplay, id="lc-ctype"),
+        pytest.param({"TERM": "xterm", "LC_ALL": "C", "LC_CTYPE": "en_US.UTF-8"}, "utf-8", Display, id="lc-all-c"),
         pytest.param({"TERM": "xterm", "LANG": "C"}, "utf-8", Display, id="lang-c"),
         pytest.param({"TERM": "xterm", "LC_ALL": "POSIX"}, "utf-8", Display, id="posix"),
         pytest.param({"TERM": "xterm"}, "ascii", Display, id="ascii"),
@@ -64,7 +67,7 @@ def test_control_characters_are_escaped_but_in_logs(capsys: pytest.CaptureFixtur
 async def test_picture_needs_a_terminal_with_utf_8(
     monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], encoding: str, kind: type[Display]
 ) -> None:
-    for name in ("LC_ALL", "LANG", "TERM"):
+    for name in ("LC_ALL", "LC_CTYPE", "LANG", "TERM"):
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
@@ -73,6 +76,13 @@ async def test_picture_needs_a_terminal_with_utf_8(
         monkeypatch.setattr("sys.stderr", terminal)
         async with AsyncExitStack() as stack:
             assert type(open_display(stack, FakeManager())) is kind
+
+
+@pytest.mark.asyncio
+async def test_stderr_without_an_encoding_gets_plain_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr", io.StringIO())
+    async with AsyncExitStack() as stack:
+        assert type(open_display(stack, FakeManager())) is Display
 
 
 def test_job_without_news_is_not_repeated(capsys: pytest.CaptureFixture[str]) -> None:
