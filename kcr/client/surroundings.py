@@ -1,6 +1,7 @@
 """Reads what says why pods do not run, and is not in the pods: warnings about them, and their nodes."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from kcr.api.core import Event, Node, Pod
@@ -27,13 +28,14 @@ async def read_surroundings(client: Client, pods: Iterable[Pod], change: str) ->
     waiting = [pod for pod in pods if not is_terminal(pod) and not is_ready(pod)]
     unscheduled = any(not pod.spec.node_name for pod in waiting)
     names = dict.fromkeys(pod.spec.node_name for pod in pods if not is_terminal(pod) and pod.spec.node_name)
-    try:
-        nodes: dict[str, Node | None] = {name: await _node(client, name) for name in tuple(names)[:_ASKED]}
-        if unscheduled:
+    nodes: dict[str, Node | None] = {}
+    with suppress(ForbiddenError):
+        for name in tuple(names)[:_ASKED]:
+            nodes[name] = await _node(client, name)
+    if unscheduled:
+        with suppress(ForbiddenError):
             cordoned = await client.list(Node, fields="spec.unschedulable=true")
             nodes |= {node.metadata.name: node for node in cordoned}
-    except ForbiddenError:
-        nodes = {}
     return PodSurroundings(await _warnings(client, waiting), nodes, change)
 
 
