@@ -56,10 +56,8 @@ def test_cancellation_without_a_signal_is_an_error() -> None:
         run_to_end(main)
 
 
-STUBBORN = """
-import asyncio, os, signal
-from kcr.app import process
-process.GRACE_SECONDS = 0.1
+HANG = """
+import asyncio
 
 async def hang():
     while True:
@@ -67,6 +65,12 @@ async def hang():
             await asyncio.sleep(3600)
         except asyncio.CancelledError:
             pass
+"""
+
+STUBBORN = f"""{HANG}
+import os, signal
+from kcr.app import process
+process.GRACE_SECONDS = 0.1
 
 async def main():
     os.kill(os.getpid(), signal.SIGTERM)
@@ -158,8 +162,8 @@ def test_second_signal_ends_a_blocked_process_at_once() -> None:
     assert (ended.returncode, ended.stderr) == (128 + signal.SIGTERM, "")
 
 
-STALLED = """
-import asyncio, os, signal, sys, threading
+STALLED = f"""{HANG}
+import os, signal, sys, threading
 from kcr.app import process
 process.GRACE_SECONDS = 0.2
 
@@ -167,16 +171,9 @@ def flood():
     while True:
         sys.stderr.write("line" * 1000)
 
-async def hang():
-    while True:
-        try:
-            await asyncio.sleep(3600)
-        except asyncio.CancelledError:
-            pass
-
 async def main():
     threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGTERM)).start()
-    {work}
+    {{work}}
 
 process.run_to_end(main)
 """
