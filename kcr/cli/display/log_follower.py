@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from kcr.api.core import Pod
-from kcr.api.meta import Key
+from kcr.api.meta import Key, OwnerReference, controller_of
 from kcr.client import Client, LogOptions
 from kcr.errors import ApiError, KcrError, TransportError
 from kcr.informer import Store
@@ -61,7 +61,7 @@ class LogFollower:
             client: Reads the logs.
             pods: Shows whether a container was restarted since.
             write: Called with the pod and each line, without its end.
-            on_end: Called when a log has ended; `open` says how many have not.
+            on_end: Called when a log has ended; `open` says which have not.
             on_error: Called when a log cannot be read, or breaks off: with its pod or node, or with the server.
             options: Which part of each log is read, and of which container; empty for all containers.
         """
@@ -74,7 +74,8 @@ class LogFollower:
         # Runs whose log is or was followed; forgotten with their pod.
         self._followed: set[ContainerRun] = set()
         self._waiting: asyncio.Queue[ContainerRun] = asyncio.Queue()
-        self.open = 0
+        # The runs whose log has not ended, and the controllers of their pods.
+        self.open: dict[ContainerRun, OwnerReference | None] = {}
 
     def observe(self, pod: Pod) -> None:
         """Follow the logs of a pod's containers that have started since the last call."""
@@ -82,7 +83,7 @@ class LogFollower:
             wanted = self._options.container in ("", run.container)
             if wanted and run not in self._followed:
                 self._followed.add(run)
-                self.open += 1
+                self.open[run] = controller_of(pod.metadata)
                 self._waiting.put_nowait(run)
 
     def skip(self, pod: Pod) -> None:
@@ -108,5 +109,5 @@ class LogFollower:
         except (ApiError, TransportError) as error:
             self._on_error(run.pod, error)
         finally:
-            self.open -= 1
+            del self.open[run]
             self._on_end()

@@ -69,11 +69,16 @@ class Progress:
         await self._jobs.ended(wanted)
         try:
             async with asyncio.timeout(_LAST_LINES_SECONDS):
-                while self._logs.open:
+                while self._has_open_log(wanted):
                     await self._jobs.next_change()
         except TimeoutError:
             self._display.warn("some logs have not ended with their Jobs, and are left")
         return self._jobs.views(wanted)
+
+    def _has_open_log(self, jobs: tuple[Key, ...]) -> bool:
+        """Return whether the log of a pod of these Jobs has not ended."""
+        owned = ((run.pod.namespace, owner) for run, owner in self._logs.open.items() if owner is not None)
+        return any(owner.kind == "Job" and Key(namespace, owner.name) in jobs for namespace, owner in owned)
 
     def _write(self, pod: Key, line: str) -> None:
         self._display.log(f"{pod.name} | {line}" if self.name_pods else line)

@@ -5,8 +5,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from msgspec.structs import replace
 
+from kcr.api.batch import Job, JobStatus
 from kcr.api.core import (
     ContainerState,
+    ContainerStateRunning,
     ContainerStateTerminated,
     ContainerStatus,
     Event,
@@ -14,12 +16,12 @@ from kcr.api.core import (
     Pod,
     PodStatus,
 )
-from kcr.api.meta import ObjectMeta
+from kcr.api.meta import Condition, Key, ObjectMeta, OwnerReference
 from kcr.cli.display.display import Display
 from kcr.cli.display.log_follower import runs_of
 from kcr.cli.display.progress import Progress, failure_of
 from kcr.cli.display.view import EventView
-from kcr.testing import FakeManager
+from kcr.testing import FakeManager, VirtualClock
 
 METADATA = ObjectMeta(name="pi-x", namespace="default", uid="u1")
 
@@ -62,3 +64,30 @@ async def test_events_of_an_earlier_run_are_not_shown_again(capsys: pytest.Captu
         manager.informer(Event).add(replace(event, metadata=replace(METADATA, name=name)))
     assert "job/old" not in (shown := capsys.readouterr().err)
     assert "job/new: Completed" in shown
+
+
+@pytest.mark.kcr_virtual
+@pytest.mark.parametrize(
+    ("owner", "seconds", "warnings"),
+    [
+        pytest.param((), 0, 0, id="bare"),
+        pytest.param((("ReplicaSet", "pi"),), 0, 0, id="of-a-replica-set"),
+        pytest.param((("Job", "other"),), 0, 0, id="of-another-job"),
+        pytest.param((("Job", "pi"),), 5, 1, id="of-the-job"),
+    ],
+)
+async def test_logs_of_the_awaited_jobs_alone_are_waited_for(
+    owner: tuple[tuple[str, str], ...], seconds: float, warnings: int,
+    kcr_clock: VirtualClock, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    manager = FakeManager()
+    progress = Progress(manager, Display(manager.clock), UTC)
+    ended = JobStatus(conditions=(Condition(type="Complete", status="True"),))
+    manager.informer(Job).add(Job(metadata=ObjectMeta(name="pi", namespace="default"), status=ended))
+    running = pod(ContainerStatus(name="a", state=ContainerState(running=ContainerStateRunning())))
+    owners = tuple(OwnerReference(kind=kind, name=name, uid="u2", controller=True) for kind, name in owner)
+    manager.informer(Pod).add(replace(running, metadata=replace(METADATA, owner_references=owners)))
+    began = kcr_clock.now()
+    await progress.ended([Key("default", "pi")])
+    assert (kcr_clock.now() - began).total_seconds() == seconds
+    assert capsys.readouterr().err.count("Warning: some logs have not ended") == warnings
