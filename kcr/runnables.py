@@ -40,7 +40,7 @@ _LIBRARIES = {
 _KCR = f"{Path(__file__).parent}/"
 _STDLIB = f"{Path(threading.__file__).parent}/"
 # The files of the event loop itself.
-_LOOPS = (f"{Path(asyncio.__file__).parent}/", selectors.__file__)
+LOOP_FILES = (f"{Path(asyncio.__file__).parent}/", selectors.__file__)
 
 _log = get_logger()
 
@@ -319,7 +319,7 @@ def loop_calls(frame: FrameType | None, max_frames: int = 3) -> str:
         max_frames: How many lines; see `shown`.
     """
     lines: list[Line] = []
-    while frame is not None and not frame.f_code.co_filename.startswith(_LOOPS):
+    while frame is not None and not frame.f_code.co_filename.startswith(LOOP_FILES):
         lines.append(Line(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name))
         frame = frame.f_back
     return shown(lines[::-1], max_frames)

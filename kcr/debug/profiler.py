@@ -10,12 +10,12 @@ import sys
 from collections import Counter
 from types import FrameType
 
+from kcr.runnables import LOOP_FILES
+
 SAMPLES_PER_SECOND = 100
 MAX_SECONDS = 60
 _MAX_FRAMES = 100
 
-# The files of the loop itself.
-_LOOPS = (asyncio.__file__.removesuffix("__init__.py"), selectors.__file__)
 # Where a loop waits for something to do; the second is the innermost Python of uvloop, and of a loop that has ended.
 _WAITING = (selectors.__file__, asyncio.runners.__file__)
 # The stacks of a program that has nothing to do, and of the loop's own code.
@@ -52,8 +52,8 @@ def collapsed(frame: FrameType | None) -> str:
         frame = frame.f_back
     codes.reverse()
     # The program up to its event loop, and the loop, are the same in all.
-    first = next((number for number, (file, _) in enumerate(codes) if file.startswith(_LOOPS)), len(codes))
+    first = next((number for number, (file, _) in enumerate(codes) if file.startswith(LOOP_FILES)), len(codes))
     calls = [(file, call) for file, call in codes[first:]] if first < len(codes) else codes
-    while calls and calls[0][0].startswith(_LOOPS):
+    while calls and calls[0][0].startswith(LOOP_FILES):
         calls.pop(0)
     return ";".join(call.replace(";", ":") for _, call in calls) or (IDLE if is_waiting else LOOP)

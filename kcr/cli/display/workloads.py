@@ -5,7 +5,6 @@ state is made of the status and the pods, and the trouble is told by those who k
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
 
 from kcr.api.apps import Deployment, DeploymentCondition, ReplicaSet
 from kcr.api.batch import Job
@@ -13,6 +12,7 @@ from kcr.api.core import Event, Pod
 from kcr.api.explanation import Explanation
 from kcr.api.meta import OwnerReference, Resource, controller_of
 from kcr.cli.display.view import ENDED, INTERIM, view_of
+from kcr.client.surroundings import last_seen
 from kcr.controller.guards.pause import is_paused
 from kcr.controllers.job.decisions.lifecycle import is_ours
 from kcr.debug.cluster_state import DeploymentOverview, WarningOverview
@@ -96,7 +96,9 @@ class Workloads:
                 self._running.add(owner.uid)
         for event in events:
             uid = event.involved_object.uid
-            if event.type == "Warning" and (uid not in self._warnings or _seen(self._warnings[uid]) <= _seen(event)):
+            if event.type == "Warning" and (
+                uid not in self._warnings or last_seen(self._warnings[uid]) <= last_seen(event)
+            ):
                 self._warnings[uid] = event
 
     def _add(self, obj: Resource) -> OwnerReference | None:
@@ -129,7 +131,7 @@ class Workloads:
         found = [self._warnings[uid] for uid in self._tree(obj.metadata.uid) if uid in self._warnings]
         if not found:
             return None
-        last, about = max(found, key=_seen), ""
+        last, about = max(found, key=last_seen), ""
         if last.involved_object.uid != obj.metadata.uid:
             about = f"{last.involved_object.kind.lower()}/{last.involved_object.name}"
         return WarningOverview(
@@ -137,7 +139,7 @@ class Workloads:
             reason=last.reason,
             message=" ".join(last.message.split()),
             count=max(last.count, 1),
-            last_seen=_seen(last),
+            last_seen=last_seen(last),
         )
 
     def _tree(self, uid: str) -> Iterator[str]:
@@ -174,9 +176,3 @@ class Workloads:
 def _is_trouble(condition: DeploymentCondition) -> bool:
     """Return whether a roll-out has failed or pods are refused. That too few are available is no trouble by itself."""
     return (condition.type, condition.status) in (("Progressing", "False"), ("ReplicaFailure", "True"))
-
-
-def _seen(event: Event) -> datetime:
-    """Return when an event was last seen."""
-    moments = (event.last_timestamp, event.event_time, event.metadata.creation_timestamp)
-    return next((moment for moment in moments if moment is not None), datetime.fromtimestamp(0, UTC))
