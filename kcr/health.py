@@ -197,7 +197,7 @@ class LoopMonitor:
         self._quiet_until[bool(place)] = now + QUIET_SECONDS
         # Without a place there is nothing to correct: a machine that people work on is busy at times.
         log = _log.warning if place else _log.info
-        log("event loop was held up", seconds=round(late, 3), where=place or "in C code, or without a CPU")
+        log("event loop was blocked", seconds=round(late, 3), where=place or "in C code, or without a CPU")
 
     def _sample_loop_thread(self, watched: int) -> None:
         """Sample the stack of the loop's thread whenever a heartbeat is late, and log it when it stays away."""

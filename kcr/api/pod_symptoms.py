@@ -1,4 +1,4 @@
-"""What the matter with pods is called, how their containers ended, and what a user can do about it."""
+"""Symptoms of pods that do not run, with remedies."""
 
 import re
 import signal

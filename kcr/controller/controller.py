@@ -203,7 +203,7 @@ class Controller:
             if not timeout.expired():
                 raise
             if self._skips_grace:
-                # Of a leader that has lost, which has a line for that.
+                # The leader has lost its lease, and its manager logs that.
                 return
             processing = sorted(str(key) for key in self.queue.processing)
             if not processing:

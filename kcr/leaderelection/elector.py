@@ -77,7 +77,7 @@ class LeaderElector:
         safety = min(SAFETY_SECONDS, (config.lease_duration - config.renew_deadline) / 2)
         self._fence = Fence(clock, self._loop.time, int(config.lease_duration) - safety)
         # Whether it was logged that the fence is closed, since the last renewal.
-        self._has_told = False
+        self._closed_logged = False
         # Whether a claim was sent, so that the Lease may be ours.
         self._has_claimed = False
         self._over = self._has_lost = False
@@ -138,8 +138,8 @@ class LeaderElector:
         raise LeadershipLostError(f"leader election lost: lease {self.config.key} may be another process's")
 
     def _log_closed(self) -> None:
-        if not self._has_told:
-            self._has_told = True
+        if not self._closed_logged:
+            self._closed_logged = True
             age = round(self._fence.age, 1)
             _log.warning("writes refused until the lease is renewed", lease=str(self.config.key), unrenewed_seconds=age)
 
@@ -206,7 +206,7 @@ class LeaderElector:
         A write whose reply was lost is found out by the next read: the Lease names us then.
         """
         if self._is_wedged():
-            self._complaints.warning(self._loop.time(), "lease not renewed: the main event loop is wedged")
+            self._complaints.warning(self._loop.time(), "lease not renewed: the main event loop is blocked")
             return False
         started = self._fence.read()
         try:
@@ -218,7 +218,7 @@ class LeaderElector:
             self._complaints.warning(self._loop.time(), words, lease=str(self.config.key), error=why)
             return False
         self._fence.renewed(started)
-        self._has_told = False
+        self._closed_logged = False
         return True
 
     async def _renew_known(self) -> bool:

@@ -76,7 +76,7 @@ def setup(manager):
 async def test_line_that_blocks_the_event_loop_is_a_warning(kcr: Start, tmp_path: Path, page: list[str]) -> None:
     (tmp_path / "blocker.py").write_text(BLOCKER)
     async with kcr("dev", "--controllers", "blocker:setup", *page, folder=tmp_path) as dev:
-        warning = r"Warning: event loop was held up \(seconds=0\.[4-9]\d*, where=.*blocker\.py:11 reconcile\)"
+        warning = r"Warning: event loop was blocked \(seconds=0\.[4-9]\d*, where=.*blocker\.py:11 reconcile\)"
         await eventually(lambda: re.search(warning, dev.err), seconds=30)
 
 

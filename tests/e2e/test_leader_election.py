@@ -174,7 +174,7 @@ async def test_blocked_loop_keeps_the_lease_and_a_wedged_one_does_not(
                 await standing_by(second)
                 # As long as the heartbeat may be late, and nearly as long as the lease lasts.
                 await block(client, "a", 1.8)
-                await eventually(lambda: "event loop was held up" in first.err, seconds=30)
+                await eventually(lambda: "event loop was blocked" in first.err, seconds=30)
                 assert await holder(client) == (identity(first), 0)
                 await block(client, "b", 60)
                 await second.ready()

@@ -63,7 +63,7 @@ async def read_object(
     obj = await client.get(whole, key)
     about = tuple(event for event in events if event.involved_object.uid in ("", obj.metadata.uid))
     reader = _READERS.get((place.group, place.plural), _read_other)
-    conditions = () if place.display in _CONDITIONS_TOLD else conditions_of(obj)
+    conditions = () if place.display in _CONDITIONS_SHOWN else conditions_of(obj)
     return ReadObject(obj.metadata, conditions, await reader(client, obj, about, now))
 
 
@@ -118,4 +118,4 @@ _READERS: Mapping[tuple[str, str], Reader] = {
     (refusals.GROUP, "validatingadmissionpolicies"): refusals.read_policy,
 }
 # Those whose explanations say what the conditions say.
-_CONDITIONS_TOLD = frozenset({"pods", "namespaces", "nodes"})
+_CONDITIONS_SHOWN = frozenset({"pods", "namespaces", "nodes"})
