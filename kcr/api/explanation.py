@@ -1,7 +1,9 @@
 """Why an object is where it is, and what happens next: what `kcr explain` shows."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from enum import Enum
+from typing import NamedTuple
 
 import msgspec
 
@@ -54,6 +56,19 @@ class Step(msgspec.Struct, frozen=True):
 
     text: str
     at: datetime | None = None
+
+
+class Situation(NamedTuple):
+    """A situation that an object is in: its headline, the facts behind it, what is next, and what a user can do.
+
+    `code` is what kind of situation it is.
+    """
+
+    headline: str
+    reasons: Sequence[str] = ()
+    steps: Sequence[Step] = ()
+    remedies: Sequence[str] = ()
+    code: Code = Code.WAITING
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,14 +1,14 @@
 """Explains an object of any kind: from what all kinds have in common, metadata and the conditions of the status."""
 
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 import msgspec
 
 from kcr.api.durations import human_duration
-from kcr.api.explanation import Code, Explanation, Step, ago
+from kcr.api.explanation import Code, Explanation, Situation, Step, ago
 from kcr.api.meta import Condition, ObjectMeta, controller_of, from_wire
 from kcr.api.resources import ResourceType
 from kcr.api.unstructured import Unstructured
@@ -52,19 +52,6 @@ class _Seen(NamedTuple):
 
     def find(self, kind: str) -> Condition | None:
         return next((one for one in self.conditions if one.type == kind), None)
-
-
-class Situation(NamedTuple):
-    """A situation that an object is in: its headline, the facts behind it, what is next, and what a user can do.
-
-    `code` is what kind of situation it is.
-    """
-
-    headline: str
-    reasons: Sequence[str] = ()
-    steps: Sequence[Step] = ()
-    remedies: Sequence[str] = ()
-    code: Code = Code.FINE
 
 
 def conditions_of(obj: Unstructured) -> tuple[Condition, ...]:
@@ -170,7 +157,7 @@ def _summary(seen: _Seen) -> Situation | None:
         return None
     word = _SUMMARIES[name]
     if found.status == "True":
-        return Situation(f"is {word} for {_since(found.last_transition_time, seen.now)}")
+        return Situation(f"is {word} for {_since(found.last_transition_time, seen.now)}", code=Code.FINE)
     return Situation(
         f"is not {word} for {_since(found.last_transition_time, seen.now)}{_why(found)}", code=Code.UNREADY
     )
@@ -190,13 +177,14 @@ def _phase(seen: _Seen) -> Situation | None:
     message = seen.status.get("message")
     if not isinstance(phase, str) or not phase:
         return None
-    return Situation(f"is in phase {phase}{f': {message}' if isinstance(message, str) and message else ''}")
+    detail = f": {message}" if isinstance(message, str) and message else ""
+    return Situation(f"is in phase {phase}{detail}", code=Code.FINE)
 
 
 def _silent(seen: _Seen) -> Situation:
     created = seen.obj.metadata.creation_timestamp
     if seen.spec is None or seen.status:
-        return Situation(f"is there since {_since(created, seen.now)}, and nothing suggests trouble")
+        return Situation(f"is there since {_since(created, seen.now)}, and nothing suggests trouble", code=Code.FINE)
     return Situation(
         f"has no status: no controller has written one in {_since(created, seen.now)}",
         remedies=["see whether a controller of this kind runs; some kinds have none, and no status"],

@@ -4,17 +4,17 @@ from collections.abc import Sequence
 
 from kcr.api.core import Pod
 from kcr.api.durations import human_duration
-from kcr.api.explanation import Code, Step, counted
+from kcr.api.explanation import Code, Situation, Step, counted
 from kcr.api.pod_troubles import Trouble, alike, not_ready_since, text_of, trouble_of
 from kcr.controllers.job.decisions import failures
-from kcr.controllers.job.decisions.explain.evidence import NAMED, Case, Evidence
+from kcr.controllers.job.decisions.explain.evidence import NAMED, Evidence
 from kcr.controllers.job.decisions.explain.pods import lingering_text
 from kcr.controllers.job.decisions.explain.steps import pod_ends, replacements, terminating_texts
 from kcr.controllers.job.decisions.plan import Plan, Snapshot
 from kcr.controllers.job.decisions.pod_template import restart_policy
 
 
-def running(seen: Snapshot, plan: Plan, known: Evidence) -> Case | None:
+def running(seen: Snapshot, plan: Plan, known: Evidence) -> Situation | None:
     """It waits for its pods."""
     active = sorted(plan.counts.active, key=lambda pod: pod.metadata.name)
     found = [(pod, trouble_of(pod, known.around, seen.now)) for pod in active]
@@ -27,7 +27,7 @@ def running(seen: Snapshot, plan: Plan, known: Evidence) -> Case | None:
     facts += [text for pod in known.pods if (text := lingering_text(pod))][:NAMED]
     steps = [pod_ends(seen, plan), *replacements(seen, plan), *_restarts_left(seen, active)]
     code = Code.PODS if any(group[0].symptom.clause for group in groups) else Code.RUNNING
-    return Case(_headline(len(started), groups), facts, steps, _remedies(groups), code)
+    return Situation(_headline(len(started), groups), facts, steps, _remedies(groups), code)
 
 
 def _headline(started: int, groups: Sequence[Sequence[Trouble]]) -> str:

@@ -7,13 +7,13 @@ from kcr.api.batch import finished_type
 from kcr.api.conditions import find_condition
 from kcr.api.core import Pod
 from kcr.api.durations import human_duration
-from kcr.api.explanation import Code, Step, ago, counted
+from kcr.api.explanation import Code, Situation, Step, ago, counted
 from kcr.api.meta import ObjectMeta
 from kcr.api.pod_troubles import PATIENCE
 from kcr.controllers.job.decisions import lifecycle
 from kcr.controllers.job.decisions.explain import pods as texts
 from kcr.controllers.job.decisions.explain.active import running
-from kcr.controllers.job.decisions.explain.evidence import NAMED, Case, Evidence, Rule
+from kcr.controllers.job.decisions.explain.evidence import NAMED, Evidence, Rule
 from kcr.controllers.job.decisions.explain.scaling import at_work, refused
 from kcr.controllers.job.decisions.explain.silence import unattended
 from kcr.controllers.job.decisions.explain.steps import failures_left, replacements, terminating_texts
@@ -27,7 +27,7 @@ _ANEW = "a Job that has failed does not run again: delete it, and create it anew
 _LONGER = "allow more time: delete it, and create it anew with a higher activeDeadlineSeconds"
 
 
-def finished(seen: Snapshot, _: Plan, known: Evidence) -> Case | None:
+def finished(seen: Snapshot, _: Plan, known: Evidence) -> Situation | None:
     """Nothing changes a finished Job any more."""
     end = finished_type(seen.job)
     condition = find_condition(seen.job.status.conditions, end)
@@ -61,16 +61,16 @@ def finished(seen: Snapshot, _: Plan, known: Evidence) -> Case | None:
         facts.append(
             f"{counted(tracked, 'pod')} still {verb} the tracking finalizer, which the Job's controller removes"
         )
-    return Case(headline, [*filter(None, facts), *_lingering(known)], remedies=remedies, code=Code.ENDED)
+    return Situation(headline, [*filter(None, facts), *_lingering(known)], remedies=remedies, code=Code.ENDED)
 
 
-def managed_by_another(seen: Snapshot, _: Plan, known: Evidence) -> Case | None:
+def managed_by_another(seen: Snapshot, _: Plan, known: Evidence) -> Situation | None:
     """Neither this controller nor the cluster's own looks after the Job."""
     name, created = seen.job.spec.managed_by, seen.job.metadata.creation_timestamp
     if lifecycle.is_ours(seen.job, take_over=seen.limits.take_over):
         return None
     if name in (None, lifecycle.RESERVED):
-        return Case(
+        return Situation(
             "left to kube-controller-manager: it is no Job of this controller",
             [f"spec.managedBy is {name or 'not set'}, and this controller runs without --take-over"],
             remedies=[f"create the Job with spec.managedBy: {lifecycle.KCR}, or run kcr with --take-over"],
@@ -82,7 +82,7 @@ def managed_by_another(seen: Snapshot, _: Plan, known: Evidence) -> Case | None:
         f"see whether {name} runs, and its logs",
         "the field is immutable: to have it run here delete it, and create it anew without managedBy",
     ]
-    return Case(f"left to the controller {name}", facts, remedies=remedies)
+    return Situation(f"left to the controller {name}", facts, remedies=remedies)
 
 
 _COLLECT = "see whether a garbage collector runs: kube-controller-manager has one, kcr run has none"
@@ -93,7 +93,7 @@ _COLLECTOR: Mapping[str, str] = {
 }
 
 
-def being_deleted(seen: Snapshot, _: Plan, known: Evidence) -> Case | None:
+def being_deleted(seen: Snapshot, _: Plan, known: Evidence) -> Situation | None:
     """The Job has a deletionTimestamp."""
     metadata = seen.job.metadata
     if not lifecycle.is_being_deleted(seen.job):
@@ -121,7 +121,7 @@ def being_deleted(seen: Snapshot, _: Plan, known: Evidence) -> Case | None:
         remedies.append(
             f"see the controllers that set them; or give up what they guard: {_unfinalize('job', metadata)}"
         )
-    return Case(headline, facts, steps, remedies if for_long else [], Code.DELETING)
+    return Situation(headline, facts, steps, remedies if for_long else [], Code.DELETING)
 
 
 def _holding(left: Sequence[Pod]) -> list[str]:
@@ -135,17 +135,17 @@ def _unfinalize(kind: str, metadata: ObjectMeta) -> str:
     return f"kubectl -n {metadata.namespace} patch {kind} {metadata.name} -p '{patch}'"
 
 
-def unknown_mode(seen: Snapshot, _: Plan, __: Evidence) -> Case | None:
+def unknown_mode(seen: Snapshot, _: Plan, __: Evidence) -> Situation | None:
     """A newer server may know more completion modes."""
     mode = seen.job.spec.completion_mode
     if mode in (None, "NonIndexed", "Indexed"):
         return None
-    return Case(
+    return Situation(
         f"is skipped: this version of kcr knows no completion mode {mode}", remedies=["upgrade kcr"], code=Code.UNREADY
     )
 
 
-def ending(seen: Snapshot, plan: Plan, known: Evidence) -> Case | None:
+def ending(seen: Snapshot, plan: Plan, known: Evidence) -> Situation | None:
     """It is decided how the Job ends; its pods go first."""
     if plan.ending is None:
         return None
@@ -159,10 +159,10 @@ def ending(seen: Snapshot, plan: Plan, known: Evidence) -> Case | None:
     facts = [message, *terminating_texts(seen.pods, seen.now)]
     facts += texts.latest_failures(known.pods, seen.now, NAMED) if condition == "Failed" else []
     steps += texts.kill_steps(seen.pods, seen.now)
-    return Case(headline, facts, steps, _give_up(seen, known))
+    return Situation(headline, facts, steps, _give_up(seen, known))
 
 
-def suspended(seen: Snapshot, plan: Plan, _: Evidence) -> Case | None:
+def suspended(seen: Snapshot, plan: Plan, _: Evidence) -> Situation | None:
     """`spec.suspend` is true."""
     if not seen.job.spec.suspend:
         return None
@@ -174,22 +174,22 @@ def suspended(seen: Snapshot, plan: Plan, _: Evidence) -> Case | None:
     )
     facts = ["spec.suspend is true", *terminating_texts(seen.pods, seen.now)]
     resume = patch_command(seen, '{"spec":{"suspend":false}}')
-    return Case(f"suspended{since}", facts, steps, [f"to resume it: {resume}"])
+    return Situation(f"suspended{since}", facts, steps, [f"to resume it: {resume}"])
 
 
-def complete(seen: Snapshot, plan: Plan, known: Evidence) -> Case | None:
+def complete(seen: Snapshot, plan: Plan, known: Evidence) -> Situation | None:
     """All that is wanted has succeeded, and the condition is still to come."""
     if not lifecycle.is_complete(seen.job, plan.counts.succeeded, len(plan.counts.active)):
         return None
     left = plan.counts.terminating
     if not left:
-        return Case("has succeeded: becomes Complete once its pods are counted")
+        return Situation("has succeeded: becomes Complete once its pods are counted")
     headline = f"has succeeded, and becomes Complete once {counted(left, 'pod')} {_has(left)} ended"
     steps = texts.kill_steps(seen.pods, seen.now)
-    return Case(headline, terminating_texts(seen.pods, seen.now), steps, _give_up(seen, known))
+    return Situation(headline, terminating_texts(seen.pods, seen.now), steps, _give_up(seen, known))
 
 
-def in_backoff(seen: Snapshot, plan: Plan, known: Evidence) -> Case | None:
+def in_backoff(seen: Snapshot, plan: Plan, known: Evidence) -> Situation | None:
     """A failed pod is replaced after a while."""
     if not plan.delayed or isinstance(plan.work, ScaleUp):
         return None
@@ -201,7 +201,7 @@ def in_backoff(seen: Snapshot, plan: Plan, known: Evidence) -> Case | None:
     if plan.counts.active:
         headline = f"has {counted(len(plan.counts.active), 'active pod')}, and {headline}"
     facts = texts.latest_failures(known.pods, seen.now, NAMED)
-    return Case(headline, facts, [*waits, *failures_left(seen, plan)], [_look_at_failures(seen, known)])
+    return Situation(headline, facts, [*waits, *failures_left(seen, plan)], [_look_at_failures(seen, known)])
 
 
 def _look_at_failures(seen: Snapshot, known: Evidence) -> str:
@@ -209,14 +209,14 @@ def _look_at_failures(seen: Snapshot, known: Evidence) -> str:
     return _COMMAND if texts.never_started(known.pods, seen.now) else _LOGS.format(seen.job.metadata)
 
 
-def stuck(seen: Snapshot, plan: Plan, known: Evidence) -> Case | None:
+def stuck(seen: Snapshot, plan: Plan, known: Evidence) -> Situation | None:
     """A terminating pod keeps its place, and its grace period is over."""
     overdue = [pod for pod in seen.pods if texts.is_overdue(pod, seen.now)]
     if not overdue or not replaces_only_failed(seen.job) or isinstance(plan.work, ScaleUp | ScaleDown):
         return None
     policy = seen.job.spec.pod_replacement_policy == "Failed"
     why = "spec.podReplacementPolicy is Failed" if policy else "it has a podFailurePolicy"
-    return Case(
+    return Situation(
         f"waits for {counted(len(overdue), 'pod')} stuck terminating",
         [*terminating_texts(seen.pods, seen.now), f"a terminating pod is replaced only when it has ended: {why}"],
         [Step("creates a replacement when the pod has ended")],
@@ -225,12 +225,12 @@ def stuck(seen: Snapshot, plan: Plan, known: Evidence) -> Case | None:
     )
 
 
-def unobserved(seen: Snapshot, plan: Plan, _: Evidence) -> Case | None:
+def unobserved(seen: Snapshot, plan: Plan, _: Evidence) -> Situation | None:
     """The controller has to see its own writes before it counts pods."""
     if seen.expectations_met or plan.ending is not None:
         return None
     step = Step("decides again once it sees them")
-    return Case("waits to see what it has written itself", terminating_texts(seen.pods, seen.now), [step])
+    return Situation("waits to see what it has written itself", terminating_texts(seen.pods, seen.now), [step])
 
 
 def _give_up(seen: Snapshot, known: Evidence) -> list[str]:
@@ -258,18 +258,20 @@ def patch_command(seen: Snapshot, patch: str) -> str:
     return f"kubectl -n {metadata.namespace} patch job {metadata.name} -p '{patch}'"
 
 
-def waiting_for_end(seen: Snapshot, plan: Plan, known: Evidence) -> Case | None:
+def waiting_for_end(seen: Snapshot, plan: Plan, known: Evidence) -> Situation | None:
     """No pod is active, and those that are terminating keep their places; or none is wanted."""
     if plan.counts.active:
         return None
     facts = [*terminating_texts(seen.pods, seen.now), *_lingering(known)]
     if seen.job.spec.parallelism == 0:
         command = patch_command(seen, '{"spec":{"parallelism":1}}')
-        return Case("has nothing to do: its parallelism is 0", facts, remedies=[f"to have it run a pod: {command}"])
+        return Situation(
+            "has nothing to do: its parallelism is 0", facts, remedies=[f"to have it run a pod: {command}"]
+        )
     if not plan.counts.terminating:
-        return Case("waits for a change", facts)
+        return Situation("waits for a change", facts)
     steps = [Step("creates a replacement when the pod has ended"), *texts.kill_steps(seen.pods, seen.now)]
-    return Case(f"waits for {counted(plan.counts.terminating, 'terminating pod')} to end", facts, steps)
+    return Situation(f"waits for {counted(plan.counts.terminating, 'terminating pod')} to end", facts, steps)
 
 
 # The first to hold is the headline, so order is contract. The last one always holds.

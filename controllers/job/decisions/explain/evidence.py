@@ -1,11 +1,11 @@
 """What an explanation is made from, and what a situation is: the values that the modules beside this one share."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime
 from typing import NamedTuple
 
 from kcr.api.core import Event, Pod
-from kcr.api.explanation import Code, Step
+from kcr.api.explanation import Situation
 from kcr.api.pod_troubles import PodSurroundings
 from kcr.controllers.job.decisions.plan import Plan, Snapshot
 
@@ -39,17 +39,4 @@ class Evidence(NamedTuple):
     is_own: bool = False
 
 
-class Case(NamedTuple):
-    """A situation that a Job is in: its headline, the facts behind it, what is next, and what a user can do.
-
-    `code` is what kind of situation it is.
-    """
-
-    headline: str
-    reasons: Sequence[str] = ()
-    steps: Sequence[Step] = ()
-    remedies: Sequence[str] = ()
-    code: Code = Code.WAITING
-
-
-Rule = Callable[[Snapshot, Plan, Evidence], Case | None]
+Rule = Callable[[Snapshot, Plan, Evidence], Situation | None]

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from kcr.api.batch import Job, finished_type
 from kcr.api.conditions import find_condition
-from kcr.api.explanation import Code, Explanation, Step, counted, ordered
+from kcr.api.explanation import Code, Explanation, Situation, Step, counted, ordered
 from kcr.api.indexset import IndexSet
 from kcr.api.meta import controller_of
 from kcr.api.pod_troubles import PATIENCE
@@ -12,7 +12,7 @@ from kcr.api.pods import is_ready
 from kcr.controllers.job.decisions import lifecycle
 from kcr.controllers.job.decisions.decide import decide
 from kcr.controllers.job.decisions.explain.cases import CASES
-from kcr.controllers.job.decisions.explain.evidence import Case, Evidence
+from kcr.controllers.job.decisions.explain.evidence import Evidence
 from kcr.controllers.job.decisions.plan import Plan, Snapshot
 from kcr.controllers.job.decisions.pods import index_in, is_indexed
 
@@ -45,17 +45,17 @@ def explain(seen: Snapshot, known: Evidence) -> Explanation:
     )
 
 
-def _rivals(seen: Snapshot, known: Evidence) -> Case | None:
+def _rivals(seen: Snapshot, known: Evidence) -> Situation | None:
     """Return that several controllers work on the Job, which goes before all that they do."""
     if finished_type(seen.job):
         return None
     if known.writers:
         remedy = "stop all but one of them, unless one has just taken over from the other"
-        return Case(f"several controllers write its status: {', '.join(known.writers)}", remedies=[remedy])
+        return Situation(f"several controllers write its status: {', '.join(known.writers)}", remedies=[remedy])
     if known.told_twice:
         fact = f"two of them wrote the same event, each its own: {known.told_twice}"
         remedy = "stop all but one; several replicas of kcr run need --leader-elect"
-        return Case("several controllers create and delete its pods", [fact], remedies=[remedy])
+        return Situation("several controllers create and delete its pods", [fact], remedies=[remedy])
     return None
 
 

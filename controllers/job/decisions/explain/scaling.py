@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from kcr.api.core import Event
-from kcr.api.explanation import Code, Step, ago, counted
+from kcr.api.explanation import Code, Situation, Step, ago, counted
 from kcr.api.refusals import refusal_of
-from kcr.controllers.job.decisions.explain.evidence import Case, Evidence
+from kcr.controllers.job.decisions.explain.evidence import Evidence
 from kcr.controllers.job.decisions.plan import Plan, ScaleDown, ScaleUp, Snapshot
 
 # Between two tries, at most. Source: kubernetes/pkg/controller/job/job_controller.go, MaxJobApiBackOff.
@@ -15,7 +15,7 @@ _MOST = timedelta(seconds=60)
 _CHANGE = "create the Job anew with a template"
 
 
-def refused(seen: Snapshot, plan: Plan, known: Evidence) -> Case | None:
+def refused(seen: Snapshot, plan: Plan, known: Evidence) -> Situation | None:
     """The API server does not let its pods in."""
     tries = [event for event in known.events if event.reason in ("FailedCreate", "SuccessfulCreate")]
     if not isinstance(plan.work, ScaleUp) or not tries or tries[-1].reason != "FailedCreate":
@@ -26,7 +26,7 @@ def refused(seen: Snapshot, plan: Plan, known: Evidence) -> Case | None:
     times = f", {event.count} times" if event.count > 1 else ""
     reasons = [f"{ago(event.last_timestamp, seen.now)}{times}: {event.message}"]
     steps = [_next_try(tries, counted(len(plan.work.members), "pod"), seen.now)]
-    return Case(f"cannot create pods: {cause}", reasons, steps, [remedy], Code.REFUSED)
+    return Situation(f"cannot create pods: {cause}", reasons, steps, [remedy], Code.REFUSED)
 
 
 def _next_try(tries: Sequence[Event], pods: str, now: datetime) -> Step:
@@ -48,11 +48,11 @@ def _next_try(tries: Sequence[Event], pods: str, now: datetime) -> Step:
     return Step(f"{text}: 1s after the first refusal, then twice as long each time, 60s at most")
 
 
-def at_work(_: Snapshot, plan: Plan, __: Evidence) -> Case | None:
+def at_work(_: Snapshot, plan: Plan, __: Evidence) -> Situation | None:
     """Pods are to be created or removed right now."""
     match plan.work:
         case ScaleUp(members):
-            return Case(f"creates {counted(len(members), 'pod')} now", code=Code.CREATING)
+            return Situation(f"creates {counted(len(members), 'pod')} now", code=Code.CREATING)
         case ScaleDown(pods):
-            return Case(f"removes {counted(len(pods), 'surplus pod')} now")
+            return Situation(f"removes {counted(len(pods), 'surplus pod')} now")
     return None

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from kcr.api.conditions import find_condition
 from kcr.api.core import ContainerStatus
 from kcr.api.durations import human_duration
-from kcr.api.explanation import Code, Explanation, ago, counted
+from kcr.api.explanation import Code, Explanation, Situation, ago, counted
 from kcr.api.meta import ObjectMeta, controller_of
 from kcr.api.pod_symptoms import DetailedPod, exit_text
 from kcr.api.pod_troubles import (
@@ -20,7 +20,7 @@ from kcr.api.pod_troubles import (
     unready_of,
 )
 from kcr.api.pods import is_ready, is_terminal
-from kcr.cli.objects.generic import Situation, deletion_case, owner_text
+from kcr.cli.objects.generic import deletion_case, owner_text
 
 Rule = Callable[[DetailedPod, PodSurroundings, datetime], Situation | None]
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from kcr.api.conditions import find_condition
 from kcr.api.core import Event
 from kcr.api.durations import human_duration
-from kcr.api.explanation import Code, Explanation, Step, ago, counted
+from kcr.api.explanation import Code, Explanation, Situation, Step, ago, counted
 from kcr.api.meta import Condition
 from kcr.api.pod_symptoms import DetailedPod
 from kcr.api.pod_troubles import (
@@ -23,7 +23,7 @@ from kcr.api.pod_troubles import (
 from kcr.api.pods import is_active, is_ready, is_terminating
 from kcr.api.refusals import refusal_of
 from kcr.api.unstructured import Unstructured
-from kcr.cli.objects.generic import Situation, conditions_of, deletion_case, owner_text
+from kcr.cli.objects.generic import conditions_of, deletion_case, owner_text
 
 # So many pods are named; of the others the counts say enough.
 _NAMED = 2
@@ -187,7 +187,9 @@ def _empty(seen: ObservedWorkload) -> Situation | None:
         return Situation("has nothing to do: no node fits its pods", code=Code.WAITING)
     namespace, name = seen.obj.metadata.namespace, seen.obj.metadata.name
     command = f"kubectl -n {namespace} scale {seen.kind}/{name} --replicas=1"
-    return Situation("has nothing to do: it wants 0 pods", remedies=[f"to have it run a pod: {command}"])
+    return Situation(
+        "has nothing to do: it wants 0 pods", remedies=[f"to have it run a pod: {command}"], code=Code.FINE
+    )
 
 
 def _waits(seen: ObservedWorkload) -> Situation | None:
@@ -202,7 +204,7 @@ def _waits(seen: ObservedWorkload) -> Situation | None:
 
 
 def _runs(seen: ObservedWorkload) -> Situation:
-    return Situation(f"is available: {seen.wanted} of {counted(seen.wanted, 'pod')} ready")
+    return Situation(f"is available: {seen.wanted} of {counted(seen.wanted, 'pod')} ready", code=Code.FINE)
 
 
 # The first to hold is the headline; the last one always holds.
