@@ -1,4 +1,4 @@
-"""What an explanation is made from, and what a situation is: the values that the modules beside this one share."""
+"""What an explanation is made from: the values that the modules beside this one share."""
 
 from collections.abc import Callable
 from datetime import datetime
