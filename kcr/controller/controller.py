@@ -9,7 +9,7 @@ from kcr.api.meta import Key, Resource
 from kcr.api.resources import ResourceType
 from kcr.client import Client
 from kcr.controller.guards.conflicts import Conflicts
-from kcr.controller.guards.hot_loop import HotLoops
+from kcr.controller.guards.hot_loop import HotLoopFinding, HotLoops
 from kcr.controller.guards.pause import Pauses
 from kcr.controller.journal import ReconcileJournal
 from kcr.controller.own_writes import OwnWrites
@@ -167,8 +167,8 @@ class Controller:
         """The keys of paused objects, as far as they have come."""
         return self._pauses.keys
 
-    def hot_loop(self, key: Key, now: float) -> str:
-        """Return what has kept a key busy in the last ten minutes, and the remedy; empty for nothing.
+    def hot_loop(self, key: Key, now: float) -> HotLoopFinding | None:
+        """Return what has kept a key busy in the last ten minutes, and the remedy; None for nothing.
 
         Args:
             key: The key.

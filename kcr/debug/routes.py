@@ -14,7 +14,7 @@ from kcr.debug.page import page_headers, page_html
 from kcr.debug.profiler import MAX_SECONDS, profile
 from kcr.debug.snapshot import StateReader
 from kcr.debug.sources import StateSources, retried
-from kcr.debug.state import KeyDetail
+from kcr.debug.state import HotLoopState, KeyDetail
 from kcr.debug.thread import ProgramLoop
 from kcr.endpoint import ProbeRequest, ProbeResponse
 from kcr.runnables import collect_stacks
@@ -112,6 +112,7 @@ class DebugPages:
     async def _detail(self, controller: Controller, key: Key) -> KeyDetail:
         explanation, error = await self._explain(controller, key)
         reader = self._reader.controller(controller.name, self._program.now())
+        hot = controller.hot_loop(key, self._program.now())
         return KeyDetail(
             controller=controller.name,
             state=reader.key_state(key),
@@ -119,7 +120,7 @@ class DebugPages:
             unconfirmed=reader.unconfirmed(key),
             explanation=explanation,
             explanation_error=error,
-            hot_loop=controller.hot_loop(key, self._program.now()),
+            hot_loop=hot and HotLoopState(event=hot.event, place=hot.place, remedy=hot.remedy),
         )
 
     async def _explain(self, controller: Controller, key: Key) -> tuple[dict[str, object] | None, str]:

@@ -244,6 +244,20 @@ class DebugState(_Value, frozen=True, kw_only=True):
     controllers: tuple[ControllerState, ...]
 
 
+class HotLoopState(_Value, frozen=True, kw_only=True):
+    """What has kept a key busy.
+
+    Attributes:
+        event: What goes on: `hot loop: two writers change a field by turns`.
+        place: The fields, their object and its writers; empty when the reconciler asks for its key at once.
+        remedy: What to do.
+    """
+
+    event: str
+    place: str
+    remedy: str
+
+
 class KeyDetail(_Value, frozen=True, kw_only=True):
     """All that one controller knows of one key, as `/debug/kcr/key` shows it.
 
@@ -255,8 +269,7 @@ class KeyDetail(_Value, frozen=True, kw_only=True):
         explanation: What the reconciler says of it (`kcr.api.explanation.Explanation`, by field); None when it has no
             such method.
         explanation_error: Why there is no explanation: `the event loop is blocked: …`; empty when there is one.
-        hot_loop: The field that two writers fight over, or that each reconcile changes, found in the last ten minutes;
-            empty for none.
+        hot_loop: What has kept it busy in the last ten minutes; None for nothing.
     """
 
     controller: str
@@ -265,4 +278,4 @@ class KeyDetail(_Value, frozen=True, kw_only=True):
     unconfirmed: tuple[str, ...]
     explanation: dict[str, object] | None
     explanation_error: str
-    hot_loop: str = ""
+    hot_loop: HotLoopState | None = None

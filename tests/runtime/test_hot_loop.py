@@ -101,13 +101,13 @@ async def test_finding_is_kept_for_ten_minutes(kcr_cluster: EmbeddedCluster, kcr
         await kcr_cluster.client.apply(ConfigMap(metadata=ObjectMeta(name=KEY.name, namespace=KEY.namespace)))
         await kcr_clock.advance(20)
         found = controller.hot_loop(KEY, running.time())
-        assert found.startswith("hot loop: each write enqueues the key again: data.color of configmaps default/wall")
-        assert found.endswith(
-            ": write only when something else differs, or watch with predicate=kcr.generation_changed"
-        )
-        assert controller.hot_loop(Key("default", "door"), running.time()) == ""
+        assert found is not None
+        assert found.event == "hot loop: each write enqueues the key again"
+        assert found.place.startswith("data.color of configmaps default/wall")
+        assert found.remedy == "write only when something else differs, or watch with predicate=kcr.generation_changed"
+        assert controller.hot_loop(Key("default", "door"), running.time()) is None
         await kcr_clock.advance(600)
-        assert controller.hot_loop(KEY, running.time()) == ""
+        assert controller.hot_loop(KEY, running.time()) is None
 
 
 async def test_one_name_of_two_writers_is_said_to_be_one(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
@@ -205,7 +205,7 @@ async def test_key_that_is_requeued_at_once_is_a_hot_loop(kcr_clock: VirtualCloc
     assert line["event"] == "hot loop: each reconcile requeues its key at once"
     assert (line["controller"], line["name"], line["reconciles"]) == ("impatient", "wall", 100)
     assert line["remedy"].startswith("return requeue_after with the seconds to wait")
-    assert finding == f"{line['event']}: {line['remedy']}"
+    assert finding == (line["event"], "", line["remedy"])
     assert reconciler.times == 0
 
 

@@ -86,6 +86,20 @@ class HotLoop(NamedTuple):
     fields: tuple[Path, ...]
 
 
+class HotLoopFinding(NamedTuple):
+    """What has kept a key busy, as it is logged.
+
+    Attributes:
+        event: What goes on: `hot loop: two writers change a field by turns`.
+        place: The fields, their object and its writers; empty for a reconciler that asks for its key at once.
+        remedy: What to do.
+    """
+
+    event: str
+    place: str
+    remedy: str
+
+
 class Recording:
     """The changes of the objects of one hot key, and what is found in them."""
 
@@ -152,7 +166,7 @@ class HotLoops:
         self._recordings: dict[Key, Recording] = {}
         self._silent_until: dict[Key, float] = {}
         # What was logged of keys that are silent since.
-        self._findings: dict[Key, str] = {}
+        self._findings: dict[Key, HotLoopFinding] = {}
         # Invariant: there are some only while something is recorded.
         self._registrations: list[Registration[Any]] = []
 
@@ -165,14 +179,14 @@ class HotLoops:
     def _open_sources(self) -> list[_Source]:
         return [source for source in self._sources if not source.is_closed]
 
-    def finding(self, key: Key, now: float) -> str:
-        """Return what has kept a key busy in the last ten minutes; empty for nothing. It may be called in any thread.
+    def finding(self, key: Key, now: float) -> HotLoopFinding | None:
+        """Return what has kept a key busy in the last ten minutes; None for nothing. It may be called in any thread.
 
         Args:
             key: The key.
             now: The time of the controller's loop.
         """
-        return self._findings.get(key, "") if self._silent_until.get(key, 0.0) > now else ""
+        return self._findings.get(key) if self._silent_until.get(key, 0.0) > now else None
 
     def is_hot(self, key: Key) -> bool:
         """Count one reconcile, and return whether the changes of its key are being looked at."""
@@ -199,7 +213,7 @@ class HotLoops:
         self._counts.clear()
         self._requeues.clear()
         self._silent_until = {key: until for key, until in self._silent_until.items() if until > now}
-        self._findings = {key: text for key, text in self._findings.items() if key in self._silent_until}
+        self._findings = {key: found for key, found in self._findings.items() if key in self._silent_until}
         for key, recording in tuple(self._recordings.items()):
             if now - recording.began >= WINDOW_SECONDS:
                 self._end(key, now)
@@ -218,7 +232,7 @@ class HotLoops:
         if count < MOST_RECONCILES or key in self._silent_until:
             return
         event, remedy = _BY_REQUEUE
-        self._findings[key] = f"{event}: {remedy}"
+        self._findings[key] = HotLoopFinding(event, "", remedy)
         _log.warning(event, reconciles=count, within_seconds=WINDOW_SECONDS, remedy=remedy)
         self._end(key, asyncio.get_running_loop().time())
 
@@ -246,7 +260,7 @@ class HotLoops:
         name = f"{subject.kind.resource.display} {subject.key}"
         fields = [_spell(path) for path in finding.fields[:_MAX_FIELDS]]
         by = f" by {', '.join(writers['writers'])}" if writers else ""
-        self._findings[key] = f"{event}: {', '.join(fields)} of {name}{by}: {remedy}"
+        self._findings[key] = HotLoopFinding(event, f"{', '.join(fields)} of {name}{by}", remedy)
         _log.warning(
             event,
             object=name,

@@ -52,15 +52,13 @@ def blocked_loop(state: DebugState, effect: str) -> Explanation | None:
 
 
 def _hot(view: ControllerView) -> Explanation | None:
-    text = view.detail.hot_loop
-    if not text:
+    found = view.detail.hot_loop
+    if found is None:
         return None
-    event, _, rest = text.partition(": ")
-    cause, _, rest = rest.partition(": ")
-    place, _, remedy = rest.rpartition(": ")
+    cause = found.event.removeprefix("hot loop: ")
     return Explanation(
-        headline=f"is reconciled without end by controller {view.detail.controller} ({event}): {cause}",
-        reasons=(place,), remedies=(remedy,), code=Code.HOT_LOOP,
+        headline=f"is reconciled without end by controller {view.detail.controller} (hot loop): {cause}",
+        reasons=(found.place,) if found.place else (), remedies=(found.remedy,), code=Code.HOT_LOOP,
     )  # fmt: skip
 
 

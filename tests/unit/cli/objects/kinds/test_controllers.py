@@ -5,10 +5,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from kcr.api.explanation import Code
+from kcr.api.explanation import Code, Explanation
 from kcr.cli.objects.inside import ControllerView, Inside
 from kcr.cli.objects.kinds.controllers import blocked_loop, findings
-from kcr.debug.state import ErrorGroup, KeyDetail, RunningState
+from kcr.debug.state import ErrorGroup, HotLoopState, KeyDetail, RunningState
 from tests.kit.debug_states import controller_state, debug_state, key_state, loop_state
 
 DENIED = (
@@ -21,24 +21,28 @@ def running(seconds: float, key: str = "etl/pi") -> RunningState:
     return RunningState(key=key, seconds=seconds, at="site.py:12 reconcile", reasons=())
 
 
-def told(
+def explained(
     phase: str = "idle",
     *,
     running: RunningState | None = None,
     busy: RunningState | None = None,
-    hot_loop: str = "",
+    hot_loop: HotLoopState | None = None,
     errors: tuple[str, ...] = (),
     **state: Any,
-) -> list[tuple[Code, str, tuple[str, ...]]]:
-    """What is found of a key in a phase: codes, headlines and remedies."""
+) -> list[Explanation]:
+    """What is found of a key in a phase."""
     detail = KeyDetail(
         controller="site", state=key_state("etl/pi", phase, **state), runs=(), unconfirmed=(), explanation=None,
         explanation_error="", hot_loop=hot_loop,
     )  # fmt: skip
     groups = tuple(ErrorGroup(text=text, keys=1, examples=("etl/pi",)) for text in errors)
     process = debug_state(controller_state(name="site", errors=groups), leadership=None)
-    found = findings(Inside(process, (ControllerView(detail, running, busy),)))
-    return [(one.code, one.headline, one.remedies) for one in found]
+    return list(findings(Inside(process, (ControllerView(detail, running, busy),))))
+
+
+def told(phase: str = "idle", **known: Any) -> list[tuple[Code, str, tuple[str, ...]]]:
+    """What is found of a key in a phase: codes, headlines and remedies."""
+    return [(one.code, one.headline, one.remedies) for one in explained(phase, **known)]
 
 
 @pytest.mark.parametrize("phase", ["idle", "queued", "delayed", "parked", "paused", "processing"])
@@ -92,10 +96,12 @@ def test_long_wait_for_a_worker_names_who_has_it() -> None:
 
 
 def test_hot_loop_that_requeues_its_key_has_no_field() -> None:
-    text = "hot loop: each reconcile requeues its key at once: return requeue_after with the seconds to wait"
-    ((code, headline, remedies),) = told(hot_loop=text)
-    assert (code, remedies) == (Code.HOT_LOOP, ("return requeue_after with the seconds to wait",))
-    assert headline.endswith("(hot loop): each reconcile requeues its key at once")
+    found = HotLoopState(
+        event="hot loop: each reconcile requeues its key at once", place="", remedy="return: in seconds"
+    )
+    (shown,) = explained(hot_loop=found)
+    assert (shown.code, shown.reasons, shown.remedies) == (Code.HOT_LOOP, (), ("return: in seconds",))
+    assert shown.headline.endswith("(hot loop): each reconcile requeues its key at once")
 
 
 @pytest.mark.parametrize(
