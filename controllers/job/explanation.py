@@ -10,7 +10,7 @@ from kcr.api.explanation import Explanation, counted
 from kcr.api.meta import Key, Object, is_controlled_by
 from kcr.api.pod_symptoms import DetailedPod
 from kcr.client import Client
-from kcr.client.surroundings import read_surroundings
+from kcr.client.pod_context import read_pod_context
 from kcr.controller.guards.pause import PAUSED
 from kcr.controller.own_writes import PendingObjects
 from kcr.controllers.job.decisions.explain import CHANGE, Evidence, explain
@@ -81,7 +81,7 @@ async def explain_job(client: Client, key: Key, events: Sequence[Event], now: da
         events=about,
         writers=() if is_finished(job) else _writers(managed, now),
         told_twice=_told_twice(about, now),
-        around=await read_surroundings(client, pods, CHANGE),
+        context=await read_pod_context(client, pods, CHANGE),
         # A controller that heeds the pause is silent.
         is_own=job.metadata.annotations.get(PAUSED) == "true",
         changed=max((entry.time for entry in managed if entry.time is not None), default=None),

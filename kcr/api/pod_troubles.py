@@ -41,7 +41,7 @@ _ALL_CORDONED = re.compile(r"0/(\d+) nodes are available: (\d+) node\(s\) were u
 _NO_NODES = "no nodes available to schedule pods"
 
 
-class PodSurroundings(NamedTuple):
+class PodContext(NamedTuple):
     """What is known beside a pod itself.
 
     Attributes:
@@ -71,20 +71,20 @@ class Trouble(NamedTuple):
     remedies: tuple[str, ...] = ()
 
 
-def trouble_of(pod: Pod, around: PodSurroundings, now: datetime) -> Trouble | None:
+def trouble_of(pod: Pod, context: PodContext, now: datetime) -> Trouble | None:
     """Return what holds an active pod up; None when it runs.
 
     Args:
         pod: The pod.
-        around: What else is known.
+        context: What else is known.
         now: The moment to judge at.
     """
     name = pod.metadata.name
-    if (lost := _lost_node(pod, around, now)) is not None:
+    if (lost := _lost_node(pod, context, now)) is not None:
         return lost
     scheduled = find_condition(pod.status.conditions, "PodScheduled")
     if scheduled is not None and scheduled.status == "False":
-        return _unscheduled(pod, scheduled.reason, f"{joined(scheduled.reason, scheduled.message)}", around)
+        return _unscheduled(pod, scheduled.reason, f"{joined(scheduled.reason, scheduled.message)}", context)
     for status in statuses_of(pod):
         waiting = status.state.waiting
         if waiting is not None and waiting.reason not in _STARTING:
@@ -93,18 +93,18 @@ def trouble_of(pod: Pod, around: PodSurroundings, now: datetime) -> Trouble | No
             restarts = f" (restarted {times(status.restart_count)})" if status.restart_count else ""
             end = _last_end(status, now)
             text = f"pod {name}: container {status.name} {f'{end}; it ' if end else ''}waits{restarts}: {why}"
-            return _trouble(pod, _symptom_of(status, waiting.reason, pod, around), text, around, status.name)
-    return _not_started(pod, around, now) if pod.status.phase == "Pending" else None
+            return _trouble(pod, _symptom_of(status, waiting.reason, pod, context), text, context, status.name)
+    return _not_started(pod, context, now) if pod.status.phase == "Pending" else None
 
 
-def restarts_of(pod: Pod, around: PodSurroundings, now: datetime) -> Trouble | None:
+def restarts_of(pod: Pod, context: PodContext, now: datetime) -> Trouble | None:
     """Return that a container of a pod crashed lately and runs again; None when none did.
 
     Between two crashes it runs for a moment, and a question at that moment is about the crash all the same.
 
     Args:
         pod: The pod.
-        around: What else is known.
+        context: What else is known.
         now: The moment to judge at.
     """
     for status in statuses_of(pod):
@@ -113,19 +113,19 @@ def restarts_of(pod: Pod, around: PodSurroundings, now: datetime) -> Trouble | N
         if end is None or not status.restart_count or end.finished_at is None or now - end.finished_at > memory:
             continue
         if end.exit_code or end.reason == "OOMKilled":
-            symptom = _symptom_of(status, "CrashLoopBackOff", pod, around)
+            symptom = _symptom_of(status, "CrashLoopBackOff", pod, context)
             text = f"pod {pod.metadata.name}: container {status.name} {_last_end(status, now)}"
             text += f"; it was restarted {times(status.restart_count)}"
-            return _trouble(pod, symptom, text, around, status.name)
+            return _trouble(pod, symptom, text, context, status.name)
     return None
 
 
-def unready_of(pod: Pod, around: PodSurroundings, now: datetime) -> Trouble | None:
+def unready_of(pod: Pod, context: PodContext, now: datetime) -> Trouble | None:
     """Return why a running pod is not ready; None when it is, or started only just now.
 
     Args:
         pod: The pod.
-        around: What else is known.
+        context: What else is known.
         now: The moment to judge at.
     """
     ready = find_condition(pod.status.conditions, "Ready")
@@ -133,70 +133,70 @@ def unready_of(pod: Pod, around: PodSurroundings, now: datetime) -> Trouble | No
         return None
     since = "" if ready.last_transition_time is None else f" for {human_duration(now - ready.last_transition_time)}"
     text = f"pod {pod.metadata.name} is not ready{since}"
-    probe = next((one for one in reversed(_about(pod, around)) if one.reason == "Unhealthy"), None)
+    probe = next((one for one in reversed(_about(pod, context)) if one.reason == "Unhealthy"), None)
     if probe is not None and not probe.message.startswith("Liveness"):
         kind = probe.message.partition(" ")[0].lower()
         container = re.search(r"\{(.*)\}", probe.involved_object.field_path)
         which = f" (container {container[1]})" if container else ""
         symptom = Symptom(f"whose {kind} probe fails{which}", (OUTPUT, DESCRIBE))
-        return _trouble(pod, symptom, f"{text}: {' '.join(probe.message.split()).rstrip(':')}", around)
+        return _trouble(pod, symptom, f"{text}: {' '.join(probe.message.split()).rstrip(':')}", context)
     why = joined(ready.reason, ready.message)
     return _trouble(
-        pod, Symptom("whose containers are not ready", (DESCRIBE,)), f"{text}: {why}" if why else text, around
+        pod, Symptom("whose containers are not ready", (DESCRIBE,)), f"{text}: {why}" if why else text, context
     )
 
 
-def _lost_node(pod: Pod, around: PodSurroundings, now: datetime) -> Trouble | None:
+def _lost_node(pod: Pod, context: PodContext, now: datetime) -> Trouble | None:
     """Return that the node of a pod is deleted or silent."""
     node = pod.spec.node_name
-    if node not in around.nodes:
+    if node not in context.nodes:
         return None
-    found = around.nodes[node]
+    found = context.nodes[node]
     if found is None:
         text = f"pod {pod.metadata.name} was bound to node {node}, which is deleted: no kubelet runs or reports it"
-        return _trouble(pod, Symptom(f"whose node {node} is deleted", (DELETED,)), text, around)
+        return _trouble(pod, Symptom(f"whose node {node} is deleted", (DELETED,)), text, context)
     ready = find_condition(found.status.conditions, "Ready")
     if ready is None or ready.status != "Unknown":
         return None
     since = ago(ready.last_transition_time, now).removesuffix(" ago")
     text = f"pod {pod.metadata.name} is on node {node}, which is silent for {since}: {joined('', ready.message)}"
-    return _trouble(pod, Symptom(f"whose node {node} is silent", (LOST,)), text, around)
+    return _trouble(pod, Symptom(f"whose node {node} is silent", (LOST,)), text, context)
 
 
-def _unscheduled(pod: Pod, reason: str, why: str, around: PodSurroundings) -> Trouble:
-    cordoned = cordoned_nodes(around) if _CORDONED.search(why) else ()
+def _unscheduled(pod: Pod, reason: str, why: str, context: PodContext) -> Trouble:
+    cordoned = cordoned_nodes(context) if _CORDONED.search(why) else ()
     text = f"pod {pod.metadata.name} is not scheduled: {why}"
     if _NO_NODES in why:
         symptom = Symptom(
             "that cannot be scheduled: there is no node", ("add a node; the pod is scheduled by itself then",)
         )
-        return _trouble(pod, symptom, text, around)
+        return _trouble(pod, symptom, text, context)
     if not cordoned:
-        return _trouble(pod, symptom_named(reason), text, around)
+        return _trouble(pod, symptom_named(reason), text, context)
     verb = f"node {cordoned[0]} is cordoned" if len(cordoned) == 1 else f"{len(cordoned)} nodes are cordoned"
     remedies = tuple(UNCORDON.format(node=node) for node in cordoned[:2])
     counts = _ALL_CORDONED.search(why)
     others = () if counts is not None and counts[1] == counts[2] else (NODE,)
-    return _trouble(pod, Symptom(f"that cannot be scheduled: {verb}", (*remedies, *others)), text, around)
+    return _trouble(pod, Symptom(f"that cannot be scheduled: {verb}", (*remedies, *others)), text, context)
 
 
-def cordoned_nodes(around: PodSurroundings) -> tuple[str, ...]:
+def cordoned_nodes(context: PodContext) -> tuple[str, ...]:
     """Return the names of the nodes that take no new pods, in order."""
-    return tuple(sorted(name for name, node in around.nodes.items() if node is not None and node.spec.unschedulable))
+    return tuple(sorted(name for name, node in context.nodes.items() if node is not None and node.spec.unschedulable))
 
 
-def _not_started(pod: Pod, around: PodSurroundings, now: datetime) -> Trouble:
+def _not_started(pod: Pod, context: PodContext, now: datetime) -> Trouble:
     """Return what holds a pending pod up of which no status says why."""
     name, node = pod.metadata.name, pod.spec.node_name
     running = next((one.name for one in pod.status.init_container_statuses if one.state.running is not None), None)
     age = now - (pod.metadata.creation_timestamp or now)
     if running is not None:
         text = f"pod {name} runs its init container {running} for {human_duration(age)}"
-        return _trouble(pod, Symptom(""), text, around)
-    warning = next(reversed(_about(pod, around)), None)
+        return _trouble(pod, Symptom(""), text, context)
+    warning = next(reversed(_about(pod, context)), None)
     if warning is not None:
         text = f"pod {name} has not started: {joined(warning.reason, warning.message)}"
-        return _trouble(pod, symptom_named(warning.reason), text, around)
+        return _trouble(pod, symptom_named(warning.reason), text, context)
     if not node:
         text = f"pod {name} is not scheduled yet"
         late = Symptom("that no scheduler has taken up", ("see whether kube-scheduler runs",))
@@ -204,22 +204,22 @@ def _not_started(pod: Pod, around: PodSurroundings, now: datetime) -> Trouble:
         text = f"pod {name} has not started on {node} yet"
         late = Symptom("that the node has not started", (DESCRIBE,))
     if age < PATIENCE:
-        return _trouble(pod, Symptom(""), text, around)
-    return _trouble(pod, late, f"{text}, after {human_duration(age)}", around)
+        return _trouble(pod, Symptom(""), text, context)
+    return _trouble(pod, late, f"{text}, after {human_duration(age)}", context)
 
 
-def _about(pod: Pod, around: PodSurroundings) -> list[Event]:
-    return [event for event in around.events if event.involved_object.uid == pod.metadata.uid]
+def _about(pod: Pod, context: PodContext) -> list[Event]:
+    return [event for event in context.events if event.involved_object.uid == pod.metadata.uid]
 
 
-def _symptom_of(status: ContainerStatus, reason: str, pod: Pod, around: PodSurroundings) -> Symptom:
+def _symptom_of(status: ContainerStatus, reason: str, pod: Pod, context: PodContext) -> Symptom:
     """Return what is the matter with a container: of one that crashes, what its last run ended with says more."""
     end = last_end(status)
     if reason != "CrashLoopBackOff" or end is None:
         return symptom_named(reason)
     if end.reason in SYMPTOMS:
         return SYMPTOMS[end.reason]
-    if any(one.reason == "Unhealthy" and one.message.startswith("Liveness") for one in _about(pod, around)):
+    if any(one.reason == "Unhealthy" and one.message.startswith("Liveness") for one in _about(pod, context)):
         return LIVENESS
     clause = SYMPTOMS[reason].clause if status.restart_count > 1 else "whose container crashed"
     return Symptom(f"{clause}: exit code {end.exit_code}", (LOGS,))
@@ -230,10 +230,10 @@ def _last_end(status: ContainerStatus, now: datetime) -> str:
     return "" if end is None else f"ended {ago(end.finished_at, now)} with {exit_text(end)}"
 
 
-def _trouble(pod: Pod, symptom: Symptom, text: str, around: PodSurroundings, container: str = "") -> Trouble:
+def _trouble(pod: Pod, symptom: Symptom, text: str, context: PodContext, container: str = "") -> Trouble:
     metadata, several = pod.metadata, len(statuses_of(pod)) > 1
     fields = {
-        "namespace": metadata.namespace, "pod": metadata.name, "node": pod.spec.node_name, "change": around.change,
+        "namespace": metadata.namespace, "pod": metadata.name, "node": pod.spec.node_name, "change": context.change,
         "container": f" -c {container}" if container and several else "",
     }  # fmt: skip
     return Trouble(pod, symptom, text, tuple(remedy.format(**fields) for remedy in symptom.remedies))

@@ -17,7 +17,7 @@ from kcr.controllers.job.decisions.pod_template import restart_policy
 def running(seen: Snapshot, plan: Plan, known: Evidence) -> Situation | None:
     """It waits for its pods."""
     active = sorted(plan.counts.active, key=lambda pod: pod.metadata.name)
-    found = [(pod, trouble_of(pod, known.around, seen.now)) for pod in active]
+    found = [(pod, trouble_of(pod, known.context, seen.now)) for pod in active]
     started = [pod for pod, trouble in found if trouble is None]
     troubles = [trouble for _, trouble in found if trouble is not None]
     groups = alike(troubles)

@@ -241,7 +241,7 @@ def _give_up(seen: Snapshot, known: Evidence) -> list[str]:
     pod = next((pod for pod in seen.pods if texts.is_overdue(pod, seen.now)), None)
     if pod is None:
         return []
-    node, nodes, remedies = pod.spec.node_name, known.around.nodes, []
+    node, nodes, remedies = pod.spec.node_name, known.context.nodes, []
     if node and nodes.get(node, ...) is None:
         remedies.append(f"its node {node} is deleted: the pod garbage collector ends its pods")
     elif node:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from kcr.api.core import Event, Pod
 from kcr.api.explanation import Situation
-from kcr.api.pod_troubles import PodSurroundings
+from kcr.api.pod_troubles import PodContext
 from kcr.controllers.job.decisions.plan import Plan, Snapshot
 
 # So many pods, indexes and events are named; of the others the counts say enough.
@@ -23,7 +23,7 @@ class Evidence(NamedTuple):
         events: The events about it, in the order in which they were last seen.
         writers: The field managers that have written its status lately, when there are several.
         told_twice: What two controllers told of late, each in an event of its own; empty when there is one.
-        around: Warnings about those of its pods that have not started, and the nodes.
+        context: Warnings about those of its pods that have not started, and the nodes.
         changed: When it was last written, by any client; None when the server does not say.
         pending: What was written for it and is not observed, as a controller knows of itself.
         is_own: Whether its controller itself says so, or is told to be silent: then nothing is amiss when it is.
@@ -33,7 +33,7 @@ class Evidence(NamedTuple):
     events: tuple[Event, ...] = ()
     writers: tuple[str, ...] = ()
     told_twice: str = ""
-    around: PodSurroundings = PodSurroundings(change=CHANGE)
+    context: PodContext = PodContext(change=CHANGE)
     changed: datetime | None = None
     pending: tuple[str, ...] = ()
     is_own: bool = False

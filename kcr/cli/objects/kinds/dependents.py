@@ -17,7 +17,7 @@ from kcr.cli.objects.kinds.lists import list_or_nothing, read_workload
 from kcr.cli.objects.kinds.pods import change_of, explain_pod
 from kcr.cli.objects.kinds.workloads import explain_workload
 from kcr.client import Client
-from kcr.client.surroundings import read_surroundings
+from kcr.client.pod_context import read_pod_context
 from kcr.controllers.job.explanation import explain_job
 from kcr.errors import NotFoundError
 
@@ -73,8 +73,8 @@ async def _dependents(client: Client, obj: Unstructured, now: datetime) -> Async
             found = (await explain_job(client, job.key, (), now))[1]
             yield job, msgspec.structs.replace(found, code=Code.PODS) if finished_type(job) else found
     for pod in _newest(obj, await list_or_nothing(client, DetailedPod, namespace)):
-        around = await read_surroundings(client, [pod], change_of(pod.metadata))
-        yield pod, explain_pod(pod, around, now)
+        context = await read_pod_context(client, [pod], change_of(pod.metadata))
+        yield pod, explain_pod(pod, context, now)
 
 
 def _newest(owner: Resource, found: Iterable[R]) -> list[R]:

@@ -13,7 +13,7 @@ from kcr.api.pod_symptoms import DetailedPod
 from kcr.api.unstructured import Unstructured, unstructured
 from kcr.cli.objects.kinds.workloads import ObservedWorkload
 from kcr.client import Client
-from kcr.client.surroundings import last_seen, read_surroundings
+from kcr.client.pod_context import last_seen, read_pod_context
 from kcr.errors import ForbiddenError, NotFoundError
 
 R = TypeVar("R", bound=Resource)
@@ -57,5 +57,5 @@ async def read_workload(client: Client, obj: Unstructured, events: Sequence[Even
     )
     change = f"change {obj.resource.kind.lower()}/{obj.metadata.name} to"
     creations = (event for event in tries if event.reason in ("FailedCreate", "SuccessfulCreate"))
-    around = await read_surroundings(client, pods, change)
-    return ObservedWorkload(obj, pods, tuple(sorted(creations, key=last_seen)), around, now)
+    context = await read_pod_context(client, pods, change)
+    return ObservedWorkload(obj, pods, tuple(sorted(creations, key=last_seen)), context, now)

@@ -11,7 +11,7 @@ from kcr.api.meta import ObjectMeta, controller_of
 from kcr.api.pod_symptoms import DetailedPod, exit_text
 from kcr.api.pod_troubles import (
     PATIENCE,
-    PodSurroundings,
+    PodContext,
     Trouble,
     joined,
     restarts_of,
@@ -22,18 +22,18 @@ from kcr.api.pod_troubles import (
 from kcr.api.pods import is_ready, is_terminal
 from kcr.cli.objects.generic import deletion_case, owner_text
 
-Rule = Callable[[DetailedPod, PodSurroundings, datetime], Situation | None]
+Rule = Callable[[DetailedPod, PodContext, datetime], Situation | None]
 
 
-def explain_pod(pod: DetailedPod, around: PodSurroundings, now: datetime) -> Explanation:
+def explain_pod(pod: DetailedPod, context: PodContext, now: datetime) -> Explanation:
     """Return why a pod is where it is.
 
     Args:
         pod: The pod.
-        around: Warnings about it, its node, and the nodes that take no new pods.
+        context: Warnings about it, its node, and the nodes that take no new pods.
         now: The moment to judge at.
     """
-    case = next(found for rule in _RULES if (found := rule(pod, around, now)) is not None)
+    case = next(found for rule in _RULES if (found := rule(pod, context, now)) is not None)
     owner = owner_text(pod.metadata)
     return Explanation(
         headline=case.headline,
@@ -46,7 +46,7 @@ def explain_pod(pod: DetailedPod, around: PodSurroundings, now: datetime) -> Exp
     )
 
 
-def _deleted(pod: DetailedPod, around: PodSurroundings, now: datetime) -> Situation | None:
+def _deleted(pod: DetailedPod, context: PodContext, now: datetime) -> Situation | None:
     """It was deleted: within its grace period, stuck on its node, or held by finalizers."""
     deadline = pod.metadata.deletion_timestamp
     if deadline is None:
@@ -54,7 +54,7 @@ def _deleted(pod: DetailedPod, around: PodSurroundings, now: datetime) -> Situat
     if is_terminal(pod) or now <= deadline + PATIENCE:
         return deletion_case(pod.resource, pod.metadata, now)
     late = human_duration(now - deadline)
-    lost = trouble_of(pod, around, now)
+    lost = trouble_of(pod, context, now)
     node = pod.spec.node_name
     who = f"its node {node}" if node else "no node"
     facts = [f"its grace period has been over for {late}, and {who} has not reported its end"]
@@ -65,7 +65,7 @@ def _deleted(pod: DetailedPod, around: PodSurroundings, now: datetime) -> Situat
     return Situation("is stuck terminating", facts, remedies=remedies, code=Code.DELETING)
 
 
-def _ended(pod: DetailedPod, around: PodSurroundings, now: datetime) -> Situation | None:
+def _ended(pod: DetailedPod, context: PodContext, now: datetime) -> Situation | None:
     """All its containers have stopped for good."""
     if pod.status.phase == "Succeeded":
         return Situation("has succeeded", list(_ends(pod, now)), code=Code.ENDED)
@@ -90,16 +90,16 @@ def _ends(pod: DetailedPod, now: datetime, *, failed: bool = False) -> Iterator[
             yield f"container {status.name} ended {ago(end.finished_at, now)} with {exit_text(end)}"
 
 
-def _in_trouble(pod: DetailedPod, around: PodSurroundings, now: datetime) -> Situation | None:
-    return _case_of(trouble_of(pod, around, now))
+def _in_trouble(pod: DetailedPod, context: PodContext, now: datetime) -> Situation | None:
+    return _case_of(trouble_of(pod, context, now))
 
 
-def _restarted(pod: DetailedPod, around: PodSurroundings, now: datetime) -> Situation | None:
-    return _case_of(restarts_of(pod, around, now))
+def _restarted(pod: DetailedPod, context: PodContext, now: datetime) -> Situation | None:
+    return _case_of(restarts_of(pod, context, now))
 
 
-def _unready(pod: DetailedPod, around: PodSurroundings, now: datetime) -> Situation | None:
-    return _case_of(unready_of(pod, around, now))
+def _unready(pod: DetailedPod, context: PodContext, now: datetime) -> Situation | None:
+    return _case_of(unready_of(pod, context, now))
 
 
 def _case_of(trouble: Trouble | None) -> Situation | None:
@@ -120,7 +120,7 @@ def _of_itself(trouble: Trouble) -> str:
     return trouble.text.removeprefix(f"{name}: ").replace(f"{name} ", "it ", 1)
 
 
-def _runs(pod: DetailedPod, around: PodSurroundings, now: datetime) -> Situation:
+def _runs(pod: DetailedPod, context: PodContext, now: datetime) -> Situation:
     ready = find_condition(pod.status.conditions, "Ready")
     since = ready.last_transition_time if ready is not None and is_ready(pod) else None
     if since is not None:

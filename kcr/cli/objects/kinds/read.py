@@ -19,7 +19,7 @@ from kcr.cli.objects.kinds.pods import change_of, explain_pod
 from kcr.cli.objects.kinds.workloads import explain_workload
 from kcr.client import Client
 from kcr.client.discovery import all_served_kinds, find_kind
-from kcr.client.surroundings import read_surroundings
+from kcr.client.pod_context import read_pod_context
 from kcr.errors import ForbiddenError
 
 # So many resources of a namespace are searched for what holds it up, and so many objects of each.
@@ -73,7 +73,7 @@ async def _read_other(client: Client, obj: Unstructured, events: Sequence[Event]
 
 async def _read_pod(client: Client, obj: Unstructured, events: Sequence[Event], now: datetime) -> Explanation:
     pod = await client.get(DetailedPod, obj.key)
-    return explain_pod(pod, await read_surroundings(client, [pod], change_of(pod.metadata)), now)
+    return explain_pod(pod, await read_pod_context(client, [pod], change_of(pod.metadata)), now)
 
 
 async def _read_workload(client: Client, obj: Unstructured, events: Sequence[Event], now: datetime) -> Explanation:

@@ -12,7 +12,7 @@ from kcr.api.meta import Condition
 from kcr.api.pod_symptoms import DetailedPod
 from kcr.api.pod_troubles import (
     PATIENCE,
-    PodSurroundings,
+    PodContext,
     Trouble,
     alike,
     restarts_of,
@@ -36,14 +36,14 @@ class ObservedWorkload(NamedTuple):
         obj: The workload.
         pods: The pods that it controls, those of its ReplicaSets included.
         tries: Events about created and refused pods, of it and of its latest ReplicaSet, the latest last.
-        around: What is known beside the pods.
+        context: What is known beside the pods.
         now: The moment to judge at.
     """
 
     obj: Unstructured
     pods: tuple[DetailedPod, ...]
     tries: tuple[Event, ...]
-    around: PodSurroundings
+    context: PodContext
     now: datetime
 
     @property
@@ -157,7 +157,7 @@ def _in_trouble(seen: ObservedWorkload) -> Situation | None:
 
 def _trouble_of(pod: DetailedPod, seen: ObservedWorkload) -> Trouble | None:
     for look in (trouble_of, restarts_of, unready_of):
-        if (found := look(pod, seen.around, seen.now)) is not None:
+        if (found := look(pod, seen.context, seen.now)) is not None:
             return found
     return None
 

@@ -9,7 +9,7 @@ from kcr.api import codec
 from kcr.api.core import Event
 from kcr.api.explanation import Code, Explanation
 from kcr.api.pod_symptoms import DetailedPod
-from kcr.api.pod_troubles import PodSurroundings
+from kcr.api.pod_troubles import PodContext
 from kcr.api.unstructured import unstructured
 from kcr.cli.objects.kinds.workloads import ObservedWorkload, explain_workload
 from tests.kit.builders import NOW
@@ -36,7 +36,7 @@ def explained(
     metadata = {"name": "web", "namespace": "default", "generation": 2, "creationTimestamp": SINCE}
     observed = {"observedGeneration": 2, **(status or {})}
     obj = kind.of({"metadata": metadata, "spec": {"replicas": 2, **spec}, "status": observed})
-    return explain_workload(ObservedWorkload(obj, pods, tries, PodSurroundings(), NOW))
+    return explain_workload(ObservedWorkload(obj, pods, tries, PodContext(), NOW))
 
 
 def event(reason: str, message: str = "") -> Event:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from kcr.api.batch import Job, JobStatus
 from kcr.api.core import ContainerState, ContainerStateWaiting, ContainerStatus, Event, ObjectReference, Pod
 from kcr.api.meta import Condition, PodCondition
-from kcr.api.pod_troubles import PodSurroundings
+from kcr.api.pod_troubles import PodContext
 from kcr.cli.objects.look import Shown
 from kcr.cli.objects.screen import condensed
 from kcr.cli.objects.show import lines_of
@@ -252,7 +252,7 @@ CRASHED = "back-off 40s restarting failed container=c pod=pi-1_default(1be47ecd-
 def test_waiting_pods_have_cause_and_remedy(
     what: Job, pods: list[Pod], events: tuple[Event, ...], expected: str
 ) -> None:
-    assert shown(what, *pods, known=Evidence(around=PodSurroundings(events, change=CHANGE))) == text(expected)
+    assert shown(what, *pods, known=Evidence(context=PodContext(events, change=CHANGE))) == text(expected)
 
 
 def ended(what: Job, kind: str, reason: str, message: str, **status: Any) -> Job:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from kcr.api.core import Event, Node, Pod
 from kcr.api.meta import Key
-from kcr.api.pod_troubles import PodSurroundings
+from kcr.api.pod_troubles import PodContext
 from kcr.api.pods import is_ready, is_terminal
 from kcr.client.client import Client
 from kcr.errors import ForbiddenError, NotFoundError
@@ -15,7 +15,7 @@ from kcr.errors import ForbiddenError, NotFoundError
 _ASKED = 3
 
 
-async def read_surroundings(client: Client, pods: Iterable[Pod], change: str) -> PodSurroundings:
+async def read_pod_context(client: Client, pods: Iterable[Pod], change: str) -> PodContext:
     """Read warnings about pods that do not run, the nodes they are bound to, and the nodes that take no new pods.
 
     What may not be read is left out.
@@ -23,7 +23,7 @@ async def read_surroundings(client: Client, pods: Iterable[Pod], change: str) ->
     Args:
         client: Where to read.
         pods: The pods; a few of those that are not ready are asked about.
-        change: How a user gets other pods; see `PodSurroundings`.
+        change: How a user gets other pods; see `PodContext`.
     """
     waiting = [pod for pod in pods if not is_terminal(pod) and not is_ready(pod)]
     unscheduled = any(not pod.spec.node_name for pod in waiting)
@@ -36,7 +36,7 @@ async def read_surroundings(client: Client, pods: Iterable[Pod], change: str) ->
         with suppress(ForbiddenError):
             cordoned = await client.list(Node, fields="spec.unschedulable=true")
             nodes |= {node.metadata.name: node for node in cordoned}
-    return PodSurroundings(await _warnings(client, waiting), nodes, change)
+    return PodContext(await _warnings(client, waiting), nodes, change)
 
 
 async def _node(client: Client, name: str) -> Node | None:
