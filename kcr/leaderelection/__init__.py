@@ -20,7 +20,7 @@ What it guarantees, and to whom:
   version; the Job and CronJob controllers do. A name that follows from its owner needs that only once the child is
   deleted.
 - *Renewal does not depend on the program's event loop.* `ElectorThread` runs on a thread, a loop and connections of its
-  own. A program that is wedged, which its missing heartbeat tells, loses its lease all the same.
+  own. One that stays blocked, which its missing heartbeat tells, loses its lease all the same.
 
 A leader that loses ends: `Manager.run` raises `LeadershipLostError`, and the process is started again as a candidate.
 Between the loss of the Lease and the end of a request that is on its way, the server's own optimistic concurrency and

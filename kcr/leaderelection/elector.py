@@ -50,7 +50,7 @@ class LeaderElector:
         *,
         clock: Clock,
         random: Random,
-        is_wedged: Callable[[], bool] = lambda: False,
+        is_blocked: Callable[[], bool] = lambda: False,
         on_elected: Callable[[], object] = lambda: None,
     ) -> None:
         """Make an elector; it campaigns while `run` runs.
@@ -60,7 +60,7 @@ class LeaderElector:
             config: The Lease, the identity and the durations.
             clock: For the times in the Lease, and for the fence.
             random: For pauses.
-            is_wedged: Returns whether the process does no work any more: then its lease is not renewed.
+            is_blocked: Returns whether the process does no work any more: then its lease is not renewed.
             on_elected: Called once, when this process begins to lead.
         """
         self.config = config
@@ -70,7 +70,7 @@ class LeaderElector:
         self._client = client
         self._clock = clock
         self._random = random
-        self._is_wedged = is_wedged
+        self._is_blocked = is_blocked
         self._on_elected = on_elected
         self._loop = asyncio.get_running_loop()
         self._seen: Observation | None = None
@@ -205,7 +205,7 @@ class LeaderElector:
 
         A write whose reply was lost is found out by the next read: the Lease names us then.
         """
-        if self._is_wedged():
+        if self._is_blocked():
             self._complaints.warning(self._loop.time(), "lease not renewed: the main event loop is blocked")
             return False
         started = self._fence.read()

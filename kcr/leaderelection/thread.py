@@ -1,4 +1,4 @@
-"""An elector on a thread and an event loop of its own: a busy program does not lose its lease, a wedged one does."""
+"""An elector on a thread and an event loop of its own: a busy program does not lose its lease, a blocked one does."""
 
 import asyncio
 import threading
@@ -136,12 +136,12 @@ class ElectorThread:
                 self.config,
                 clock=self._clock,
                 random=self._random,
-                is_wedged=self._is_wedged,
+                is_blocked=self._is_blocked,
                 on_elected=lambda: main.call_soon_threadsafe(self.elected.set),
             )
             await self._elector.run()
 
-    def _is_wedged(self) -> bool:
+    def _is_blocked(self) -> bool:
         return asyncio.get_running_loop().time() - self._heartbeat > self.config.renew_deadline
 
 

@@ -160,7 +160,7 @@ async def test_standby_takes_over_after_kill_and_after_stop(kcr: Start, serve: S
                     await eventually(is_over, seconds=30)
 
 
-async def test_blocked_loop_keeps_the_lease_and_a_wedged_one_does_not(
+async def test_loop_blocked_for_long_loses_the_lease_and_not_before(
     kcr: Start, serve: Serve, tmp_path: Path
 ) -> None:  # CM-36
     (tmp_path / "blocker.py").write_text(BLOCKER)

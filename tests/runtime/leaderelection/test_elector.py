@@ -193,12 +193,12 @@ async def test_deleted_lease_is_made_again(kcr_cluster: EmbeddedCluster, kcr_clo
         assert (await lease(kcr_cluster)).spec.holder_identity == "a"
 
 
-async def test_wedged_process_loses_its_lease(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:  # CM-36
-    wedged = False
-    one = elector(kcr_clock, kcr_cluster.transport, "a", is_wedged=lambda: wedged)
+async def test_blocked_process_loses_its_lease(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:  # CM-36
+    blocked = False
+    one = elector(kcr_clock, kcr_cluster.transport, "a", is_blocked=lambda: blocked)
     async with observed(one) as ended:
         await kcr_clock.settle()
-        wedged = True
+        blocked = True
         await kcr_clock.advance(13)
         assert "not renewed within 10 s" in ended.why
 
