@@ -20,7 +20,8 @@ from kcr.app.plugins import Setup, attach
 from kcr.app.process import fast_loop, run_to_end, tune_gc
 from kcr.app.startup import check_access, check_lease, explain_failure
 from kcr.client import Client, HttpTransport, RateLimit, load_config
-from kcr.client.auth.credentials import PluginCredentials
+from kcr.client.auth.cluster import ClusterConfig
+from kcr.client.auth.credentials import PluginCredentials, PluginSpec
 from kcr.client.auth.exec_policy import ExecPolicy
 from kcr.debug.access import DebugOptions
 from kcr.endpoint import SecureServing, parse_address
@@ -109,9 +110,7 @@ async def _run(
 ) -> int:  # fmt: skip
     config = load_config(settings.kubeconfig, settings.context, exec_plugins=settings.exec_plugins)
     election = settings.election._replace(leader_elect=False) if settings.dry_run == "server" else settings.election
-    # The user has been asked by now.
-    policy = "always" if settings.exec_plugins == "ask" else settings.exec_plugins
-    load = partial(load_config, settings.kubeconfig, settings.context, exec_plugins=policy)
+    load = partial(load_again, config, settings.kubeconfig, settings.context, settings.exec_plugins)
     elector = make_elector(election, load, config.namespace)
     metrics, host = Metrics(), urlsplit(config.server).netloc
     limiter = None
@@ -157,6 +156,30 @@ async def _run(
         tune_gc()
         await manager.run()
     return 0
+
+
+def load_again(
+    confirmed: ClusterConfig, kubeconfig: str | None, context: str | None, policy: ExecPolicy | None
+) -> ClusterConfig:
+    """Return the configuration once more, with credentials of its own, without a second question.
+
+    Args:
+        confirmed: What was loaded at first; the user has been asked about its plugin.
+        kubeconfig: As of `load_config`.
+        context: As of `load_config`.
+        policy: As of `load_config`.
+
+    Raises:
+        ConfigError: The kubeconfig names another plugin than the one that the user was asked about.
+    """
+    config = load_config(kubeconfig, context, exec_plugins="always" if policy == "ask" else policy)
+    if policy == "ask" and _plugin_of(config) not in (None, _plugin_of(confirmed)):
+        raise ConfigError(f"{config.origin}: the credential plugin is no longer the one you allowed: start again")
+    return config
+
+
+def _plugin_of(config: ClusterConfig) -> PluginSpec | None:
+    return config.credentials.spec if isinstance(config.credentials, PluginCredentials) else None
 
 
 def clear(ready_file: Path) -> None:

@@ -18,6 +18,7 @@ from kcr.client import Client, HttpTransport, load_config
 from kcr.client.auth.credentials import PluginCredentials
 from kcr.clock import SystemClock
 from kcr.errors import ApiError, ConfigError, TransportError
+from kcr.log.lines import one_line
 
 
 @click.command(
@@ -52,7 +53,8 @@ async def _findings(setups: Mapping[str, Setup], values: Mapping[str, Any]) -> l
     config = load_config(values["kubeconfig"], values["context"], exec_plugins=values["exec_plugins"])
     if isinstance(config.credentials, PluginCredentials):
         plugin = config.credentials.spec.shown
-        click.echo(f"kcr: {config.origin}: runs the credential plugin {plugin}; --exec-plugins=never refuses", err=True)
+        line = f"kcr: {config.origin}: runs the credential plugin {plugin}; --exec-plugins=never refuses"
+        click.echo(one_line(line), err=True)
     namespace, take_over = values["namespace"], values["take_over"]
     lease_namespace = values["leader_elect_resource_namespace"] or config.namespace
     declared = declared_by(setups, os.environ, namespace)

@@ -115,6 +115,14 @@ def printable(text: str) -> str:
     return _CONTROLS.sub(lambda found: repr(found[0])[1:-1], text)
 
 
+def one_line(text: str) -> str:
+    r"""Return a text with all that is not printable escaped: line feeds and marks of direction as well.
+
+    What a file from elsewhere says stands beside words of ours then, and cannot take their place.
+    """
+    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+
+
 def plain_lines() -> list[Processor]:
     """Return the processors of plain lines."""
     return [TracebackOnce(), as_plain_line]

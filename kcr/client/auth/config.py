@@ -10,7 +10,7 @@ from pathlib import Path
 
 from kcr.client.auth.cluster import ClusterConfig, PemSource
 from kcr.client.auth.credentials import TokenFile
-from kcr.client.auth.exec_policy import ExecPolicy
+from kcr.client.auth.exec_policy import ExecPolicy, home_folder
 from kcr.client.auth.kubeconfig import Entry, Merged, resolve
 from kcr.client.wire.proxies import proxy_for
 from kcr.errors import ConfigError
@@ -48,8 +48,8 @@ def load_config(
         return _from_files([entry for entry in listed if entry], "KUBECONFIG", context, environ, exec_plugins)
     if context is None and environ.get("KUBERNETES_SERVICE_HOST") and (account / "token").exists():
         return in_cluster(environ, account)
-    home = Path(environ.get("HOME") or Path.home(), ".kube", "config")
-    if home.exists():
+    home = (home_folder(environ) or Path("~")) / ".kube" / "config"
+    if home.is_absolute() and home.exists():
         return _from_files([str(home)], "", context, environ, exec_plugins)
     raise ConfigError(
         f"no cluster is configured: KUBECONFIG is not set, {home} does not exist, and this is no pod; "

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import errno
 import os
 import re
 import shlex
@@ -15,6 +16,7 @@ import msgspec
 
 from kcr.clock import Clock, SystemClock
 from kcr.errors import TransportError
+from kcr.log.lines import one_line
 
 # How long the token of a file is taken as it was read. Kubelets rotate tokens well before they expire.
 _REREAD_SECONDS = 60.0
@@ -127,7 +129,7 @@ class PluginSpec(msgspec.Struct, frozen=True, kw_only=True):
     """A credential plugin, as the kubeconfig describes it.
 
     Attributes:
-        command: The program; with a path, an absolute one.
+        command: The absolute path of the program; one without a folder is not installed.
         args: Its arguments.
         env: What is added to the environment.
         api_version: The version of ExecCredential it speaks.
@@ -149,16 +151,16 @@ class PluginSpec(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def shown(self) -> str:
         """The command line for the user, without the values of options that are called like secrets."""
-        shown, hides_next = [self.command], False
+        shown, hides_next = [shlex.quote(self.command)], False
         for argument in self.args:
             name, equals, _ = argument.partition("=")
             is_secret = name.startswith("-") and _SECRET.search(name) is not None
             if hides_next and not argument.startswith("-"):
                 shown.append("…")
             else:
-                shown.append(f"{name}=…" if is_secret and equals else shlex.quote(argument))
+                shown.append(f"{shlex.quote(name)}=…" if is_secret and equals else shlex.quote(argument))
             hides_next = is_secret and not equals
-        return " ".join(shown)
+        return one_line(" ".join(shown))
 
 
 class _PluginStatus(msgspec.Struct, rename="camel"):
@@ -233,6 +235,9 @@ class PluginCredentials(RenewedCredentials):
     async def _run(self) -> _PluginStatus:
         name = f"credential plugin {self.spec.command}"
         try:
+            if "/" not in self.spec.command:
+                # The kubeconfig may set the PATH of the plugin, and the system would search that one.
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
             process = await asyncio.create_subprocess_exec(
                 self.spec.command,
                 *self.spec.args,

@@ -19,6 +19,7 @@ import msgspec
 
 from kcr.client.auth.credentials import PluginSpec
 from kcr.errors import ConfigError
+from kcr.log.lines import one_line
 
 ExecPolicy = Literal["never", "ask", "always"]
 
@@ -64,7 +65,8 @@ def check_plugin(spec: PluginSpec, origin: str, policy: ExecPolicy | None, envir
 def _ask(spec: PluginSpec, origin: str, refused: str) -> None:
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise ConfigError(f"{refused}: --exec-plugins is ask, and there is no terminal to ask on: say never or always")
-    sys.stderr.write(f"{origin}: run the credential plugin {spec.shown}? [y/N] ")
+    variables = f" with the variables {', '.join(sorted(spec.env))}" if spec.env else ""
+    sys.stderr.write(one_line(f"{origin}: run the credential plugin {spec.shown}{variables}? [y/N] "))
     sys.stderr.flush()
     with _interruptible():
         answer = sys.stdin.readline()
@@ -92,10 +94,10 @@ def _check_kuberc(spec: PluginSpec, refused: str, environ: Mapping[str, str]) ->
             raise ConfigError(f"{refused}: credentialPluginPolicy is DenyAll in {path}: change it, or say {_OPTION}")
         case "Allowlist":
             allowed = [one.command or one.name for one in preference.credential_plugin_allowlist]
-            place = _place(spec.command, environ)
-            if not any(_place(one, environ) == place for one in allowed):
+            if not any(find_program(one, environ) == spec.command for one in allowed):
                 raise ConfigError(
-                    f"{refused}: credentialPluginAllowlist in {path} does not have {place}: add it, or say {_OPTION}"
+                    f"{refused}: credentialPluginAllowlist in {path} does not have {spec.command}: add it, or say "
+                    f"{_OPTION}"
                 )
 
 
@@ -104,8 +106,21 @@ def _kuberc(environ: Mapping[str, str]) -> Path | None:
     named = environ.get("KUBERC", "")
     if named.lower() in _OFF or environ.get("KUBECTL_KUBERC", "").lower() == "false":
         return None
-    path = Path(named) if named else Path(environ.get("HOME") or Path.home(), ".kube", "kuberc")
-    return path if named or path.exists() else None
+    if named:
+        return Path(named)
+    home = home_folder(environ)
+    path = home / ".kube" / "kuberc" if home else None
+    return path if path and path.exists() else None
+
+
+def home_folder(environ: Mapping[str, str]) -> Path | None:
+    """Return the user's home folder; None without `HOME` where the system does not know the user, as in a pod."""
+    if environ.get("HOME"):
+        return Path(environ["HOME"])
+    try:
+        return Path.home()
+    except RuntimeError:
+        return None
 
 
 def _read(path: Path) -> _Preference:
@@ -126,6 +141,10 @@ def _read(path: Path) -> _Preference:
     return preference
 
 
-def _place(command: str, environ: Mapping[str, str]) -> str:
-    """Return the path of a program, as a shell finds it."""
-    return shutil.which(command, path=environ.get("PATH", os.defpath)) or command
+def find_program(command: str, environ: Mapping[str, str]) -> str:
+    """Return the absolute path of a program in the folders of `PATH`; the command itself where none has it.
+
+    A relative folder of `PATH` is passed over: the program would depend on the working directory.
+    """
+    found = shutil.which(command, path=environ.get("PATH", os.defpath))
+    return found if found and os.path.isabs(found) else command

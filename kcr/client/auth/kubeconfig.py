@@ -17,7 +17,7 @@ from kcr.client.auth.credentials import (
     TokenFile,
     redacted,
 )
-from kcr.client.auth.exec_policy import ExecPolicy, check_plugin
+from kcr.client.auth.exec_policy import ExecPolicy, check_plugin, find_program
 from kcr.client.auth.oidc import OidcCredentials, OidcSpec
 from kcr.client.wire.proxies import proxy_for, without_password
 from kcr.errors import ConfigError
@@ -181,7 +181,7 @@ def _credentials(user: _Section, cluster: _Section, server: str, environ: Mappin
     if user.text("token"):
         return FixedCredentials(Credential.bearer(user.text("token")))
     if user.entry.value.get("exec"):
-        return PluginCredentials(_plugin(user, cluster, server))
+        return PluginCredentials(_plugin(user, cluster, server, environ))
     if user.entry.value.get("auth-provider"):
         return _provider(user, environ)
     if user.text("username"):
@@ -216,7 +216,7 @@ def _provider(user: _Section, environ: Mapping[str, str]) -> Credentials:
     )
 
 
-def _plugin(user: _Section, cluster: _Section, server: str) -> PluginSpec:
+def _plugin(user: _Section, cluster: _Section, server: str, environ: Mapping[str, str]) -> PluginSpec:
     value = user.entry.value["exec"]
     if not isinstance(value, dict) or not value.get("command"):
         user.fail("exec.command", "is missing; it names the credential plugin")
@@ -230,7 +230,7 @@ def _plugin(user: _Section, cluster: _Section, server: str) -> PluginSpec:
     if not isinstance(variables, list) or not all(isinstance(v, dict) and "name" in v for v in variables):
         user.fail("exec.env", "must be a list of name and value")
     return PluginSpec(
-        command=section.file("command") if "/" in command else command,
+        command=section.file("command") if "/" in command else find_program(command, environ),
         args=tuple(str(argument) for argument in value.get("args") or ()),
         env={str(v["name"]): str(v.get("value", "")) for v in variables},
         api_version=section.text("apiVersion") or "client.authentication.k8s.io/v1",

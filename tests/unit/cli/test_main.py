@@ -2,6 +2,7 @@
 
 import json
 import logging
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -226,7 +227,8 @@ def test_program_of_a_kubeconfig_does_not_run_where_it_is_refused(
     monkeypatch.setenv("KCR_EXEC_PLUGINS", "never")
     assert exit_code_of([*command.split(), "--kubeconfig", str(tmp_path / "config")]) == 1
     assert capsys.readouterr().err.splitlines()[-1] == (
-        f"kcr: kubeconfig {tmp_path}/config, context a, user a: the credential plugin touch {tmp_path}/trace may not "
-        "run: --exec-plugins is never: use another kubeconfig, or --exec-plugins=always"
+        f"kcr: kubeconfig {tmp_path}/config, context a, user a: "
+        f"the credential plugin {shutil.which('touch')} {tmp_path}/trace may not run: "
+        "--exec-plugins is never: use another kubeconfig, or --exec-plugins=always"
     )
     assert not (tmp_path / "trace").exists()

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 import yaml
 
+from kcr.app.run import load_again
 from kcr.client import load_config
 from kcr.client.auth.credentials import PluginCredentials, PluginSpec
 from kcr.client.auth.exec_policy import ExecPolicy
-from kcr.errors import ConfigError
+from kcr.errors import ConfigError, TransportError
 
-PLUGIN = "plugin --region eu --client-secret=… --token …"
+PLUGIN = "--region eu --client-secret=… --token …"
 
 
 @pytest.fixture
@@ -52,7 +53,8 @@ def refusal(home: Path, policy: ExecPolicy | None = None, **environ: str) -> str
     """Return why the plugin may not run, without the beginning that names it."""
     with pytest.raises(ConfigError) as refused:
         is_allowed(home, policy, **environ)
-    begin = f"kubeconfig {home}/.kube/config, context a, user a: the credential plugin {PLUGIN} may not run: "
+    shown = f"the credential plugin {home}/bin/plugin {PLUGIN}"
+    begin = f"kubeconfig {home}/.kube/config, context a, user a: {shown} may not run: "
     assert str(refused.value).startswith(begin)
     return str(refused.value).removeprefix(begin)
 
@@ -141,7 +143,8 @@ def test_user_is_asked_on_a_terminal(home: Path, answer: str, allowed: bool, mon
     else:
         assert refusal(home, "ask") == "you did not allow it: use another kubeconfig, or --exec-plugins=always"
     assert shown.getvalue() == (
-        f"kubeconfig {home}/.kube/config, context a, user a: run the credential plugin {PLUGIN}? [y/N] "
+        f"kubeconfig {home}/.kube/config, context a, user a: "
+        f"run the credential plugin {home}/bin/plugin {PLUGIN}? [y/N] "
     )
 
 
@@ -155,3 +158,61 @@ def test_without_a_terminal_asking_refuses(home: Path, monkeypatch: pytest.Monke
 def test_subcommand_that_is_called_like_a_secret_is_shown() -> None:
     spec = PluginSpec(command="aws", args=("eks", "get-token", "--cluster-name", "a b"))
     assert spec.shown == "aws eks get-token --cluster-name 'a b'"
+
+
+def rename_plugin(home: Path, **fields: object) -> None:
+    """Change fields of the kubeconfig's plugin."""
+    path = home / ".kube" / "config"
+    config = yaml.safe_load(path.read_text())
+    config["users"][0]["user"]["exec"] |= fields
+    path.write_text(yaml.safe_dump(config))
+
+
+@pytest.mark.asyncio
+async def test_path_that_the_kubeconfig_sets_finds_no_plugin(home: Path) -> None:
+    (home / "evil").mkdir()
+    for folder, name in [("evil", "plugin"), ("evil", "absent")]:
+        program = home / folder / name
+        program.write_text(f"#!/bin/sh\n/usr/bin/touch {home}/trace\n")
+        program.chmod(0o700)
+    kuberc(home, "Allowlist", {"command": "plugin"}, {"command": "absent"})
+    for command in ("plugin", "absent"):
+        rename_plugin(home, command=command, env=[{"name": "PATH", "value": str(home / "evil")}])
+        config = load_config(environ={"HOME": str(home), "PATH": str(home / "bin")})
+        with pytest.raises(TransportError, match="plugin"):
+            await config.credentials.current()
+    assert not (home / "trace").exists()
+
+
+def test_question_cannot_be_forged_by_the_kubeconfig(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = Terminal()
+    monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
+    monkeypatch.setattr(sys, "stderr", shown)
+    variables = [{"name": "PATH", "value": "hidden"}, {"name": "A\nB", "value": "hidden"}]
+    rename_plugin(home, command="/bin/a\x1b[2K b", args=["c\nd", "\u202ee"], env=variables)
+    with pytest.raises(ConfigError, match="you did not allow it"):
+        is_allowed(home, "ask")
+    assert shown.getvalue().endswith(
+        r"run the credential plugin '/bin/a\x1b[2K b' 'c\nd' '\u202ee' with the variables A\nB, PATH? [y/N] "
+    )
+
+
+def test_named_kubeconfig_needs_no_home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HOME")
+    # A user that the system does not know.
+    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)
+    found = load_config(environ={"KUBECONFIG": str(home / ".kube" / "config"), "PATH": str(home / "bin")})
+    assert isinstance(found.credentials, PluginCredentials)
+    with pytest.raises(ConfigError, match="no cluster is configured"):
+        load_config(environ={})
+
+
+def test_plugin_that_changed_after_the_answer_is_refused(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    path = str(home / ".kube" / "config")
+    confirmed = load_config(path, exec_plugins="ask")
+    assert load_again(confirmed, path, None, "ask").credentials is not confirmed.credentials
+    rename_plugin(home, args=["other"])
+    with pytest.raises(ConfigError, match="no longer the one you allowed"):
+        load_again(confirmed, path, None, "ask")
