@@ -1,29 +1,33 @@
-"""Files replaced whole: written beside, synced and renamed, so that readers find the former content or the new one.
+"""Atomic writes: temporary file, fsync, rename, so that readers find the former content or the new one.
 
-A write that fails, on a full disk say, leaves the former content and nothing beside it. Errors name the file that was
+A write that fails, on a full disk say, leaves the former content and no temporary file. Errors name the file that was
 to be written, which the system's own leave out where a disk is full.
 """
 
 import errno
 import os
+import re
 import secrets
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-# The longest name in the usual file systems, and what the file beside adds to it.
+# The longest name in the usual file systems, and what the name of the temporary file adds to it.
 _MAX_NAME_BYTES = 255
 _SUFFIX_BYTES = 10
 # The last one stands for a file that is larger than its process may write.
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+# A shell's descriptor behind one of them would keep the former file.
+_DESCRIPTOR = re.compile(r"/dev/(?!shm/)|/proc/[^/]+/(task/[^/]+/)?fd/")
 
 
 def replace_files(contents: Mapping[Path, bytes], *, mode: int | None = None) -> None:
     """Write files, each whole or not at all; none of them when there is no room for all.
 
-    A file that exists keeps its owner where possible. Behind a symbolic link its target is replaced. What is no regular
-    file, such as `/dev/stdout` or a pipe, is written to.
+    Without a mode, a file that exists keeps its owner where possible. Behind a symbolic link its target is replaced.
+    What is no regular file, such as a pipe, and what another process has open, such as `/dev/stdout`, is written to.
 
     Args:
         contents: What to write, by path; the folders exist.
@@ -35,49 +39,50 @@ def replace_files(contents: Mapping[Path, bytes], *, mode: int | None = None) ->
     with ExitStack() as stack:
         renames: list[tuple[Path, Path, Path]] = []
         for path, content in contents.items():
-            with naming(path):
-                if _is_replaceable(path):
+            with name_in_errors(path):
+                if _is_replaceable(path, is_private=mode is not None):
                     # In the folder of the target: a rename does not leave its file system.
                     target = Path(os.path.realpath(path))
-                    renames.append((stack.enter_context(written_beside(target, content, mode=mode)), target, path))
+                    renames.append((stack.enter_context(temporary_file(target, content, mode=mode)), target, path))
                 else:
                     path.write_bytes(content)
-        for beside, target, path in renames:
-            with naming(path):
-                beside.replace(target)
+        for temporary, target, path in renames:
+            with name_in_errors(path):
+                _rename(temporary, target)
 
 
 @contextmanager
-def written_beside(path: Path, content: bytes, *, mode: int | None = None) -> Iterator[Path]:
-    """Write a file beside a path, for the caller to rename; it is removed at the end where it is still there.
+def temporary_file(path: Path, content: bytes, *, mode: int | None = None) -> Iterator[Path]:
+    """Write a temporary file in the folder of a path, for the caller to rename; one that is left is removed at the end.
 
     Args:
-        path: What it shall replace; a file there gives it its owner.
+        path: What it shall replace; without a mode, a file there gives it its owner.
         content: The whole content.
         mode: Its permissions; None for those of that file, and those that the umask leaves to a new one.
 
     Raises:
         OSError: It cannot be written; `filename` is the path that it shall replace.
     """
-    beside = path.with_name(f".{_shortened(path.name)}.{secrets.token_hex(4)}")
+    temporary = path.with_name(f".{_shortened(path.name)}.{secrets.token_hex(4)}")
     try:
         with (
-            naming(path),
-            open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else mode), "wb") as file,
+            name_in_errors(path),
+            open(os.open(temporary, _CREATE, 0o666 if mode is None else mode), "wb") as file,
         ):
-            _keep_attributes(path, file.fileno(), keeps_mode=mode is None)
+            if mode is None:
+                _keep_attributes(path, file.fileno())
             file.write(content)
             file.flush()
             # The rename may reach the disk before the content does, and some file systems find no room only now.
             os.fsync(file.fileno())
-        yield beside
+        yield temporary
     finally:
         with suppress(OSError):
-            beside.unlink()
+            temporary.unlink()
 
 
 @contextmanager
-def naming(path: Path) -> Iterator[None]:
+def name_in_errors(path: Path) -> Iterator[None]:
     """Give an `OSError` the path that the user named, whatever file it happened at."""
     try:
         yield
@@ -91,33 +96,48 @@ def is_full(error: OSError) -> bool:
     return error.errno in _NO_ROOM
 
 
-def _is_replaceable(path: Path) -> bool:
-    """Return whether a regular file is there, or none.
+def _is_replaceable(path: Path, *, is_private: bool) -> bool:
+    """Return whether a regular file is there that no descriptor in the path leads to, or none.
 
     Raises:
-        PermissionError: One that may not be written is: the folder's permissions would allow to replace it.
+        PermissionError: One that may not be written is: the folder's permissions would allow to replace it. Or a
+            private file shall replace that of another user, who may wait for it in a folder of all, such as `/tmp`.
     """
     try:
         # Of the path: behind that of a pipe's descriptor there is a name that leads nowhere.
         found = path.stat()
     except FileNotFoundError:
         return True
+    if is_private and stat.S_ISREG(found.st_mode) and found.st_uid != os.geteuid() and os.geteuid() != 0:
+        raise PermissionError(errno.EACCES, "it belongs to another user")
     if stat.S_ISREG(found.st_mode) and not os.access(path, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    return stat.S_ISREG(found.st_mode)
+    return stat.S_ISREG(found.st_mode) and _DESCRIPTOR.match(os.path.abspath(path)) is None
 
 
-def _keep_attributes(path: Path, descriptor: int, *, keeps_mode: bool) -> None:
+def _rename(temporary: Path, target: Path) -> None:
+    """Rename a file; what is mounted on its own, as in a container, cannot be replaced and is written to."""
+    try:
+        temporary.replace(target)
+    except OSError as error:
+        if error.errno != errno.EBUSY:
+            raise
+        mode = stat.S_IMODE(temporary.stat().st_mode)
+        if stat.S_IMODE(target.stat().st_mode) != mode:
+            target.chmod(mode)
+        target.write_bytes(temporary.read_bytes())
+
+
+def _keep_attributes(path: Path, descriptor: int) -> None:
     """Give an open file the owner, and the permissions, of the one that it shall replace."""
     try:
         found = path.stat()
     except FileNotFoundError:
         return
-    # Only root gives files away; anyone else becomes the owner.
-    with suppress(PermissionError):
+    # Only root gives files away, and in a namespace only to users that it maps; anyone else becomes the owner.
+    with suppress(OSError):
         os.fchown(descriptor, found.st_uid, found.st_gid)
-    if keeps_mode:
-        os.fchmod(descriptor, stat.S_IMODE(found.st_mode))
+    os.fchmod(descriptor, stat.S_IMODE(found.st_mode))
 
 
 def _shortened(name: str) -> str:

@@ -1,5 +1,6 @@
 """Files that are replaced: whole or not at all, with their permissions, through links, and what is no regular file."""
 
+import errno
 import os
 import stat
 import threading
@@ -131,3 +132,44 @@ def test_name_may_be_as_long_as_the_system_takes(tmp_path: Path) -> None:
     long = tmp_path / ("é" * 127 + "x")
     replace_files({long: b"after"})
     assert long.read_bytes() == b"after"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_private_file_is_that_of_its_writer(file: Path) -> None:
+    os.chown(file, 12, 34)
+    replace_files({file: b"after"}, mode=0o600)
+    assert (file.stat().st_uid, file.read_bytes()) == (os.geteuid(), b"after")
+
+
+def test_file_behind_a_descriptor_is_written_in_place(file: Path) -> None:
+    with file.open("rb") as opened:
+        for folder in ("/dev/fd", "/proc/self/fd"):
+            replace_files({Path(folder, str(opened.fileno())): folder.encode()})
+            assert os.path.samestat(file.stat(), os.fstat(opened.fileno()))
+    assert file.read_bytes() == b"/proc/self/fd"
+
+
+def test_private_file_does_not_replace_that_of_another(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: file.stat().st_uid + 1)
+    with pytest.raises(PermissionError, match="it belongs to another user"):
+        replace_files({file: b"after"}, mode=0o600)
+    assert file.read_bytes() == b"before"
+
+
+def test_file_that_is_a_mount_is_written_in_place(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def replace(path: Path, target: Path) -> None:
+        raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+
+    monkeypatch.setattr(Path, "replace", replace)
+    replace_files({file: b"after"}, mode=0o600)
+    assert (file.read_bytes(), mode_of(file)) == (b"after", 0o600)
+    assert list(file.parent.iterdir()) == [file]
+
+
+def test_owner_that_the_namespace_does_not_map_is_left(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fchown(*_: int) -> None:
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+
+    monkeypatch.setattr(os, "fchown", fchown)
+    replace_files({file: b"after"})
+    assert file.read_bytes() == b"after"

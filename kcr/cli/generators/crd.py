@@ -117,9 +117,9 @@ def _warnings(manifest: Mapping[str, Any]) -> Iterator[str]:
         if len(loss.fields) > _MOST_NAMED:
             fields += f" and {len(loss.fields) - _MOST_NAMED} more"
         if loss.is_stored:
-            lost = (
-                f"the stored version {loss.other} has not {fields} of {loss.version}: what is written there gets lost"
-            )
+            verb, values = ("is", "its values") if len(loss.fields) == 1 else ("are", "their values")
+            missing = f"{fields} of {loss.version} {verb} missing in the stored version {loss.other}"
+            lost = f"{missing}: {values} are dropped on write"
         else:
             lost = f"{loss.other} has not {fields} of the stored version {loss.version}: updates through it remove them"
         yield f"{name}: {lost}: without a conversion webhook all versions need the same fields"

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from kcr.atomicfile import is_full, written_beside
+from kcr.atomicfile import is_full, temporary_file
 from kcr.errors import ConfigError
 
 # The first line of a file that `kcr dev` may replace. It leaves every other kubeconfig as it is.
@@ -134,11 +134,11 @@ def _claim(path: Path, content: str) -> int | None:
 
 def _replace(path: Path, content: str) -> int:
     """Rename a complete and locked file to the path: no reader sees half of it, and no other process takes it."""
-    with written_beside(path, content.encode(), mode=0o600) as beside:
-        descriptor = os.open(beside, os.O_RDWR)
+    with temporary_file(path, content.encode(), mode=0o600) as temporary:
+        descriptor = os.open(temporary, os.O_RDWR)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            beside.replace(path)
+            temporary.replace(path)
         except OSError:
             os.close(descriptor)
             raise

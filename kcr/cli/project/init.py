@@ -20,7 +20,7 @@ from typing import NamedTuple
 import click
 
 from kcr.apiserver.schema.builtin import builtin_kinds
-from kcr.atomicfile import naming
+from kcr.atomicfile import name_in_errors
 from kcr.cli.generators.crd import file_name, kinds_in, manifest_text
 from kcr.cli.output import unwritable
 from kcr.cli.project.imports import LINE_LENGTH, with_sorted_imports
@@ -191,10 +191,10 @@ def write(folder: Path, names: Names, kcr: KcrRequirement) -> list[Path]:
     """
     beside = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
     try:
-        with naming(folder):
+        with name_in_errors(folder):
             beside.mkdir()
         files = [folder / path for path in _write(beside, folder, names, kcr)]
-        with naming(folder):
+        with name_in_errors(folder):
             beside.rename(folder)
     except BaseException:
         shutil.rmtree(beside, ignore_errors=True)
@@ -206,7 +206,7 @@ def _write(folder: Path, final: Path, names: Names, kcr: KcrRequirement) -> Iter
     """Write a project to a folder, for errors that name the final one, and yield the paths in it."""
 
     def written(target: str, text: str) -> str:
-        with naming(final / target):
+        with name_in_errors(final / target):
             (folder / target).parent.mkdir(parents=True, exist_ok=True)
             (folder / target).write_text(text, encoding="utf-8")
         return target

@@ -122,8 +122,8 @@ def test_lost_fields_and_rules_on_absent_fields_are_warned_of(
     assert exit_code_of(["crd", "generate", "shops", "-o", "crd"]) == 0
     remedy = "without a conversion webhook all versions need the same fields"
     assert capsys.readouterr().err.splitlines() == [
-        "Warning: shops.example.dev: the stored version v1 has not spec.tags of v1beta1: what is written there gets "
-        f"lost: {remedy}",
+        "Warning: shops.example.dev: spec.tags of v1beta1 is missing in the stored version v1: its values are dropped "
+        f"on write: {remedy}",
         "Warning: shops.example.dev: v1beta1 has not spec.domain, spec.hosts of the stored version v1: updates through "
         f"it remove them: {remedy}",
         "Warning: shops.example.dev, v1: the rule `self.hosts.size() > 0 || self.domain != ''` of spec fails where "
