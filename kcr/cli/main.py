@@ -8,7 +8,6 @@ import io
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import NamedTuple
@@ -55,6 +54,72 @@ COMMANDS: Mapping[str, _Entry] = {
 _TYPES: Mapping[str, str] = {
     "integer": "no whole number", "int": "no whole number", "float": "no number", "boolean": "neither true nor false",
 }  # fmt: skip
+
+# The variables of all commands and of kcr's own controllers; a test compares them with the options.
+VARIABLES = frozenset(
+    [
+        "KCR_ALL_NAMESPACES",
+        "KCR_CONTAINER",
+        "KCR_CONTEXT",
+        "KCR_CONTROLLERS",
+        "KCR_CRONJOB_TIME_ZONE",
+        "KCR_DEBUG_ADDRESS",
+        "KCR_DEV_AUTHORIZATION",
+        "KCR_DEV_DATA_DIR",
+        "KCR_DEV_DEBUG_PORT",
+        "KCR_DEV_FAULTS",
+        "KCR_DEV_FILES",
+        "KCR_DEV_KUBECONFIG",
+        "KCR_DEV_LEGACY_APIS",
+        "KCR_DEV_NODES",
+        "KCR_DEV_NO_CONTROLLERS",
+        "KCR_DEV_NO_DEBUG_PAGE",
+        "KCR_DEV_PORT",
+        "KCR_DEV_RUNTIME",
+        "KCR_DEV_TERMINATED_POD_GC_THRESHOLD",
+        "KCR_DEV_WAIT",
+        "KCR_DRY_RUN",
+        "KCR_EXEC_PLUGINS",
+        "KCR_FEATURE_GATES",
+        "KCR_FOLLOW",
+        "KCR_HEALTH_PROBE_BIND_ADDRESS",
+        "KCR_JOB",
+        "KCR_JOBS",
+        "KCR_JOB_POD_FAILURE_BACKOFF",
+        "KCR_KUBECONFIG",
+        "KCR_KUBE_API_BURST",
+        "KCR_KUBE_API_QPS",
+        "KCR_LEADER_ELECT",
+        "KCR_LEADER_ELECT_LEASE_DURATION",
+        "KCR_LEADER_ELECT_RENEW_DEADLINE",
+        "KCR_LEADER_ELECT_RESOURCE_NAME",
+        "KCR_LEADER_ELECT_RESOURCE_NAMESPACE",
+        "KCR_LEADER_ELECT_RETRY_PERIOD",
+        "KCR_LOG_FORMAT",
+        "KCR_LOG_LEVEL",
+        "KCR_MAX_JOB_POD_FAILURE_BACKOFF",
+        "KCR_MAX_POD_CREATE_DELETE_PER_SYNC",
+        "KCR_MAX_UNCOUNTED_PODS",
+        "KCR_METRICS_ADDRESS",
+        "KCR_METRICS_BIND_ADDRESS",
+        "KCR_METRICS_CERT_KEY",
+        "KCR_METRICS_CERT_NAME",
+        "KCR_METRICS_CERT_PATH",
+        "KCR_METRICS_SECURE",
+        "KCR_NAME",
+        "KCR_NAMESPACE",
+        "KCR_OUTPUT",
+        "KCR_PREFIX",
+        "KCR_READY_FILE",
+        "KCR_SECONDS",
+        "KCR_SINCE",
+        "KCR_SYNC_JOB_BATCH_PERIOD",
+        "KCR_TAIL",
+        "KCR_TAKE_OVER",
+        "KCR_TIMESTAMPS",
+        "KCR_WORKERS",
+    ]
+)
 
 
 class _Commands(click.Group):
@@ -156,26 +221,25 @@ def warn_of_unknown_variables(setups: Mapping[str, Callable[..., object]], warn:
         setups: The plugins of the command, whose options have variables as well.
         warn: Says a warning.
     """
-    from kcr.app.plugins import find_plugins, unknown_variables, variables_of  # noqa: PLC0415  # half the commands
+    from kcr.app.plugins import unknown_variables, variables_of  # noqa: PLC0415  # half the commands
 
     ctx = click.get_current_context()
-    known = {*_variables(ctx.command, ctx.auto_envvar_prefix), *variables_of(setups)}
+    known = {*variables_of_options(ctx.command, ctx.auto_envvar_prefix), *variables_of(setups)}
     if not unknown_variables(os.environ, known):
         return
-    # They may be for another command, or for a plugin that does not run now.
-    for name in COMMANDS:
-        command = cli.get_command(ctx, name)
-        assert command is not None
-        known.update(_variables(command, None))
-    for point in entry_points(group="kcr.controllers"):
-        with suppress(KcrError, click.UsageError):
-            known.update(variables_of(find_plugins((point.name,))))
+    # They may be for another command, or for a plugin that does not run now: neither is imported to find out.
+    known |= VARIABLES
+    # The variables of someone else's begin with its name, or are warned of.
+    foreign = [point.name for point in entry_points(group="kcr.controllers") if not point.value.startswith("kcr.")]
+    others = tuple(f"KCR_{name.upper().replace('-', '_')}_" for name in foreign)
     for variable, nearest in unknown_variables(os.environ, known).items():
+        if variable.startswith(others):
+            continue
         hint = f"is it {nearest}?" if nearest else "see --help for those that are read"
         warn(f"no option has the variable {variable}: {hint}")
 
 
-def _variables(command: click.Command, prefix: str | None) -> Iterator[str]:
+def variables_of_options(command: click.Command, prefix: str | None) -> Iterator[str]:
     """Yield the variables of a command's options, and of the commands below it."""
     prefix = command.context_settings.get("auto_envvar_prefix", prefix)
     for option in command.params:
@@ -184,7 +248,7 @@ def _variables(command: click.Command, prefix: str | None) -> Iterator[str]:
         elif prefix and option.name:
             yield f"{prefix}_{option.name.upper()}"
     for one in command.commands.values() if isinstance(command, click.Group) else ():
-        yield from _variables(one, prefix and f"{prefix}_{(one.name or '').upper()}")
+        yield from variables_of_options(one, prefix and f"{prefix}_{(one.name or '').upper()}")
 
 
 def _fault(error: click.UsageError) -> str:

@@ -2,18 +2,22 @@
 
 import json
 import logging
+import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 
+import click
 import pytest
 import structlog
 import yaml
 
-from kcr.cli.main import exit_code_of
+from kcr.app.plugins import find_plugins, variables_of
+from kcr.cli.main import COMMANDS, VARIABLES, cli, exit_code_of, variables_of_options
 
 CREATE = ("kubeconfig", "create")
 
@@ -232,3 +236,24 @@ def test_program_of_a_kubeconfig_does_not_run_where_it_is_refused(
         "--exec-plugins is never: use another kubeconfig, or --exec-plugins=always"
     )
     assert not (tmp_path / "trace").exists()
+
+
+def test_table_of_variables_has_those_of_all_options() -> None:
+    found = set(variables_of(find_plugins(("cronjob", "job", "ttl"))))
+    for name in COMMANDS:
+        command = cli.get_command(click.Context(cli), name)
+        assert command is not None
+        found.update(variables_of_options(command, None))
+    assert found == VARIABLES
+
+
+def test_variable_that_no_option_has_imports_no_other_command() -> None:
+    code = (
+        "import sys; from kcr.cli.main import exit_code_of; exit_code_of(sys.argv[1:]); "
+        "print([one for one in sys.modules if one in ('kcr.cli.dev', 'kcr.controllers.cronjob.controller')])"
+    )
+    environ = {**os.environ, "KCR_CRONJOB_TIMEZONE": "x", "KUBECONFIG": "/there/is/none"}
+    arguments = [sys.executable, "-c", code, "run", "--controllers", "ttl"]
+    done = subprocess.run(arguments, env=environ, capture_output=True, text=True, check=True)
+    assert "KCR_CRONJOB_TIMEZONE" in done.stderr
+    assert done.stdout == "[]\n"
