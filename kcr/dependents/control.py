@@ -150,7 +150,7 @@ class DependentControl(Generic[R]):
                 return await self._find_named(owner, obj)
 
         attempts = await slow_start(count, create)
-        if attempts.done:
+        if attempts.done and not any(isinstance(failure.error, AlteredObjectError) for failure in attempts.failures):
             self._backoffs.forget(owner)
         self._emitter.created(owner, [made.metadata.name for made in attempts.done if made.metadata.name not in found])
         errors = [failure.error for failure in attempts.failures]
@@ -188,7 +188,7 @@ class DependentControl(Generic[R]):
                 if wanted:
                     done.append(await self._create_one(owner, sent, unconfirmed=True))
                 elif (found := await find_own(self._client, self._kind, sent)) is not None:
-                    done.append(await self._answered(owner, sent, found))
+                    done.append(await self._answered(owner, sent, found, is_new=False))
                 else:
                     del creates[key]
             except UnconfirmedCreateError:
@@ -258,8 +258,8 @@ class DependentControl(Generic[R]):
         for left in reversed(range(NAME_DRAWS)):
             creates[obj.key] = obj
             try:
-                made = await create_until_answered(self._client, self._kind, obj, unconfirmed=unconfirmed)
-                return await self._answered(owner, obj, made)
+                made, is_new = await create_until_answered(self._client, self._kind, obj, unconfirmed=unconfirmed)
+                return await self._answered(owner, obj, made, is_new=is_new)
             except UnconfirmedCreateError:
                 raise
             except ApiError as error:
@@ -277,27 +277,39 @@ class DependentControl(Generic[R]):
             AlreadyExistsError: It is another owner's, or is being deleted.
             UnconfirmedCreateError: The server does not say.
         """
-        found, what = await find_own(self._client, self._kind, obj), f"{self._kind.resource.kind.lower()} {obj.key}"
+        found = await find_own(self._client, self._kind, obj)
         if found is None:
             why = (
                 f"exists, and is not controlled by {owner.resource.display} {owner.key}: delete it, or use another name"
             )
-        elif found.metadata.deletion_timestamp is not None:
-            why = "is being deleted: its name is free once it is gone"
-        else:
-            self._own_writes.wrote(owner.key, self.store, found)
-            return found
-        raise AlreadyExistsError(409, "AlreadyExists", f"{what} {why}")
+            raise self._name_taken(obj, why)
+        return self._accept_named(owner, found)
 
-    async def _answered(self, owner: Resource, sent: Resource, made: R) -> R:
+    def _accept_named(self, owner: Resource, found: R) -> R:
+        if found.metadata.deletion_timestamp is not None:
+            raise self._name_taken(found, "is being deleted: its name is free once it is gone")
+        self._own_writes.wrote(owner.key, self.store, found)
+        return found
+
+    def _name_taken(self, obj: Resource, why: str) -> AlreadyExistsError:
+        return AlreadyExistsError(409, "AlreadyExists", f"{self._kind.resource.kind.lower()} {obj.key} {why}")
+
+    async def _answered(self, owner: Resource, sent: Resource, made: R, *, is_new: bool) -> R:
         """Note the answer to a create, and return the object.
 
+        One that was found may have changed since its creation. With a stated name, it may even be older than the
+        create, and is not judged; with a drawn one it is, but for finalizers: those may have been removed on purpose.
+
         Raises:
-            AlteredObjectError: It was created otherwise than asked for, and does not belong to its owner.
+            AlreadyExistsError: It has the stated name, and is being deleted.
+            AlteredObjectError: It is otherwise than asked for, and does not belong to its owner.
         """
         self._own_writes.of(owner).creates.pop(sent.key, None)
+        if not is_new and not sent.metadata.generate_name:
+            return self._accept_named(owner, made)
         self._own_writes.wrote(owner.key, self.store, made)
-        if not (changes := alterations(owner, sent, made, self._selects)):
+        asked = sent if is_new else replace(sent, metadata=replace(sent.metadata, finalizers=()))
+        if not (changes := alterations(owner, asked, made, self._selects)):
             return made
         undone = ", and is deleted again" if await self._undo(owner, sent, made) else ""
         what = f"{self._kind.resource.kind.lower()} {made.key} was changed when it was created{undone}"

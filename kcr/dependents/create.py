@@ -38,7 +38,7 @@ class UnconfirmedCreateError(TransportError):
         super().__init__(f"{obj.resource.kind.lower()} {obj.key}: no answer to its creation: {cause}")
 
 
-async def create_until_answered(client: Client, kind: type[R], obj: Resource, *, unconfirmed: bool) -> R:
+async def create_until_answered(client: Client, kind: type[R], obj: Resource, *, unconfirmed: bool) -> tuple[R, bool]:
     """Create an object, or find it when it was created before and the reply was lost.
 
     Args:
@@ -46,6 +46,9 @@ async def create_until_answered(client: Client, kind: type[R], obj: Resource, *,
         kind: The type of what is returned.
         obj: The object, with its name and owner.
         unconfirmed: Whether it was sent before, and may exist.
+
+    Returns:
+        The object, and whether it is the server's answer to the create; one that was found may have changed since.
 
     Raises:
         ApiError: The server refuses it, or fails every time and does not have it.
@@ -74,14 +77,14 @@ async def create_until_answered(client: Client, kind: type[R], obj: Resource, *,
         raise UnconfirmedCreateError(obj, str(error))
     # The server may have made it, though it said that it had failed.
     if unconfirmed and (found := await find_own(client, kind, obj)) is not None:
-        return found
+        return found, False
     raise error
 
 
-async def _create_or_find(client: Client, kind: type[R], obj: Resource, *, unconfirmed: bool) -> R:
+async def _create_or_find(client: Client, kind: type[R], obj: Resource, *, unconfirmed: bool) -> tuple[R, bool]:
     """Create the object, or find it if it was created before and the reply was lost."""
     try:
-        return await client.create_manifest(kind, codec.encode(obj), obj.metadata.namespace)
+        return await client.create_manifest(kind, codec.encode(obj), obj.metadata.namespace), True
     except ServerError:
         raise
     except ApiError:
@@ -90,7 +93,7 @@ async def _create_or_find(client: Client, kind: type[R], obj: Resource, *, uncon
         if not unconfirmed:
             raise
         if (found := await find_own(client, kind, obj)) is not None:
-            return found
+            return found, False
         raise
 
 

@@ -170,3 +170,19 @@ async def test_object_that_was_found_altered_after_a_lost_reply_is_deleted(
     assert isinstance(attempts.failures[0].error, AlteredObjectError)
     assert await shop.left() == []
     assert not shop.own_writes.of(shop.owner).creates
+
+
+async def test_pause_outlasts_a_batch_with_one_altered_object(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    shop, created = Shop(kcr_cluster, lambda metadata: None), list[str]()
+
+    def alter_third(metadata: dict[str, Any]) -> None:
+        created.append(metadata["name"])
+        if len(created) == 3:
+            relabel(metadata)
+
+    shop.webhook.mutate = alter_third
+    attempts = await shop.create(3)
+    assert len(attempts.done) == 2
+    assert getattr((await shop.create()).failures[0].error, "is_repeated", False)

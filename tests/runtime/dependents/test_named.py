@@ -137,3 +137,25 @@ async def test_unconfirmed_create_is_sent_again_for_its_own_name_only(
     assert names_of(await shop.control.create(owner, numbered(1, x="new"))) == ["shop-1"]
     assert (await kcr_cluster.client.get(ConfigMap, Key("default", "shop-1"))).data == {"x": "new"}
     assert not shop.own_writes.of(owner).creates
+
+
+async def test_lost_reply_deletes_no_object_that_was_there(kcr_cluster: EmbeddedCluster) -> None:
+    shop = Shop(kcr_cluster)
+    owner = await shop.open()
+    await shop.control.create(owner, numbered(0))
+    tracked = replace(numbered(0), metadata=replace(numbered(0).metadata, finalizers=("kcr.dev/x",)))
+    shop.faults.on("create", ConfigMap, nth=2).lose_reply()
+    assert names_of(await shop.control.create(owner, tracked)) == ["shop-0"]
+    assert await shop.names() == ["shop-0"]
+
+
+async def test_lost_reply_takes_no_object_that_is_terminating(kcr_cluster: EmbeddedCluster) -> None:
+    shop = Shop(kcr_cluster)
+    owner = await shop.open()
+    tracked = replace(numbered(0), metadata=replace(numbered(0).metadata, finalizers=("kcr.dev/x",)))
+    await shop.control.create(owner, tracked)
+    await shop.client.delete(ConfigMap, Key("default", "shop-0"))
+    shop.faults.on("create", ConfigMap, nth=2).lose_reply()
+    (failure,) = (await shop.control.create(owner, tracked)).failures
+    assert isinstance(failure.error, AlreadyExistsError)
+    assert "is being deleted" in str(failure.error)
