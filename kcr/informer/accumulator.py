@@ -78,9 +78,10 @@ class ListAccumulator(Generic[R]):
         """Add an object of the list, or a newer version of one.
 
         Raises:
-            LostEventError: It has no name, so that the list is not complete.
+            LostEventError: It was decoded and has no name, so that the list is not complete.
         """
-        self.check_key("", found)
+        if not isinstance(found, Undecodable):
+            self.check_key("", found)
         match self._transformed(found):
             case Undecodable() as undecodable:
                 self._report(undecodable)

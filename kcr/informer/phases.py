@@ -104,7 +104,7 @@ def after_failure(phase: Phase, error: KcrError, now: float) -> Next:
 
     Args:
         phase: Where the reflector was.
-        error: An `ApiError` or a `TransportError`.
+        error: An `ApiError`, a `TransportError` or a `LostEventError`.
         now: The loop's time.
 
     Source: kubernetes/staging/src/k8s.io/client-go/tools/cache/reflector.go, watch and watchList (RF-16, RF-17, RF-24).

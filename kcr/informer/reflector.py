@@ -340,7 +340,7 @@ class Reflector(Generic[R]):
         if is_open and self._watchdog.has_cut:
             self.counts["idle"] += 1
             _log.warning("watch was silent, reopened", kind=kind, error=str(error))
-        elif isinstance(error, LostEventError):
+        elif isinstance(error, LostEventError) and not isinstance(self._phase, Empty | Listing):
             self.counts["lost"] += 1
             self._failures.warning(now, "watch lost an event, relisting", kind=kind, error=str(error))
         elif isinstance(error, GoneError):

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from kcr.api.codec import WatchEvent
 from kcr.api.core import PodSpec
-from kcr.api.meta import Key
+from kcr.api.meta import Key, ObjectMeta
 from kcr.client.wire.decoding import Undecodable
 from kcr.informer import Selection
 from kcr.informer.accumulator import ListAccumulator
@@ -126,3 +126,13 @@ def test_object_that_the_transform_spoils_keeps_its_last_good_version(
     accumulator.apply(WatchEvent(type="MODIFIED", object=pod("a", 2)))
     assert writer.given == [((), {Key("d", "a"): why}, "1"), (Key("d", "a"), why, "2")]
     assert counts["undecodable"] == 2
+
+
+# ST-6
+def test_item_without_a_readable_name_stops_no_other() -> None:
+    accumulator, writer, counts = made()
+    for found in (pod("a", 1), Undecodable("", ObjectMeta(), "metadata: expected an object")):
+        accumulator.add(found)
+    replaced(accumulator.replace("9"))
+    assert writer.given == [((pod("a", 1),), {Key("", ""): "metadata: expected an object"}, "9")]
+    assert counts["undecodable"] == 1
