@@ -37,6 +37,8 @@ from kcr.workqueue.reasons import for_dispatched_event
 
 # How long a key is deferred for a store, before that becomes an error.
 STALE_SECONDS = 0.5
+# How many events of a key wait for the end of its reconcile; later ones enqueue it at once.
+_MAX_EVENTS = 256
 
 
 class StaleStoreError(KcrError):
@@ -111,7 +113,7 @@ class OwnWrites:
             enqueue: Enqueues the key.
         """
         events = self._events.get(key)
-        if events is not None and version:
+        if events is not None and version and len(events) < _MAX_EVENTS:
             events.append((version, for_dispatched_event(enqueue)))
         elif not self.is_echo(key, version):
             enqueue()

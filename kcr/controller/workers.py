@@ -216,10 +216,11 @@ class Worker:
         try:
             outcome, detail = await self._reconcile(key)
         finally:
-            if span is not None:
-                span.finish(outcome)
+            # First, for a span processor may fail, and the events that arrived meanwhile must not be lost.
             if self._own_writes is not None:
                 self._own_writes.end(key, self._enqueue_for_unseen_write(key))
+            if span is not None:
+                span.finish(outcome)
             metrics.active -= 1
             metrics.results[outcome] += 1
             ended = now()
@@ -308,6 +309,7 @@ class Worker:
         self._end_outage(key)
         if all(isinstance(cause, TerminalError) for cause in causes):
             self._metrics.terminal_errors += 1
+            self._conflicts.forget(key)
             _log.error("terminal error, not retried", error=_text(causes))
             return ended
         self._retry(key, causes, _max_delay(causes))

@@ -305,3 +305,13 @@ async def test_closed_store_holds_no_key_back(kcr_clock: VirtualClock) -> None:
         assert writer.runs == [0, 0.2]
         writer.own_writes.of(OWNER).expect_deletion(informer.store, pod_at("10"))
         assert writer.own_writes.of(OWNER).deleted == frozenset()
+
+
+def test_events_beyond_a_bound_enqueue_at_once() -> None:
+    own_writes, enqueued = OwnWrites(), list[int]()
+    own_writes.begin(KEY)
+    for number in range(1_000):
+        own_writes.enqueue_unless_echo(KEY, str(number + 1), partial(enqueued.append, number))
+    assert len(enqueued) == 1_000 - 256
+    own_writes.end(KEY, lambda: None)
+    assert len(enqueued) == 1_000
