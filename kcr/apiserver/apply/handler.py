@@ -58,6 +58,8 @@ async def apply(registry: Registry, write: Write) -> APIResponse:
         if newest is old:
             break
         old = newest
+        if old is None and route.subresource:
+            raise not_found(route.kind.type, route.name)
         steps = _merge(registry, write, old, config)
     else:
         merged = await _finished(steps, in_slices=False)

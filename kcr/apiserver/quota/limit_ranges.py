@@ -5,6 +5,7 @@ PersistentVolumeClaimValidateLimitFunc.
 """
 
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 
 from kcr.apiserver.kinds.catalogue import LIMIT_RANGES, PODS, Kind
 from kcr.apiserver.kinds.strategy import Manifest
@@ -121,8 +122,9 @@ def _ratio_error(request: int, limit: int, most: int) -> str:
         return "no request is specified or request is 0"
     if not limit:
         return "no limit is specified or limit is 0"
-    ratio = limit / request
-    return f"provided ratio is {ratio:f}" if ratio > most / amount("1") else ""
+    # Amounts may be larger than a float can say.
+    is_over = limit * amount("1") > most * request
+    return f"provided ratio is {Decimal(limit) / Decimal(request):.6f}" if is_over else ""
 
 
 def _claim_errors(spec: Manifest, item: Manifest) -> Iterator[str]:

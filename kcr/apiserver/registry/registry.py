@@ -265,7 +265,9 @@ class Registry:
 
 def _is_version(text: str) -> bool:
     """Return whether a text is a version of an object; a create may carry anything else."""
-    return text.isdecimal() and int(text) > 0
+    digits = text.lstrip("0")
+    # A version has 64 bits: 20 digits at most.
+    return digits.isdecimal() and len(digits) <= 20
 
 
 def should_delete(kind: Kind, obj: Manifest) -> bool:

@@ -25,6 +25,8 @@ from kcr.apiserver.kinds.strategy import Manifest, Strategy, semantic_equal
 _MISMATCH = "`selector` does not match template `labels`"
 # Source: kubernetes/pkg/apis/apps/v1/conversion.go; pkg/registry/apps/daemonset/strategy.go.
 _TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
+# Of a longer one it is unknown what it counts: an integer has 64 bits.
+_COUNT_DIGITS = 18
 
 
 class PodSetStrategy(Strategy):
@@ -149,7 +151,7 @@ class DaemonSetStrategy(PodSetStrategy):
 
 def _template_generation(obj: Manifest) -> int:
     count = (obj["metadata"].get("annotations") or {}).get(_TEMPLATE_GENERATION, "")
-    return int(count) if count.isdecimal() else 1
+    return int(count) if count.isdecimal() and len(count) <= _COUNT_DIGITS else 1
 
 
 def _set_template_generation(obj: Manifest, count: int) -> None:
