@@ -5,7 +5,9 @@
 
 import asyncio
 import logging
+import os
 import sys
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -39,8 +41,9 @@ POD_LAWS: tuple[PodLaw, ...] = (
 class Run:
     """One seed's story."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, on_wrong: Callable[[str], None] = lambda _: None) -> None:
         self._seed = seed
+        self._on_wrong = on_wrong
         random = self._random = Random(seed)
         self._crashes = random.choice((0, 0, 0, 1, 3))
         self.rates: FaultRates = random_rates(random)
@@ -54,6 +57,7 @@ class Run:
         outcomes = random_outcomes(self._seed)
         async with EmbeddedCluster(clock=self._clock, random=Random(self._seed), on_run=outcomes) as cluster:
             history = History(cluster, (*JOB_LAWS, cap), POD_LAWS)
+            history.on_wrong = self._on_wrong
             compact, late = cluster.storage.compact, not self._crashes
             network = faulty_network(cluster.transport, self.rates, self._random, compact=compact, late=late)
             async with network as transport:
@@ -95,17 +99,23 @@ class Run:
         obligations.patience_seconds = patience_seconds
 
 
-def wrongs_of(seed: int) -> list[str]:
-    """Run one seed, and return what was wrong."""
+def wrongs_of(seed: int, on_wrong: Callable[[str], None] = lambda _: None) -> list[str]:
+    """Run one seed, and return what was wrong; `on_wrong` is called at once with each."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
-        return runner.run(Run(seed).live())
+        return runner.run(Run(seed, on_wrong).live())
 
 
 def main(first: int, last: int) -> int:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     for seed in range(first, last):
+
+        def end(wrong: str, seed: int = seed) -> None:
+            # The story may have no end: a controller that creates pods without end never lets time pass.
+            print(f"seed {seed}: {wrong}", flush=True)
+            os._exit(1)
+
         try:
-            wrongs = wrongs_of(seed)
+            wrongs = wrongs_of(seed, end)
         except Exception as error:
             # A controller that falls over is wrong as well.
             wrongs = [repr(error)]

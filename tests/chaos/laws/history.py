@@ -160,6 +160,8 @@ class History:
         # Called before each change, when the state is what it has been since the one before; and after it.
         self.before: Callable[[], None] = lambda: None
         self.after: Callable[[], None] = lambda: None
+        # Called with each wrong when it is noted.
+        self.on_wrong: Callable[[str], None] = lambda _: None
         self._job_laws, self._pod_laws = job_laws, pod_laws
         follow = {"Job": self._follow_job, "Pod": self._follow_pod}
         for kind in KINDS:
@@ -189,6 +191,7 @@ class History:
         moment = asyncio.get_running_loop().time()
         if not any(known.partition(": ")[2] == wrong for known in self.wrongs):
             self.wrongs.append(f"{moment:.3f} s: {wrong}")
+            self.on_wrong(self.wrongs[-1])
 
     def _follow_job(self, change: Change) -> None:
         self.before()
