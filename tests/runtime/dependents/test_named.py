@@ -144,7 +144,7 @@ async def test_lost_reply_deletes_no_object_that_was_there(kcr_cluster: Embedded
     owner = await shop.open()
     await shop.control.create(owner, numbered(0))
     tracked = replace(numbered(0), metadata=replace(numbered(0).metadata, finalizers=("kcr.dev/x",)))
-    shop.faults.on("create", ConfigMap, nth=2).lose_reply()
+    shop.faults.on("create", ConfigMap, nth=1).lose_reply()
     assert names_of(await shop.control.create(owner, tracked)) == ["shop-0"]
     assert await shop.names() == ["shop-0"]
 
@@ -155,7 +155,7 @@ async def test_lost_reply_takes_no_object_that_is_terminating(kcr_cluster: Embed
     tracked = replace(numbered(0), metadata=replace(numbered(0).metadata, finalizers=("kcr.dev/x",)))
     await shop.control.create(owner, tracked)
     await shop.client.delete(ConfigMap, Key("default", "shop-0"))
-    shop.faults.on("create", ConfigMap, nth=2).lose_reply()
+    shop.faults.on("create", ConfigMap, nth=1).lose_reply()
     (failure,) = (await shop.control.create(owner, tracked)).failures
     assert isinstance(failure.error, AlreadyExistsError)
     assert "is being deleted" in str(failure.error)
