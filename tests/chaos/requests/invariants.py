@@ -38,6 +38,7 @@ FAULTS: tuple[tuple[int, str, str], ...] = (
     (500, "failed to create typed patch object", "api-server 11.1"),
     (500, "Internal error occurred: the spec replicas field .* does not exist", "api-server 21.5"),
     (500, "etcdserver: request is too large", "etcd: --max-request-bytes"),
+    (500, "resource name may not be empty", "recorded: a pod whose runtimeClassName is empty"),
     (504, "Timeout: ", "api-server 17.2"),
 )
 _REASONS = {
@@ -181,8 +182,9 @@ class Invariants:
     async def _contradicts(self, path: str, shown: Json, refusal: bytes) -> bool:
         """Return whether a custom resource is refused because its version contradicts the storage version.
 
-        An object has the defaults of the storage version, in whatever version it is read. Where the version that is
-        written forbids these, it refuses the object as the server itself shows it, for the same reasons.
+        An object has the defaults of the storage version, and no others, in whatever version it is read. Where the
+        version that is written forbids these, or requires more, it refuses the object as the server itself shows it,
+        for the same reasons.
         """
         _, _, group, version, *steps = path.split("/")
         plural = steps[2] if steps[0] == "namespaces" else steps[0]
@@ -258,6 +260,8 @@ class Invariants:
         kind = self._kind(shown)
         if response.status == 422 and has(self._schema(shown), (EMBEDDED, RULES)):
             # Embedded resources and transition rules are held to a new schema even where nothing changes, as upstream.
+            return
+        if response.status == 422 and await self._contradicts(path, shown, body):
             return
         _hold(response.status == 200, "what was read can be written", (shown, body))
         if kind is not None and kind.conversion is not None and self._storage.revision > before:
