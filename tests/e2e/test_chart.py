@@ -37,6 +37,7 @@ async def account_kubeconfig(cluster: EmbeddedCluster, pod: dict[str, Any], name
     return str(own)
 
 
+@pytest.mark.soak
 async def test_replicas_of_the_chart_run_jobs_through_a_change_of_leader(kcr: Start, tmp_path: Path) -> None:
     found = manifests(VALUES)
     (deployment,) = of_kind(found, "Deployment")

@@ -117,6 +117,7 @@ async def test_wait_reports_a_job_that_is_deleted(kcr: Start, tmp_path: Path) ->
             assert await ended(run) == (1, ["job.batch/endless deleted"])
 
 
+@pytest.mark.soak
 async def test_logs_of_all_pods_come_by_index(kcr: Start, tmp_path: Path) -> None:
     gates = [tmp_path / f"gate-{index}" for index in range(3)]
     script = _SLOW.format(gate=tmp_path / "gate-")
@@ -143,6 +144,7 @@ async def test_logs_of_all_pods_come_by_index(kcr: Start, tmp_path: Path) -> Non
             assert run.err.endswith("has no container 'nope': choose one of c\n")
 
 
+@pytest.mark.soak
 async def test_shell_completes_names_of_the_cluster(kcr: Start, tmp_path: Path) -> None:
     async with kcr("dev", "-f", jobs(tmp_path, _JOB.format(name="good", count=1, script="exit 0"))) as dev:
         config = await dev.kubeconfig()

@@ -105,6 +105,7 @@ async def check(client: Client, ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("kills", [pytest.param(2, id="cheap"), pytest.param(30, id="long", marks=pytest.mark.soak)])
+@pytest.mark.soak
 async def test_what_was_acknowledged_is_there_after_each_hundredth_write(
     kcr: Start, tmp_path: Path, kills: int
 ) -> None:
@@ -128,6 +129,7 @@ async def test_what_was_acknowledged_is_there_after_each_hundredth_write(
     assert len(kubeconfigs) == 1, "kubectl and controllers go on with the kubeconfig that they have"
 
 
+@pytest.mark.soak
 async def test_damaged_file_and_folder_in_use_are_refused_in_one_line(kcr: Start, tmp_path: Path) -> None:
     folder = tmp_path / "data"
     async with kcr("dev", "--data-dir", str(folder), *OPTIONS) as dev:

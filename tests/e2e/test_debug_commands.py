@@ -114,6 +114,7 @@ async def test_explain_shows_what_the_controller_knows(kcr: Start, tmp_path: Pat
             assert (found["controller"], found["explanation"]["headline"]) == ("vault", "waits for its DNS entry")
 
 
+@pytest.mark.soak
 async def test_debug_address_that_does_not_answer_is_one_line(kcr: Start, tmp_path: Path) -> None:
     async with program(kcr, tmp_path) as run:
         async with run("explain", "job/pi", "--debug-address=127.0.0.1:9") as asked:
@@ -173,6 +174,7 @@ async def test_unknown_kind_names_what_is_spelled_alike(kcr: Start, serve: Serve
             )
 
 
+@pytest.mark.soak
 async def test_debug_port_of_dev_is_found_by_its_kubeconfig(kcr: Start, tmp_path: Path) -> None:
     objects = tmp_path / "objects.yaml"
     objects.write_text(JOB, encoding="utf-8")

@@ -71,6 +71,7 @@ async def rows_of(tab: Tab) -> list[str]:
     return found
 
 
+@pytest.mark.soak
 async def test_thousand_keys_in_trouble_are_seen_at_a_glance(browser: Browser) -> None:
     async with showing(in_trouble()) as (process, _), browser.open(process.url) as tab:
         await tab.wait_for("1,000 keys")
@@ -154,6 +155,7 @@ async def assert_shown_as_text(tab: Tab) -> None:
     assert any("Content Security Policy" in text for text in tab.complaints)
 
 
+@pytest.mark.soak
 async def test_process_that_is_gone_is_said_to_be(browser: Browser) -> None:
     async with showing(in_trouble()) as (process, server), browser.open(process.url) as tab:
         await tab.wait_for("1,000 keys")
@@ -193,6 +195,7 @@ async def _is_closed(tab: Tab) -> bool:
     return not await tab.text("aside")
 
 
+@pytest.mark.soak
 async def test_page_asks_for_nothing_while_hidden_or_paused(browser: Browser) -> None:
     async def is_quiet(tab: Tab) -> bool:
         asked = len(process.questions)

@@ -27,6 +27,7 @@ def assert_last_line_names_no_missing_file(dev: Running) -> None:
 
 
 @pytest.mark.parametrize("first_ends_first", [True, False], ids=["first-ends-first", "second-ends-first"])
+@pytest.mark.soak
 async def test_two_clusters_have_a_file_each(kcr: Start, first_ends_first: bool) -> None:
     async with kcr(*DEV) as first:
         default = await first.kubeconfig()
@@ -48,6 +49,7 @@ async def test_two_clusters_have_a_file_each(kcr: Start, first_ends_first: bool)
     assert not list(default.parent.glob("*"))
 
 
+@pytest.mark.soak
 async def test_file_of_a_killed_one_is_taken_over(kcr: Start) -> None:
     async with kcr(*DEV) as first, kcr(*DEV) as second:
         default = await first.kubeconfig()

@@ -115,6 +115,7 @@ async def test_picture_shows_cronjobs_and_bare_pods(kcr: Start, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("closed", ["2>&-", "2>&- <&-"])
+@pytest.mark.soak
 def test_closed_stderr_leaves_the_data_alone(manifest: str, environment: Mapping[str, str], closed: str) -> None:
     command = f'exec "{KCR}" dev -f {manifest} --wait {closed}'
     done = subprocess.run(["sh", "-c", command], cwd=ROOT, env=environment, stdout=subprocess.PIPE, check=False)

@@ -56,6 +56,7 @@ async def running(command: str, environment: Mapping[str, str], folder: Path) ->
         await program.stop()
 
 
+@pytest.mark.soak
 async def test_objects_move_while_both_operators_run(
     environment: Mapping[str, str], kcr: Start, tmp_path: Path
 ) -> None:

@@ -55,6 +55,7 @@ async def test_old_manifests_are_applied_with_a_warning(kubectl: Kubectl, tmp_pa
     assert await kubectl("get cj hello -o jsonpath={.apiVersion}") == "batch/v1"
 
 
+@pytest.mark.soak
 async def test_drained_node_evicts_the_pod_of_a_job(kubectl: Kubectl) -> None:
     await kubectl("create job long --image=busybox -- sleep 1000")
     await kubectl("wait --for=jsonpath={.status.ready}=1 job/long --timeout=60s")

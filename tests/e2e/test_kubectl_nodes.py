@@ -29,6 +29,7 @@ async def places(kubectl: Kubectl) -> list[str]:
     return sorted(node for node, deleted, phase in rows if deleted == "<none>" and phase == "Running")
 
 
+@pytest.mark.soak
 async def test_nodes_are_drained_tainted_and_deleted(kubectl: Kubectl) -> None:
     await kubectl("create deployment web --image=python --replicas=4 -- sleep 3600")
     await kubectl("rollout status deployment web --timeout=60s")
@@ -64,6 +65,7 @@ async def test_pod_that_fits_nowhere_says_why(kubectl: Kubectl) -> None:
     assert [line.split()[1] for line in leases.splitlines()] == [FIRST, SECOND]
 
 
+@pytest.mark.soak
 async def test_drain_waits_for_the_disruption_budget(kubectl: Kubectl) -> None:
     await kubectl("create deployment web --image=python --replicas=2 -- sleep 3600")
     await kubectl("rollout status deployment web --timeout=60s")

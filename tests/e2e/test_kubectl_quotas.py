@@ -35,6 +35,7 @@ async def test_quota_is_made_described_and_enforced(kubectl: Kubectl) -> None:
     assert "count/jobs.batch" in await kubectl("describe namespace default")
 
 
+@pytest.mark.soak
 async def test_deleted_node_takes_its_pods_and_comes_back(kubectl: Kubectl) -> None:
     await kubectl("apply -f examples/bare-pod.yaml")
     await kubectl("wait --for=condition=Ready pod --all --timeout=30s")

@@ -93,6 +93,7 @@ async def _status(session: aiohttp.ClientSession, url: str) -> int:
         return response.status
 
 
+@pytest.mark.soak
 async def test_files_are_copied_both_ways(kubectl: Kubectl, tmp_path: Path) -> None:
     await run_pod(kubectl, tmp_path, "a", ["sleep", "600"])
     source, back = tmp_path / "source", tmp_path / "back"

@@ -10,6 +10,7 @@ from tests.e2e.processes import Serve
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120), pytest.mark.asyncio, NEEDS_KUBECTL]
 
 
+@pytest.mark.soak
 async def test_top_shows_what_pods_and_nodes_use(serve: Serve, environment: Mapping[str, str]) -> None:
     async with serve(runtime="process") as path:
         kubectl = Kubectl(path, environment)

@@ -66,6 +66,7 @@ async def test_approved_certificate_logs_in(kubectl: Kubectl, tmp_path: Path) ->
     assert await user_of(kubectl, "--user=jane") == ("jane", ["dev", "system:authenticated"])
 
 
+@pytest.mark.soak
 async def test_pods_act_as_their_accounts_where_roles_grant(kcr: Start, environment: Mapping[str, str]) -> None:
     async with kcr("dev", "--authorization", "rbac") as dev:
         kubectl = Kubectl(await dev.kubeconfig(), environment)
@@ -81,6 +82,7 @@ async def test_pods_act_as_their_accounts_where_roles_grant(kcr: Start, environm
         assert "item-apple Complete" in await kubectl("logs job/controller")
 
 
+@pytest.mark.soak
 async def test_created_kubeconfigs_log_in(
     kubectl: Kubectl, kcr: Start, environment: Mapping[str, str], tmp_path: Path
 ) -> None:

@@ -160,6 +160,7 @@ async def test_standby_takes_over_after_kill_and_after_stop(kcr: Start, serve: S
                     await eventually(is_over, seconds=30)
 
 
+@pytest.mark.soak
 async def test_loop_blocked_for_long_loses_the_lease_and_not_before(
     kcr: Start, serve: Serve, tmp_path: Path
 ) -> None:  # CM-36
@@ -186,6 +187,7 @@ async def block(client: Client, name: str, seconds: float) -> None:
     await client.create_manifest(ConfigMap, data, "default")
 
 
+@pytest.mark.soak
 async def test_replica_that_was_stopped_for_long_writes_nothing_more(kcr: Start, serve: Serve) -> None:  # CM-36
     async with serve(runtime="process") as path:
         kubeconfig = str(path)
@@ -265,6 +267,7 @@ def moment(run: Running, event: str) -> datetime:
     return next(datetime.fromisoformat(line["timestamp"]) for line in lines if line["event"] == event)
 
 
+@pytest.mark.soak
 async def test_program_of_ones_own_hands_over_to_warm_caches(kcr: Start, serve: Serve, tmp_path: Path) -> None:
     (tmp_path / "greeter.py").write_text(GREETER)
     async with serve(runtime="process") as path:

@@ -108,6 +108,7 @@ def faulty(tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize(("serving", "path"), SERVERS)
+@pytest.mark.soak
 async def test_internal_error_is_a_status_and_one_line(kcr: Start, faulty: str, serving: Serving, path: str) -> None:
     async with serving(kcr, "--controllers", "faulty", PYTHONPATH=faulty) as server:
         code, body = await server.get(path)
@@ -122,6 +123,7 @@ async def test_internal_error_is_a_status_and_one_line(kcr: Start, faulty: str, 
 
 
 @pytest.mark.parametrize(("serving", "path"), SERVERS)
+@pytest.mark.soak
 async def test_oversized_headers_are_431(kcr: Start, serving: Serving, path: str) -> None:
     async with serving(kcr) as server:
         for headers in OVERSIZED:
@@ -133,6 +135,7 @@ async def test_oversized_headers_are_431(kcr: Start, serving: Serving, path: str
 
 
 @pytest.mark.parametrize(("serving", "path"), SERVERS)
+@pytest.mark.soak
 async def test_exhausted_descriptors_are_survived(kcr: Start, serving: Serving, path: str) -> None:
     async with serving(kcr) as server, AsyncExitStack() as idle:
         hard = resource.prlimit(server.run.process.pid, resource.RLIMIT_NOFILE)[1]

@@ -108,6 +108,7 @@ async def test_signal_shows_stacks_of_both_commands(kcr: Start) -> None:
             assert await dev.stop() == 0
 
 
+@pytest.mark.soak
 async def test_dry_run_changes_nothing_and_takes_no_lease(kcr: Start) -> None:
     async with kcr("dev", "--no-controllers", "-f", "examples/pi-python.yaml") as dev:
         kubeconfig = str(await dev.kubeconfig())

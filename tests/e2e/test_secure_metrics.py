@@ -32,6 +32,7 @@ async def get(url: str, token: str = "", authority: trustme.CA | None = None) ->
 
 
 @NEEDS_KUBECTL
+@pytest.mark.soak
 async def test_roles_say_who_reads_the_metrics(
     kcr: Start, serve: Serve, environment: Mapping[str, str], tmp_path: Path
 ) -> None:

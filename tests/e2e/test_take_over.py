@@ -106,6 +106,7 @@ async def counts_are_right(run: Running) -> bool:
 
 
 @pytest.mark.parametrize("lives", [3, pytest.param(8, marks=pytest.mark.soak)])
+@pytest.mark.soak
 async def test_worker_that_is_started_and_stopped_all_the_time_gets_done(
     kcr: Start, serve: Serve, tmp_path: Path, lives: int
 ) -> None:

@@ -21,6 +21,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.soak
 async def test_three_pods_meet_what_their_fields_say(tmp_path: Path, unused_tcp_port: int) -> None:
     async with EmbeddedCluster(runtime="process") as cluster:
         manifest = tmp_path / "probes.yaml"
