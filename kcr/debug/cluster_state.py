@@ -105,7 +105,7 @@ class DeploymentOverview(_Part, frozen=True, kw_only=True):
         state: `Terminating` when it is being deleted; `Paused` by the annotation; `Available` when all its pods are,
             and have the present template; else `Waiting`.
         why: The headline of `kcr explain`; empty when the state says it all, or it is not known yet.
-        is_troubled: Whether a condition or a warning tells of trouble.
+        is_troubled: Whether it has a bad condition or a warning.
         warning: The last warning about it, its ReplicaSets or its pods; None without one, and while it is available.
         replicas: How many pods are wanted.
         ready: How many are ready.

@@ -24,7 +24,7 @@ _PATIENCE = timedelta(seconds=10)
 _CHANGE = "correct spec.jobTemplate to one"
 _CONTROLLER = "see whether its controller runs: kube-controller-manager, or kcr run --controllers cronjob --take-over"
 _SKEW = "see whether its controller was down or a clock is wrong; startingDeadlineSeconds limits the look back"
-# The reasons of events that are told elsewhere.
+# Reasons of events that the explanation shows in another place.
 _TOLD_OTHERWISE = ("SawCompletedJob", FUTURE_RUN)
 # What stops a schedule, by the reason of the event that says so: the headline and the remedy.
 _STOPS: Mapping[str, tuple[str, str]] = {

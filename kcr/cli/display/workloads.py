@@ -1,7 +1,7 @@
 """What Jobs and Deployments wait for: their states, the explanations of `kcr explain`, and their last warnings.
 
 The status of a Job says that pods are active, whether they run or wait for a node, a volume or an image for ever. So a
-state is made of the status and the pods, and the trouble is told by those who know it: `kcr explain` and events.
+state combines the status and the pods; `kcr explain` and the events say what the Job waits for.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -2,7 +2,7 @@
 
 Two writers that each set a field to a value of their own enqueue the key for ever, and so does one reconciler whose
 every write differs from the one before, such as a time in a status, or that returns `requeue_after=0` each time. None
-of them fails, so nothing else tells of it.
+of them fails, so no error shows the loop.
 
 While all is well, one counter per key is what it costs. Only a key that is reconciled `MOST_RECONCILES` times within
 `WINDOW_SECONDS` has its changes recorded, by handlers that are added to the controller's informers for as long as it

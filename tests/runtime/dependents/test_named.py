@@ -1,4 +1,4 @@
-"""Dependents whose names the template states, such as `shop-0` and `shop-1`: created once, whoever asks how often."""
+"""Dependents with stated names, such as `shop-0` and `shop-1`: `create` makes each of them once."""
 
 from random import Random
 from typing import Any
