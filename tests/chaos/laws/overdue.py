@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from kcr.api.batch import COMPLETE, FAILED, Job, is_finished
 from kcr.api.conditions import is_condition_true
@@ -35,6 +35,9 @@ class Obligations:
     def __init__(self, history: History) -> None:
         self._history = history
         self._since: dict[str, float] = {}
+        # The deadline as the Job has it now, and since when: a user may set one that has passed already.
+        self._deadline: datetime | None = None
+        self._deadline_since = 0.0
         self.patience_seconds = 5.0
         self.counts_from: float | None = None
         history.before, history.after = self.check, self.update
@@ -45,14 +48,17 @@ class Obligations:
         found = set(_obligations(trail)) if trail is not None and trail.here else set()
         found |= set(_held_pods(self._history))
         self._since = {obligation: self._since.get(obligation, moment) for obligation in found}
+        deadline = None if trail is None or not trail.here else _deadline(trail.job)
+        if deadline != self._deadline:
+            self._deadline, self._deadline_since = deadline, moment
 
     def check(self) -> None:
         """Note the obligations that have been open for too long."""
         if self.counts_from is None:
             return
-        moment, trail = asyncio.get_running_loop().time(), self._history.current
-        if trail is not None and trail.here and (passed := _past_deadline(trail.job)) is not None:
-            self._since["fails: its deadline has passed"] = moment - passed
+        moment = asyncio.get_running_loop().time()
+        if self._deadline is not None and (passed := (now() - self._deadline).total_seconds()) > 0:
+            self._since["fails: its deadline has passed"] = max(moment - passed, self._deadline_since)
         for obligation, since in self._since.items():
             patience = self.patience_seconds + (BACKOFF_SECONDS if obligation.startswith(_MISSING) else 0.0)
             if moment - max(since, self.counts_from) > patience:
@@ -153,8 +159,8 @@ def _completion(job: Job, active: list[PodTrail]) -> str:
     return "completes: enough pods have succeeded" if enough and not active else ""
 
 
-def _past_deadline(job: Job) -> float | None:
-    """For how many seconds its deadline has passed; None when none counts."""
+def _deadline(job: Job) -> datetime | None:
+    """Return when its time is up; None when no deadline counts down."""
     limit, start = job.spec.active_deadline_seconds, job.status.start_time
     ends = (*INTERIM.values(), COMPLETE, FAILED, SUSPENDED)
     if (
@@ -164,8 +170,7 @@ def _past_deadline(job: Job) -> float | None:
         or any(is_condition_true(job.status.conditions, kind) for kind in ends)
     ):
         return None
-    passed = (now() - start - timedelta(seconds=limit)).total_seconds()
-    return passed if passed > 0 else None
+    return start + timedelta(seconds=limit)
 
 
 def _numbers(job: Job, pods: list[PodTrail], active: list[PodTrail]) -> Iterator[str]:
