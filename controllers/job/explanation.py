@@ -7,7 +7,8 @@ from kcr.api import codec, selectors
 from kcr.api.batch import Job, is_finished
 from kcr.api.core import Event, Pod
 from kcr.api.explanation import Explanation, counted
-from kcr.api.meta import Key, Object, is_controlled_by
+from kcr.api.managed_fields import ManagedObject, ManagedObjectMeta
+from kcr.api.meta import Key, is_controlled_by
 from kcr.api.pod_symptoms import DetailedPod
 from kcr.client import Client
 from kcr.client.pod_context import read_pod_context
@@ -23,26 +24,6 @@ from kcr.controllers.job.memory import JobState
 _LATELY = timedelta(minutes=5)
 # So many of its creates are named.
 _NAMED = 3
-
-
-class _ManagedFields(Object):
-    """Who wrote fields of an object last, and when."""
-
-    manager: str = ""
-    subresource: str = ""
-    time: datetime | None = None
-
-
-class _Metadata(Object):
-    """Metadata, of which the managed fields alone count."""
-
-    managed_fields: tuple[_ManagedFields, ...] = ()
-
-
-class _Managed(Object):
-    """An object, of which the managed fields alone count."""
-
-    metadata: _Metadata = _Metadata()
 
 
 async def explain_job(client: Client, key: Key, events: Sequence[Event], now: datetime) -> tuple[Job, Explanation]:
@@ -75,16 +56,16 @@ async def explain_job(client: Client, key: Key, events: Sequence[Event], now: da
         now=now,
     )
     about = tuple(event for event in events if event.involved_object.uid == job.metadata.uid)
-    managed = codec.decode(_Managed, body).metadata.managed_fields
+    metadata = codec.decode(ManagedObject, body).metadata
     known = Evidence(
         pods=pods,
         events=about,
-        writers=() if is_finished(job) else _writers(managed, now),
+        writers=() if is_finished(job) else _writers(metadata, now),
         told_twice=_told_twice(about, now),
         context=await read_pod_context(client, pods, CHANGE),
         # A controller that heeds the pause is silent.
         is_own=job.metadata.annotations.get(PAUSED) == "true",
-        changed=max((entry.time for entry in managed if entry.time is not None), default=None),
+        changed=max((entry.time for entry in metadata.managed_fields if entry.time is not None), default=None),
     )
     return job, explain(seen, known)
 
@@ -127,10 +108,9 @@ def _backoff(counted: Iterable[Pod]) -> Backoff:
     return advanced(Backoff(), succeeded, (pod for pod in pods if pod.status.phase == "Failed"))
 
 
-def _writers(managed: Iterable[_ManagedFields], now: datetime) -> tuple[str, ...]:
+def _writers(metadata: ManagedObjectMeta, now: datetime) -> tuple[str, ...]:
     """Return the field managers that wrote the status lately, if there are several."""
-    writes = (entry for entry in managed if entry.subresource == "status" and entry.time)
-    names = sorted({entry.manager for entry in writes if entry.time and now - entry.time < _LATELY})
+    names = sorted(name for name, time in metadata.status_writers.items() if now - time < _LATELY)
     return tuple(names) if len(names) > 1 else ()
 
 

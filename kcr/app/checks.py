@@ -17,6 +17,7 @@ import msgspec
 from kcr.api import codec
 from kcr.api.coordination import Lease
 from kcr.api.core import Namespace
+from kcr.api.managed_fields import ManagedObject, ManagedObjectList, ManagedObjectMeta
 from kcr.api.meta import Key, Object
 from kcr.api.resources import ResourceType
 from kcr.app.permissions import Need, Permissions
@@ -101,26 +102,6 @@ class _Named(Object):
 
 class _Resources(Object):
     resources: tuple[_Named, ...] = ()
-
-
-class _Writer(Object):
-    manager: str = ""
-    subresource: str = ""
-    time: datetime | None = None
-
-
-class _WrittenMeta(Object):
-    name: str = ""
-    namespace: str = ""
-    managed_fields: tuple[_Writer, ...] = ()
-
-
-class _Written(Object):
-    metadata: _WrittenMeta = _WrittenMeta()
-
-
-class _Page(Object):
-    items: tuple[_Written, ...] = ()
 
 
 async def check_cluster(
@@ -297,11 +278,11 @@ async def _other_controllers(client: Client, permissions: Permissions, wanted: W
     for plural, kind in _STATUSES.items():
         if Right("batch", plural, "list") not in wanted.rights:
             continue
-        objects = await _written(client, plural, wanted.namespace)
+        objects = await _list_managed(client, plural, wanted.namespace)
         if objects is None:
             unread.append(f"{kind}s")
         for written in objects or ():
-            if ago := _written_ago(written, now):
+            if ago := _written_ago(written.metadata, now):
                 which = f"{kind} {written.metadata.namespace}/{written.metadata.name}"
                 text = f"{_MANAGER} has written the status of {which} {ago} s ago"
                 return Finding("controllers", True, f"{text}: {remedy}")
@@ -326,19 +307,16 @@ async def _manager_lease(client: Client, permissions: Permissions, now: datetime
     return Finding("controllers", False, "no other controller is seen")
 
 
-def _written_ago(written: _Written, now: datetime) -> str:
+def _written_ago(metadata: ManagedObjectMeta, now: datetime) -> str:
     """Return how many seconds ago kube-controller-manager wrote a status; empty when it did not, or long ago."""
-    times = (
-        writer.time for writer in written.metadata.managed_fields
-        if writer.manager == _MANAGER and writer.subresource == "status" and writer.time is not None
-    )  # fmt: skip
-    last = max(times, default=None)
+    last = metadata.status_writers.get(_MANAGER)
     return f"{(now - last).total_seconds():.0f}" if last is not None and now - last < _RECENT else ""
 
 
-async def _written(client: Client, plural: str, namespace: str) -> tuple[_Written, ...] | None:
+async def _list_managed(client: Client, plural: str, namespace: str) -> tuple[ManagedObject, ...] | None:
     where = f"namespaces/{namespace}/{plural}" if namespace else plural
     try:
-        return codec.decode(_Page, await client.request("GET", f"/apis/batch/v1/{where}?limit={_OBJECTS}")).items
+        body = await client.request("GET", f"/apis/batch/v1/{where}?limit={_OBJECTS}")
+        return codec.decode(ManagedObjectList, body).items
     except (KcrError, msgspec.DecodeError):
         return None

@@ -31,6 +31,7 @@ SMALL: Mapping[str, str] = {
     "kcr/api/authentication.py": "one API group, for users to import",
     "kcr/api/coordination.py": "one API group, for users to import",
     "kcr/api/crd/docstrings.py": "reads docstrings, which nothing else does",
+    "kcr/api/managed_fields.py": "below its users: checks, hot loops, plugins",
     "kcr/api/scale.py": "one API group, for users to import",
     "kcr/apiserver/kinds/access/reviews.py": "kinds that are never stored, beside the catalogue of those that are",
     "controllers/job/decisions/explain/evidence.py": "below its users: all modules beside it",

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kcr.api import codec
+from kcr.api.managed_fields import ManagedObjectList
 from kcr.api.meta import Key, Resource
 from kcr.client import Client
 from kcr.client.wire.requests import target
@@ -278,7 +279,7 @@ class HotLoops:
             return set()
         kind, key = finding.subject
         path = target(kind.resource.path(key.namespace), {"fieldSelector": f"metadata.name={key.name}"})
-        found = msgspec.json.decode(await self._client.request("GET", path), type=_List)
+        found = codec.decode(ManagedObjectList, await self._client.request("GET", path))
         entries = [entry for item in found.items for entry in item.metadata.managed_fields]
         return {entry.manager for entry in entries if any(_owns(entry.fields_v1, path) for path in finding.fields)}
 
@@ -299,23 +300,6 @@ class _Recorder(Handler[Any]):
         for key in keys:
             if key in self._recordings:
                 self._recordings[key].add(type(new), old, new)
-
-
-class _Entry(msgspec.Struct):
-    manager: str = ""
-    fields_v1: Mapping[str, Any] = msgspec.field(default_factory=dict, name="fieldsV1")
-
-
-class _Metadata(msgspec.Struct):
-    managed_fields: tuple[_Entry, ...] = msgspec.field(default=(), name="managedFields")
-
-
-class _Item(msgspec.Struct):
-    metadata: _Metadata
-
-
-class _List(msgspec.Struct):
-    items: tuple[_Item, ...] = ()
 
 
 def _words(finding: HotLoop, writers: int) -> tuple[str, str]:
