@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry, Histogram
 
 from kcr.api.meta import Key
 from kcr.controller import Controller, Result
-from kcr.controller.journal import ReconcileJournal
+from kcr.controller.observers.journal import ReconcileJournal
 from kcr.debug.access import DebugOptions
 from kcr.debug.keys import ControllerReader
 from kcr.debug.port import serve_probes

@@ -12,7 +12,7 @@ from kcr.api.meta import Key, is_controlled_by
 from kcr.api.pod_symptoms import DetailedPod
 from kcr.client import Client
 from kcr.client.pod_context import read_pod_context
-from kcr.controller.guards.pause import PAUSED
+from kcr.controller.gates.pause import PAUSED
 from kcr.controller.own_writes import PendingObjects
 from kcr.controllers.job.decisions.explain import CHANGE, Evidence, explain
 from kcr.controllers.job.decisions.failures import Backoff, advanced

@@ -18,7 +18,7 @@ from kcr.controller.predicates import (
 from kcr.controller.reconcile import Reconciler, Result
 from kcr.controller.rights import Right, policy_rules, rights
 from kcr.controller.sources import Channel, Source, channel, keys_by_index, owned, watch
-from kcr.controller.workers import DeadlineError
+from kcr.controller.worker import DeadlineError
 
 __all__ = [
     "Batching",

@@ -8,14 +8,14 @@ from typing import Any
 from kcr.api.meta import Key, Resource
 from kcr.api.resources import ResourceType
 from kcr.client import Client
-from kcr.controller.guards.conflicts import Conflicts
-from kcr.controller.guards.hot_loop import HotLoopFinding, HotLoops
-from kcr.controller.guards.pause import Pauses
-from kcr.controller.journal import ReconcileJournal
+from kcr.controller.gates.pause import Pauses
+from kcr.controller.observers.conflicts import Conflicts
+from kcr.controller.observers.hot_loop import HotLoopFinding, HotLoops
+from kcr.controller.observers.journal import ReconcileJournal
 from kcr.controller.own_writes import OwnWrites
 from kcr.controller.reconcile import Reconciler
 from kcr.controller.sources import EnqueueRequests, Source, own_key, owner_keys
-from kcr.controller.workers import DRY_RUN_INTERVAL_SECONDS, Worker
+from kcr.controller.worker import DRY_RUN_INTERVAL_SECONDS, Worker
 from kcr.informer import Informer, InformerHandle
 from kcr.log import get_logger
 from kcr.metrics import Metrics

@@ -15,7 +15,7 @@ from typing import Any
 
 from kcr.api.meta import Key
 from kcr.controller import Controller
-from kcr.controller.journal import EndedReconcile
+from kcr.controller.observers.journal import EndedReconcile
 from kcr.debug.grouping import error_groups
 from kcr.debug.sources import retried
 from kcr.debug.state import ControllerState, KeyState, RunningState, RunState, SlowKey

@@ -13,7 +13,7 @@ from kcr.api.explanation import Explanation
 from kcr.api.meta import OwnerReference, Resource, controller_of
 from kcr.cli.display.view import ENDED, INTERIM, view_of
 from kcr.client.pod_context import last_seen
-from kcr.controller.guards.pause import is_paused
+from kcr.controller.gates.pause import is_paused
 from kcr.controllers.job.decisions.lifecycle import is_ours
 from kcr.debug.cluster_state import DeploymentOverview, WarningOverview
 

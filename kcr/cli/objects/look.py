@@ -23,7 +23,7 @@ from kcr.cli.objects.target import ObjectName, UnresolvedName
 from kcr.client import Client
 from kcr.client.discovery import all_served_kinds, find_kind, near_names
 from kcr.client.pod_context import last_seen
-from kcr.controller.guards.pause import PAUSED
+from kcr.controller.gates.pause import PAUSED
 from kcr.controllers.cronjob.explanation import explain_cronjob
 from kcr.controllers.job.explanation import explain_job
 from kcr.errors import ConfigError, ForbiddenError, NotFoundError

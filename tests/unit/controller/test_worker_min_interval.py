@@ -1,7 +1,7 @@
 """The least time between two reconciles of a key."""
 
 from kcr.api.meta import Key
-from kcr.controller.workers import MinInterval
+from kcr.controller.worker import MinInterval
 
 
 def test_key_has_to_wait_until_the_interval_is_over() -> None:

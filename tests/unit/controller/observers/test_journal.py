@@ -9,7 +9,7 @@ import pytest
 
 from kcr.api.meta import Key
 from kcr.controller import Controller, Result
-from kcr.controller.journal import MAX_RUNS, MAX_TEXT, EndedReconcile, ReconcileJournal
+from kcr.controller.observers.journal import MAX_RUNS, MAX_TEXT, EndedReconcile, ReconcileJournal
 from kcr.errors import ConflictError, TerminalError
 from kcr.runnables import await_stack
 from kcr.testing import VirtualClock

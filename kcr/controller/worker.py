@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 from structlog.contextvars import bind_contextvars
 
 from kcr.api.meta import Key
-from kcr.controller.guards.conflicts import Conflicts
-from kcr.controller.guards.hot_loop import HotLoops
-from kcr.controller.guards.pause import Pauses
-from kcr.controller.journal import MAX_TEXT, ReconcileJournal
+from kcr.controller.gates.pause import Pauses
+from kcr.controller.observers.conflicts import Conflicts
+from kcr.controller.observers.hot_loop import HotLoops
+from kcr.controller.observers.journal import MAX_TEXT, ReconcileJournal
+from kcr.controller.observers.span import ReconcileSpan
 from kcr.controller.outage import PROBE_SECONDS, Outage, is_unanswered
 from kcr.controller.own_writes import OwnWrites, StaleStoreError
 from kcr.controller.reconcile import Reconciler, Result, requeue_seconds
-from kcr.controller.spans import ReconcileSpan
 from kcr.errors import (
     ApiError,
     ConflictError,

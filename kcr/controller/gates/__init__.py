@@ -1,0 +1,1 @@
+"""Gates: decide whether a key is reconciled now."""

@@ -1,0 +1,1 @@
+"""Observers of reconciles: metrics, journal, traces, hot loops and conflicts that repeat."""
