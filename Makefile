@@ -9,7 +9,7 @@ define install
 	@test -n "$(PYTHON)" || { echo "make: no python3 of version 3.11 or newer with the venv module is on the PATH; install one (on Debian: python3 and python3-venv)" >&2; exit 1; }
 	@echo "make: installing kcr[$(1)] into .venv, once" >&2
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/pip install --quiet --disable-pip-version-check -e '.[$(1)]' >&2
+	@$(BIN)/pip install --quiet --disable-pip-version-check -e '.[$(1)]' -e devcluster >&2
 	@touch $(BIN)/kcr
 endef
 
@@ -53,10 +53,10 @@ lint: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-$(BIN)/kcr: pyproject.toml
+$(BIN)/kcr: pyproject.toml devcluster/pyproject.toml
 	$(call install,embedded)
 
-$(STAMP): pyproject.toml tools/helm.py tools/browser.py
+$(STAMP): pyproject.toml devcluster/pyproject.toml tools/helm.py tools/browser.py
 	$(call install,dev)
 	@$(BIN)/python -m tools.helm
 	@$(BIN)/python -m tools.browser
@@ -79,5 +79,5 @@ audit: $(STAMP)
 	@$(BIN)/python -m tools.audit
 
 clean:
-	rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv build dist *.egg-info devcluster/build devcluster/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

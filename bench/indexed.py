@@ -29,14 +29,14 @@ from kcr.api.meta import Key
 from kcr.app.logs import configure_logs
 from kcr.client import Client
 from kcr.clock import Clock
-from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node import NodeAgent
-from kcr.cluster.scheduling import scheduler
 from kcr.controller import Controller, Reconciler, Result
 from kcr.controllers.job.controller import Options, setup
 from kcr.informer import Handler
 from kcr.manager import Manager
 from kcr.testing.loop import VirtualClock, VirtualLoop
+from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.node import NodeAgent
+from kcr_devcluster.cluster.scheduling import scheduler
 
 NAME = "large"
 BANDS = 10

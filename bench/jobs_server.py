@@ -17,12 +17,12 @@ import msgspec
 import psutil
 
 from bench.jobs_requests import page, verb_and_resource
-from kcr.apiserver.responses import APIResponse, json_response, text_response
-from kcr.apiserver.server import APIServer, HTTPRequest
-from kcr.apiserver.storage.storage import Storage
 from kcr.app.process import fast_loop, tune_gc
 from kcr.clock import SystemClock
-from kcr.cluster.listener import Listener, ServerAddress
+from kcr_devcluster.apiserver.responses import APIResponse, json_response, text_response
+from kcr_devcluster.apiserver.server import APIServer, HTTPRequest
+from kcr_devcluster.apiserver.storage.storage import Storage
+from kcr_devcluster.cluster.listener import Listener, ServerAddress
 
 # Where the moments stand at which objects were created, as seconds of the epoch: `/created/jobs`.
 CREATED = "/created/"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bench.pods import pod
 from kcr.api.core import Pod
-from kcr.cluster import EmbeddedCluster
+from kcr_devcluster.cluster import EmbeddedCluster
 
 PEER_SECONDS = 600
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from kcr.apiserver import APIServer, Storage
-from kcr.apiserver.server import HTTPRequest
 from kcr.clock import SystemClock
+from kcr_devcluster.apiserver import APIServer, Storage
+from kcr_devcluster.apiserver.server import HTTPRequest
 
 Json = dict[str, Any]
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

@@ -11,10 +11,10 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from kcr.apiserver.server import APIServer, HTTPRequest
-from kcr.apiserver.storage.journal import Journal
-from kcr.apiserver.storage.storage import Storage
 from kcr.clock import SystemClock
+from kcr_devcluster.apiserver.server import APIServer, HTTPRequest
+from kcr_devcluster.apiserver.storage.journal import Journal
+from kcr_devcluster.apiserver.storage.storage import Storage
 
 _TARGET = "/api/v1/namespaces/default/pods"
 

@@ -11,8 +11,8 @@ from multiprocessing.connection import Connection
 from statistics import median, quantiles
 from urllib.parse import urlsplit
 
-from kcr.cluster import EmbeddedCluster
-from kcr.cluster.listener import ServerAddress
+from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.listener import ServerAddress
 
 _TARGET = "/api/v1/namespaces/default/configmaps"
 _VERSION = re.compile(rb'"resourceVersion":"(\d+)"')

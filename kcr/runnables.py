@@ -38,6 +38,7 @@ _LIBRARIES = {
     "prometheus_client", "rich", "structlog", "tenacity", "uvloop", "yaml",
 }  # fmt: skip
 _KCR = f"{Path(__file__).parent}/"
+_DEVCLUSTER = "/kcr_devcluster/"
 _STDLIB = f"{Path(threading.__file__).parent}/"
 # The files of the event loop itself.
 LOOP_FILES = (f"{Path(asyncio.__file__).parent}/", selectors.__file__)
@@ -215,7 +216,7 @@ def _entry(lines: Sequence[Line]) -> str:
         package = _package(file)
         if package.rpartition("/")[2] in _LIBRARIES:
             by_library = True
-        elif file.startswith(_KCR):
+        elif _is_kcr(file):
             by_library = False
         elif _is_program(file, package) and not (package and by_library):
             return file
@@ -224,14 +225,19 @@ def _entry(lines: Sequence[Line]) -> str:
 
 def _is_program(file: str, package: str) -> bool:
     """Return whether a file is the program's own: neither kcr's, nor Python's, nor of another installed package."""
-    if file.startswith((_KCR, "<")):
+    if file.startswith("<") or _is_kcr(file):
         return False
     return _package(file) == package if file.startswith(_SITES) else not file.startswith(_STDLIB)
 
 
+def _is_kcr(file: str) -> bool:
+    """Return whether a file is of the library, or of its development cluster, which lies in a folder of its own."""
+    return file.startswith(_KCR) or _DEVCLUSTER in file
+
+
 def _package(file: str) -> str:
     """Return the installed package that a file is of, as its path; empty for none, and for kcr."""
-    root = next((path for path in _SITES if file.startswith(path) and not file.startswith(_KCR)), None)
+    root = next((path for path in _SITES if file.startswith(path) and not _is_kcr(file)), None)
     return "" if root is None else root + file[len(root) :].partition("/")[0]
 
 

@@ -25,7 +25,7 @@ import msgspec
 from tools.kinds import KINDS
 
 VERSION = "1.36.0"
-TABLE = Path(__file__).parent.parent / "kcr" / "apiserver" / "schema" / "kubernetes.json"
+TABLE = Path(__file__).parent.parent / "devcluster" / "kcr_devcluster" / "apiserver" / "schema" / "kubernetes.json"
 
 _PACKAGE = "kubernetes-validate"
 _FILE = "kubernetes-json-schema/v{}-local/_definitions.json"

@@ -5,8 +5,8 @@ import asyncio
 import kcr
 from examples.configmap_copier.copier import COPY, TO, setup
 from kcr.api.core import ConfigMap, Namespace
-from kcr.cluster import EmbeddedCluster
 from kcr.testing import eventually
+from kcr_devcluster.cluster import EmbeddedCluster
 
 KEY = kcr.Key("default", "colors")
 

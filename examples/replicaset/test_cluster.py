@@ -17,8 +17,8 @@ from kcr.api.apps import ReplicaSet
 from kcr.api.core import Pod
 from kcr.api.meta import controller_of
 from kcr.client import Transport
-from kcr.cluster import EmbeddedCluster
 from kcr.testing import CrashingTransport, PodScript, VirtualClock, eventually
+from kcr_devcluster.cluster import EmbeddedCluster
 
 pytestmark = pytest.mark.kcr_virtual
 

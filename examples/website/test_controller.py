@@ -10,8 +10,8 @@ from examples.website.api import Website, WebsiteSpec
 from examples.website.controller import FINALIZER, SITES, WebsiteReconciler, compute_status, deployment, setup
 from kcr.api.core import ConfigMap
 from kcr.api.full.apps_v1 import Deployment, DeploymentStatus
-from kcr.cluster import EmbeddedCluster
 from kcr.testing import FakeManager, VirtualClock, build, eventually
+from kcr_devcluster.cluster import EmbeddedCluster
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 KEY = kcr.Key("default", "hello")

@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from kcr.api.meta import Key
-from kcr.apiserver.endpoints.pods.container_logs import end_of_log
-from kcr.apiserver.kinds.catalogue import PODS
 from kcr.app.logs import configure_logs
 from kcr.app.plugins import Setup, attach
 from kcr.client import Client
-from kcr.cluster import EmbeddedCluster
-from kcr.cluster.cluster import Authorization
-from kcr.cluster.effects.advice import absent_controller_warnings
-from kcr.cluster.faults import read_faults
-from kcr.cluster.transport import InProcessTransport
 from kcr.errors import ConfigError
 from kcr.gates import GENERIC_WORKLOAD, read_gates
 from kcr.manager import Manager
+from kcr_devcluster.apiserver.endpoints.pods.container_logs import end_of_log
+from kcr_devcluster.apiserver.kinds.catalogue import PODS
+from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.cluster import Authorization
+from kcr_devcluster.cluster.effects.advice import absent_controller_warnings
+from kcr_devcluster.cluster.faults import read_faults
+from kcr_devcluster.cluster.transport import InProcessTransport
 
 
 class ClusterSettings(NamedTuple):

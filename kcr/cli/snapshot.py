@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 import click
 
-from kcr.apiserver.storage.journal import restore_snapshot, save_snapshot
-from kcr.cluster.datadir import JOURNAL, lock_folder
+from kcr_devcluster.apiserver.storage.journal import restore_snapshot, save_snapshot
+from kcr_devcluster.cluster.datadir import JOURNAL, lock_folder
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -11,9 +11,13 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from kcr.apiserver.openapi.definitions import full_name
-from kcr.apiserver.openapi.prose import installed_prose
-from kcr.apiserver.schema.builtin import (
+from kcr.codegen import model
+from kcr.codegen.model import Class, ClassField, Expr, Pair, Text
+from kcr.codegen.names import class_name, field_names
+from kcr.errors import ConfigError
+from kcr_devcluster.apiserver.openapi.definitions import full_name
+from kcr_devcluster.apiserver.openapi.prose import installed_prose
+from kcr_devcluster.apiserver.schema.builtin import (
     LIST,
     MAP,
     FieldFacts,
@@ -23,10 +27,6 @@ from kcr.apiserver.schema.builtin import (
     type_facts,
     type_of_kind,
 )
-from kcr.codegen import model
-from kcr.codegen.model import Class, ClassField, Expr, Pair, Text
-from kcr.codegen.names import class_name, field_names
-from kcr.errors import ConfigError
 
 _SCALARS: Mapping[str, Expr] = {
     "string": "str", "bool": "bool", "int32": "int", "int64": "int", "float64": "float", "bytes": "bytes",

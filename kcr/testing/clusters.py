@@ -18,12 +18,12 @@ from kcr.api.kubelet import KubeletPod
 from kcr.app.plugins import Setup, attach, find_plugins
 from kcr.client import Client
 from kcr.clock import Clock
-from kcr.cluster import EmbeddedCluster
-from kcr.cluster.cluster import Authorization
-from kcr.cluster.kinds import KindSource
-from kcr.cluster.node import RunResult
-from kcr.cluster.node.simulated import annotated_outcome
 from kcr.manager import Manager
+from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.cluster import Authorization
+from kcr_devcluster.cluster.kinds import KindSource
+from kcr_devcluster.cluster.node import RunResult
+from kcr_devcluster.cluster.node.simulated import annotated_outcome
 
 # How long a container runs where every pod finishes.
 RUN_SECONDS = 1.0

@@ -29,9 +29,9 @@ from kcr.client import Client, HttpTransport
 from kcr.client.auth.cluster import ClusterConfig, PemSource
 from kcr.client.auth.credentials import Credential, FixedCredentials
 from kcr.clock import SystemClock
-from kcr.cluster import EmbeddedCluster
-from kcr.cluster.certificates import make_certificates
-from kcr.cluster.kinds import KindSource, definitions_of, install
+from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.certificates import make_certificates
+from kcr_devcluster.cluster.kinds import KindSource, definitions_of, install
 
 VARIABLE = "KUBEBUILDER_ASSETS"
 # How long each may take to start, and to stop after SIGTERM.

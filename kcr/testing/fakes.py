@@ -28,8 +28,6 @@ from kcr.api.core import ObjectReference
 from kcr.api.meta import Key, Resource
 from kcr.client import Client, Request, Response, Transport
 from kcr.clock import Clock, SystemClock
-from kcr.cluster import EmbeddedCluster
-from kcr.cluster.kinds import KindSource
 from kcr.errors import NotFoundError
 from kcr.events import EventRecorder
 from kcr.informer import Informer, Selection
@@ -37,6 +35,8 @@ from kcr.informer.store import version_of
 from kcr.manager import Manager
 from kcr.testing.source import FakeSource
 from kcr.workqueue.reasons import dispatch
+from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.kinds import KindSource
 
 R = TypeVar("R", bound=Resource)
 

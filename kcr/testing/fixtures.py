@@ -17,9 +17,9 @@ from kcr.testing.timeline import Timeline
 if TYPE_CHECKING:
     from kcr.api.meta import Key, Resource
     from kcr.client import ClusterConfig
-    from kcr.cluster import EmbeddedCluster
     from kcr.testing.controlplane import ApiServer
     from kcr.testing.transports.faults import FaultyTransport
+    from kcr_devcluster.cluster import EmbeddedCluster
 
 
 class MutatedError(AssertionError):

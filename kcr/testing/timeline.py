@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qs
 
 if TYPE_CHECKING:  # pytest imports the plugin in every project
-    from kcr.apiserver.responses import APIResponse
-    from kcr.apiserver.server import APIServer, HTTPRequest
+    from kcr_devcluster.apiserver.responses import APIResponse
+    from kcr_devcluster.apiserver.server import APIServer, HTTPRequest
 
 # How many writes are kept, and how many of them are shown.
 KEPT, SHOWN = 500, 60
@@ -67,7 +67,7 @@ class Timeline:
     def recording(self) -> Iterator[None]:
         """Record the writes to all embedded servers while the context lives."""
         # Not at the top: pytest imports the plugin in every project.
-        from kcr.apiserver.server import APIServer  # noqa: PLC0415  # see above
+        from kcr_devcluster.apiserver.server import APIServer  # noqa: PLC0415  # see above
 
         handle = APIServer.handle
 

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from kcr.cluster import EmbeddedCluster
 from kcr.testing.loop import VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.api import Api
 
 

@@ -15,10 +15,10 @@ import pytest_asyncio
 import yaml
 from structlog.testing import capture_logs
 
-from kcr.cluster import EmbeddedCluster
-from kcr.cluster.faults import FaultRule
-from kcr.cluster.listener import ServerAddress
 from kcr.testing.waiting import eventually
+from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.faults import FaultRule
+from kcr_devcluster.cluster.listener import ServerAddress
 from tests.kit.api import config_map
 
 pytestmark = pytest.mark.asyncio

@@ -8,10 +8,10 @@ from random import Random
 
 import pytest
 
-from kcr.apiserver.kinds.catalogue import CUSTOM_RESOURCE_DEFINITIONS, KINDS, Kind
-from kcr.apiserver.schema import protobuf
-from kcr.apiserver.schema.builtin import type_of_kind
-from kcr.apiserver.server import HTTPRequest
+from kcr_devcluster.apiserver.kinds.catalogue import CUSTOM_RESOURCE_DEFINITIONS, KINDS, Kind
+from kcr_devcluster.apiserver.schema import protobuf
+from kcr_devcluster.apiserver.schema.builtin import type_of_kind
+from kcr_devcluster.apiserver.server import HTTPRequest
 from tests.kit.api import Api, Reply, config_map, job, pod
 from tests.kit.custom_resources import DEFINITIONS, WIDGETS, definition, spec_schema, version
 from tests.kit.drawn_objects import builtin_object

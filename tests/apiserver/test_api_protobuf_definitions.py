@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kcr.apiserver.schema.protobuf import decode
+from kcr_devcluster.apiserver.schema.protobuf import decode
 from tests.kit.api import Api
 from tests.kit.custom_resources import definition, version
 from tests.kit.protobuf import PROTOBUF, body, entry, message

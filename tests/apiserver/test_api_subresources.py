@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from kcr.apiserver.endpoints.pods.container_logs import end_of_log
-from kcr.apiserver.kinds.catalogue import PODS as KIND
-from kcr.apiserver.server import HTTPRequest
 from kcr.testing.loop import START
+from kcr_devcluster.apiserver.endpoints.pods.container_logs import end_of_log
+from kcr_devcluster.apiserver.kinds.catalogue import PODS as KIND
+from kcr_devcluster.apiserver.server import HTTPRequest
 from tests.kit.api import Api, pod, pod_binding
 
 pytestmark = pytest.mark.kcr_virtual

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from kcr.apiserver import APIServer, Storage
-from kcr.apiserver.kinds.catalogue import Kind
-from kcr.apiserver.kinds.strategy import Manifest
-from kcr.apiserver.storage.records import Record
 from kcr.testing.loop import VirtualClock
+from kcr_devcluster.apiserver import APIServer, Storage
+from kcr_devcluster.apiserver.kinds.catalogue import Kind
+from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.storage.records import Record
 from tests.kit.api import Api, config_map, job, owner, pod
 
 pytestmark = pytest.mark.kcr_virtual

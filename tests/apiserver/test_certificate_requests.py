@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from kcr.apiserver import APIServer
-from kcr.apiserver.authentication import ADMIN, User
-from kcr.apiserver.server import HTTPRequest
+from kcr_devcluster.apiserver import APIServer
+from kcr_devcluster.apiserver.authentication import ADMIN, User
+from kcr_devcluster.apiserver.server import HTTPRequest
 from tests.kit.api import TABLE, Api, Reply
 from tests.kit.client_certificates import certificate_request
 

@@ -14,10 +14,10 @@ import pytest
 import pytest_asyncio
 
 from kcr.clock import SystemClock
-from kcr.cluster import EmbeddedCluster
-from kcr.cluster.client_certificates import TRUST, make_client_authority
-from kcr.cluster.datadir import DataDir
-from kcr.cluster.listener import ServerAddress
+from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.client_certificates import TRUST, make_client_authority
+from kcr_devcluster.cluster.datadir import DataDir
+from kcr_devcluster.cluster.listener import ServerAddress
 from tests.kit.api import Api
 from tests.kit.client_certificates import login
 

@@ -7,10 +7,10 @@ from random import Random
 
 import pytest
 
-from kcr.apiserver import APIServer, Storage
-from kcr.apiserver.storage.journal import Journal
-from kcr.apiserver.storage.records import Change
 from kcr.testing import VirtualClock
+from kcr_devcluster.apiserver import APIServer, Storage
+from kcr_devcluster.apiserver.storage.journal import Journal
+from kcr_devcluster.apiserver.storage.records import Change
 from tests.kit.api import Api
 from tests.kit.custom_resources import DEFINITIONS, WIDGETS, conditions_of, definition, spec_schema, version, widget
 

@@ -7,8 +7,8 @@ import asyncio
 
 import pytest
 
-from kcr.apiserver.kinds.strategy import Manifest
 from kcr.testing.loop import VirtualClock
+from kcr_devcluster.apiserver.kinds.strategy import Manifest
 from tests.kit.api import Api, exists, owner
 from tests.kit.custom_resources import (
     DEFINITIONS,

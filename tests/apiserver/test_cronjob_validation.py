@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kcr.apiserver.kinds.strategy import Manifest, UndecodableError
+from kcr_devcluster.apiserver.kinds.strategy import Manifest, UndecodableError
 from tests.kit import manifests
 from tests.kit.manifests import CRON_JOBS, cronjob
 

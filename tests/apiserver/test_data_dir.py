@@ -11,10 +11,10 @@ import pytest
 
 from kcr.api.core import Pod
 from kcr.api.meta import Key
-from kcr.apiserver.server import HTTPRequest
-from kcr.cluster import EmbeddedCluster
 from kcr.errors import ConfigError
 from kcr.testing.loop import VirtualClock
+from kcr_devcluster.apiserver.server import HTTPRequest
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.api import Api, config_map, job, pod
 from tests.kit.custom_resources import DEFINITIONS, WIDGETS, definition, spec_schema, version, widget
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kcr.apiserver.schema import protobuf
-from kcr.apiserver.schema.protobuf_encoder import encode
+from kcr_devcluster.apiserver.schema import protobuf
+from kcr_devcluster.apiserver.schema.protobuf_encoder import encode
 from tests.kit.api import TABLE, Api
 from tests.kit.protobuf import PROTOBUF
 

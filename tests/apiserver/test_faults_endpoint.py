@@ -10,8 +10,8 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from kcr.apiserver.server import HTTPRequest
-from kcr.cluster import EmbeddedCluster
+from kcr_devcluster.apiserver.server import HTTPRequest
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.api import config_map
 
 pytestmark = pytest.mark.asyncio

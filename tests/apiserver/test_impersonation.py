@@ -11,9 +11,9 @@ import msgspec
 import pytest
 from multidict import CIMultiDict
 
-from kcr.apiserver import APIServer
-from kcr.apiserver.authentication import ADMIN, User
-from kcr.apiserver.server import HTTPRequest
+from kcr_devcluster.apiserver import APIServer
+from kcr_devcluster.apiserver.authentication import ADMIN, User
+from kcr_devcluster.apiserver.server import HTTPRequest
 from tests.kit.api import Api, Reply
 
 pytestmark = pytest.mark.kcr_virtual

@@ -13,8 +13,8 @@ import yaml
 from kcr.api.meta import Key
 from kcr.app.kubeconfig import ServiceAccountLogin, UserLogin, issue_kubeconfig
 from kcr.client import Client, HttpTransport, load_config
-from kcr.cluster import EmbeddedCluster
 from kcr.errors import ConfigError
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.api import Api
 
 pytestmark = pytest.mark.asyncio

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kcr.apiserver.kinds.names import QUALIFIED_MESSAGE, SUBDOMAIN_MESSAGE
-from kcr.apiserver.kinds.strategy import Manifest, UndecodableError
+from kcr_devcluster.apiserver.kinds.names import QUALIFIED_MESSAGE, SUBDOMAIN_MESSAGE
+from kcr_devcluster.apiserver.kinds.strategy import Manifest, UndecodableError
 from tests.kit.manifests import JOBS, UID, indexed, job, prepared, refused, stored, with_container
 
 RESTARTS = 'valid values: "OnFailure", "Never"'

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from kcr.apiserver import patch as patches
-from kcr.apiserver.kinds.strategy import Manifest
-from kcr.apiserver.patch import json_patch, merge_patch
-from kcr.apiserver.responses import StatusError
-from kcr.apiserver.schema.builtin import kind_shape
+from kcr_devcluster.apiserver import patch as patches
+from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.patch import json_patch, merge_patch
+from kcr_devcluster.apiserver.responses import StatusError
+from kcr_devcluster.apiserver.schema.builtin import kind_shape
 
 UNPROCESSABLE = "the server rejected our request due to an error in our request"
 VERSIONS = {"Job": "batch/v1", "CronJob": "batch/v1", "Deployment": "apps/v1"}

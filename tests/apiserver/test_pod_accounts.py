@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from kcr.cluster import EmbeddedCluster
 from kcr.testing import VirtualClock
 from kcr.testing.waiting import eventually
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.api import Api, exists, pod
 
 pytestmark = pytest.mark.kcr_virtual

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kcr.apiserver.responses import PodStream
-from kcr.apiserver.server import HTTPRequest
+from kcr_devcluster.apiserver.responses import PodStream
+from kcr_devcluster.apiserver.server import HTTPRequest
 from tests.kit.api import Api, Reply, pod, pod_binding
 
 pytestmark = pytest.mark.kcr_virtual

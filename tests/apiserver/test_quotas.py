@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from kcr.cluster import EmbeddedCluster
 from kcr.testing.loop import VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.api import TABLE, Api, config_map, job, pod
 from tests.kit.protobuf import PROTOBUF, body, message
 

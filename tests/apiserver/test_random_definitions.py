@@ -5,7 +5,7 @@ from random import Random
 import msgspec
 import pytest
 
-from kcr.apiserver.server import HTTPRequest
+from kcr_devcluster.apiserver.server import HTTPRequest
 from tests.kit.api import TABLE, Api, Reply
 from tests.kit.custom_resources import DEFINITIONS, WIDGETS, Json
 from tests.kit.random_definitions import random_definition, random_value, random_widget

@@ -9,8 +9,8 @@ from kcr.api.apps import Deployment
 from kcr.api.core import ConfigMap
 from kcr.api.meta import Key, ObjectMeta
 from kcr.client import Client
-from kcr.cluster import EmbeddedCluster
 from kcr.errors import ConflictError
+from kcr_devcluster.cluster import EmbeddedCluster
 
 pytestmark = pytest.mark.kcr_virtual
 

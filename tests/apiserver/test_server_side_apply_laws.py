@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from kcr.apiserver.apply import fieldpath, managed_fields
-from kcr.apiserver.apply.typed import all_paths
-from kcr.apiserver.kinds.catalogue import KINDS
-from kcr.apiserver.schema.shape import Field, Shape, Type
+from kcr_devcluster.apiserver.apply import fieldpath, managed_fields
+from kcr_devcluster.apiserver.apply.typed import all_paths
+from kcr_devcluster.apiserver.kinds.catalogue import KINDS
+from kcr_devcluster.apiserver.schema.shape import Field, Shape, Type
 from tests.kit.api import Api, Reply
 
 pytestmark = pytest.mark.kcr_virtual

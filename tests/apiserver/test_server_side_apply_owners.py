@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from kcr.apiserver import APIServer, Storage
-from kcr.apiserver.apply import fieldpath
-from kcr.apiserver.kinds.catalogue import KINDS
-from kcr.apiserver.kinds.generic import GenericStrategy
-from kcr.apiserver.kinds.strategy import Manifest
 from kcr.testing.loop import VirtualClock
+from kcr_devcluster.apiserver import APIServer, Storage
+from kcr_devcluster.apiserver.apply import fieldpath
+from kcr_devcluster.apiserver.kinds.catalogue import KINDS
+from kcr_devcluster.apiserver.kinds.generic import GenericStrategy
+from kcr_devcluster.apiserver.kinds.strategy import Manifest
 from tests.kit.api import Api
 
 pytestmark = pytest.mark.kcr_virtual

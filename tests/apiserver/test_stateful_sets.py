@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kcr.apiserver.kinds.apps.stateful_sets import StatefulSetStrategy
+from kcr_devcluster.apiserver.kinds.apps.stateful_sets import StatefulSetStrategy
 from tests.kit.api import Api
 from tests.kit.workloads import POD, deployment
 

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from kcr.apiserver.authentication import AUDIENCE, User
 from kcr.testing import VirtualClock
+from kcr_devcluster.apiserver.authentication import AUDIENCE, User
 from tests.kit.api import Api
 
 pytestmark = pytest.mark.kcr_virtual

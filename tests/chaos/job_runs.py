@@ -13,9 +13,9 @@ from typing import Any
 
 import structlog
 
-from kcr.cluster import EmbeddedCluster
 from kcr.testing import CrashingTransport, VirtualClock
 from kcr.testing.loop import VirtualLoop
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.chaos.laws import conditions, counting, numbers
 from tests.chaos.laws.history import History, JobLaw, PodLaw
 from tests.chaos.laws.overdue import Obligations

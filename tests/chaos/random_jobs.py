@@ -4,7 +4,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from kcr.cluster.node import RunResult
+from kcr_devcluster.cluster.node import RunResult
 from tests.kit.harness import manifest
 
 CODES = (1, 2, 3)

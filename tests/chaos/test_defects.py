@@ -26,7 +26,7 @@ SEEDS = 1000
 @pytest.mark.parametrize("defect", [pytest.param(defect, id=defect.name) for defect in DEFECTS])
 def test_defect_breaks_a_law(defect: Defect, tmp_path: Path) -> None:
     ignored = shutil.ignore_patterns("__pycache__")
-    for package in ("kcr", "controllers", "tests"):
+    for package in ("kcr", "controllers", "devcluster", "tests"):
         shutil.copytree(ROOT / package, tmp_path / package, symlinks=True, ignore=ignored)
     defect.plant(tmp_path)
     hunt = [sys.executable, "-m", "tests.chaos.job_runs", "0", str(SEEDS)]

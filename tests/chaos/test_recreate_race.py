@@ -14,12 +14,12 @@ import pytest
 from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.api.meta import controller_of
-from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node import RunResult
 from kcr.controllers.job.decisions.pods import is_tracked
 from kcr.errors import AlreadyExistsError
 from kcr.testing import VirtualClock
 from kcr.testing.loop import VirtualLoop
+from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.node import RunResult
 from tests.kit.harness import conditions, create, finished, job_controller, manifest
 from tests.kit.transports import LateWatches
 

@@ -17,11 +17,11 @@ from kcr.api.conditions import is_condition_true
 from kcr.api.core import Pod
 from kcr.api.pods import is_active, is_terminal, is_terminating
 from kcr.client import Client
-from kcr.cluster import EmbeddedCluster
 from kcr.controllers.job.decisions.lifecycle import SUCCESS_CRITERIA_MET, is_ending
 from kcr.errors import NotFoundError
 from kcr.testing import VirtualClock
 from kcr.testing.loop import VirtualLoop
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.chaos.job_runs import PATIENCE
 from tests.chaos.laws import conditions, counting, numbers
 from tests.chaos.laws.history import History, JobStep, JobTrail, PodStep, PodTrail, uids

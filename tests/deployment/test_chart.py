@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kcr.cluster import EmbeddedCluster
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.charts import (
     NEEDS_HELM,
     OPERATOR,

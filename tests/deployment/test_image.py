@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 import pytest
 import yaml
 
-from kcr.cluster import EmbeddedCluster
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.charts import documents, of_kind
 from tests.kit.dockerfile import build, instructions
 from tests.kit.documents import ROOT

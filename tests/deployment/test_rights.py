@@ -17,12 +17,12 @@ from kcr.app.checks import Finding, Wanted, check_cluster
 from kcr.app.plugins import attach, find_plugins
 from kcr.app.rbac import LEASE_RIGHTS, rights_of
 from kcr.client import Client
-from kcr.cluster import EmbeddedCluster
 from kcr.controller import policy_rules
 from kcr.errors import ApiError
 from kcr.leaderelection import LeaderElectionConfig, LeaderElector
 from kcr.manager import Manager
 from kcr.testing import VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.charts import NEEDS_HELM, account, collection, documents, install, manifests, of_kind, rights_in
 from tests.kit.harness import create, finished, manifest
 from tools.chart import CONTROLLERS, INSTALL, RIGHTS, rights_by_controller

@@ -16,10 +16,10 @@ from kcr.api.core import Event
 from kcr.app.checks import NEWEST, OLDEST
 from kcr.app.plugins import attach, find_plugins
 from kcr.client import Client, Request
-from kcr.cluster import EmbeddedCluster
 from kcr.leaderelection import LeaderElectionConfig, LeaderElector
 from kcr.manager import Manager
 from kcr.testing import VirtualClock, eventually
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.documents import ROOT
 from tests.kit.harness import conditions, create, finished, has_ended, manifest
 from tests.kit.older_server import WITHOUT_WATCH_LIST, OlderServer, schema

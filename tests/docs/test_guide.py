@@ -14,8 +14,8 @@ from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.api.meta import Key
 from kcr.clock import SystemClock
-from kcr.cluster import EmbeddedCluster
 from kcr.testing import VirtualClock, eventually
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.documents import ROOT, blocks, files
 from tests.kit.harness import conditions, create, finished, job_controller, pods_of, ttl_controller
 

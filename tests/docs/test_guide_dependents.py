@@ -12,8 +12,8 @@ import pytest
 import kcr
 from kcr.api.core import Event, Pod
 from kcr.client import Client
-from kcr.cluster import EmbeddedCluster
 from kcr.testing import CrashingTransport, VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.documents import ROOT, blocks, files
 
 GUIDE = ROOT / "docs" / "guide" / "dependents.md"

@@ -14,8 +14,8 @@ import kcr
 from kcr.api.core import ConfigMap
 from kcr.api.full.apiextensions_v1 import CustomResourceDefinition
 from kcr.api.meta import Key, ObjectMeta
-from kcr.cluster import EmbeddedCluster
 from kcr.testing import VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.custom_resources import definition, version
 from tests.kit.documents import ROOT, blocks, files
 

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 # The plugins' folders are links in kcr/controllers.
 # What is made by a script has the size that its source has, and the names of that: its first line says so.
 GENERATED = "# Made by `"
-MODULES = [path for folder in ("kcr", "controllers") for path in sorted((ROOT / folder).rglob("*.py"))
+MODULES = [path for folder in ("kcr", "controllers", "devcluster") for path in sorted((ROOT / folder).rglob("*.py"))
            if not path.relative_to(ROOT).is_relative_to("kcr/controllers")
            and not path.read_text().startswith(GENERATED)]  # fmt: skip
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
@@ -33,7 +33,7 @@ SMALL: Mapping[str, str] = {
     "kcr/api/crd/docstrings.py": "reads docstrings, which nothing else does",
     "kcr/api/managed_fields.py": "below its users: checks, hot loops, plugins",
     "kcr/api/scale.py": "one API group, for users to import",
-    "kcr/apiserver/kinds/access/reviews.py": "kinds that are never stored, beside the catalogue of those that are",
+    "devcluster/kcr_devcluster/apiserver/kinds/access/reviews.py": "kinds that are never stored, beside the rest",
     "controllers/job/decisions/explain/evidence.py": "below its users: all modules beside it",
 }
 
@@ -142,7 +142,8 @@ def test_unit_tests_mirror_the_code() -> None:
 
 def mirrored(place: Path) -> Iterator[Path]:
     words = place.name.removeprefix("test_").split("_")
+    folders = [ROOT / package / place.parent for package in ("kcr", "devcluster/kcr_devcluster", ".")]
     for count in range(len(words), 0, -1):
         name = "_".join(words[:count])
-        for folder in (ROOT / "kcr" / place.parent, ROOT / place.parent):
+        for folder in folders:
             yield from (path for path in (folder / f"{name}.py", folder / name / "__init__.py") if path.is_file())

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from kcr.cluster import EmbeddedCluster
-from kcr.cluster.cluster import ServiceAccounts
+from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.cluster import ServiceAccounts
 from tests.e2e.processes import ROOT, Running, Serve, Start
 
 

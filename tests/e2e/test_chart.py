@@ -12,8 +12,8 @@ from kcr.api.batch import Job, is_finished
 from kcr.api.coordination import Lease
 from kcr.api.meta import Key
 from kcr.app.kubeconfig import ServiceAccountLogin, issue_kubeconfig
-from kcr.cluster import EmbeddedCluster
 from kcr.testing import eventually
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.e2e.processes import Start
 from tests.kit.charts import NEEDS_HELM, install, manifests, of_kind
 from tests.kit.harness import create, finished, manifest, read

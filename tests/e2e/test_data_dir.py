@@ -10,9 +10,9 @@ import yaml
 
 from kcr.api.core import ConfigMap, Namespace
 from kcr.api.meta import Key, ObjectMeta
-from kcr.apiserver.registry.service_accounts import ROOT_CA
 from kcr.client import Client, HttpTransport, load_config
 from kcr.errors import NotFoundError, TransportError
+from kcr_devcluster.apiserver.registry.service_accounts import ROOT_CA
 from tests.e2e.processes import Running, Start
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120), pytest.mark.asyncio]

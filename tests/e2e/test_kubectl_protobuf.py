@@ -9,13 +9,13 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from kcr.apiserver import APIServer
-from kcr.apiserver.kinds.catalogue import KINDS
-from kcr.apiserver.responses import APIResponse
-from kcr.apiserver.server import HTTPRequest
-from kcr.apiserver.storage.storage import Storage
 from kcr.clock import SystemClock
-from kcr.cluster.listener import Listener
+from kcr_devcluster.apiserver import APIServer
+from kcr_devcluster.apiserver.kinds.catalogue import KINDS
+from kcr_devcluster.apiserver.responses import APIResponse
+from kcr_devcluster.apiserver.server import HTTPRequest
+from kcr_devcluster.apiserver.storage.storage import Storage
+from kcr_devcluster.cluster.listener import Listener
 from tests.e2e.kubectl import NEEDS_KUBECTL, Kubectl
 from tests.kit.protobuf import PROTOBUF
 from tests.kit.valid_objects import VALID_OBJECTS

@@ -90,7 +90,7 @@ async def test_bad_plugin_option_names_its_variable(kcr: Start, serve: Serve) ->
 
 
 async def test_embedded_cluster_is_not_loaded() -> None:
-    code = "import sys, kcr.cli.run; sys.exit(any(name.startswith('kcr.apiserver') for name in sys.modules))"
+    code = "import sys, kcr.cli.run; sys.exit(any(name.startswith('kcr_devcluster.apiserver') for name in sys.modules))"
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", code, cwd=ROOT)
     assert await process.wait() == 0
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -68,6 +68,11 @@ def wheel(tree: Path) -> Path:
     return build(tree, "build_wheel", tree.with_name("wheel"))
 
 
+@pytest.fixture(scope="module")
+def devcluster(tree: Path) -> Path:
+    return build(tree / "devcluster", "build_wheel", tree.with_name("devcluster"))
+
+
 def test_wheel_has_one_top_level_package_with_all_its_files(wheel: Path) -> None:
     names = set(contents(wheel))
     assert {name.partition("/")[0] for name in names} == {"kcr", "kcr-0.1.0.dist-info"}
@@ -79,7 +84,17 @@ def test_wheel_has_one_top_level_package_with_all_its_files(wheel: Path) -> None
     }
     assert {name for name in names if name.startswith("kcr/")} == sources
     assert {"kcr/controllers/job/controller.py", "kcr/controllers/cronjob/controller.py"} < sources
-    assert any(name.startswith("kcr/apiserver/schema/") and name.endswith(".json") for name in sources)
+
+
+def test_wheel_of_the_development_cluster_has_its_package_alone(devcluster: Path) -> None:
+    names = set(contents(devcluster))
+    assert {name.partition("/")[0] for name in names} == {"kcr_devcluster", "kcr_devcluster-0.1.0.dist-info"}
+    sources = {
+        str(path.relative_to(ROOT / "devcluster"))
+        for path in (ROOT / "devcluster" / "kcr_devcluster").rglob("*")
+        if path.suffix in (".py", ".json", ".typed")
+    }
+    assert {name for name in names if name.startswith("kcr_devcluster/")} == sources
 
 
 @pytest.mark.soak
@@ -112,21 +127,20 @@ def test_foreign_package_called_controllers_changes_nothing(wheel: Path, tmp_pat
     assert python("-c", ENTRY_POINTS).split() == loaded
 
 
-def environment_for(wheel: Path, extra: str, folder: Path) -> Path:
-    """Make an environment that has the wheel, what it needs with an extra, and nothing else; return its `bin`.
+def environment_for(wheels: Sequence[Path], extra: str, folder: Path) -> Path:
+    """Make an environment that has the wheels, what kcr needs with an extra, and nothing else; return its `bin`.
 
     The packages that it needs are those of this environment, of which none other can be imported there.
     """
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     (site,) = folder.glob("lib/python*/site-packages")
     packages = closure("kcr", [extra] if extra else [])
-    del packages["kcr"]
-    for package in packages.values():
+    for package in (package for name, package in packages.items() if name not in ("kcr", "kcr-devcluster")):
         tops = {file.parts[0] for file in package.files or ()} - {"..", "__pycache__"}
         for top in tops:
             (site / top).symlink_to(Path(str(package.locate_file(top))))
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", f"--python={folder}/bin/python"]
-    subprocess.run([*pip, "install", "--no-deps", "--no-index", str(wheel)], check=True)
+    subprocess.run([*pip, "install", "--no-deps", "--no-index", *map(str, wheels)], check=True)
     return folder / "bin"
 
 
@@ -154,7 +168,7 @@ async def running(folder: Path, *command: str | Path, **variables: str) -> Async
 
 @pytest.mark.soak
 def test_base_package_runs_and_names_what_is_missing(wheel: Path, tmp_path: Path) -> None:
-    programs = environment_for(wheel, "", tmp_path / "environment")
+    programs = environment_for([wheel], "", tmp_path / "environment")
     code = "import sys, kcr; print(kcr.__file__, *sys.path)"
     (line,) = run(tmp_path, programs / "python", "-c", code).stdout.splitlines()
     assert line.startswith(str(tmp_path / "environment"))
@@ -170,8 +184,8 @@ def test_base_package_runs_and_names_what_is_missing(wheel: Path, tmp_path: Path
 
 
 @pytest.mark.soak
-def test_dev_cluster_needs_its_extra_alone(wheel: Path, tmp_path: Path) -> None:
-    programs = environment_for(wheel, "embedded", tmp_path / "environment")
+def test_dev_cluster_needs_its_extra_alone(wheel: Path, devcluster: Path, tmp_path: Path) -> None:
+    programs = environment_for([wheel, devcluster], "embedded", tmp_path / "environment")
     assert run(tmp_path, programs / "python", "-c", "import pytest").returncode == 1
     done = run(tmp_path, programs / "kcr", "dev", "-f", ROOT / "examples" / "pi-python.yaml", "--wait")
     assert done.returncode == 0, done.stderr
@@ -179,8 +193,8 @@ def test_dev_cluster_needs_its_extra_alone(wheel: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.asyncio
-async def test_first_controller_of_the_readme_works(wheel: Path, tmp_path: Path) -> None:
-    programs = environment_for(wheel, "test", tmp_path / "environment")
+async def test_first_controller_of_the_readme_works(wheel: Path, devcluster: Path, tmp_path: Path) -> None:
+    programs = environment_for([wheel, devcluster], "test", tmp_path / "environment")
     assert run(tmp_path, programs / "python", "-c", "import hypothesis").returncode == 1
     controller, test, *_ = [block.text for block in blocks(ROOT / "README.md") if block.language == "python"]
     (tmp_path / "greeter.py").write_text(controller)

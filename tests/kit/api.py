@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kcr.apiserver import APIServer
-from kcr.apiserver.authentication import ADMIN, User
-from kcr.apiserver.authentication.users import user_named
-from kcr.apiserver.server import HTTPRequest
+from kcr_devcluster.apiserver import APIServer
+from kcr_devcluster.apiserver.authentication import ADMIN, User
+from kcr_devcluster.apiserver.authentication.users import user_named
+from kcr_devcluster.apiserver.server import HTTPRequest
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 

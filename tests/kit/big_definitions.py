@@ -3,8 +3,8 @@
 from functools import cache
 from typing import Any
 
-from kcr.apiserver.schema.builtin import type_shape
-from kcr.apiserver.schema.shape import Shape, Type
+from kcr_devcluster.apiserver.schema.builtin import type_shape
+from kcr_devcluster.apiserver.schema.shape import Shape, Type
 from tests.kit.custom_resources import Json, version
 
 _SCALARS: dict[str, Json] = {

@@ -10,8 +10,8 @@ import yaml
 
 from kcr.api import codec
 from kcr.client import Client
-from kcr.cluster import EmbeddedCluster
 from kcr.controller import Right
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.documents import ROOT
 from tools.chart import render
 from tools.helm import find_helm

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from kcr.clock import SystemClock
-from kcr.cluster.client_certificates import ClientAuthority
+from kcr_devcluster.cluster.client_certificates import ClientAuthority
 
 USAGES = ("digital signature", "key encipherment", "client auth")
 

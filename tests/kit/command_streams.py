@@ -2,7 +2,7 @@
 
 import asyncio
 
-from kcr.cluster.node.commands import TerminalSize
+from kcr_devcluster.cluster.node.commands import TerminalSize
 
 
 class RecordedStreams:

@@ -15,12 +15,12 @@ from kcr.api.core import Event, reference_to
 from kcr.api.meta import Key, controller_reference
 from kcr.client import Client, Transport
 from kcr.clock import Clock
-from kcr.cluster import EmbeddedCluster
 from kcr.controllers.cronjob.controller import Options, setup
 from kcr.controllers.cronjob.decisions.jobs import SCHEDULED_AT
 from kcr.leaderelection import LeaderElector
 from kcr.manager import Manager
 from kcr.testing import VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.open_manager import OpenManager
 
 

@@ -16,8 +16,8 @@ import msgspec
 
 import kcr
 from kcr.api.core import ConfigMap
-from kcr.cluster import EmbeddedCluster
 from kcr.debug.access import DebugOptions
+from kcr_devcluster.cluster import EmbeddedCluster
 
 # The longest that a test blocks the loop for, should nothing end it before.
 BLOCKED_SECONDS = 8.0

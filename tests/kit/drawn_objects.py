@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-_TABLE = msgspec.json.decode(resources.files("kcr.apiserver.schema").joinpath("kubernetes.json").read_bytes())
+_TABLE = msgspec.json.decode((resources.files("kcr_devcluster.apiserver.schema") / "kubernetes.json").read_bytes())
 # The types of all built-in kinds by apiVersion and kind, such as `batch/v1 Job`.
 KIND_TYPES: Mapping[str, str] = {
     name: known if isinstance(known, str) else known["type"] for name, known in _TABLE["kinds"].items()

@@ -10,8 +10,8 @@ import kcr
 from kcr.api.core import ConfigMap
 from kcr.api.meta import ObjectMeta
 from kcr.client import Client, Request, Response, Transport
-from kcr.cluster import EmbeddedCluster
 from kcr.testing import VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.transports import watched
 
 

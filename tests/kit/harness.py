@@ -13,13 +13,13 @@ from kcr.api.core import Event, Pod
 from kcr.api.meta import Key
 from kcr.client import Client, Transport
 from kcr.clock import Clock
-from kcr.cluster import EmbeddedCluster
 from kcr.controllers.job import ttl
 from kcr.controllers.job.controller import Options, setup
 from kcr.controllers.job.decisions.pods import is_tracked
 from kcr.leaderelection import LeaderElector
 from kcr.manager import Manager
 from kcr.testing import eventually
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.open_manager import OpenManager
 
 EXAMPLES = "examples"

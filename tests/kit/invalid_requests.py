@@ -16,10 +16,10 @@ from urllib.parse import quote
 import msgspec
 import yaml
 
-from kcr.apiserver.kinds.strategy import Manifest
-from kcr.apiserver.server import HTTPRequest
-from kcr.cluster import EmbeddedCluster
 from kcr.testing.loop import VirtualClock, VirtualLoop
+from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.server import HTTPRequest
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.api import config_map, job, pod
 from tests.kit.protobuf import PROTOBUF, body, message
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from kcr.client import Request
-from kcr.cluster import EmbeddedCluster
+from kcr_devcluster.cluster import EmbeddedCluster
 
 TABLE = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
 

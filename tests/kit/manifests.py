@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from copy import deepcopy
 from typing import Any
 
-from kcr.apiserver.kinds.batch.cronjob import CronJobStrategy
-from kcr.apiserver.kinds.batch.job import JobStrategy
-from kcr.apiserver.kinds.field_errors import FieldError
-from kcr.apiserver.kinds.pods.strategy import PodStrategy
-from kcr.apiserver.kinds.strategy import Manifest, Strategy
+from kcr_devcluster.apiserver.kinds.batch.cronjob import CronJobStrategy
+from kcr_devcluster.apiserver.kinds.batch.job import JobStrategy
+from kcr_devcluster.apiserver.kinds.field_errors import FieldError
+from kcr_devcluster.apiserver.kinds.pods.strategy import PodStrategy
+from kcr_devcluster.apiserver.kinds.strategy import Manifest, Strategy
 
 UID = "1f1e-u"
 T0 = "2026-01-01T00:00:00Z"

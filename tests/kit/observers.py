@@ -11,9 +11,9 @@ from kcr.api.conditions import is_condition_true
 from kcr.api.core import Pod
 from kcr.api.meta import Resource
 from kcr.api.pods import is_active
-from kcr.cluster import EmbeddedCluster
 from kcr.controllers.job.decisions.lifecycle import INTERIM
 from kcr.informer import Handler, Informer
+from kcr_devcluster.cluster import EmbeddedCluster
 
 R = TypeVar("R", bound=Resource)
 

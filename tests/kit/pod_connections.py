@@ -9,9 +9,9 @@ from urllib.parse import urlencode
 
 import aiohttp
 
-from kcr.cluster import EmbeddedCluster
-from kcr.cluster.listener import ServerAddress
 from kcr.testing import eventually
+from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.listener import ServerAddress
 from tests.kit.node_pods import create, get, state
 
 PODS = "/api/v1/namespaces/default/pods"

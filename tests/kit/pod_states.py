@@ -4,9 +4,17 @@ from datetime import UTC, datetime, timedelta
 
 from kcr.api.kubelet import KubeletContainer, KubeletPod, KubeletPodSpec, KubeletPodStatus, KubeletTerminated
 from kcr.api.meta import ObjectMeta
-from kcr.cluster.node.commands import CommandStreams, ContainerCommand
-from kcr.cluster.node.containers import BackingOff, ContainerRecord, Running, State, Terminated, Waiting, new_records
-from kcr.cluster.node.pod_state import PodState
+from kcr_devcluster.cluster.node.commands import CommandStreams, ContainerCommand
+from kcr_devcluster.cluster.node.containers import (
+    BackingOff,
+    ContainerRecord,
+    Running,
+    State,
+    Terminated,
+    Waiting,
+    new_records,
+)
+from kcr_devcluster.cluster.node.pod_state import PodState
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -8,15 +8,15 @@ from random import Random
 from kcr.api.kubelet import LifecycleHandler, Probe
 from kcr.client import Client
 from kcr.clock import Clock
-from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node import FOREVER, Logs, RunResult
-from kcr.cluster.node.kubelet import Kubelet
-from kcr.cluster.node.probes.handlers import HandlerTarget
-from kcr.cluster.node.probes.results import HandlerResult
-from kcr.cluster.node.runtime import NodeInfo
-from kcr.cluster.node.simulated import SimulatedRuntime
-from kcr.cluster.node.volumes.retries import MountRetries
 from kcr.manager import Manager
+from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.node import FOREVER, Logs, RunResult
+from kcr_devcluster.cluster.node.kubelet import Kubelet
+from kcr_devcluster.cluster.node.probes.handlers import HandlerTarget
+from kcr_devcluster.cluster.node.probes.results import HandlerResult
+from kcr_devcluster.cluster.node.runtime import NodeInfo
+from kcr_devcluster.cluster.node.simulated import SimulatedRuntime
+from kcr_devcluster.cluster.node.volumes.retries import MountRetries
 
 OK = HandlerResult("success")
 NO = HandlerResult("failure", "no")

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kcr.apiserver.schema.protobuf import decode, read_fields
+from kcr_devcluster.apiserver.schema.protobuf import decode, read_fields
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 

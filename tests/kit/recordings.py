@@ -13,11 +13,11 @@ from typing import Any
 
 import msgspec
 
-from kcr.apiserver import APIServer
-from kcr.apiserver.kinds.catalogue import KINDS
-from kcr.apiserver.kinds.views import VIEWS
-from kcr.apiserver.storage.storage import Storage
 from kcr.clock import Clock
+from kcr_devcluster.apiserver import APIServer
+from kcr_devcluster.apiserver.kinds.catalogue import KINDS
+from kcr_devcluster.apiserver.kinds.views import VIEWS
+from kcr_devcluster.apiserver.storage.storage import Storage
 from tests.kit.api import Api, Reply
 
 CREATIONS = Path(__file__).parents[1] / "apiserver" / "recordings" / "creations.jsonl.gz"

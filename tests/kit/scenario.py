@@ -25,9 +25,9 @@ from structlog.testing import capture_logs
 
 from kcr.api.batch import Job
 from kcr.api.core import Pod
-from kcr.cluster import EmbeddedCluster
 from kcr.informer import Informer
 from kcr.testing import VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.crash import Life, WriteFault, crash_after_writes, disturb, live_undisturbed, lose_replies
 from tests.kit.simulation import Setting, Simulation, index_of
 

@@ -7,9 +7,9 @@ from kcr.api.core import Node
 from kcr.api.kubelet import KubeletPod
 from kcr.api.meta import Key
 from kcr.client import Client
-from kcr.cluster.scheduling.cluster_state import NodeState, PodInfo
-from kcr.cluster.scheduling.objects import ScheduledNode, ScheduledPod
-from kcr.cluster.scheduling.requests import amounts
+from kcr_devcluster.cluster.scheduling.cluster_state import NodeState, PodInfo
+from kcr_devcluster.cluster.scheduling.objects import ScheduledNode, ScheduledPod
+from kcr_devcluster.cluster.scheduling.requests import amounts
 
 Manifest = dict[str, Any]
 

@@ -10,12 +10,12 @@ from kcr.api.conditions import find_condition, is_condition_true
 from kcr.api.core import Event, Pod
 from kcr.api.meta import controller_of
 from kcr.api.pods import is_active, is_terminal
-from kcr.cluster import EmbeddedCluster
 from kcr.controllers.job.decisions.lifecycle import INTERIM
 from kcr.controllers.job.decisions.pods import is_tracked
 from kcr.manager import Manager
 from kcr.metrics import Metrics
 from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.crash import NO_FAULT, WriteFault
 from tests.kit.fake_node import FakeNode
 from tests.kit.harness import job_controller

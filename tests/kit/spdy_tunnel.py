@@ -4,7 +4,15 @@ from collections import defaultdict
 
 import aiohttp
 
-from kcr.cluster.streaming.spdy.frames import Data, Frame, FrameDecoder, FrameEncoder, Reset, SynReply, SynStream
+from kcr_devcluster.cluster.streaming.spdy.frames import (
+    Data,
+    Frame,
+    FrameDecoder,
+    FrameEncoder,
+    Reset,
+    SynReply,
+    SynStream,
+)
 
 PROTOCOL = "SPDY/3.1+portforward.k8s.io"
 

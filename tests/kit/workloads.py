@@ -17,8 +17,8 @@ from kcr.api.apps import (
     RollingUpdate,
 )
 from kcr.api.selectors import LabelSelector
-from kcr.cluster.workloads.revisions import DESIRED_REPLICAS, MAX_REPLICAS, REVISION
 from kcr.testing import build
+from kcr_devcluster.cluster.workloads.revisions import DESIRED_REPLICAS, MAX_REPLICAS, REVISION
 
 LABELS = {"app": "web"}
 POD = {"containers": [{"name": "web", "image": "web:latest"}]}

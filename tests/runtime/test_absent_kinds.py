@@ -9,8 +9,8 @@ import kcr
 from kcr.api.core import Namespace
 from kcr.api.full.apiextensions_v1 import CustomResourceDefinition
 from kcr.api.meta import Key, ObjectMeta
-from kcr.cluster import EmbeddedCluster
 from kcr.testing import VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
 
 pytestmark = [pytest.mark.kcr_virtual, pytest.mark.asyncio]
 

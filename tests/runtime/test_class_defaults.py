@@ -5,9 +5,9 @@ from collections.abc import Mapping
 import pytest
 
 import kcr
-from kcr.cluster import EmbeddedCluster
 from kcr.errors import InvalidError
 from kcr.testing import VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
 
 pytestmark = [pytest.mark.kcr_virtual, pytest.mark.asyncio]
 

@@ -9,8 +9,8 @@ from structlog.testing import capture_logs
 import kcr
 from kcr.api.core import ConfigMap
 from kcr.client import Client, Transport
-from kcr.cluster import EmbeddedCluster
 from kcr.testing import FaultyTransport, VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.transports import ChangedWatches, LateWatches
 
 pytestmark = [pytest.mark.kcr_virtual, pytest.mark.asyncio]

@@ -12,9 +12,9 @@ import kcr
 from kcr.api.batch import Job
 from kcr.api.core import ConfigMap, Pod
 from kcr.api.meta import Key, ObjectMeta
-from kcr.cluster import EmbeddedCluster
 from kcr.controllers.job.controller import Options, setup
 from kcr.testing import VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.harness import create, manifest
 
 pytestmark = [pytest.mark.kcr_virtual, pytest.mark.asyncio]

@@ -14,8 +14,8 @@ import kcr
 from kcr.api.core import ConfigMap
 from kcr.api.meta import Key, ObjectMeta
 from kcr.client import Client, Request, Response, Transport
-from kcr.cluster import EmbeddedCluster
 from kcr.testing import FakeManager, VirtualClock, loop
+from kcr_devcluster.cluster import EmbeddedCluster
 
 pytestmark = [pytest.mark.kcr_virtual, pytest.mark.asyncio]
 

@@ -16,11 +16,11 @@ from kcr.api.core import Event, Namespace, Pod
 from kcr.api.meta import Key, ObjectMeta
 from kcr.app.faults import unexpected
 from kcr.client import Client
-from kcr.cluster import EmbeddedCluster
 from kcr.errors import ForbiddenError
 from kcr.health import ProbeResult
 from kcr.informer import Selection
 from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.transports import LateWatches
 
 pytestmark = pytest.mark.kcr_virtual

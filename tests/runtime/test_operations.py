@@ -12,11 +12,11 @@ from structlog.testing import capture_logs
 
 import kcr
 from kcr.api.core import ConfigMap, Namespace
-from kcr.apiserver.authentication.users import user_named
 from kcr.client import Transport
-from kcr.cluster import EmbeddedCluster
 from kcr.errors import ForbiddenError
 from kcr.testing import CrashingTransport, FaultyTransport, eventually
+from kcr_devcluster.apiserver.authentication.users import user_named
+from kcr_devcluster.cluster import EmbeddedCluster
 
 pytestmark = [pytest.mark.asyncio]
 

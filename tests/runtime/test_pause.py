@@ -11,10 +11,10 @@ import kcr
 from kcr.api.batch import CronJob, Job
 from kcr.api.core import ConfigMap, Pod
 from kcr.api.meta import Key, ObjectMeta
-from kcr.cluster import EmbeddedCluster
 from kcr.controller import Predicate
 from kcr.errors import NotFoundError, TransportError
 from kcr.testing import FaultyTransport, PodScript, VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.cronjob_harness import cronjob_controller, jobs_of
 from tests.kit.cronjob_harness import manifest as cronjob
 from tests.kit.harness import counters, create, finished, job_controller, manifest, pods_of, read, ttl_controller

@@ -14,14 +14,14 @@ from kcr.api.batch import CronJob, Job
 from kcr.api.core import Pod
 from kcr.api.meta import controller_reference
 from kcr.api.scheduling import PodGroup, Workload
-from kcr.apiserver.authentication.users import user_named
 from kcr.app.plugins import find_plugins
 from kcr.app.rbac import LEASE_RIGHTS, rights_of
-from kcr.cluster import EmbeddedCluster, InProcessTransport
-from kcr.cluster.node import RunResult
 from kcr.controller import Right
 from kcr.errors import BadRequestError, ForbiddenError
 from kcr.testing import FaultyTransport, VirtualClock
+from kcr_devcluster.apiserver.authentication.users import user_named
+from kcr_devcluster.cluster import EmbeddedCluster, InProcessTransport
+from kcr_devcluster.cluster.node import RunResult
 from tests.kit import cronjob_harness, harness
 from tests.kit.api import Api, binding
 from tests.kit.harness import ttl_controller

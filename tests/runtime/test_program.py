@@ -11,8 +11,8 @@ import pytest
 
 from kcr.api.core import Namespace
 from kcr.api.meta import Key, ObjectMeta
-from kcr.cluster import EmbeddedCluster
 from kcr.testing import eventually
+from kcr_devcluster.cluster import EmbeddedCluster
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(60), pytest.mark.asyncio]
 

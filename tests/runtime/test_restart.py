@@ -9,8 +9,8 @@ import kcr
 from kcr.api.batch import Job
 from kcr.api.core import ConfigMap
 from kcr.api.meta import ObjectMeta
-from kcr.cluster import EmbeddedCluster
 from kcr.testing import FaultyTransport, VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.harness import create, job_controller, manifest, pods_of
 
 pytestmark = pytest.mark.kcr_virtual

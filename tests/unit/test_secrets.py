@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 
 from kcr.api.authentication import TokenRequest, TokenRequestStatus
-from kcr.apiserver.server import HTTPRequest
 from kcr.app.kubeconfig import Issued
 from kcr.client.auth.cluster import ClusterConfig, PemSource
 from kcr.client.auth.config import load_config
 from kcr.client.auth.credentials import Credential, FixedCredentials, PluginSpec
 from kcr.client.auth.kubeconfig import Entry
 from kcr.client.auth.oidc import OidcSpec
-from kcr.cluster.client_certificates import ClientAuthority
-from kcr.cluster.listener import ServerAddress
-from kcr.cluster.node.runtime import NodeInfo
 from kcr.errors import ConfigError
+from kcr_devcluster.apiserver.server import HTTPRequest
+from kcr_devcluster.cluster.client_certificates import ClientAuthority
+from kcr_devcluster.cluster.listener import ServerAddress
+from kcr_devcluster.cluster.node.runtime import NodeInfo
 
 SECRET = "hunter2hunter2"
 # The documentation of every module, with all signatures, as `help` shows it; private functions too.

@@ -3,9 +3,9 @@
 from collections.abc import AsyncIterator, Mapping
 from typing import Literal, get_args
 
-from kcr.apiserver.responses import StatusError
 from kcr.client import Request, Response
 from kcr.errors import ApiError, TransportError
+from kcr_devcluster.apiserver.responses import StatusError
 
 # What becomes of the reply to a request that the server has executed: none comes (`silence`), half of its body (`cut`),
 # a success or refusal that is no JSON (`garbage`) or another object (`other`), or a proxy's page with code 404 or 502.

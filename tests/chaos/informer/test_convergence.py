@@ -13,11 +13,11 @@ from examples.expectations.controller import OF, is_owner, owner, setup
 from kcr.api.core import ConfigMap
 from kcr.api.meta import controller_of
 from kcr.client.wire.requests import Verb
-from kcr.cluster import EmbeddedCluster
 from kcr.errors import ConflictError, GoneError, ServerError, TooManyRequestsError
 from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock, unchanged_stores
 from kcr.testing.loop import VirtualLoop
 from kcr.testing.transports.answers import LOSSES
+from kcr_devcluster.cluster import EmbeddedCluster
 
 SEEDS = int(os.environ.get("KCR_SEEDS", "2000"))
 NAMES = ("a", "b", "c")

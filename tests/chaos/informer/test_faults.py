@@ -10,12 +10,12 @@ from msgspec.structs import replace
 
 from kcr.api.core import ConfigMap
 from kcr.api.meta import Key, ObjectMeta
-from kcr.apiserver.server import APIServer
-from kcr.apiserver.storage.storage import Storage
 from kcr.client import Client
-from kcr.cluster.transport import InProcessTransport
 from kcr.informer import Handler, Informer, Selection
 from kcr.testing import VirtualClock
+from kcr_devcluster.apiserver.server import APIServer
+from kcr_devcluster.apiserver.storage.storage import Storage
+from kcr_devcluster.cluster.transport import InProcessTransport
 from tests.chaos.random_faults import RandomFaults
 
 pytestmark = pytest.mark.kcr_virtual

@@ -12,11 +12,11 @@ from kcr.api.core import Pod
 from kcr.api.meta import controller_of
 from kcr.api.pods import is_active, is_terminal, is_terminating
 from kcr.api.selectors import matches
-from kcr.apiserver.kinds.catalogue import KINDS
-from kcr.apiserver.storage.records import Change
-from kcr.cluster import EmbeddedCluster
 from kcr.controllers.job.decisions.pods import completion_index, is_tracked
 from kcr.testing.loop import START, VirtualClock
+from kcr_devcluster.apiserver.kinds.catalogue import KINDS
+from kcr_devcluster.apiserver.storage.records import Change
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.chaos.network_faults import AUTHOR, CONTROLLER, LATE
 
 _NOTHING = UncountedTerminatedPods()

@@ -5,7 +5,7 @@ from random import Random
 from typing import Any
 from urllib.parse import quote
 
-from kcr.apiserver.server import HTTPRequest
+from kcr_devcluster.apiserver.server import HTTPRequest
 from tests.chaos.mutations.valid_requests import Draft, ValidRequests, encoded, target
 from tests.kit.invalid_requests import ACCEPTS, PARAMETERS, TEXTS, RequestMutator
 from tests.kit.protobuf import PROTOBUF, varint

@@ -9,9 +9,9 @@ from typing import Any
 import aiohttp
 import pytest
 
-from kcr.cluster import EmbeddedCluster
-from kcr.cluster.listener import ServerAddress
 from kcr.testing.waiting import eventually
+from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.listener import ServerAddress
 from tests.chaos.mutations.mutations import MutatedRequests, raw_http
 
 pytestmark = pytest.mark.asyncio

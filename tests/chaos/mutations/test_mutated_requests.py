@@ -11,8 +11,8 @@ from random import Random
 import msgspec
 import pytest
 
-from kcr.apiserver.server import HTTPRequest
 from kcr.testing.loop import VirtualLoop
+from kcr_devcluster.apiserver.server import HTTPRequest
 from tests.chaos.mutations.mutations import MutatedRequests
 from tests.chaos.mutations.valid_requests import BUILTIN_KINDS, collection_of
 from tests.chaos.requests.invariants import Invariants
@@ -27,7 +27,7 @@ COLLECTIONS = tuple(dict.fromkeys(collection_of(kind) for kind in BUILTIN_KINDS)
 
 def violation_of(seed: int) -> str:
     """Send a hundred requests to a server; return what is wrong with the first whose response is."""
-    logging.getLogger("kcr.apiserver.server").setLevel(logging.CRITICAL)
+    logging.getLogger("kcr_devcluster.apiserver.server").setLevel(logging.CRITICAL)
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(_violation_of(seed))
 

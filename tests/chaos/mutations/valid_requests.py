@@ -9,11 +9,11 @@ from urllib.parse import urlencode
 import msgspec
 import yaml
 
-from kcr.apiserver.kinds.catalogue import KINDS, SUBRESOURCE_VERBS, Kind
-from kcr.apiserver.kinds.gangs import with_gangs
-from kcr.apiserver.kinds.views.legacy import LEGACY_KINDS
-from kcr.apiserver.schema.protobuf import UnknownMessageError
-from kcr.apiserver.schema.protobuf_encoder import encode, is_encodable
+from kcr_devcluster.apiserver.kinds.catalogue import KINDS, SUBRESOURCE_VERBS, Kind
+from kcr_devcluster.apiserver.kinds.gangs import with_gangs
+from kcr_devcluster.apiserver.kinds.views.legacy import LEGACY_KINDS
+from kcr_devcluster.apiserver.schema.protobuf import UnknownMessageError
+from kcr_devcluster.apiserver.schema.protobuf_encoder import encode, is_encodable
 from tests.chaos.requests.grammar import APPLY
 from tests.chaos.requests.schemas import CUSTOM, GROUP
 from tests.kit.custom_resources import Json

@@ -8,9 +8,9 @@ from urllib.parse import quote
 import msgspec
 import yaml
 
-from kcr.apiserver import APIServer
-from kcr.apiserver.kinds.catalogue import KINDS
-from kcr.apiserver.server import HTTPRequest
+from kcr_devcluster.apiserver import APIServer
+from kcr_devcluster.apiserver.kinds.catalogue import KINDS
+from kcr_devcluster.apiserver.server import HTTPRequest
 from tests.chaos.requests.schemas import CUSTOM, GROUP, VERSIONS, SchemaDraw
 from tests.kit.custom_resources import DEFINITIONS, Json
 from tests.kit.drawn_objects import builtin_object

@@ -9,20 +9,20 @@ from typing import Any
 
 import msgspec
 
-from kcr.apiserver import APIServer
-from kcr.apiserver.apply import fieldpath, managed_fields
-from kcr.apiserver.apply.typed import all_paths
-from kcr.apiserver.kinds.access.reviews import REVIEW_KINDS
-from kcr.apiserver.kinds.catalogue import KINDS, Kind
-from kcr.apiserver.kinds.views.legacy import LEGACY_KINDS
-from kcr.apiserver.responses import APIResponse
-from kcr.apiserver.schema import protobuf
-from kcr.apiserver.schema.shape import Field
-from kcr.apiserver.server import HTTPRequest
-from kcr.apiserver.storage.storage import Storage
-from kcr.apiserver.structural.list_types import has
-from kcr.apiserver.structural.shapes import EMBEDDED, RULES
 from kcr.testing.loop import VirtualClock
+from kcr_devcluster.apiserver import APIServer
+from kcr_devcluster.apiserver.apply import fieldpath, managed_fields
+from kcr_devcluster.apiserver.apply.typed import all_paths
+from kcr_devcluster.apiserver.kinds.access.reviews import REVIEW_KINDS
+from kcr_devcluster.apiserver.kinds.catalogue import KINDS, Kind
+from kcr_devcluster.apiserver.kinds.views.legacy import LEGACY_KINDS
+from kcr_devcluster.apiserver.responses import APIResponse
+from kcr_devcluster.apiserver.schema import protobuf
+from kcr_devcluster.apiserver.schema.shape import Field
+from kcr_devcluster.apiserver.server import HTTPRequest
+from kcr_devcluster.apiserver.storage.storage import Storage
+from kcr_devcluster.apiserver.structural.list_types import has
+from kcr_devcluster.apiserver.structural.shapes import EMBEDDED, RULES
 from tests.chaos.requests.grammar import APPLY, BUILTIN
 from tests.chaos.requests.replicas import Replica, ViolationError, items_of
 from tests.kit.custom_resources import DEFINITIONS, Json

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from kcr.apiserver import APIServer
-from kcr.apiserver.server import HTTPRequest
+from kcr_devcluster.apiserver import APIServer
+from kcr_devcluster.apiserver.server import HTTPRequest
 from tests.kit.custom_resources import Json
 
 Key = tuple[str, str]

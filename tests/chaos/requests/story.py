@@ -13,8 +13,8 @@ from typing import NamedTuple
 import msgspec
 import yaml
 
-from kcr.apiserver.server import HTTPRequest
 from kcr.testing.loop import VirtualLoop
+from kcr_devcluster.apiserver.server import HTTPRequest
 from tests.chaos.requests.grammar import RequestGrammar
 from tests.chaos.requests.invariants import Invariants
 from tests.chaos.requests.replicas import ViolationError
@@ -49,7 +49,7 @@ def _told(step: Step) -> str:
 
 def failure_of(seed: int, *, length: int = LENGTH, shorten: bool = True) -> Failure | None:
     """Tell the story of a seed; return the shortest that breaks the same invariant, None where all hold."""
-    logging.getLogger("kcr.apiserver.server").setLevel(logging.CRITICAL)
+    logging.getLogger("kcr_devcluster.apiserver.server").setLevel(logging.CRITICAL)
     failure = _run(_draw(seed, length))
     return failure and (_shortest(failure) if shorten else failure)
 

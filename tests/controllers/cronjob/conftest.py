@@ -4,8 +4,8 @@ from random import Random
 import pytest
 import pytest_asyncio
 
-from kcr.cluster import EmbeddedCluster
 from kcr.testing import VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.cronjob_harness import CREATED
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kcr.cluster import EmbeddedCluster
 from kcr.testing import FaultyTransport, VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.cronjob_harness import at, create, cronjob_controller, manifest, until
 
 pytestmark = pytest.mark.kcr_virtual

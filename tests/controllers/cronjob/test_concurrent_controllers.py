@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 
 from kcr.api.batch import CronJob
-from kcr.cluster import EmbeddedCluster
 from kcr.testing import FaultyTransport, VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.cronjob_harness import (
     TEN,
     at,

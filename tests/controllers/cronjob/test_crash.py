@@ -16,11 +16,11 @@ from kcr.api.batch import COMPLETE, CronJob, Job, finished_type
 from kcr.api.core import Event
 from kcr.api.meta import Key
 from kcr.client import Client, Transport
-from kcr.cluster import EmbeddedCluster
 from kcr.errors import ConflictError, NotFoundError
 from kcr.informer import Handler, Informer
 from kcr.testing import VirtualClock, eventually
 from kcr.testing.transports.answers import Loss
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.crash import (
     EVERY_LOSS,
     MOST_WRITES,

@@ -7,10 +7,10 @@ import pytest
 import kcr
 from kcr.api.batch import CronJob, Job
 from kcr.client import Client
-from kcr.cluster import EmbeddedCluster
 from kcr.controllers.cronjob.controller import Options, setup
 from kcr.errors import ConfigError
 from kcr.testing import FakeSource, VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.cronjob_harness import (
     TEN,
     at,

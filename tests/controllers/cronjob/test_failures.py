@@ -6,10 +6,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from kcr.api.batch import CronJob, Job
-from kcr.cluster import EmbeddedCluster
 from kcr.errors import Cause, ConflictError, ForbiddenError, ServerError
 from kcr.testing import FaultyTransport, VirtualClock
 from kcr.testing.transports.answers import LOSSES, Loss
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.clocks import ShiftedClock
 from tests.kit.cronjob_harness import (
     TEN,

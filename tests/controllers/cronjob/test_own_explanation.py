@@ -6,9 +6,9 @@ from kcr.api.batch import CronJob, Job
 from kcr.api.meta import Key
 from kcr.cli.objects.look import look
 from kcr.cli.objects.target import ObjectName
-from kcr.cluster import EmbeddedCluster
 from kcr.errors import ServerError
 from kcr.testing import FaultyTransport, VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.cronjob_harness import at, create, cronjob_controller, manifest, names_of, until
 from tests.kit.open_manager import explanation_of
 

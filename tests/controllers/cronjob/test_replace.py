@@ -4,9 +4,9 @@ import pytest
 
 from kcr.api.batch import Job
 from kcr.api.meta import Key
-from kcr.cluster import EmbeddedCluster
 from kcr.errors import ForbiddenError, ServerError
 from kcr.testing import FaultyTransport, VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.cronjob_harness import at, cronjob_controller, events_of, listed, make_job, names_of, ran_before, until
 
 pytestmark = pytest.mark.kcr_virtual

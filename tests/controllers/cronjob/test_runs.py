@@ -6,9 +6,9 @@ from random import Random
 import pytest
 
 from kcr.api.batch import Job
-from kcr.cluster import EmbeddedCluster
 from kcr.errors import AlreadyExistsError
 from kcr.testing import FaultyTransport, VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.cronjob_harness import (
     CREATED,
     TEN,

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from kcr.api.batch import CronJob, Job
 from kcr.api.core import ObjectReference, reference_to
 from kcr.api.meta import Key
-from kcr.cluster import EmbeddedCluster
 from kcr.errors import ServerError
 from kcr.testing import FaultyTransport, VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.cronjob_harness import (
     CREATED,
     TEN,

@@ -13,14 +13,14 @@ from kcr.api.coordination import Lease
 from kcr.api.core import ConfigMap, Namespace
 from kcr.api.full.apiextensions_v1 import CustomResourceDefinition
 from kcr.api.meta import Key
-from kcr.apiserver.kinds.catalogue import CONFIG_MAPS, KINDS, NAMESPACES
 from kcr.client import Request, Response, Transport
-from kcr.cluster import EmbeddedCluster
-from kcr.cluster.controllers.garbage_collector import GarbageCollector
-from kcr.cluster.controllers.namespaces import NamespaceController
 from kcr.errors import TransportError
 from kcr.manager import Manager
 from kcr.testing import VirtualClock
+from kcr_devcluster.apiserver.kinds.catalogue import CONFIG_MAPS, KINDS, NAMESPACES
+from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.controllers.garbage_collector import GarbageCollector
+from kcr_devcluster.cluster.controllers.namespaces import NamespaceController
 from tests.kit.cluster_controllers import running_controllers
 from tests.kit.custom_resources import definition, version
 

@@ -8,10 +8,10 @@ from kcr.api.core import Node as NodeObject
 from kcr.api.core import Pod
 from kcr.api.meta import Key
 from kcr.client.wire.requests import Verb
-from kcr.cluster import EmbeddedCluster
-from kcr.cluster.controllers import pod_gc
 from kcr.errors import ServerError
 from kcr.testing import FaultyTransport, VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.controllers import pod_gc
 from tests.kit.cluster_controllers import running_controllers
 from tests.kit.node_pods import create, names
 

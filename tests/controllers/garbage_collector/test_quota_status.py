@@ -11,10 +11,10 @@ import pytest
 from kcr.api.core import Pod
 from kcr.api.meta import Key
 from kcr.api.unstructured import unstructured
-from kcr.cluster import EmbeddedCluster
-from kcr.cluster.controllers import quota_status
 from kcr.errors import ConflictError, ServerError
 from kcr.testing import FaultyTransport, VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.controllers import quota_status
 from tests.kit.cluster_controllers import running_controllers
 from tests.kit.node_pods import create
 

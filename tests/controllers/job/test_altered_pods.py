@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from kcr.api.core import Event, Pod
-from kcr.cluster import EmbeddedCluster
 from kcr.controllers.job.explanation import explain_job
 from kcr.testing import CrashingTransport, VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.harness import create, finished, job_controller, manifest, pods_of, read
 from tests.kit.transports import MutatedCreates, disown, unfinalize
 

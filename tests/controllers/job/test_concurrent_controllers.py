@@ -10,10 +10,10 @@ from structlog.typing import EventDict
 
 from kcr.api.batch import Job
 from kcr.api.meta import Key
-from kcr.cluster import EmbeddedCluster
 from kcr.leaderelection import LeaderElectionConfig, LeaderElector
 from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock
 from kcr.testing.transports.answers import Loss
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.crash import EVERY_LOSS
 from tests.kit.harness import create, finished, job_controller, manifest
 

@@ -6,9 +6,9 @@ from kcr.api.batch import Job
 from kcr.api.core import Event, ObjectReference, Pod
 from kcr.api.meta import Key, ObjectMeta
 from kcr.api.unstructured import unstructured
-from kcr.cluster import EmbeddedCluster
 from kcr.controllers.job.explanation import explain_job
 from kcr.testing import VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.explanations import explained, text
 from tests.kit.harness import create, manifest
 from tests.kit.scenario import Simulation, scenario

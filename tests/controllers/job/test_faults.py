@@ -9,10 +9,10 @@ import pytest
 from kcr.api.batch import Job, UncountedTerminatedPods
 from kcr.api.core import Pod
 from kcr.api.meta import Key
-from kcr.cluster import EmbeddedCluster
 from kcr.errors import ApiError, ConflictError, ForbiddenError, TooManyRequestsError
 from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock
 from kcr.testing.transports.answers import LOSSES, Loss
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.harness import conditions, create, finished, job_controller, manifest, pods_of, read
 from tests.kit.observers import observing_pods
 from tests.kit.transports import LateWatches, WatchGate

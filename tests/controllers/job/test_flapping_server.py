@@ -9,10 +9,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from kcr.client import Request, Response, Transport
-from kcr.cluster import EmbeddedCluster
 from kcr.errors import GoneError, TransportError
 from kcr.testing import VirtualClock
 from kcr.testing.transports.answers import made, refusal
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.harness import create, finished, job_controller, manifest
 
 pytestmark = pytest.mark.kcr_virtual

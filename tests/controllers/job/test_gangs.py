@@ -13,10 +13,10 @@ from kcr.api.batch import Job
 from kcr.api.meta import Key
 from kcr.api.scheduling import PodGroup, TypedLocalReference, Workload, WorkloadSpec
 from kcr.client import Transport
-from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node import RunResult
 from kcr.errors import InvalidError
 from kcr.testing import VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.node import RunResult
 from tests.kit.crash import EVERY_LOSS, MOST_WRITES, WriteFault, crash_after_writes, lose_replies, surviving
 from tests.kit.harness import create, ended, events_of, finished, job_controller, manifest
 

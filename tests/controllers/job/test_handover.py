@@ -7,9 +7,9 @@ import pytest
 
 from kcr.api import codec
 from kcr.api.batch import Job
-from kcr.cluster import EmbeddedCluster
 from kcr.controllers.job.decisions.pods import TRACKING_FINALIZER
 from kcr.testing import VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.harness import conditions, create, finished, job_controller, manifest, nothing_left_behind, pods_of, read
 
 pytestmark = pytest.mark.kcr_virtual

@@ -8,8 +8,8 @@ import pytest
 from kcr.api.batch import Job, UncountedTerminatedPods
 from kcr.api.core import Pod
 from kcr.api.meta import Key
-from kcr.cluster import EmbeddedCluster
 from kcr.testing import VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.harness import (
     conditions,
     counters,

@@ -7,8 +7,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from kcr.api.batch import Job, is_finished
-from kcr.cluster import EmbeddedCluster
 from kcr.testing import VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.harness import create, finished, job_controller, manifest, nothing_left_behind, pods_of, read
 from tests.kit.transports import ChangedWatches
 

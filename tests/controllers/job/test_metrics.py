@@ -11,10 +11,10 @@ from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.api.meta import Key
 from kcr.client import Client, Transport
-from kcr.cluster import EmbeddedCluster
 from kcr.errors import ForbiddenError
 from kcr.manager import Manager
 from kcr.testing import FaultyTransport, PodScript, VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.harness import counters, create, finished, job_controller, manifest, pods_of, read
 from tests.kit.transports import LateWatches
 

@@ -13,10 +13,10 @@ import pytest
 from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.client import Client, Transport
-from kcr.cluster import EmbeddedCluster
 from kcr.leaderelection import LeaderElectionConfig, LeaderElector
 from kcr.manager import Manager
 from kcr.testing import FaultyTransport, VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.harness import create, finished, job_controller, manifest, read
 from tests.kit.observers import observing_pods
 

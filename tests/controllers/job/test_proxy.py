@@ -7,11 +7,11 @@ import pytest
 from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.api.meta import Key
-from kcr.cluster import EmbeddedCluster
 from kcr.controllers.job.decisions.pods import is_tracked
 from kcr.errors import ForbiddenError
 from kcr.testing import FaultyTransport, VirtualClock, eventually
 from kcr.testing.transports.answers import LOSSES, Loss
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.harness import conditions, create, finished, job_controller, manifest, pods_of
 from tests.kit.observers import observing_pods
 

@@ -9,11 +9,11 @@ import pytest
 import pytest_asyncio
 
 from kcr.api.core import Pod
-from kcr.cluster import EmbeddedCluster
 from kcr.controllers.job.decisions.pods import is_tracked
 from kcr.errors import ConflictError, ServerError
 from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock
 from kcr.testing.transports.answers import LOSSES, Loss
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.fake_node import FakeNode
 from tests.kit.harness import job_controller, pods_of, read
 from tests.kit.transports import LateWatches

@@ -5,9 +5,9 @@ import pytest
 from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.api.meta import Key
-from kcr.cluster import EmbeddedCluster
 from kcr.errors import ForbiddenError, ServerError
 from kcr.testing import FaultyTransport, VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.harness import conditions, counters, create, finished, job_controller, manifest, pods_of, read
 
 KEY = Key("default", "pi")

@@ -11,8 +11,8 @@ from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.api.meta import Key
 from kcr.client import Client, Request, Response, Transport
-from kcr.cluster import EmbeddedCluster
 from kcr.testing import VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.harness import create, finished, job_controller, manifest
 from tests.kit.transports import ChangedResponse
 

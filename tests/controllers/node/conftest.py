@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest_asyncio
 
-from kcr.cluster import EmbeddedCluster
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.pod_connections import PodClient, pod_client, running_pod
 
 

@@ -10,12 +10,18 @@ import pytest_asyncio
 from kcr.api.kubelet import KubeletContainer, KubeletPod
 from kcr.api.meta import ObjectMeta
 from kcr.clock import SystemClock
-from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node.commands import MAX_OUTPUT_BYTES, CommandError, ContainerCommand, TerminalSize, exec_sync
-from kcr.cluster.node.logs import Logs
-from kcr.cluster.node.process.process_runtime import ProcessRuntime, process_runtime
-from kcr.cluster.node.runtime import Exit, NodeInfo, RunningContainer, StartDeferred
 from kcr.testing import eventually
+from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.node.commands import (
+    MAX_OUTPUT_BYTES,
+    CommandError,
+    ContainerCommand,
+    TerminalSize,
+    exec_sync,
+)
+from kcr_devcluster.cluster.node.logs import Logs
+from kcr_devcluster.cluster.node.process.process_runtime import ProcessRuntime, process_runtime
+from kcr_devcluster.cluster.node.runtime import Exit, NodeInfo, RunningContainer, StartDeferred
 from tests.kit.command_streams import RecordedStreams
 from tests.kit.node_pods import process_lives
 

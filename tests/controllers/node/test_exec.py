@@ -9,9 +9,9 @@ import shutil
 import aiohttp
 import pytest
 
-from kcr.cluster import EmbeddedCluster
-from kcr.cluster.faults import FaultRule
 from kcr.testing import eventually
+from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.faults import FaultRule
 from tests.kit.node_pods import create, delete, process_lives
 from tests.kit.pod_connections import PODS, PodClient, pod_client, running_pod
 

@@ -10,11 +10,11 @@ import pytest
 from kcr.api.core import Pod
 from kcr.api.kubelet import KubeletPod
 from kcr.client import Client, Request, Response, Transport
-from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node import FOREVER, NodeAgent, RunResult
-from kcr.cluster.scheduling import scheduler
 from kcr.errors import TransportError
 from kcr.testing import VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.node import FOREVER, NodeAgent, RunResult
+from kcr_devcluster.cluster.scheduling import scheduler
 from tests.kit.node_pods import create, delete, get, names, state
 
 pytestmark = pytest.mark.kcr_virtual

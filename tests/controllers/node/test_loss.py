@@ -6,11 +6,11 @@ from kcr.api.conditions import find_condition
 from kcr.api.core import Node as NodeObject
 from kcr.api.core import Pod
 from kcr.api.meta import Key
-from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node import FOREVER, RunResult
-from kcr.cluster.node.node import AWAY_SECONDS
 from kcr.errors import BadRequestError
 from kcr.testing import VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.node import FOREVER, RunResult
+from kcr_devcluster.cluster.node.node import AWAY_SECONDS
 from tests.kit.node_pods import create, get, log, manifest, names, state
 
 pytestmark = pytest.mark.kcr_virtual

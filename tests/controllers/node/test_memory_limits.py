@@ -7,8 +7,8 @@ import pytest
 from kcr.api.batch import Job
 from kcr.api.meta import Key
 from kcr.clock import SystemClock
-from kcr.cluster import EmbeddedCluster
 from kcr.testing import eventually
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.harness import conditions, finished, job_controller, pods_of
 from tests.kit.harness import create as create_object
 from tests.kit.node_pods import create, get, state

@@ -11,10 +11,10 @@ import pytest_asyncio
 
 from kcr.api.core import ConfigMap
 from kcr.api.meta import Key
-from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node.runtime import NodeInfo
-from kcr.cluster.node.volumes.volume_manager import VolumeManager
 from kcr.testing import VirtualClock, eventually
+from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.node.runtime import NodeInfo
+from kcr_devcluster.cluster.node.volumes.volume_manager import VolumeManager
 from tests.kit.node_pods import create, get, log
 
 ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"

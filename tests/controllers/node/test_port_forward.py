@@ -13,8 +13,8 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from kcr.cluster import EmbeddedCluster
 from kcr.testing import eventually
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.node_pods import delete
 from tests.kit.pod_connections import PodClient, running_pod
 from tests.kit.spdy_tunnel import PROTOCOL, Tunnel

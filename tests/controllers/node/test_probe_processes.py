@@ -6,8 +6,8 @@ import socket
 import pytest
 
 from kcr.api.kubelet import KubeletPod
-from kcr.cluster import EmbeddedCluster
 from kcr.testing import eventually
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.node_pods import create, delete, events, get, log, names
 
 pytestmark = [

@@ -11,8 +11,8 @@ import pytest_asyncio
 
 from kcr.api.core import ConfigMap, Secret
 from kcr.api.kubelet import KubeletPod
-from kcr.cluster import EmbeddedCluster
 from kcr.testing import eventually
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.node_pods import create, delete, events, get, log, names, process_lives, state
 
 pytestmark = [

@@ -17,10 +17,10 @@ from kcr.api.conditions import find_condition
 from kcr.api.coordination import Lease
 from kcr.api.core import Node, Pod
 from kcr.api.meta import Key
-from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node import FOREVER, RunResult
 from kcr.errors import NotFoundError
 from kcr.testing import VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.node import FOREVER, RunResult
 from tests.kit.node_pods import create, events, get, manifest, names, state
 from tests.kit.scheduling import change_node, node_of
 

@@ -12,9 +12,9 @@ from kcr.api.core import Event
 from kcr.api.core import Node as NodeObject
 from kcr.api.kubelet import KubeletPod
 from kcr.api.meta import Key
-from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node import FOREVER, RunResult
 from kcr.testing import VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.node import FOREVER, RunResult
 from tests.kit.node_pods import History, create, delete, events, get, log, manifest, names, state
 
 pytestmark = pytest.mark.kcr_virtual

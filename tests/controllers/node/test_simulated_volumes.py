@@ -5,8 +5,8 @@ import pytest
 from kcr.api.batch import Job
 from kcr.api.core import ConfigMap, Secret
 from kcr.api.meta import Key
-from kcr.cluster import EmbeddedCluster
 from kcr.testing import VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.harness import conditions
 from tests.kit.node_pods import create, events, get, state
 

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from kcr.cluster import EmbeddedCluster
 from kcr.testing import eventually
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.node_pods import create, get
 
 pytestmark = [

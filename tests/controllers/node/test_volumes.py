@@ -13,13 +13,13 @@ from kcr.api.core import ConfigMap, Secret
 from kcr.api.kubelet import KubeletPod
 from kcr.api.meta import Key
 from kcr.client import Client, Request, Response
-from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node.process.container_mounts import NamespaceSupport, detect_namespaces, rewrite_paths
-from kcr.cluster.node.process.pod_volumes import ContainerStart, PodVolumes
-from kcr.cluster.node.runtime import NodeInfo
-from kcr.cluster.node.volumes.memory import SHARED_MEMORY
-from kcr.cluster.node.volumes.volume_manager import FOLDER
 from kcr.testing import eventually
+from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.node.process.container_mounts import NamespaceSupport, detect_namespaces, rewrite_paths
+from kcr_devcluster.cluster.node.process.pod_volumes import ContainerStart, PodVolumes
+from kcr_devcluster.cluster.node.runtime import NodeInfo
+from kcr_devcluster.cluster.node.volumes.memory import SHARED_MEMORY
+from kcr_devcluster.cluster.node.volumes.volume_manager import FOLDER
 from tests.kit.node_pods import create, delete, events, get, log, names, state
 
 pytestmark = pytest.mark.asyncio

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from kcr.cluster import EmbeddedCluster
 from kcr.testing import VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.api import Api, binding, role
 from tests.kit.custom_resources import DEFINITIONS, WIDGETS, definition, spec_schema, version
 

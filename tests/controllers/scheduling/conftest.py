@@ -1,7 +1,7 @@
 import pytest
 
-from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node import FOREVER, RunResult
+from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.node import FOREVER, RunResult
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ from kcr.api.core import Pod
 from kcr.api.full.policy_v1 import PodDisruptionBudget
 from kcr.api.kubelet import KubeletPod
 from kcr.api.meta import Key
-from kcr.cluster import EmbeddedCluster
 from kcr.errors import TooManyRequestsError
 from kcr.testing import VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.node_pods import events
 from tests.kit.scheduling import add_priority_class, requesting, schedule
 from tests.kit.workloads import LABELS, deployment

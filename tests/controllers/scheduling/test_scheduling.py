@@ -6,10 +6,10 @@ import pytest
 
 from kcr.api.core import Node, Pod
 from kcr.api.meta import Key
-from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node import FOREVER, RunResult
-from kcr.cluster.scheduling.objects import ScheduledPod
 from kcr.testing import VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.node import FOREVER, RunResult
+from kcr_devcluster.cluster.scheduling.objects import ScheduledPod
 from tests.kit.node_pods import create, delete, events, get, manifest, names
 from tests.kit.scheduling import add_priority_class, change_node, node_of, schedule, why_unscheduled
 

@@ -14,9 +14,9 @@ import pytest_asyncio
 
 from kcr.api.core import Secret
 from kcr.api.meta import Key
-from kcr.cluster import EmbeddedCluster
-from kcr.cluster.listener import ServerAddress
 from kcr.testing.waiting import eventually
+from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.listener import ServerAddress
 from tests.kit.api import Api, exists
 
 pytestmark = pytest.mark.asyncio

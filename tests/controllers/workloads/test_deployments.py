@@ -12,9 +12,9 @@ from kcr.api.apps import Deployment, ReplicaSet
 from kcr.api.core import Namespace, Pod
 from kcr.api.meta import controller_of
 from kcr.api.pods import is_active, is_ready
-from kcr.cluster import EmbeddedCluster, workloads
-from kcr.cluster.workloads.revisions import REVISION, REVISION_HISTORY, History, new_replica_set
 from kcr.testing import CrashingTransport, VirtualClock, eventually
+from kcr_devcluster.cluster import EmbeddedCluster, workloads
+from kcr_devcluster.cluster.workloads.revisions import REVISION, REVISION_HISTORY, History, new_replica_set
 from tests.kit.cluster_controllers import running_controllers
 from tests.kit.workloads import LABELS, deployment, replica_set, said
 

@@ -6,10 +6,10 @@ import pytest
 
 from kcr.api.batch import Job
 from kcr.api.meta import Key
-from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node import RunResult
 from kcr.errors import InvalidError
 from kcr.testing import VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.node import RunResult
 from tests.kit.harness import create, example, finished, job_controller, read
 
 pytestmark = pytest.mark.kcr_virtual

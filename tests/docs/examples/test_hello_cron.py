@@ -11,9 +11,9 @@ from kcr.api.batch import CronJob
 from kcr.api.core import Pod
 from kcr.client import Request
 from kcr.clock import SystemClock
-from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node import RunResult
 from kcr.testing import VirtualClock, eventually
+from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.node import RunResult
 from tests.kit.cronjob_harness import (
     CREATED,
     TEN,

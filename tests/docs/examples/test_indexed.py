@@ -5,9 +5,9 @@ from random import Random
 import pytest
 
 from kcr.clock import SystemClock
-from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node import RunResult
 from kcr.testing import VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.node import RunResult
 from tests.kit.harness import create, example, finished, job_controller, pods_of
 from tests.kit.observers import observing_pods
 

@@ -19,9 +19,9 @@ from kcr.api.core import Pod
 from kcr.api.kubelet import KubeletPod
 from kcr.cli.manifests import Document, apply, read_documents
 from kcr.clock import SystemClock
-from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node import RunResult
 from kcr.testing import VirtualClock, eventually
+from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.node import RunResult
 from tests.kit.harness import conditions, ended, finished, job_controller, pods_of
 from tests.kit.observers import observing_pods
 

@@ -4,9 +4,9 @@ from random import Random
 
 import pytest
 
-from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node import FOREVER, RunResult
 from kcr.testing import VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.node import FOREVER, RunResult
 from tests.kit.harness import (
     conditions,
     counters,

@@ -4,9 +4,9 @@ from random import Random
 
 import pytest
 
-from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node import RunResult
 from kcr.testing import VirtualClock, eventually
+from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.node import RunResult
 from tests.kit.harness import conditions, create, ended, example, finished, job_controller, pods_of, read
 from tests.kit.observers import observing_pods
 

@@ -7,9 +7,9 @@ import pytest
 from kcr.api.batch import Job
 from kcr.api.meta import Key
 from kcr.cli.manifests import apply, read_documents
-from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node import RunResult
 from kcr.testing import VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.node import RunResult
 from tests.kit.harness import finished, job_controller, pods_of
 from tests.kit.node_pods import events
 

@@ -8,8 +8,8 @@ import pytest
 
 from kcr.api.pods import is_ready
 from kcr.cli.manifests import apply, read_documents
-from kcr.cluster import EmbeddedCluster
 from kcr.testing import eventually
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.documents import ROOT
 from tests.kit.node_pods import delete, events, get, names, state
 

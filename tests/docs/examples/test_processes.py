@@ -7,7 +7,7 @@ from asyncio.subprocess import PIPE, STDOUT
 import pytest
 
 from kcr.clock import SystemClock
-from kcr.cluster import EmbeddedCluster
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.harness import conditions, create, example, finished, job_controller, pods_of
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(60)]

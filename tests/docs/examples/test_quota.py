@@ -5,9 +5,9 @@ from random import Random
 import pytest
 
 from kcr.cli.manifests import apply, read_documents
-from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node import RunResult
 from kcr.testing import VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.node import RunResult
 from tests.kit.harness import events_of, finished, job_controller, read
 from tests.kit.observers import observing_pods
 

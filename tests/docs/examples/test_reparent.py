@@ -8,10 +8,10 @@ import pytest
 from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.api.meta import Key, controller_of
-from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node import RunResult
 from kcr.errors import InvalidError
 from kcr.testing import VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.node import RunResult
 from tests.kit.harness import create, example, finished, job_controller, nothing_left_behind
 from tests.kit.observers import observing_pods
 

@@ -4,9 +4,9 @@ from random import Random
 
 import pytest
 
-from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node import RunResult
 from kcr.testing import VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.node import RunResult
 from tests.kit.harness import conditions, counters, create, events_of, example, finished, job_controller, pods_of
 from tests.kit.kubectl_watch import statuses_of_pods
 from tests.kit.observers import observing_pods

@@ -8,9 +8,9 @@ import pytest
 
 from kcr.api.batch import Job
 from kcr.api.meta import Key
-from kcr.cluster import EmbeddedCluster
 from kcr.errors import InvalidError
 from kcr.testing import VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.harness import create, example, job_controller
 
 pytestmark = pytest.mark.kcr_virtual

@@ -11,9 +11,9 @@ import pytest_asyncio
 
 from kcr.api.batch import Job
 from kcr.client import Request
-from kcr.cluster import EmbeddedCluster
 from kcr.errors import InvalidError
 from kcr.testing import VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.harness import conditions, create, example, finished, job_controller
 
 pytestmark = pytest.mark.kcr_virtual

@@ -8,9 +8,9 @@ from kcr.api.batch import Job
 from kcr.api.conditions import find_condition
 from kcr.api.core import Event
 from kcr.api.meta import Key
-from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node import RunResult
 from kcr.testing import VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.node import RunResult
 from tests.kit.harness import create, example, finished, job_controller, pods_of, read
 from tests.kit.observers import observing_pods
 

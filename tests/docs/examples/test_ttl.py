@@ -7,9 +7,9 @@ import pytest
 
 from kcr.api.batch import Job
 from kcr.api.core import Pod
-from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node import RunResult
 from kcr.testing import VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.node import RunResult
 from tests.kit.harness import conditions, create, example, finished, job_controller, pods_of, ttl_controller
 from tests.kit.observers import DeletionObserver
 

@@ -7,7 +7,7 @@ from kcr.api.core import Pod
 from kcr.api.meta import Key, controller_of
 from kcr.cli.manifests import Document, apply, read_documents
 from kcr.clock import SystemClock
-from kcr.cluster import EmbeddedCluster
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.harness import conditions, finished, job_controller, pods_of
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(60)]

@@ -13,8 +13,8 @@ from kcr.api.full.apps_v1 import Deployment
 from kcr.api.full.rbac_v1 import ClusterRole, ClusterRoleBinding
 from kcr.app.rbac import rbac_manifests, rights_of
 from kcr.cli.main import exit_code_of
-from kcr.cluster import EmbeddedCluster
 from kcr.testing import FakeManager, VirtualClock, eventually
+from kcr_devcluster.cluster import EmbeddedCluster
 
 DEFINITION = Path("examples/website/manifests/example.dev_websites.yaml")
 OBJECT = Path("examples/website/manifests/website.yaml")

@@ -7,9 +7,9 @@ import pytest
 
 from kcr.api.batch import Job
 from kcr.api.meta import Key
-from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node import RunResult
 from kcr.testing import VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.node import RunResult
 from tests.kit.harness import create, ended, example, finished, job_controller, pods_of, read
 from tests.kit.observers import observing_pods
 

@@ -3,7 +3,7 @@
 import asyncio
 from statistics import median
 
-from kcr.cluster.node.usage.proc import resident_bytes
+from kcr_devcluster.cluster.node.usage.proc import resident_bytes
 from tests.e2e.storms.supervisor import Supervised
 
 SAMPLE_SECONDS = 0.25

@@ -24,11 +24,11 @@ from kcr.client import (
     PemSource,
     retry_on_conflict,
 )
-from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node import RunResult
 from kcr.errors import ApiError, BadRequestError, ConflictError, InvalidError, NotFoundError
 from kcr.informer import Handler, Informer, Selection
 from kcr.testing import eventually
+from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.node import RunResult
 from tests.kit.owners import Website
 
 pytestmark = pytest.mark.asyncio

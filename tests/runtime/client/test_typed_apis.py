@@ -35,9 +35,9 @@ import kcr
 from kcr.api.batch import Job
 from kcr.client import Client, ClusterConfig, Credential, FixedCredentials, HttpTransport, PemSource, RateLimit
 from kcr.client import api_client as api_client_of
-from kcr.cluster import EmbeddedCluster
 from kcr.metrics import HostRequests
 from kcr.testing import FakeManager, FaultyTransport, VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
 
 pytestmark = pytest.mark.asyncio
 

@@ -9,10 +9,10 @@ from msgspec.structs import replace
 from kcr.api.core import ConfigMap
 from kcr.api.meta import Key
 from kcr.client import Client
-from kcr.cluster import EmbeddedCluster
 from kcr.controller import OwnWrites
 from kcr.dependents import AlteredObjectError, Attempts, DependentControl
 from kcr.testing import FakeInformer, FakeRecorder, FaultyTransport, VirtualClock, build
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.transports import MutatedCreates, disown, unfinalize
 
 pytestmark = pytest.mark.kcr_virtual

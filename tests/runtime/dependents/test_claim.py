@@ -7,10 +7,10 @@ from kcr.api import codec
 from kcr.api.core import ConfigMap, Pod
 from kcr.api.meta import Key, controller_of, is_controlled_by
 from kcr.client import Client
-from kcr.cluster import EmbeddedCluster
 from kcr.dependents import claim, set_controller
 from kcr.errors import ConflictError, KcrError, NotFoundError
 from kcr.testing import FaultyTransport, build
+from kcr_devcluster.cluster import EmbeddedCluster
 
 pytestmark = pytest.mark.kcr_virtual
 

@@ -7,11 +7,11 @@ from msgspec.structs import replace
 from kcr.api.core import ConfigMap, Namespace
 from kcr.api.meta import Key, is_controlled_by
 from kcr.client import Client
-from kcr.cluster import EmbeddedCluster
 from kcr.controller import OwnWrites
 from kcr.dependents import DependentControl, UnconfirmedCreateError
 from kcr.errors import ForbiddenError, NotFoundError
 from kcr.testing import FakeInformer, FakeRecorder, FaultyTransport, VirtualClock, build
+from kcr_devcluster.cluster import EmbeddedCluster
 
 pytestmark = pytest.mark.kcr_virtual
 

@@ -8,9 +8,9 @@ import pytest
 from examples.expectations.controller import OF, owner, setup
 from kcr.api.core import ConfigMap
 from kcr.client import Client, Transport
-from kcr.cluster import EmbeddedCluster
 from kcr.manager import Manager
 from kcr.testing import VirtualClock, eventually
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.crash import WriteFault, crash_after_writes, lose_replies, surviving
 
 

@@ -9,10 +9,10 @@ from kcr.api.core import ConfigMap, Pod
 from kcr.api.meta import Key
 from kcr.api.unstructured import Unstructured, unstructured
 from kcr.client import Client
-from kcr.cluster import EmbeddedCluster
 from kcr.dependents import create_or_patch
 from kcr.errors import AlreadyExistsError, ConflictError
 from kcr.testing import FaultyTransport, build
+from kcr_devcluster.cluster import EmbeddedCluster
 
 pytestmark = pytest.mark.kcr_virtual
 

@@ -3,10 +3,10 @@ import pytest
 from kcr.api.core import ConfigMap
 from kcr.api.meta import Key
 from kcr.client import Client
-from kcr.cluster import EmbeddedCluster
 from kcr.dependents import finalized
 from kcr.errors import InvalidError, ServerError
 from kcr.testing import FaultyTransport, build
+from kcr_devcluster.cluster import EmbeddedCluster
 
 pytestmark = pytest.mark.kcr_virtual
 

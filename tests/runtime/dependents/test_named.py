@@ -9,11 +9,11 @@ from msgspec.structs import replace
 from kcr.api.core import ConfigMap
 from kcr.api.meta import Key, is_controlled_by
 from kcr.client import Client
-from kcr.cluster import EmbeddedCluster
 from kcr.controller import OwnWrites
 from kcr.dependents import Attempts, DependentControl, UnconfirmedCreateError
 from kcr.errors import AlreadyExistsError
 from kcr.testing import FakeInformer, FakeRecorder, FaultyTransport, VirtualClock, build
+from kcr_devcluster.cluster import EmbeddedCluster
 
 pytestmark = pytest.mark.kcr_virtual
 

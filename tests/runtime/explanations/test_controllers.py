@@ -20,10 +20,10 @@ from kcr.cli.objects.kinds.controllers import findings
 from kcr.cli.objects.look import Shown
 from kcr.cli.objects.show import lines_of
 from kcr.cli.objects.target import ObjectName
-from kcr.cluster import EmbeddedCluster
 from kcr.controllers.job.controller import Options, setup
 from kcr.debug.state import KeyDetail
 from kcr.testing import VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.debug_states import NOW, controller_state, debug_state, key_state, loop_state
 from tests.kit.explanations import explained_object, screen, text
 from tests.kit.harness import manifest

@@ -8,9 +8,9 @@ from kcr.api.apps import Deployment
 from kcr.api.batch import Job
 from kcr.api.core import Event, ObjectReference
 from kcr.api.unstructured import unstructured
-from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node import RunResult
 from kcr.testing import VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.node import RunResult
 from tests.kit.explanations import explained_object, text
 from tests.kit.harness import manifest
 from tests.kit.workloads import deployment

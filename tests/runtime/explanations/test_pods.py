@@ -9,9 +9,9 @@ from kcr.api.batch import CronJob, Job
 from kcr.api.core import Node, Pod
 from kcr.api.meta import Key
 from kcr.api.unstructured import unstructured
-from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node import FOREVER, RunResult
 from kcr.testing import VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.node import FOREVER, RunResult
 from tests.kit.explanations import explained_object, text
 from tests.kit.harness import manifest
 from tests.kit.workloads import deployment

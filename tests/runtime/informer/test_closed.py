@@ -4,8 +4,8 @@ import pytest
 
 import kcr
 from kcr.api.core import ConfigMap
-from kcr.cluster import EmbeddedCluster
 from kcr.testing import VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.dynamic_watches import manager_on
 
 pytestmark = [pytest.mark.kcr_virtual, pytest.mark.asyncio]

@@ -11,10 +11,10 @@ import pytest
 import kcr
 from kcr.api.core import ConfigMap, Namespace
 from kcr.api.meta import Key, ObjectMeta
-from kcr.cluster import EmbeddedCluster
 from kcr.errors import ForbiddenError
 from kcr.informer import Handler
 from kcr.testing import FaultyTransport, VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.dynamic_watches import Absent, Names, OpenWatches, create_config_maps, manager_on
 from tests.kit.transports import LateWatches
 

@@ -12,8 +12,8 @@ from kcr.api.core import ConfigMap
 from kcr.api.full.apiextensions_v1 import CustomResourceDefinition
 from kcr.api.meta import Key, ObjectMeta
 from kcr.client import Client, Request, Response, Transport
-from kcr.cluster import EmbeddedCluster
 from kcr.testing import VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.custom_resources import definition, version
 
 pytestmark = pytest.mark.kcr_virtual

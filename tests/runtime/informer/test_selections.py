@@ -10,10 +10,10 @@ import kcr
 from kcr.api.core import ConfigMap
 from kcr.api.meta import ObjectMeta
 from kcr.client import Client
-from kcr.cluster import EmbeddedCluster
 from kcr.errors import NotSyncedError
 from kcr.informer import Selection
 from kcr.testing import VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
 
 pytestmark = pytest.mark.kcr_virtual
 

@@ -13,10 +13,10 @@ from kcr.api.core import ConfigMap
 from kcr.api.meta import Key, ObjectMeta
 from kcr.client import Client, Transport
 from kcr.clock import Clock
-from kcr.cluster import EmbeddedCluster
 from kcr.errors import LeadershipLostError, NotFoundError, ServerError
 from kcr.leaderelection import LeaderElectionConfig, LeaderElector
 from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.clocks import ShiftedClock
 
 pytestmark = [pytest.mark.kcr_virtual, pytest.mark.asyncio]

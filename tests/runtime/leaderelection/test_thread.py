@@ -13,10 +13,10 @@ from kcr.api.core import ConfigMap
 from kcr.api.meta import ObjectMeta
 from kcr.client import Client
 from kcr.clock import SystemClock
-from kcr.cluster import EmbeddedCluster
 from kcr.errors import LeadershipLostError
 from kcr.leaderelection import ElectorThread, LeaderElectionConfig
 from kcr.testing import eventually
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.clocks import ShiftedClock
 
 pytestmark = pytest.mark.asyncio

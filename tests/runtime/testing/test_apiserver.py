@@ -4,8 +4,8 @@ import pytest
 
 from kcr.api.core import Namespace
 from kcr.client import ClusterConfig, Credential, FixedCredentials, PemSource
-from kcr.cluster import EmbeddedCluster
 from kcr.testing.controlplane import ApiServer, api_server, real_server
+from kcr_devcluster.cluster import EmbeddedCluster
 
 
 @pytest.mark.asyncio

@@ -4,8 +4,8 @@ from random import Random
 
 import pytest
 
-from kcr.cluster import EmbeddedCluster
 from kcr.testing import PodScript, VirtualClock, eventually
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.harness import conditions, counters, create, finished, job_controller, manifest, pods_of, read
 
 pytestmark = pytest.mark.kcr_virtual

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from kcr.api import batch
-from kcr.apiserver.kinds.batch.job_spec import check_job_spec
-from kcr.apiserver.kinds.batch.job_update import check_job_update
+from kcr_devcluster.apiserver.kinds.batch.job_spec import check_job_spec
+from kcr_devcluster.apiserver.kinds.batch.job_update import check_job_update
 
 ROOT = Path(__file__).parents[3]
-PUBLISHED = json.loads((ROOT / "kcr/apiserver/schema/kubernetes.json").read_text())["types"]
+PUBLISHED = json.loads((ROOT / "devcluster/kcr_devcluster/apiserver/schema/kubernetes.json").read_text())["types"]
 TYPES: Mapping[str, type[Any]] = {
     "JobSpec": batch.JobSpec,
     "JobStatus": batch.JobStatus,

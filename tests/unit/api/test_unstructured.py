@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from kcr.api import codec
 from kcr.api.meta import Key, MicroTime, Object, ObjectMeta
 from kcr.api.unstructured import unstructured
-from kcr.apiserver.patch import merge_patch
+from kcr_devcluster.apiserver.patch import merge_patch
 
 Widget = unstructured("example.dev/v1", "Widget", plural="widgets")
 

@@ -16,9 +16,9 @@ from kcr.app.checks import (
     version_finding,
 )
 from kcr.client import Client
-from kcr.cluster import EmbeddedCluster
 from kcr.controller import rights
 from kcr.errors import ForbiddenError, TransportError
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.clocks import FixedClock
 from tests.kit.scripted_transport import Say, Script, failure
 

@@ -12,9 +12,9 @@ from kcr.api.coordination import Lease
 from kcr.api.core import ConfigMap, Node, Pod
 from kcr.app.permissions import REVIEWS, RULES_REVIEWS, Need, Permissions
 from kcr.client import Client, Request
-from kcr.cluster import EmbeddedCluster, InProcessTransport
 from kcr.controller import Right, rights
 from kcr.testing import VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster, InProcessTransport
 from tests.kit.api import Api, binding, role
 from tests.kit.scripted_transport import Say, Script, failure
 from tests.kit.transports import ObservedTransport

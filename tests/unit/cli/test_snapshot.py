@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kcr.cli.main import exit_code_of
-from kcr.cluster.datadir import DataDir, lock_folder
+from kcr_devcluster.cluster.datadir import DataDir, lock_folder
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import pytest
 
 from kcr.api.resources import ResourceType
 from kcr.client.discovery import ServedKind, all_served_kinds, find_kind, near_names
-from kcr.cluster import EmbeddedCluster
 from kcr.testing import eventually
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.custom_resources import DEFINITIONS, definition, spec_schema, version
 
 pytestmark = pytest.mark.kcr_virtual

@@ -7,9 +7,9 @@ import pytest
 import yaml
 
 import kcr
-from kcr.cluster import EmbeddedCluster
-from kcr.cluster.datadir import CREDENTIALS, DataDir, ListenerCredentials
 from kcr.errors import ConfigError
+from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.datadir import CREDENTIALS, DataDir, ListenerCredentials
 from tests.kit.full_disk import full_disk
 
 CREDENTIAL = ListenerCredentials("secret-token", "authority", "server", "secret-key", 4711)

@@ -11,9 +11,9 @@ import kcr
 from kcr.api.apps import Deployment
 from kcr.api.full.apiextensions_v1 import CustomResourceDefinitionCondition as Condition
 from kcr.client import Client
-from kcr.cluster import EmbeddedCluster
-from kcr.cluster.kinds import define, definitions_of, install, reason_unestablished
 from kcr.testing import FakeManager, FaultyTransport, VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.kinds import define, definitions_of, install, reason_unestablished
 
 
 class Color(kcr.Resource, api_version="example.dev/v1alpha1", plural="colors"):

@@ -7,7 +7,6 @@ import pytest
 from prometheus_client import CollectorRegistry, Histogram
 
 from kcr.api.core import Pod
-from kcr.cluster import EmbeddedCluster
 from kcr.debug.access import DebugOptions
 from kcr.debug.snapshot import StateReader, informer_state, resident_bytes
 from kcr.debug.sources import StateSources, WatchedKind
@@ -17,6 +16,7 @@ from kcr.health import Health, LoopMonitor
 from kcr.informer import Selection
 from kcr.leaderelection import LeaderElectionConfig, LeaderElector
 from kcr.testing import FakeInformer, VirtualClock, build
+from kcr_devcluster.cluster import EmbeddedCluster
 
 pytestmark = pytest.mark.kcr_virtual
 

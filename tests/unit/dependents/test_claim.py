@@ -5,9 +5,9 @@ from msgspec.structs import replace
 from kcr.api import codec
 from kcr.api.core import ConfigMap
 from kcr.api.meta import Resource
-from kcr.apiserver.patch.json_patch import json_patch
 from kcr.dependents import claim_decision
 from kcr.dependents.claim import adoption, release
+from kcr_devcluster.apiserver.patch.json_patch import json_patch
 from tests.kit.owners import GONE, Website, config_map, reference, website
 
 MINE, OTHERS = (reference(),), (reference("other", "uid-other"),)

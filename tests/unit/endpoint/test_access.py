@@ -14,11 +14,11 @@ import pytest_asyncio
 from structlog.testing import capture_logs
 
 from kcr.client import Client
-from kcr.cluster import EmbeddedCluster
 from kcr.endpoint import ProbeRequest, ReviewedAccess
 from kcr.endpoint.access import ALLOWED_SECONDS, DENIED_SECONDS, TOKEN_SECONDS, ExpiringCache, bearer_token
 from kcr.errors import TransportError
 from kcr.testing import FaultyTransport, VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.api import Api, binding, role
 from tests.kit.scripted_transport import Say, Script, failure
 

@@ -23,7 +23,7 @@ def test_unknown_name_is_an_attribute_error() -> None:
 def test_waiting_and_virtual_time_load_neither_client_nor_server() -> None:  # TK-1
     code = "import sys; from kcr.testing import VirtualClock, eventually; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert not {"aiohttp", "msgspec", "kcr.client", "kcr.apiserver", "cryptography"} & set(loaded)
+    assert not {"aiohttp", "msgspec", "kcr.client", "kcr_devcluster.apiserver", "cryptography"} & set(loaded)
 
 
 def test_help_shows_what_users_import() -> None:
@@ -36,4 +36,4 @@ def test_help_shows_what_users_import() -> None:
 def test_extra_brings_what_tests_of_users_need_and_no_more() -> None:
     needed = [line.partition(";") for line in requires("kcr") or ()]
     found = {re.split(r"[^\w-]", name)[0] for name, _, extra in needed if extra.strip() == 'extra == "test"'}
-    assert found == {"kcr", "pytest", "pytest-asyncio"}
+    assert found == {"kcr-devcluster", "pytest", "pytest-asyncio"}

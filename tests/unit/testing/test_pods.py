@@ -10,9 +10,9 @@ from kcr.api.batch import COMPLETION_INDEX
 from kcr.api.conditions import find_condition, is_condition_true
 from kcr.api.core import Pod
 from kcr.api.meta import Key
-from kcr.cluster import EmbeddedCluster
 from kcr.errors import NotFoundError
 from kcr.testing import PodScript, VirtualClock, build
+from kcr_devcluster.cluster import EmbeddedCluster
 
 pytestmark = pytest.mark.kcr_virtual
 

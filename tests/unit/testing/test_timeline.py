@@ -5,10 +5,10 @@ import pytest
 
 from kcr.api.core import ConfigMap
 from kcr.api.meta import ObjectMeta
-from kcr.apiserver.server import HTTPRequest
-from kcr.cluster import EmbeddedCluster
 from kcr.testing import VirtualClock
 from kcr.testing.timeline import KEPT, SHOWN, RecordedWrite, Timeline
+from kcr_devcluster.apiserver.server import HTTPRequest
+from kcr_devcluster.cluster import EmbeddedCluster
 
 WEBSITES = "/apis/example.dev/v1/namespaces/default/websites"
 EVENT = {

@@ -3,7 +3,7 @@ import hashlib
 import msgspec
 import pytest
 
-from kcr.apiserver.schema.builtin import type_shape
+from kcr_devcluster.apiserver.schema.builtin import type_shape
 from tools.schema import TABLE, VERSION
 from tools.struct_tags import TAGS
 

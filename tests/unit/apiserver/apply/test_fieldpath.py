@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kcr.apiserver.apply import fieldpath
-from kcr.apiserver.apply.fieldpath import LEAF, FieldSet, difference, intersection, union
+from kcr_devcluster.apiserver.apply import fieldpath
+from kcr_devcluster.apiserver.apply.fieldpath import LEAF, FieldSet, difference, intersection, union
 
 ELEMENTS = st.sampled_from(["f:a", "f:b", 'k:{"name":"c"}', 'v:"x"'])
 BELOW = st.recursive(

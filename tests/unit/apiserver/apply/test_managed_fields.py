@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from kcr.apiserver.apply import managed_fields
-from kcr.apiserver.apply.fieldpath import LEAF
-from kcr.apiserver.apply.managed_fields import APPLY, UPDATE, ManagerEntry
+from kcr_devcluster.apiserver.apply import managed_fields
+from kcr_devcluster.apiserver.apply.fieldpath import LEAF
+from kcr_devcluster.apiserver.apply.managed_fields import APPLY, UPDATE, ManagerEntry
 
 ENTRY = {
     "manager": "m", "operation": "Apply", "apiVersion": "v1", "time": "2026-01-01T00:00:00Z", "fieldsType": "FieldsV1",

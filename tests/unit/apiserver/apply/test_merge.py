@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kcr.apiserver.apply import fieldpath
-from kcr.apiserver.apply.merge import merge, prune
-from kcr.apiserver.apply.typed import all_paths, field_set
-from kcr.apiserver.schema.builtin import kind_shape
-from kcr.apiserver.schema.shape import Field
+from kcr_devcluster.apiserver.apply import fieldpath
+from kcr_devcluster.apiserver.apply.merge import merge, prune
+from kcr_devcluster.apiserver.apply.typed import all_paths, field_set
+from kcr_devcluster.apiserver.schema.builtin import kind_shape
+from kcr_devcluster.apiserver.schema.shape import Field
 
 POD = Field(kind_shape("v1", "Pod").type)
 NAMES = st.sampled_from("abcdef")

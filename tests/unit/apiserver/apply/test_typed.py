@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from kcr.apiserver.apply import fieldpath
-from kcr.apiserver.apply.typed import compare, faults, field_set
-from kcr.apiserver.schema.builtin import kind_shape
-from kcr.apiserver.schema.scalars import ANY
-from kcr.apiserver.schema.shape import Field, Shape, Type
+from kcr_devcluster.apiserver.apply import fieldpath
+from kcr_devcluster.apiserver.apply.typed import compare, faults, field_set
+from kcr_devcluster.apiserver.schema.builtin import kind_shape
+from kcr_devcluster.apiserver.schema.scalars import ANY
+from kcr_devcluster.apiserver.schema.shape import Field, Shape, Type
 
 POD = Field(kind_shape("v1", "Pod").type)
 SERVICE_ACCOUNT = Field(kind_shape("v1", "ServiceAccount").type)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from kcr.apiserver.authentication import User
-from kcr.apiserver.authorization.attributes import Attributes, forbidden, quoted, request_attributes
-from kcr.apiserver.endpoints.routes import Query
+from kcr_devcluster.apiserver.authentication import User
+from kcr_devcluster.apiserver.authorization.attributes import Attributes, forbidden, quoted, request_attributes
+from kcr_devcluster.apiserver.endpoints.routes import Query
 
 CORE = "/api/v1/namespaces/default"
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kcr.apiserver.authentication import User
-from kcr.apiserver.authentication.users import user_named
-from kcr.apiserver.authorization import AlwaysAllow, Attributes, Rbac
-from kcr.apiserver.authorization.rules import rules_of
-from kcr.apiserver.kinds.catalogue import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES, Kind
-from kcr.apiserver.storage.storage import Storage
+from kcr_devcluster.apiserver.authentication import User
+from kcr_devcluster.apiserver.authentication.users import user_named
+from kcr_devcluster.apiserver.authorization import AlwaysAllow, Attributes, Rbac
+from kcr_devcluster.apiserver.authorization.rules import rules_of
+from kcr_devcluster.apiserver.kinds.catalogue import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES, Kind
+from kcr_devcluster.apiserver.storage.storage import Storage
 
 USERS = (
     user_named("a", ["g"]), user_named("g"), user_named("system:serviceaccount:n:a"),

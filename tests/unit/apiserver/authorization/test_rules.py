@@ -5,8 +5,8 @@ import fnmatch
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kcr.apiserver.authorization.attributes import Attributes
-from kcr.apiserver.authorization.rules import PolicyRule, compact, rules_of, uncovered
+from kcr_devcluster.apiserver.authorization.attributes import Attributes
+from kcr_devcluster.apiserver.authorization.rules import PolicyRule, compact, rules_of, uncovered
 
 VERBS, GROUPS, KINDS, NAMES = ("get", "list"), ("", "apps"), ("pods", "jobs"), ("a", "b")
 SUBRESOURCES = ("", "log", "scale")

@@ -1,6 +1,6 @@
 import pytest
 
-from kcr.apiserver.endpoints.field_validation import repeated
+from kcr_devcluster.apiserver.endpoints.field_validation import repeated
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,9 @@
 
 import pytest
 
-from kcr.apiserver.endpoints.routes import Query, Route, Routes, version_priority
-from kcr.apiserver.kinds.catalogue import KINDS, NAMESPACES, NODES, PODS, Kind
-from kcr.apiserver.responses import StatusError
+from kcr_devcluster.apiserver.endpoints.routes import Query, Route, Routes, version_priority
+from kcr_devcluster.apiserver.kinds.catalogue import KINDS, NAMESPACES, NODES, PODS, Kind
+from kcr_devcluster.apiserver.responses import StatusError
 
 ROUTES = Routes(KINDS)
 

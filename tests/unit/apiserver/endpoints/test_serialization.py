@@ -2,8 +2,8 @@
 
 import pytest
 
-from kcr.apiserver.endpoints.serialization import negotiate
-from kcr.apiserver.responses import JSON, StatusError
+from kcr_devcluster.apiserver.endpoints.serialization import negotiate
+from kcr_devcluster.apiserver.responses import JSON, StatusError
 
 TABLE = "application/json;as=Table;v={};g=meta.k8s.io"
 

@@ -2,10 +2,10 @@ from typing import Any
 
 import pytest
 
-from kcr.apiserver.kinds.core.cluster import NamespaceStrategy, NodeStrategy
-from kcr.apiserver.kinds.core.config import ConfigMapStrategy, SecretStrategy
-from kcr.apiserver.kinds.core.events import EventStrategy, LeaseStrategy
-from kcr.apiserver.kinds.strategy import Manifest, UndecodableError
+from kcr_devcluster.apiserver.kinds.core.cluster import NamespaceStrategy, NodeStrategy
+from kcr_devcluster.apiserver.kinds.core.config import ConfigMapStrategy, SecretStrategy
+from kcr_devcluster.apiserver.kinds.core.events import EventStrategy, LeaseStrategy
+from kcr_devcluster.apiserver.kinds.strategy import Manifest, UndecodableError
 from tests.kit.manifests import texts
 
 

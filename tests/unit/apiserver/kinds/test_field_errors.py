@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from kcr.apiserver.kinds.field_errors import (
+from kcr_devcluster.apiserver.kinds.field_errors import (
     FieldError,
     duplicate,
     forbidden,

@@ -1,6 +1,6 @@
 import pytest
 
-from kcr.apiserver.kinds.names import (
+from kcr_devcluster.apiserver.kinds.names import (
     LABEL_MESSAGE,
     QUALIFIED_MESSAGE,
     SUBDOMAIN_MESSAGE,
@@ -16,7 +16,7 @@ from kcr.apiserver.kinds.names import (
     qualified_name,
     selects,
 )
-from kcr.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.kinds.strategy import Manifest
 from tests.kit.manifests import texts
 
 

@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from kcr.apiserver.kinds.strategy import UndecodableError, conform, semantic_equal
-from kcr.apiserver.schema.builtin import kind_shape
+from kcr_devcluster.apiserver.kinds.strategy import UndecodableError, conform, semantic_equal
+from kcr_devcluster.apiserver.schema.builtin import kind_shape
 
 
 @pytest.mark.parametrize(

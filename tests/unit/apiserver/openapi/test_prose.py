@@ -1,6 +1,6 @@
 import pytest
 
-from kcr.apiserver.openapi.prose import Prose, installed_prose
+from kcr_devcluster.apiserver.openapi.prose import Prose, installed_prose
 
 JOB_SPEC = "io.k8s.api.batch.v1.JobSpec"
 

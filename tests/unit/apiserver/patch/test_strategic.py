@@ -5,10 +5,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kcr.apiserver.kinds.strategy import Manifest
-from kcr.apiserver.patch import strategic_patch
-from kcr.apiserver.responses import StatusError
-from kcr.apiserver.schema.builtin import kind_shape
+from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.patch import strategic_patch
+from kcr_devcluster.apiserver.responses import StatusError
+from kcr_devcluster.apiserver.schema.builtin import kind_shape
 
 POD = kind_shape("v1", "Pod")
 NAMES = st.sampled_from("abcd")

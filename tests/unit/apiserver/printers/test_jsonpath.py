@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kcr.apiserver.printers.jsonpath import compile_path, printed
+from kcr_devcluster.apiserver.printers.jsonpath import compile_path, printed
 
 OBJ: dict[str, Any] = {
     "a": {"b": [1, 2, 3], "x.y": "dotted", "it's": "quoted"},

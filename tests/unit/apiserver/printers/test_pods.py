@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kcr.apiserver.printers.pods import pod_cells, pod_status
+from kcr_devcluster.apiserver.printers.pods import pod_cells, pod_status
 
 NOW = datetime(2026, 1, 1, 1, tzinfo=UTC)
 RUNNING = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kcr.apiserver.kinds.catalogue import CONFIG_MAPS, PODS
-from kcr.apiserver.kinds.strategy import Manifest
-from kcr.apiserver.quota.account import TrackedQuota, scopes_of
+from kcr_devcluster.apiserver.kinds.catalogue import CONFIG_MAPS, PODS
+from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.quota.account import TrackedQuota, scopes_of
 from tests.kit.manifests import pod, stored_pod
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

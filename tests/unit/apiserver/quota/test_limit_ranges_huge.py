@@ -1,9 +1,9 @@
 """Numbers of any length in objects: no float and no int of Python refuses them with a traceback."""
 
-from kcr.apiserver.kinds.apps.sets import _template_generation
-from kcr.apiserver.quota.limit_ranges import _ratio_error
-from kcr.apiserver.registry.registry import _is_version
-from kcr.apiserver.schema.quantities import amount
+from kcr_devcluster.apiserver.kinds.apps.sets import _template_generation
+from kcr_devcluster.apiserver.quota.limit_ranges import _ratio_error
+from kcr_devcluster.apiserver.registry.registry import _is_version
+from kcr_devcluster.apiserver.schema.quantities import amount
 
 
 def test_ratio_of_huge_amounts_is_refused() -> None:

@@ -3,9 +3,9 @@ from typing import Any
 
 import pytest
 
-from kcr.apiserver.kinds.catalogue import CONFIG_MAPS, JOBS, PODS
-from kcr.apiserver.kinds.strategy import Manifest
-from kcr.apiserver.quota.usage import ONE, SCOPES, Usage, missing_resources, usage_of
+from kcr_devcluster.apiserver.kinds.catalogue import CONFIG_MAPS, JOBS, PODS
+from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.quota.usage import ONE, SCOPES, Usage, missing_resources, usage_of
 from tests.kit.manifests import pod, stored_pod
 
 MILLI = ONE // 1000

@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from kcr.apiserver.kinds.catalogue import CONFIG_MAPS, NAMESPACES, Kind
-from kcr.apiserver.kinds.strategy import Manifest
-from kcr.apiserver.registry import metadata as meta
-from kcr.apiserver.responses import StatusError
+from kcr_devcluster.apiserver.kinds.catalogue import CONFIG_MAPS, NAMESPACES, Kind
+from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.registry import metadata as meta
+from kcr_devcluster.apiserver.responses import StatusError
 
 
 def test_what_is_empty_or_unknown_is_dropped() -> None:

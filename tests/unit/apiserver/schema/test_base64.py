@@ -5,7 +5,7 @@ Source: Go's encoding/base64/base64_test.go, TestDecodeCorrupt and TestNewLineCh
 
 import pytest
 
-from kcr.apiserver.schema.base64 import canonical_base64
+from kcr_devcluster.apiserver.schema.base64 import canonical_base64
 
 
 @pytest.mark.parametrize(

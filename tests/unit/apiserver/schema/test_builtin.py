@@ -1,11 +1,11 @@
 import pytest
 
-from kcr.apiserver.kinds.catalogue import KINDS, Kind
-from kcr.apiserver.kinds.gangs import with_gangs
-from kcr.apiserver.kinds.views.legacy import LEGACY_KINDS
-from kcr.apiserver.schema.builtin import kind_shape, type_shape
-from kcr.apiserver.schema.defaults import DEFAULTS
-from kcr.apiserver.schema.shape import Type
+from kcr_devcluster.apiserver.kinds.catalogue import KINDS, Kind
+from kcr_devcluster.apiserver.kinds.gangs import with_gangs
+from kcr_devcluster.apiserver.kinds.views.legacy import LEGACY_KINDS
+from kcr_devcluster.apiserver.schema.builtin import kind_shape, type_shape
+from kcr_devcluster.apiserver.schema.defaults import DEFAULTS
+from kcr_devcluster.apiserver.schema.shape import Type
 
 
 def at(shape_type: Type, *path: str) -> Type:

@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from kcr.apiserver.schema import protobuf
-from kcr.apiserver.schema.builtin import encoded_shape, type_shape
-from kcr.apiserver.schema.protobuf import UnknownMessageError
-from kcr.apiserver.schema.protobuf_encoder import encode, encode_event, is_encodable
-from kcr.apiserver.schema.shape import Shape
+from kcr_devcluster.apiserver.schema import protobuf
+from kcr_devcluster.apiserver.schema.builtin import encoded_shape, type_shape
+from kcr_devcluster.apiserver.schema.protobuf import UnknownMessageError
+from kcr_devcluster.apiserver.schema.protobuf_encoder import encode, encode_event, is_encodable
+from kcr_devcluster.apiserver.schema.shape import Shape
 from tests.kit.drawn_objects import KIND_TYPES, builtin_object
 from tests.kit.protobuf import body, entry, message
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kcr.apiserver.schema.quantities import amount, canonical, in_thousandths, whole
+from kcr_devcluster.apiserver.schema.quantities import amount, canonical, in_thousandths, whole
 
 SUFFIXES = ["", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "e3", "E-2"]
 NUMBERS = st.decimals(-10_000, 10_000, places=3).map(lambda number: format(number, "f"))

@@ -1,6 +1,6 @@
 import pytest
 
-from kcr.apiserver.schema.scalars import micro, whole_seconds
+from kcr_devcluster.apiserver.schema.scalars import micro, whole_seconds
 
 
 @pytest.mark.parametrize(

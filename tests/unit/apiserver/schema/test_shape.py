@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from kcr.apiserver.schema.scalars import SCALARS
-from kcr.apiserver.schema.shape import Field, Shape, Type, TypeMismatchError, list_of, map_of
+from kcr_devcluster.apiserver.schema.scalars import SCALARS
+from kcr_devcluster.apiserver.schema.shape import Field, Shape, Type, TypeMismatchError, list_of, map_of
 
 
 def by_value(type_: Type) -> Field:

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kcr.apiserver.kinds.catalogue import CONFIG_MAPS, SECRETS
-from kcr.apiserver.responses import StatusError
-from kcr.apiserver.storage.journal import Journal, restore_snapshot, save_snapshot
-from kcr.apiserver.storage.storage import Storage
 from kcr.errors import ConfigError
+from kcr_devcluster.apiserver.kinds.catalogue import CONFIG_MAPS, SECRETS
+from kcr_devcluster.apiserver.responses import StatusError
+from kcr_devcluster.apiserver.storage.journal import Journal, restore_snapshot, save_snapshot
+from kcr_devcluster.apiserver.storage.storage import Storage
 from tests.kit.full_disk import full_disk
 
 State = dict[str, list[tuple[str, int, bytes]]]

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kcr.apiserver.kinds.catalogue import CONFIG_MAPS, PODS
-from kcr.apiserver.responses import StatusError
-from kcr.apiserver.storage.records import Change, Record
-from kcr.apiserver.storage.storage import Storage
-from kcr.apiserver.storage.watch_cache import HISTORY
+from kcr_devcluster.apiserver.kinds.catalogue import CONFIG_MAPS, PODS
+from kcr_devcluster.apiserver.responses import StatusError
+from kcr_devcluster.apiserver.storage.records import Change, Record
+from kcr_devcluster.apiserver.storage.storage import Storage
+from kcr_devcluster.apiserver.storage.watch_cache import HISTORY
 
 
 def manifest(name: str, namespace: str = "ns", **more: Any) -> dict[str, Any]:

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from kcr.apiserver.schema.shape import ABSENT
-from kcr.apiserver.structural.composites import correlation
+from kcr_devcluster.apiserver.schema.shape import ABSENT
+from kcr_devcluster.apiserver.structural.composites import correlation
 
 KEYED = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
 BEFORE = [{"name": "a", "n": 1}, {"name": "b", "n": 2}]

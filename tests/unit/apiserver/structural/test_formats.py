@@ -2,7 +2,7 @@
 
 import pytest
 
-from kcr.apiserver.structural.formats import FORMATS, is_known, string_format
+from kcr_devcluster.apiserver.structural.formats import FORMATS, is_known, string_format
 
 GOOD_AND_BAD = {
     "bsonobjectid": ("507f1f77bcf86cd799439011", "507f1f77"),

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from kcr.apiserver.structural.cel import expressions as cel
-from kcr.apiserver.structural.rules import compile_rules, definition_errors, missing_library
+from kcr_devcluster.apiserver.structural.cel import expressions as cel
+from kcr_devcluster.apiserver.structural.rules import compile_rules, definition_errors, missing_library
 
 RULED = {"type": "object", "properties": {"a": {"type": "integer", "x-kubernetes-validations": [{"rule": "self >"}]}}}
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from kcr.apiserver.schema.builtin import type_shape
-from kcr.apiserver.schema.shape import ABSENT
-from kcr.apiserver.structural.shapes import StructuralShape, default_of, shape_of
+from kcr_devcluster.apiserver.schema.builtin import type_shape
+from kcr_devcluster.apiserver.schema.shape import ABSENT
+from kcr_devcluster.apiserver.structural.shapes import StructuralShape, default_of, shape_of
 
 TEXT: dict[str, Any] = {"type": "string"}
 SPEC: dict[str, Any] = {

@@ -10,11 +10,11 @@ from kcr.api.batch import CronJob, Job
 from kcr.api.core import Pod
 from kcr.api.explanation import Explanation
 from kcr.api.meta import Key, Resource
-from kcr.apiserver.responses import StatusError
 from kcr.cli.display.cluster_pages import LOG_BYTES, ClusterPages
 from kcr.debug.cluster_state import ClusterOverview
 from kcr.endpoint import ProbeRequest, ProbeResponse
 from kcr.testing import FakeManager, build
+from kcr_devcluster.apiserver.responses import StatusError
 
 pytestmark = pytest.mark.kcr_virtual
 

@@ -7,7 +7,7 @@ from kcr.api.core import Pod, PodStatus
 from kcr.api.full.policy_v1 import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from kcr.api.meta import ObjectMeta, PodCondition
 from kcr.api.selectors import LabelSelector
-from kcr.cluster.controllers.disruption import (
+from kcr_devcluster.cluster.controllers.disruption import (
     compute_status,
     expected_and_desired,
     failed_status,

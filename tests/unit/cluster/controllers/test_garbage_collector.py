@@ -5,9 +5,9 @@ import pytest
 from kcr.api.coordination import Lease
 from kcr.api.core import ConfigMap
 from kcr.api.meta import Key, ObjectMeta, OwnerReference, metadata_only
-from kcr.cluster.controllers.garbage_collector import GarbageCollector
-from kcr.cluster.controllers.graph import FOREGROUND
 from kcr.testing import FakeManager, VirtualClock
+from kcr_devcluster.cluster.controllers.garbage_collector import GarbageCollector
+from kcr_devcluster.cluster.controllers.graph import FOREGROUND
 
 pytestmark = pytest.mark.kcr_virtual
 

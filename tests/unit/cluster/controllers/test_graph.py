@@ -5,7 +5,7 @@ import pytest
 
 from kcr.api.core import ConfigMap, Namespace
 from kcr.api.meta import ObjectMeta, OwnerReference, PartialObjectMetadata, Resource, metadata_only
-from kcr.cluster.controllers.graph import FOREGROUND, ORPHAN, Graph
+from kcr_devcluster.cluster.controllers.graph import FOREGROUND, ORPHAN, Graph
 
 DELETED = datetime(2026, 1, 1, tzinfo=UTC)
 

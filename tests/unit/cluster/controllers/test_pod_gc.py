@@ -4,7 +4,7 @@ import pytest
 
 from kcr.api.core import Pod, PodStatus
 from kcr.api.meta import ObjectMeta
-from kcr.cluster.controllers.pod_gc import surplus
+from kcr_devcluster.cluster.controllers.pod_gc import surplus
 
 
 def pod(name: str, hour: int, phase: str = "Succeeded", reason: str = "") -> Pod:

@@ -5,11 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from kcr.apiserver.server import HTTPRequest
 from kcr.client.wire.decoding import warnings_in
-from kcr.cluster import EmbeddedCluster
-from kcr.cluster.effects.advice import LIMIT, FieldEffects, absent_controller_warnings, process_warnings
-from kcr.cluster.effects.pod_fields import NoEffect
+from kcr_devcluster.apiserver.server import HTTPRequest
+from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.effects.advice import LIMIT, FieldEffects, absent_controller_warnings, process_warnings
+from kcr_devcluster.cluster.effects.pod_fields import NoEffect
 
 pytestmark = pytest.mark.kcr_virtual
 

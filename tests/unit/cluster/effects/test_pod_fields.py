@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from kcr.apiserver.schema.builtin import type_facts
-from kcr.apiserver.schema.scalars import SCALARS
-from kcr.cluster.effects.advice import inner_type
-from kcr.cluster.effects.pod_fields import FIELDS, USED
+from kcr_devcluster.apiserver.schema.builtin import type_facts
+from kcr_devcluster.apiserver.schema.scalars import SCALARS
+from kcr_devcluster.cluster.effects.advice import inner_type
+from kcr_devcluster.cluster.effects.pod_fields import FIELDS, USED
 
 POD_SPEC = "core.v1.PodSpec"
 
@@ -25,7 +25,7 @@ def reachable(type_name: str, seen: set[str]) -> Iterator[str]:
 def test_every_field_of_the_schema_is_judged() -> None:
     fields = {f"{one}: {name}" for one in reachable(POD_SPEC, set()) for name in type_facts(one)}
     judged = {f"{one}: {name}" for one, effects in FIELDS.items() for name in effects}
-    assert fields - judged == set(), "say in kcr/cluster/effects/pod_fields.py what these do"
+    assert fields - judged == set(), "say in devcluster/kcr_devcluster/cluster/effects/pod_fields.py what these do"
     assert judged - fields == set(), "these are no fields, or within fields that have no effect as a whole"
 
 

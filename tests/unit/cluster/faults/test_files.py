@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from kcr.cluster.faults import read_faults
 from kcr.errors import ConfigError
+from kcr_devcluster.cluster.faults import read_faults
 from tests.kit.documents import ROOT
 
 

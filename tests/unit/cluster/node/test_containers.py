@@ -12,7 +12,7 @@ from kcr.api.kubelet import (
     KubeletPodStatus,
 )
 from kcr.api.meta import ObjectMeta
-from kcr.cluster.node.containers import (
+from kcr_devcluster.cluster.node.containers import (
     BackingOff,
     ContainerRecord,
     Role,
@@ -29,7 +29,7 @@ from kcr.cluster.node.containers import (
     started,
     terminated,
 )
-from kcr.cluster.node.runtime import Exit, StartDeferred
+from kcr_devcluster.cluster.node.runtime import Exit, StartDeferred
 from tests.kit.pod_states import Idle, at, end
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -2,8 +2,8 @@ import asyncio
 
 import pytest
 
-from kcr.cluster.node.logs import Log, Logs
 from kcr.testing import VirtualClock
+from kcr_devcluster.cluster.node.logs import Log, Logs
 
 pytestmark = pytest.mark.kcr_virtual
 

@@ -3,8 +3,8 @@ from typing import Literal
 
 import pytest
 
-from kcr.cluster.node.containers import Running, Stop, Waiting
-from kcr.cluster.node.pod_state import (
+from kcr_devcluster.cluster.node.containers import Running, Stop, Waiting
+from kcr_devcluster.cluster.node.pod_state import (
     DEADLINE_MESSAGE,
     AbandonPreStop,
     Action,

@@ -6,9 +6,9 @@ import pytest
 from kcr.api import codec
 from kcr.api.full.core_v1 import Taint, Toleration
 from kcr.api.meta import Condition
-from kcr.cluster.node_lifecycle.health import silent_conditions, wanted_taints
-from kcr.cluster.node_lifecycle.taint_eviction import toleration_time
-from kcr.cluster.scheduling.objects import ScheduledNode
+from kcr_devcluster.cluster.node_lifecycle.health import silent_conditions, wanted_taints
+from kcr_devcluster.cluster.node_lifecycle.taint_eviction import toleration_time
+from kcr_devcluster.cluster.scheduling.objects import ScheduledNode
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"

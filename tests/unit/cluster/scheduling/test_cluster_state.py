@@ -1,5 +1,5 @@
-from kcr.cluster.scheduling.cluster_state import ClusterState
-from kcr.cluster.scheduling.requests import ONE
+from kcr_devcluster.cluster.scheduling.cluster_state import ClusterState
+from kcr_devcluster.cluster.scheduling.requests import ONE
 from tests.kit.scheduling import node_state, pod_info
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kcr.cluster.scheduling.filters import Rejection, rejection
+from kcr_devcluster.cluster.scheduling.filters import Rejection, rejection
 from tests.kit.scheduling import node_state, pod_info
 
 CORDON = {"unschedulable": True, "taints": [{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]}

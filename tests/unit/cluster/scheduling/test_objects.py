@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 import pytest
 
 from kcr.api.meta import ObjectMeta
-from kcr.cluster.scheduling.objects import ScheduledPod, ScheduledPodSpec, ScheduledPodStatus, wants_a_node
+from kcr_devcluster.cluster.scheduling.objects import ScheduledPod, ScheduledPodSpec, ScheduledPodStatus, wants_a_node
 
 
 @pytest.mark.parametrize(

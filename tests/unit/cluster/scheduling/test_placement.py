@@ -7,9 +7,9 @@ from msgspec.structs import replace
 from kcr.api.full.policy_v1 import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from kcr.api.meta import ObjectMeta
 from kcr.api.selectors import LabelSelector, Requirement
-from kcr.cluster.scheduling.cluster_state import PodInfo
-from kcr.cluster.scheduling.placement import Unschedulable, find_node
-from kcr.cluster.scheduling.preemption import Preemption
+from kcr_devcluster.cluster.scheduling.cluster_state import PodInfo
+from kcr_devcluster.cluster.scheduling.placement import Unschedulable, find_node
+from kcr_devcluster.cluster.scheduling.preemption import Preemption
 from tests.kit.scheduling import node_state, pod_info
 
 MOMENT = datetime(2026, 1, 1, tzinfo=UTC)

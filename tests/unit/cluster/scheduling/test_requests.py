@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from kcr.cluster.scheduling.requests import ONE
+from kcr_devcluster.cluster.scheduling.requests import ONE
 from tests.kit.scheduling import pod_info
 
 

@@ -5,10 +5,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from kcr.cluster.scheduling.cluster_state import PodInfo
-from kcr.cluster.scheduling.filters import rejection
-from kcr.cluster.scheduling.placement import Unschedulable, find_node
-from kcr.cluster.scheduling.surroundings import survey
+from kcr_devcluster.cluster.scheduling.cluster_state import PodInfo
+from kcr_devcluster.cluster.scheduling.filters import rejection
+from kcr_devcluster.cluster.scheduling.placement import Unschedulable, find_node
+from kcr_devcluster.cluster.scheduling.surroundings import survey
 from tests.kit.scheduling import node_state, pod_info
 
 REQUIRED, PREFERRED = (f"{how}DuringSchedulingIgnoredDuringExecution" for how in ("required", "preferred"))

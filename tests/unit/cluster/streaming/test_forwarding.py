@@ -5,7 +5,7 @@ import struct
 import pytest
 
 from kcr.api.meta import Key
-from kcr.cluster.streaming.forwarding import Forwarder
+from kcr_devcluster.cluster.streaming.forwarding import Forwarder
 
 pytestmark = pytest.mark.asyncio
 

@@ -11,15 +11,15 @@ from msgspec.structs import replace
 from kcr.api.apps import Deployment, DeploymentCondition, DeploymentStatus
 from kcr.api.conditions import find_condition
 from kcr.api.meta import Condition
-from kcr.cluster.workloads.progress import (
+from kcr.testing import build
+from kcr_devcluster.cluster.workloads.progress import (
     observed_status,
     progress_time_left,
     rollout_status,
     with_condition,
     with_pause,
 )
-from kcr.cluster.workloads.revisions import History
-from kcr.testing import build
+from kcr_devcluster.cluster.workloads.revisions import History
 from tests.kit.workloads import deployed, said, sized
 
 NOW = build.CREATED + timedelta(minutes=1)

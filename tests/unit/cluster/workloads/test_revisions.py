@@ -7,7 +7,8 @@ from msgspec.structs import replace
 
 from kcr.api.apps import DeploymentStatus, ReplicaSet
 from kcr.api.meta import is_controlled_by
-from kcr.cluster.workloads.revisions import (
+from kcr.testing import build
+from kcr_devcluster.cluster.workloads.revisions import (
     HASH_LABEL,
     REVISION,
     REVISION_HISTORY,
@@ -20,7 +21,6 @@ from kcr.cluster.workloads.revisions import (
     template_hash,
     with_revision,
 )
-from kcr.testing import build
 from tests.kit.workloads import LABELS, deployed, sized, template_of
 
 

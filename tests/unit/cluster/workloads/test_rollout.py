@@ -6,8 +6,8 @@ Source: kubernetes/pkg/controller/deployment, rolling_test.go and sync_test.go (
 import pytest
 
 from kcr.api.apps import DeploymentStatus, DeploymentStrategy, ReplicaSet
-from kcr.cluster.workloads.revisions import History
-from kcr.cluster.workloads.rollout import (
+from kcr_devcluster.cluster.workloads.revisions import History
+from kcr_devcluster.cluster.workloads.rollout import (
     Resize,
     is_scaled,
     max_surge,

@@ -5,9 +5,9 @@ import pytest
 from kcr.api.core import Namespace
 from kcr.api.meta import Key, ObjectMeta
 from kcr.client import Client
-from kcr.cluster import EmbeddedCluster
 from kcr.errors import TransportError
 from kcr.testing import CrashingTransport, VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
 
 pytestmark = pytest.mark.kcr_virtual
 

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kcr.api.indexset import IndexSet
-from kcr.apiserver.kinds.batch.job_policies import parse_indexes
+from kcr_devcluster.apiserver.kinds.batch.job_policies import parse_indexes
 
 SETS = st.sets(st.integers(0, 20), max_size=12)
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from kcr.apiserver.kinds.strategy import Manifest, UndecodableError
-from kcr.apiserver.kinds.views.legacy import job_from_hub, job_to_hub
+from kcr_devcluster.apiserver.kinds.strategy import Manifest, UndecodableError
+from kcr_devcluster.apiserver.kinds.views.legacy import job_from_hub, job_to_hub
 from tests.kit.manifests import job, prepared, refused
 
 

@@ -11,8 +11,8 @@ import pytest
 import trustme
 
 from kcr.api.kubelet import HTTPGetAction, HTTPHeader
-from kcr.cluster.node.probes.network import connect, probe_get
-from kcr.cluster.node.probes.results import HandlerResult
+from kcr_devcluster.cluster.node.probes.network import connect, probe_get
+from kcr_devcluster.cluster.node.probes.results import HandlerResult
 
 pytestmark = pytest.mark.asyncio
 

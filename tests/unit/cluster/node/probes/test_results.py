@@ -1,7 +1,7 @@
 import pytest
 
 from kcr.api.kubelet import KubeletContainer, KubeletPod, KubeletPodSpec, Probe
-from kcr.cluster.node.probes.results import (
+from kcr_devcluster.cluster.node.probes.results import (
     INITIAL,
     NOTICE_SECONDS,
     HandlerResult,

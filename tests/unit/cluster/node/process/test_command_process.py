@@ -9,10 +9,10 @@ import pytest
 
 from kcr.api.kubelet import KubeletContainer
 from kcr.clock import SystemClock
-from kcr.cluster.node.commands import exec_sync
-from kcr.cluster.node.logs import Log
-from kcr.cluster.node.process.command_process import ContainerScope, ignored_signals
-from kcr.cluster.node.process.processes import ProcessRun, spawn
+from kcr_devcluster.cluster.node.commands import exec_sync
+from kcr_devcluster.cluster.node.logs import Log
+from kcr_devcluster.cluster.node.process.command_process import ContainerScope, ignored_signals
+from kcr_devcluster.cluster.node.process.processes import ProcessRun, spawn
 
 pytestmark = pytest.mark.asyncio
 INTERRUPTED = 128 + signal.SIGINT

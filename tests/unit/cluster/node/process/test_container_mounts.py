@@ -4,7 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from kcr.cluster.node.process.container_mounts import Mount, kept_visible, mount_variables, rewrite_paths, rewritten
+from kcr_devcluster.cluster.node.process.container_mounts import (
+    Mount,
+    kept_visible,
+    mount_variables,
+    rewrite_paths,
+    rewritten,
+)
 
 MOUNTS = (
     Mount("data", "/n/data", "/data", read_only=False),

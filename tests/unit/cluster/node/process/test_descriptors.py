@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from kcr.cluster.node.process.descriptors import DescriptorReader, DescriptorWriter
+from kcr_devcluster.cluster.node.process.descriptors import DescriptorReader, DescriptorWriter
 
 pytestmark = pytest.mark.asyncio
 MUCH = bytes(1_000_000)

@@ -2,7 +2,7 @@ import pytest
 
 from kcr.api.kubelet import KubeletContainer, KubeletPod, KubeletPodSpec
 from kcr.api.meta import ObjectMeta
-from kcr.cluster.node.process.environment import (
+from kcr_devcluster.cluster.node.process.environment import (
     argv_of,
     expand,
     field_of,

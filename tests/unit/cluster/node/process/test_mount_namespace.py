@@ -8,13 +8,13 @@ import pytest_asyncio
 
 from kcr.api.kubelet import KubeletContainer
 from kcr.clock import SystemClock
-from kcr.cluster.node.commands import CommandError, CommandResult, exec_sync
-from kcr.cluster.node.logs import Log
-from kcr.cluster.node.process.command_process import ContainerScope
-from kcr.cluster.node.process.container_mounts import Mount, MountNamespace, detect_namespaces
-from kcr.cluster.node.process.mount_namespace import WITH_USER, unstartable
-from kcr.cluster.node.process.processes import spawn
-from kcr.cluster.node.process.programs import StartError
+from kcr_devcluster.cluster.node.commands import CommandError, CommandResult, exec_sync
+from kcr_devcluster.cluster.node.logs import Log
+from kcr_devcluster.cluster.node.process.command_process import ContainerScope
+from kcr_devcluster.cluster.node.process.container_mounts import Mount, MountNamespace, detect_namespaces
+from kcr_devcluster.cluster.node.process.mount_namespace import WITH_USER, unstartable
+from kcr_devcluster.cluster.node.process.processes import spawn
+from kcr_devcluster.cluster.node.process.programs import StartError
 
 pytestmark = pytest.mark.asyncio
 

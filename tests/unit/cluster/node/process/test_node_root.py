@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kcr.cluster.node.process.node_root import MARK, PREFIX, node_root
+from kcr_devcluster.cluster.node.process.node_root import MARK, PREFIX, node_root
 
 
 def test_directory_lasts_as_long_as_its_node(tmp_path: Path) -> None:

@@ -3,8 +3,12 @@ from pathlib import Path
 import pytest
 
 from kcr.api.kubelet import KubeletContainer
-from kcr.cluster.node.process.container_mounts import Mount, rewritten
-from kcr.cluster.node.process.pod_volumes import DEFAULT_MESSAGE_PATH, ContainerStart, termination_message_mount
+from kcr_devcluster.cluster.node.process.container_mounts import Mount, rewritten
+from kcr_devcluster.cluster.node.process.pod_volumes import (
+    DEFAULT_MESSAGE_PATH,
+    ContainerStart,
+    termination_message_mount,
+)
 
 FILE = Path("/home/.main.termination")
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kcr.cluster.node.process.programs import StartError, check_program_inside
+from kcr_devcluster.cluster.node.process.programs import StartError, check_program_inside
 
 ENVIRONMENT = {"PATH": "/kcr-bin:/usr/bin:/bin"}
 

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from kcr.api.kubelet import KubeletPod
-from kcr.cluster.node.process.resource_fields import ResourceFieldError, resource_text
+from kcr_devcluster.cluster.node.process.resource_fields import ResourceFieldError, resource_text
 
 RESOURCES = {"limits": {"cpu": "1500m"}, "requests": {"memory": "64Mi", "cpu": "250m"}}
 POD = msgspec.convert({"spec": {"containers": [{"name": "main", "resources": RESOURCES}]}}, KubeletPod)

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from kcr.cluster.node.usage.memory_limits import MemoryUse, over_limit
-from kcr.cluster.node.usage.proc import (
+from kcr_devcluster.cluster.node.usage.memory_limits import MemoryUse, over_limit
+from kcr_devcluster.cluster.node.usage.proc import (
     charged_bytes,
     has_process_table,
     resident_bytes,

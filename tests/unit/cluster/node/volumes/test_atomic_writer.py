@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kcr.cluster.node.volumes.atomic_writer import DATA, ProjectedFile, write_payload
+from kcr_devcluster.cluster.node.volumes.atomic_writer import DATA, ProjectedFile, write_payload
 
 
 def files(**contents: str) -> dict[str, ProjectedFile]:

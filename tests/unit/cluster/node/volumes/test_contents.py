@@ -5,8 +5,8 @@ import pytest
 
 from kcr.api.full.core_v1 import ConfigMap, DownwardAPIVolumeFile, KeyToPath, Secret
 from kcr.api.kubelet import KubeletPod
-from kcr.cluster.node.volumes.atomic_writer import Payload
-from kcr.cluster.node.volumes.contents import VolumeError, config_map_files, downward_files, secret_files
+from kcr_devcluster.cluster.node.volumes.atomic_writer import Payload
+from kcr_devcluster.cluster.node.volumes.contents import VolumeError, config_map_files, downward_files, secret_files
 
 CONFIG = ConfigMap(data={"a": "1", "b": "ü"}, binary_data={"c": b"\xff"})
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from kcr.api.full.core_v1 import HostPathVolumeSource
-from kcr.cluster.node.volumes.contents import VolumeError
-from kcr.cluster.node.volumes.host_paths import prepare_host_path
+from kcr_devcluster.cluster.node.volumes.contents import VolumeError
+from kcr_devcluster.cluster.node.volumes.host_paths import prepare_host_path
 
 
 def prepare(path: Path, kind: str | None) -> Path:

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from kcr.cluster.node.volumes.memory import SHARED_MEMORY, MemoryVolumes, is_tmpfs
+from kcr_devcluster.cluster.node.volumes.memory import SHARED_MEMORY, MemoryVolumes, is_tmpfs
 
 
 def test_machine_without_a_tmpfs_has_no_memory_volumes(tmp_path: Path) -> None:

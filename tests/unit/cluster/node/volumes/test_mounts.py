@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from kcr.api.kubelet import KubeletContainer
-from kcr.cluster.node.process.environment import MissingConfigError
-from kcr.cluster.node.volumes.mounts import PreparedVolume, mounts_of, token_volume
+from kcr_devcluster.cluster.node.process.environment import MissingConfigError
+from kcr_devcluster.cluster.node.volumes.mounts import PreparedVolume, mounts_of, token_volume
 
 TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from kcr.cluster.streaming.spdy.connection import BUFFER_BYTES, MAX_STREAMS, SPDYConnection, SPDYStream
-from kcr.cluster.streaming.spdy.frames import (
+from kcr_devcluster.cluster.streaming.spdy.connection import BUFFER_BYTES, MAX_STREAMS, SPDYConnection, SPDYStream
+from kcr_devcluster.cluster.streaming.spdy.frames import (
     Data,
     Frame,
     FrameDecoder,
@@ -19,7 +19,7 @@ from kcr.cluster.streaming.spdy.frames import (
     SynReply,
     SynStream,
 )
-from kcr.cluster.streaming.spdy.headers import SPDYError
+from kcr_devcluster.cluster.streaming.spdy.headers import SPDYError
 
 pytestmark = pytest.mark.asyncio
 

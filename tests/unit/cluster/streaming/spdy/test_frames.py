@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kcr.cluster.streaming.spdy.frames import (
+from kcr_devcluster.cluster.streaming.spdy.frames import (
     MAX_CONTROL_BYTES,
     MAX_DATA_BYTES,
     Data,
@@ -22,7 +22,7 @@ from kcr.cluster.streaming.spdy.frames import (
     SynReply,
     SynStream,
 )
-from kcr.cluster.streaming.spdy.headers import SPDYError
+from kcr_devcluster.cluster.streaming.spdy.headers import SPDYError
 
 STREAMS, NUMBERS = st.integers(1, (1 << 31) - 1), st.integers(0, (1 << 32) - 1)
 HEADERS = st.dictionaries(st.sampled_from(["port", "streamtype", "requestid"]), st.text(max_size=5))

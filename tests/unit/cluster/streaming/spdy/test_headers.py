@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kcr.cluster.streaming.spdy.headers import (
+from kcr_devcluster.cluster.streaming.spdy.headers import (
     DICTIONARY,
     MAX_BLOCK_BYTES,
     HeaderCompressor,

@@ -1,0 +1,13 @@
+"""CustomResourceDefinitions: what they may say, and the kinds that are served because of them.
+
+- `strategy` is that of the definitions: defaults, and validation by `validation`, `schema_rules`, `structural_rules`;
+- `definitions` keeps what is served as the stored definitions say: `naming` decides whose names are whose, and
+  `served_kinds` makes a `Kind` of each version;
+- `custom_resources` is the strategy of the objects, by the structural schema of their version: see
+  `kcr_devcluster.apiserver.structural`.
+
+Objects are stored once, in the storage version. The kinds of other versions are views of them (`Conversion`): a write
+through a view is defaulted and validated by the view's schema, and converted when it is stored.
+
+Source: kubernetes/staging/src/k8s.io/apiextensions-apiserver.
+"""

@@ -1,0 +1,103 @@
+"""The strategy of CustomResourceDefinitions: defaults, what only the server sets, validation.
+
+Source: kubernetes/staging/src/k8s.io/apiextensions-apiserver/pkg/registry/customresourcedefinition/{strategy,etcd}.go;
+pkg/apis/apiextensions/v1/defaults.go.
+"""
+
+from kcr_devcluster.apiserver.apiextensions.schema_rules import schema_warnings
+from kcr_devcluster.apiserver.apiextensions.validation import definition_errors, schema_of, update_errors
+from kcr_devcluster.apiserver.kinds.field_errors import FieldError
+from kcr_devcluster.apiserver.kinds.strategy import Manifest, Strategy
+from kcr_devcluster.apiserver.structural.rules import missing_library
+from kcr_devcluster.apiserver.structural.shapes import Schema
+
+CLEANUP_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
+_NO_WEBHOOKS = (
+    "the embedded server calls no conversion webhooks: objects are converted as with the strategy None, only their "
+    "apiVersion changes"
+)
+
+
+class CustomResourceDefinitionStrategy(Strategy):
+    """Definitions of custom resources. What serves them sets their status."""
+
+    has_generation = True
+    stored_as = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+
+    def default(self, obj: Manifest) -> None:
+        """Fill in names and conversion."""
+        super().default(obj)
+        spec: Manifest = obj.setdefault("spec", {})
+        names: Manifest = spec.setdefault("names", {})
+        kind = names.get("kind", "")
+        if kind:
+            names["singular"] = names.get("singular") or kind.lower()
+            names["listKind"] = names.get("listKind") or f"{kind}List"
+        spec.setdefault("conversion", {"strategy": "None"})
+        for version in spec.setdefault("versions", []):
+            # Go holds them by value.
+            version.setdefault("served", False)
+            version.setdefault("storage", False)
+
+    def prepare_create(self, obj: Manifest) -> None:
+        """Reset the status: nothing is accepted, the storage version is stored."""
+        obj["status"] = {"conditions": None, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": []}
+        _add_stored_version(obj)
+
+    def prepare_update(self, new: Manifest, old: Manifest) -> None:
+        """Keep the status, but for a storage version that is new."""
+        super().prepare_update(new, old)
+        _add_stored_version(new)
+
+    def prepare_status(self, new: Manifest, old: Manifest) -> None:
+        """Keep everything but the status."""
+        super().prepare_status(new, old)
+        keep_metadata(new, old)
+
+    def prepare_delete(self, obj: Manifest) -> None:
+        """Add the finalizer that holds a definition while there are objects."""
+        finalizers = obj["metadata"].get("finalizers") or []
+        if CLEANUP_FINALIZER not in finalizers:
+            obj["metadata"]["finalizers"] = [*finalizers, CLEANUP_FINALIZER]
+
+    def validate(self, obj: Manifest) -> list[FieldError]:
+        """Return the field errors of a new definition."""
+        return definition_errors(obj)
+
+    def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:
+        """Return the field errors of a changed definition."""
+        return update_errors(new, old) if new["spec"] != old["spec"] else []
+
+    def warnings(self, new: Manifest, old: Manifest | None) -> list[str]:
+        """Return what in the schemas has no effect; on an update, what had it before."""
+        found, before = _warnings(new), [] if old is None else _warnings(old)
+        return [text for text in found if text not in before]
+
+
+def keep_metadata(new: Manifest, old: Manifest) -> None:
+    """Keep the metadata of an object, in the mapping that `new` has now."""
+    metadata: Manifest = new["metadata"]
+    metadata.clear()
+    metadata.update(old["metadata"])
+
+
+def _schemas(crd: Manifest) -> list[Schema]:
+    return [schema_of(version) for version in crd["spec"]["versions"]]
+
+
+def _warnings(crd: Manifest) -> list[str]:
+    found = [text for schema in _schemas(crd) for text in schema_warnings(schema)]
+    if missing := next((text for schema in _schemas(crd) if (text := missing_library(schema))), ""):
+        found.append(missing)
+    if (crd["spec"].get("conversion") or {}).get("strategy") == "Webhook" and len(crd["spec"]["versions"]) > 1:
+        found.append(_NO_WEBHOOKS)
+    return list(dict.fromkeys(found))
+
+
+def _add_stored_version(crd: Manifest) -> None:
+    """Add the storage version to those that objects may be stored in."""
+    status: Manifest = crd.setdefault("status", {})
+    stored = status.get("storedVersions") or []
+    name = next((one.get("name") for one in crd["spec"]["versions"] if one.get("storage")), None)
+    if name and name not in stored:
+        crd["status"] = {**status, "storedVersions": [*stored, name]}

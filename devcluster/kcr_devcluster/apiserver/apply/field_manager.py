@@ -1,0 +1,260 @@
+"""The field manager: applies configurations, and keeps track of which manager owns which fields of an object.
+
+A manager owns the fields of the configuration that it applies. A field that differs from the live object and that
+another manager owns is a conflict; a forced apply takes it over. A field that the manager applied before, that its
+configuration leaves out now, and that no other manager owns, is removed. Every other write takes over the fields that
+it changes.
+
+Source: kubernetes/staging/src/k8s.io/apimachinery/pkg/util/managedfields/internal/{fieldmanager,structuredmerge,
+stripmeta,managedfieldsupdater,skipnonapplied,lastappliedmanager,lastappliedupdater}.go;
+sigs.k8s.io/structured-merge-diff, merge/{update,conflict}.go.
+"""
+
+from collections.abc import Generator
+from functools import reduce
+from typing import Any, NamedTuple
+
+import msgspec
+
+from kcr_devcluster.apiserver.apply.fieldpath import (
+    LEAF,
+    FieldSet,
+    difference,
+    field_element,
+    intersection,
+    paths,
+    union,
+)
+from kcr_devcluster.apiserver.apply.managed_fields import UPDATE, Managed, ManagerEntry, cap
+from kcr_devcluster.apiserver.apply.merge import merge, prune
+from kcr_devcluster.apiserver.apply.typed import all_paths, compare, faults, field_set
+from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.responses import StatusError
+from kcr_devcluster.apiserver.schema.shape import Field, Shape
+
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+# The manager that kubectl is by default: the only one for which the annotation of its client-side apply counts.
+_KUBECTL = "kubectl"
+_BEFORE_FIRST_APPLY, _CLIENT_SIDE_APPLY = "before-first-apply", "kubectl-client-side-apply"
+_METADATA = (
+    "name", "namespace", "creationTimestamp", "selfLink", "uid", "generation", "managedFields", "resourceVersion",
+)  # fmt: skip
+# Fields that no manager owns.
+_SYSTEM_FIELDS: FieldSet = {
+    field_element("apiVersion"): LEAF,
+    field_element("kind"): LEAF,
+    field_element("metadata"): {**LEAF, **{field_element(name): LEAF for name in _METADATA}},
+}
+
+
+class ApplyResult(NamedTuple):
+    """The object after an apply, and its field managers."""
+
+    manifest: Manifest
+    managed: Managed
+
+
+class Configuration(NamedTuple):
+    """What a manager applies.
+
+    Attributes:
+        manifest: The fields that it has an opinion on.
+        by: The manager; its fields are not looked at.
+        force: Whether it takes over what others own.
+    """
+
+    manifest: Manifest
+    by: ManagerEntry
+    force: bool = False
+
+
+def apply(shape: Shape, live: Manifest, config: Configuration, managed: Managed) -> Generator[None, None, ApplyResult]:
+    """Compute the live object with a configuration applied, and return it; pauses between the steps.
+
+    With thousands of items each step takes a while, and other requests can be served between them.
+
+    Args:
+        shape: The fields of the object.
+        live: The object as it is, `{}` for none.
+        config: What is applied, by whom.
+        managed: Who owns the fields of the live object.
+
+    Raises:
+        StatusError: 409, it conflicts with other managers; 500, it is no value of its kind.
+    """
+    field = Field(shape.type)
+    check(shape, config.manifest)
+    yield
+    owned = field_set(field, config.manifest)
+    yield
+    last, mine = managed.get(config.by.key), config.by._replace(fields=owned)
+    others = {key: entry for key, entry in managed.items() if key != mine.key}
+    manifest: Manifest = merge(field, live, config.manifest)
+    yield
+    if last is not None:
+        everyone = reduce(union, (entry.fields for entry in others.values()), owned)
+        yield
+        manifest = prune(field, manifest, last.fields, everyone)
+        yield
+    canonical = _canonical(shape, manifest)
+    yield
+    change = compare(field, live, canonical)
+    yield
+    conflicts = {
+        key: entry._replace(fields=shared)
+        for key, entry in others.items()
+        if (shared := intersection(entry.fields, change.touched))
+    }
+    if conflicts and not config.force:
+        _refuse(conflicts, _allowed(field, live, config.by))
+    kept = _without(others, union(change.touched, change.removed))
+    return ApplyResult(_refresh_last_applied(manifest, config), _with_entry(kept, mine))
+
+
+def update(shape: Shape, before: Manifest, new: Manifest, by: ManagerEntry, managed: Managed) -> Managed:
+    """Return the field managers of an object after a write that is no apply: its manager owns the fields it changes.
+
+    Args:
+        shape: The fields of the object.
+        before: The object before the write, `{}` for none.
+        new: The object after it.
+        by: The manager; its fields are not looked at.
+        managed: Who owned the fields before.
+    """
+    change = compare(Field(shape.type), before, new)
+    kept = _without(managed, union(change.touched, change.removed))
+    gained = difference(change.touched, _SYSTEM_FIELDS)
+    if not gained:
+        return kept
+    previous = kept.get(by.key)
+    mine = by._replace(fields=union(previous.fields, gained) if previous else gained)
+    return cap(_with_entry(kept, mine))
+
+
+def before_first_apply(shape: Shape, live: Manifest, by: ManagerEntry, *, has_status: bool) -> Managed:
+    """Return the field managers of an object before its first apply: managers of updates, with names of their own.
+
+    An object that kubectl's client-side apply made is that of its manager, so that kubectl can migrate it. Unlike
+    upstream, where status is tracked from the start, the status is owned as well, as if written through `/status`.
+
+    Args:
+        shape: The fields of the object.
+        live: The object.
+        by: The manager of the first apply; it says the version and the time.
+        has_status: Whether its kind has the subresource `status`.
+    """
+    annotations = live.get("metadata", {}).get("annotations") or {}
+    name = _CLIENT_SIDE_APPLY if LAST_APPLIED in annotations else _BEFORE_FIRST_APPLY
+    status = {"status": live["status"]} if has_status and "status" in live else {}
+    rest = {member: value for member, value in live.items() if member not in status}
+    entry = by._replace(manager=name, operation=UPDATE, subresource="")
+    managed = update(shape, {}, rest, entry, {})
+    entry = by._replace(manager=_BEFORE_FIRST_APPLY, operation=UPDATE, subresource="status")
+    return update(shape, {}, status, entry, managed)
+
+
+def existing(shape: Shape, manifest: Manifest, managed: Managed) -> Managed:
+    """Return the field managers of an object without the fields that it does not have."""
+    there = all_paths(Field(shape.type), manifest)
+    found = (entry._replace(fields=intersection(entry.fields, there)) for entry in managed.values())
+    return {entry.key: entry for entry in found if entry.fields}
+
+
+def check(shape: Shape, config: Manifest) -> None:
+    """Refuse a configuration that is no value of its kind.
+
+    Raises:
+        StatusError: 500, as upstream's.
+    """
+    found = list(faults(Field(shape.type), config))
+    if not found:
+        return
+    given = config.get("metadata")
+    metadata = given if isinstance(given, dict) else {}
+    named = f"{metadata.get('namespace') or ''}/{metadata.get('name') or ''}"
+    version, kind = config.get("apiVersion"), config.get("kind")
+    words = found[0] if len(found) == 1 else "\n  ".join(("errors:", *found))
+    raise StatusError(500, "", f"failed to create typed patch object ({named}; {version}, Kind={kind}): {words}")
+
+
+def _canonical(shape: Shape, manifest: Manifest) -> Manifest:
+    """Return an object as it will be stored: unlike upstream, `1000m` is no change where `1` is stored.
+
+    What cannot be stored is refused later, after the conflicts.
+    """
+    try:
+        # Conforming changes what it is given.
+        conformed: Manifest = shape.conform(msgspec.json.decode(msgspec.json.encode(manifest)))
+    except ValueError:
+        return manifest
+    return conformed
+
+
+def _without(managed: Managed, fields: FieldSet) -> dict[Any, ManagerEntry]:
+    kept = {key: entry._replace(fields=difference(entry.fields, fields)) for key, entry in managed.items()}
+    return {key: entry for key, entry in kept.items() if entry.fields}
+
+
+def _with_entry(managed: Managed, entry: ManagerEntry) -> Managed:
+    fields = difference(entry.fields, _SYSTEM_FIELDS)
+    return {**managed, entry.key: entry._replace(fields=fields)} if fields else managed
+
+
+def _refuse(conflicts: Managed, allowed: FieldSet) -> None:
+    """Refuse an apply that conflicts with other managers in more fields than are allowed.
+
+    Raises:
+        StatusError: 409.
+    """
+    found = [
+        (str(entry), path)
+        for _, entry in sorted(conflicts.items())
+        for path in paths(difference(entry.fields, allowed))
+    ]
+    if not found:
+        return
+    causes = [
+        {"reason": "FieldManagerConflict", "message": f"conflict with {manager}", "field": path}
+        for manager, path in found
+    ]
+    if len(found) == 1:
+        words = f"1 conflict: conflict with {found[0][0]}: {found[0][1]}"
+    else:
+        lines: list[str] = []
+        for manager in dict.fromkeys(manager for manager, _ in found):
+            lines += (f"conflicts with {manager}:", *(f"- {path}" for name, path in found if name == manager))
+        words = f"{len(found)} conflicts: " + "\n".join(lines)
+    raise StatusError(409, "Conflict", f"Apply failed with {words}", details={"causes": causes})
+
+
+def _allowed(field: Field, live: Manifest, by: ManagerEntry) -> FieldSet:
+    """Return what kubectl may take over: the fields that its client-side apply has set and that are unchanged."""
+    if by.manager != _KUBECTL:
+        return {}
+    last = _decode_last_applied(live)
+    if last.get("apiVersion") != live.get("apiVersion"):
+        return {}
+    change = compare(field, last, live)
+    return difference(difference(field_set(field, last), change.touched), change.removed)
+
+
+def _decode_last_applied(live: Manifest) -> Manifest:
+    text = (live.get("metadata", {}).get("annotations") or {}).get(LAST_APPLIED) or "{}"
+    try:
+        last = msgspec.json.decode(text)
+    except (ValueError, RecursionError):
+        return {}
+    return last if isinstance(last, dict) else {}
+
+
+def _refresh_last_applied(manifest: Manifest, config: Configuration) -> Manifest:
+    """Return the object with the annotation of client-side apply as kubectl would write it now, where there is one."""
+    metadata = manifest.get("metadata") or {}
+    annotations = metadata.get("annotations") or {}
+    if config.by.manager != _KUBECTL or not annotations.get(LAST_APPLIED):
+        return manifest
+    given = config.manifest.get("metadata") or {}
+    said = {name: value for name, value in (given.get("annotations") or {}).items() if name != LAST_APPLIED}
+    given = {**given, "annotations": said} if said else {name: given[name] for name in given if name != "annotations"}
+    text = msgspec.json.Encoder(order="sorted").encode({**config.manifest, "metadata": given}).decode() + "\n"
+    return {**manifest, "metadata": {**metadata, "annotations": {**annotations, LAST_APPLIED: text}}}

@@ -1,0 +1,6 @@
+"""Authorization: who may do what, decided before a request is looked at."""
+
+from kcr_devcluster.apiserver.authorization.attributes import Attributes, forbidden, request_attributes
+from kcr_devcluster.apiserver.authorization.rbac import AlwaysAllow, Authorizer, Decision, Rbac
+
+__all__ = ["AlwaysAllow", "Attributes", "Authorizer", "Decision", "Rbac", "forbidden", "request_attributes"]

@@ -1,0 +1,380 @@
+"""The catalogue of served kinds: names, subresources, field selectors, and options of their storage."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+from kcr.api.resources import ResourceType
+from kcr_devcluster.apiserver.apiextensions.strategy import CustomResourceDefinitionStrategy
+from kcr_devcluster.apiserver.kinds.access import certificates, rbac
+from kcr_devcluster.apiserver.kinds.api_services import APIServiceStrategy
+from kcr_devcluster.apiserver.kinds.apps.budgets import BudgetStrategy
+from kcr_devcluster.apiserver.kinds.apps.deployments import DeploymentRegistryStrategy, ReplicaSetStrategy
+from kcr_devcluster.apiserver.kinds.apps.sets import (
+    ControllerRevisionStrategy,
+    DaemonSetStrategy,
+    PodTemplateStrategy,
+    ReplicationControllerStrategy,
+)
+from kcr_devcluster.apiserver.kinds.apps.stateful_sets import StatefulSetStrategy
+from kcr_devcluster.apiserver.kinds.autoscaling import AutoscalerStrategy
+from kcr_devcluster.apiserver.kinds.batch.cronjob import CronJobStrategy
+from kcr_devcluster.apiserver.kinds.batch.job import JobStrategy
+from kcr_devcluster.apiserver.kinds.core.cluster import NamespaceStrategy, NodeStrategy
+from kcr_devcluster.apiserver.kinds.core.config import ConfigMapStrategy, SecretStrategy
+from kcr_devcluster.apiserver.kinds.core.events import EventStrategy, LeaseStrategy
+from kcr_devcluster.apiserver.kinds.core.limits import LimitRangeStrategy, ResourceQuotaStrategy
+from kcr_devcluster.apiserver.kinds.core.services import ServiceStrategy
+from kcr_devcluster.apiserver.kinds.generic import GenericStrategy
+from kcr_devcluster.apiserver.kinds.names import dns_label, dns_subdomain, path_segment
+from kcr_devcluster.apiserver.kinds.networking.endpoints import EndpointsStrategy
+from kcr_devcluster.apiserver.kinds.networking.ingresses import IngressClassStrategy, IngressStrategy
+from kcr_devcluster.apiserver.kinds.networking.traffic import EndpointSliceStrategy, NetworkPolicyStrategy
+from kcr_devcluster.apiserver.kinds.pods.strategy import PodStrategy
+from kcr_devcluster.apiserver.kinds.priority_classes import PriorityClassStrategy
+from kcr_devcluster.apiserver.kinds.storage.claims import ClaimStrategy
+from kcr_devcluster.apiserver.kinds.storage.volumes import (
+    DriverStrategy,
+    NodeDriversStrategy,
+    StorageClassStrategy,
+    VolumeStrategy,
+)
+from kcr_devcluster.apiserver.kinds.strategy import Strategy
+from kcr_devcluster.apiserver.kinds.versions import Conversion, CustomVersion, ScalePaths
+from kcr_devcluster.apiserver.schema.builtin import builtin_kinds, kind_shape
+from kcr_devcluster.apiserver.schema.protobuf_encoder import is_encodable
+from kcr_devcluster.apiserver.schema.shape import Shape
+
+# Fields that Go's types hold by value: absent, they compare as their zero.
+ZEROS: Mapping[str, str] = {"status.successful": "0", "spec.unschedulable": "false", "spec.hostNetwork": "false"}
+_EVERY_KIND = ("metadata.name", "metadata.namespace")
+_CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+_DEPRECATED = {"endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"}
+MAIN_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+# The verbs of each subresource.
+SUBRESOURCE_VERBS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("approval", "ephemeralcontainers", "scale", "status"), ("get", "patch", "update")),
+    **dict.fromkeys(("attach", "exec", "portforward"), ("create", "get")),
+    **dict.fromkeys(("binding", "eviction", "token"), ("create",)),
+    "finalize": ("update",),
+    "log": ("get",),
+}
+# Subresources with a kind of their own: group, version and kind; `""` for the object's group and version.
+SUBRESOURCE_KINDS: Mapping[str, tuple[str, str, str]] = {
+    "attach": ("", "v1", "PodAttachOptions"),
+    "binding": ("", "", "Binding"),
+    "eviction": ("policy", "v1", "Eviction"),
+    "exec": ("", "v1", "PodExecOptions"),
+    "portforward": ("", "v1", "PodPortForwardOptions"),
+    "scale": ("autoscaling", "v1", "Scale"),
+    "token": ("authentication.k8s.io", "v1", "TokenRequest"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Kind:
+    """A kind as this server serves it.
+
+    Attributes:
+        type: Group, version, kind, plural and scope.
+        strategy: Its defaults, preparation and validation.
+        short_names: What kubectl also calls it.
+        categories: `all` for what `kubectl get all` lists.
+        subresources: Keys of `SUBRESOURCE_VERBS`.
+        fields: Paths that field selectors may name; a path maps to where its value is.
+        unknown_field_message: The refusal of another path, with `{}` for the path.
+        requires_resource_version: Whether a PUT must name the resourceVersion.
+        allow_create_on_update: Whether a PUT of an absent object creates it.
+        returns_deleted_object: Whether the response to a DELETE is the object, not with a Status.
+        name_rule: Returns what keeps a text from being a name.
+        garbage_collected: Whether the garbage collector's finalizers apply.
+        scale: What `/scale` reads and writes; None where there is no such subresource.
+        conversion: Set where the objects are those of another kind.
+        custom: Set for custom resources.
+        field_fallbacks: Where the value of a path in `fields` is when its own place has none.
+        is_computed: Whether objects are computed when they are read, and cannot be written or watched.
+    """
+
+    type: ResourceType
+    strategy: Strategy = field(default_factory=Strategy)
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    subresources: tuple[str, ...] = ()
+    fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    unknown_field_message: str = '"{}" is not a known field selector: only "metadata.name", "metadata.namespace"'
+    requires_resource_version: bool = False
+    allow_create_on_update: bool = False
+    returns_deleted_object: bool = False
+    name_rule: Callable[[str], tuple[str, ...]] = dns_subdomain
+    garbage_collected: bool = True
+    scale: ScalePaths | None = None
+    conversion: Conversion | None = None
+    custom: CustomVersion | None = None
+    field_fallbacks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    is_computed: ClassVar[bool] = False
+
+    @property
+    def stored(self) -> "Kind":
+        """The kind whose objects these are: itself, but for views."""
+        return self if self.conversion is None else self.conversion.hub
+
+    @cached_property
+    def stored_name(self) -> str:
+        """The name of that kind, such as `jobs.batch`; made once, for every request asks."""
+        return self.stored.type.display
+
+    @property
+    def written(self) -> "Kind":
+        """The kind by whose rules objects are written: custom resources have their own in each version."""
+        if self.conversion is None or self.custom is not None:
+            return self
+        return self.conversion.rules or self.conversion.hub
+
+    @cached_property
+    def shape(self) -> Shape:
+        """The fields of its objects."""
+        if self.custom is not None:
+            return self.custom.shape
+        return kind_shape(self.type.api_version, self.type.kind) if self.conversion is None else self.conversion.shape
+
+    @cached_property
+    def has_protobuf(self) -> bool:
+        """Whether its objects have a form in protobuf; custom resources have none."""
+        return self.custom is None and is_encodable(self.type.api_version, self.type.kind)
+
+    @property
+    def verbs(self) -> tuple[str, ...]:
+        """The verbs of the kind, in the order of discovery."""
+        if self.custom is not None:
+            return _CUSTOM_VERBS
+        return tuple(verb for verb in MAIN_VERBS if verb != "deletecollection" or self.type.plural != "namespaces")
+
+    @cached_property
+    def head(self) -> bytes:
+        """How the JSON of an object begins: kind and apiVersion, which the storage leaves out."""
+        return f'{{"kind":"{self.type.kind}","apiVersion":"{self.type.api_version}",'.encode()
+
+    @property
+    def singular(self) -> str:
+        """The name of one."""
+        return self.type.kind.lower() if self.custom is None else self.custom.singular
+
+    @property
+    def list_kind(self) -> str:
+        """The kind of lists of its objects."""
+        return f"{self.type.kind}List" if self.custom is None else self.custom.list_kind
+
+    @property
+    def openapi_schema(self) -> Mapping[str, Any] | None:
+        """The `openAPIV3Schema` of a custom resource; None for built-in kinds."""
+        return None if self.custom is None else self.custom.openapi_schema
+
+    @property
+    def schema_hash(self) -> str:
+        """Changes when what is served of a custom resource changes; `""` for built-in kinds."""
+        return "" if self.custom is None else self.custom.schema_hash
+
+    @property
+    def warning(self) -> str:
+        """The warning in every response, `""` for none."""
+        if self.custom is not None:
+            return self.custom.warning
+        if self.type.display in _DEPRECATED:
+            return _DEPRECATED[self.type.display]
+        return "" if self.conversion is None else self.conversion.warning
+
+    def has_field(self, path: str) -> bool:
+        """Return whether field selectors may name this path."""
+        if path == "metadata.namespace" and not self.type.namespaced:
+            return not self.fields
+        return path in _EVERY_KIND or path in self.fields
+
+
+def _paths(*paths: str, **aliases: str) -> dict[str, tuple[str, ...]]:
+    places = {path: path for path in paths} | {name.replace("__", "."): place for name, place in aliases.items()}
+    return {name: tuple(place.split(".")) for name, place in places.items()}
+
+
+_LABEL_NOT_SUPPORTED = "field label not supported: {}"
+
+_POD_FIELDS = _paths(
+    "spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork",
+    "status.phase", "status.podIP", "status.nominatedNodeName", spec__host="spec.nodeName",
+    # Upstream accepts the label, and no pod has a value for it.
+    status__podIPs="",
+)  # fmt: skip
+_EVENT_FIELDS = _paths(
+    "involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid",
+    "involvedObject.apiVersion", "involvedObject.resourceVersion", "involvedObject.fieldPath",
+    "reason", "reportingComponent", "type", source="source.component",
+)  # fmt: skip
+
+
+_BUILTIN = builtin_kinds()
+
+
+def _kind(api_version: str, name: str, strategy: Strategy | None = None, **traits: Any) -> Kind:
+    """Return a kind of the table; the traits are those in which it differs from what the table says."""
+    known = _BUILTIN[api_version, name]
+    group, _, version = api_version.rpartition("/")
+    said: dict[str, Any] = {
+        "type": ResourceType(group, version, name, known.plural, known.namespaced),
+        "short_names": known.short_names,
+        "categories": known.categories,
+        "subresources": tuple(name for name in ("scale", "status") if name in known.traits),
+        "scale": ScalePaths() if "scale" in known.traits else None,
+        "strategy": strategy or Strategy(),
+        "name_rule": path_segment if "any-name" in known.traits else dns_subdomain,
+    }
+    return Kind(**said | traits)
+
+
+NAMESPACES = _kind(
+    "v1",
+    "Namespace",
+    NamespaceStrategy(),
+    subresources=("finalize", "status"),
+    fields=_paths("status.phase"),
+    unknown_field_message=_LABEL_NOT_SUPPORTED,
+    returns_deleted_object=True,
+    name_rule=dns_label,
+)
+NODES = _kind(
+    "v1", "Node", NodeStrategy(), fields=_paths("spec.unschedulable"), unknown_field_message=_LABEL_NOT_SUPPORTED
+)
+PODS = _kind(
+    "v1",
+    "Pod",
+    PodStrategy(),
+    subresources=("attach", "binding", "ephemeralcontainers", "eviction", "exec", "log", "portforward", "status"),
+    fields=_POD_FIELDS,
+    unknown_field_message=_LABEL_NOT_SUPPORTED,
+    returns_deleted_object=True,
+)
+EVENTS = _kind(
+    "v1",
+    "Event",
+    EventStrategy(),
+    fields=_EVENT_FIELDS,
+    # Events of events.k8s.io have no source.
+    field_fallbacks=_paths(source="reportingComponent"),
+    unknown_field_message=_LABEL_NOT_SUPPORTED,
+    allow_create_on_update=True,
+    garbage_collected=False,
+)
+CONFIG_MAPS = _kind("v1", "ConfigMap", ConfigMapStrategy())
+SECRETS = _kind("v1", "Secret", SecretStrategy(), fields=_paths("type"), unknown_field_message=_LABEL_NOT_SUPPORTED)
+SERVICE_ACCOUNTS = _kind("v1", "ServiceAccount", subresources=("token",), returns_deleted_object=True)
+SERVICES = _kind(
+    "v1",
+    "Service",
+    ServiceStrategy(),
+    fields=_paths("spec.clusterIP", "spec.type"),
+    unknown_field_message=_LABEL_NOT_SUPPORTED,
+    allow_create_on_update=True,
+    returns_deleted_object=True,
+    name_rule=dns_label,
+)
+CLAIMS = _kind("v1", "PersistentVolumeClaim", ClaimStrategy("persistentvolumeclaims", has_generation=False))
+RESOURCE_QUOTAS = _kind("v1", "ResourceQuota", ResourceQuotaStrategy(), returns_deleted_object=True)
+LIMIT_RANGES = _kind("v1", "LimitRange", LimitRangeStrategy(), allow_create_on_update=True)
+JOBS = _kind(
+    "batch/v1",
+    "Job",
+    JobStrategy(),
+    fields=_paths(status__successful="status.succeeded"),
+    unknown_field_message='field label "{}" not supported for Job',
+)
+CRON_JOBS = _kind("batch/v1", "CronJob", CronJobStrategy())
+DEPLOYMENTS = _kind("apps/v1", "Deployment", DeploymentRegistryStrategy())
+REPLICA_SETS = _kind("apps/v1", "ReplicaSet", ReplicaSetStrategy())
+LEASES = _kind(
+    "coordination.k8s.io/v1", "Lease", LeaseStrategy(), requires_resource_version=True, allow_create_on_update=True
+)
+PRIORITY_CLASSES = _kind("scheduling.k8s.io/v1", "PriorityClass", PriorityClassStrategy())
+
+
+def _rbac_kind(name: str, strategy: Strategy) -> Kind:
+    return _kind(f"{rbac.RBAC_GROUP}/v1", name, strategy, allow_create_on_update=True)
+
+
+CLUSTER_ROLES = _rbac_kind("ClusterRole", rbac.ClusterRoleStrategy())
+CLUSTER_ROLE_BINDINGS = _rbac_kind("ClusterRoleBinding", rbac.ClusterRoleBindingStrategy())
+ROLES = _rbac_kind("Role", rbac.RoleStrategy())
+ROLE_BINDINGS = _rbac_kind("RoleBinding", rbac.RoleBindingStrategy())
+DISRUPTION_BUDGETS = _kind("policy/v1", "PodDisruptionBudget", BudgetStrategy())
+AUTOSCALERS = _kind("autoscaling/v2", "HorizontalPodAutoscaler", AutoscalerStrategy())
+
+CERTIFICATE_SIGNING_REQUESTS = Kind(
+    ResourceType("certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests", False),
+    certificates.CertificateSigningRequestStrategy(), ("csr",), (), ("approval", "status"), _paths("spec.signerName"),
+    _LABEL_NOT_SUPPORTED, name_rule=path_segment)  # fmt: skip
+CUSTOM_RESOURCE_DEFINITIONS = Kind(
+    ResourceType("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False),
+    CustomResourceDefinitionStrategy(),
+    short_names=("crd", "crds"),
+    categories=("api-extensions",),
+    subresources=("status",),
+    requires_resource_version=True,
+)
+
+_PLAIN = (
+    _kind(
+        "resource.k8s.io/v1",
+        "ResourceSlice",
+        GenericStrategy("resourceslices.resource.k8s.io", has_generation=True),
+        fields=_paths("spec.driver", "spec.nodeName"),
+        unknown_field_message=_LABEL_NOT_SUPPORTED,
+    ),
+    _kind("v1", "PodTemplate", PodTemplateStrategy()),
+    _kind(
+        "v1",
+        "ReplicationController",
+        ReplicationControllerStrategy(),
+        fields=_paths("status.replicas"),
+        unknown_field_message=_LABEL_NOT_SUPPORTED,
+    ),
+    _kind("apps/v1", "DaemonSet", DaemonSetStrategy()),
+    _kind("apps/v1", "StatefulSet", StatefulSetStrategy(), name_rule=dns_label),
+)
+API_SERVICES = Kind(
+    ResourceType("apiregistration.k8s.io", "v1", "APIService", "apiservices", False),
+    APIServiceStrategy(),
+    categories=("api-extensions",),
+    subresources=("status",),
+    requires_resource_version=True,
+    name_rule=path_segment,
+)
+
+_WITH_STRATEGY: tuple[Kind, ...] = (
+    CLAIMS, CONFIG_MAPS, EVENTS, LIMIT_RANGES, NAMESPACES, NODES, PODS, RESOURCE_QUOTAS, SECRETS, SERVICE_ACCOUNTS,
+    SERVICES, JOBS, CRON_JOBS, DEPLOYMENTS, REPLICA_SETS, LEASES, PRIORITY_CLASSES, CLUSTER_ROLES,
+    CLUSTER_ROLE_BINDINGS, ROLES, ROLE_BINDINGS, AUTOSCALERS, API_SERVICES, CUSTOM_RESOURCE_DEFINITIONS,
+    CERTIFICATE_SIGNING_REQUESTS, DISRUPTION_BUDGETS, *_PLAIN,
+)  # fmt: skip
+
+
+_STRATEGIES: Mapping[tuple[str, str], Callable[..., GenericStrategy]] = {
+    ("v1", "Endpoints"): EndpointsStrategy,
+    ("v1", "PersistentVolume"): VolumeStrategy,
+    ("apps/v1", "ControllerRevision"): ControllerRevisionStrategy,
+    ("discovery.k8s.io/v1", "EndpointSlice"): EndpointSliceStrategy,
+    ("networking.k8s.io/v1", "Ingress"): IngressStrategy,
+    ("networking.k8s.io/v1", "IngressClass"): IngressClassStrategy,
+    ("networking.k8s.io/v1", "NetworkPolicy"): NetworkPolicyStrategy,
+    ("storage.k8s.io/v1", "CSIDriver"): DriverStrategy,
+    ("storage.k8s.io/v1", "CSINode"): NodeDriversStrategy,
+    ("storage.k8s.io/v1", "StorageClass"): StorageClassStrategy,
+}
+
+
+def _generic(api_version: str, name: str) -> Kind:
+    kind = _kind(api_version, name)
+    has_generation = "generation" in _BUILTIN[api_version, name].traits
+    strategy = _STRATEGIES.get((api_version, name), GenericStrategy)
+    return replace(kind, strategy=strategy(kind.type.display, has_generation=has_generation))
+
+
+_NAMED = {(kind.type.api_version, kind.type.kind) for kind in _WITH_STRATEGY}
+KINDS: tuple[Kind, ...] = (*_WITH_STRATEGY, *(_generic(*names) for names in _BUILTIN if names not in _NAMED))

@@ -1,0 +1,181 @@
+"""The strategies of Namespaces and Nodes.
+
+Source: kubernetes/pkg/registry/core/{namespace,node}/strategy.go; pkg/apis/core/validation/validation.go,
+ValidateNamespace, ValidateNode and ValidateNodeUpdate.
+"""
+
+from collections.abc import Sequence
+
+from kcr_devcluster.apiserver.kinds.field_errors import (
+    NON_NEGATIVE,
+    FieldError,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
+from kcr_devcluster.apiserver.kinds.formats import check_cidr
+from kcr_devcluster.apiserver.kinds.names import check_finalizer, label_value, qualified_name
+from kcr_devcluster.apiserver.kinds.pods.validation.scheduling import TAINT_EFFECTS
+from kcr_devcluster.apiserver.kinds.strategy import Manifest, Strategy, UpdateRules
+from kcr_devcluster.apiserver.schema.quantities import amount
+
+_NAME_LABEL = "kubernetes.io/metadata.name"
+
+
+class NamespaceStrategy(Strategy):
+    """Namespaces carry their name as a label, and a finalizer of their own in the spec."""
+
+    stored_as = ("v1", "Namespace")
+
+    def default(self, obj: Manifest) -> None:
+        """Add the label that selectors of namespaces use."""
+        super().default(obj)
+        metadata = obj.setdefault("metadata", {})
+        if metadata.get("name"):
+            metadata["labels"] = {**(metadata.get("labels") or {}), _NAME_LABEL: metadata["name"]}
+
+    def prepare_create(self, obj: Manifest) -> None:
+        """Set the finalizer that holds the namespace until it is empty, and the phase."""
+        spec: Manifest = obj.get("spec") or {}
+        finalizers: list[str] = spec.get("finalizers") or []
+        if "kubernetes" not in finalizers:
+            finalizers = [*finalizers, "kubernetes"]
+        obj["spec"] = {**spec, "finalizers": finalizers}
+        obj["status"] = {"phase": "Active"}
+
+    def prepare_update(self, new: Manifest, old: Manifest) -> None:
+        """Keep the status and the finalizers of the spec, which only `/finalize` changes."""
+        super().prepare_update(new, old)
+        spec: Manifest = {name: value for name, value in (new.get("spec") or {}).items() if name != "finalizers"}
+        kept = (old.get("spec") or {}).get("finalizers")
+        new["spec"] = {**spec, "finalizers": kept} if kept else spec
+
+    def update_rules(self, subresource: str) -> UpdateRules:
+        """Return the rules of an update; `/finalize` has its own."""
+        if subresource == "finalize":
+            return UpdateRules(_prepare_finalize, _validate_finalize)
+        return super().update_rules(subresource)
+
+    def validate_status(self, new: Manifest, old: Manifest) -> list[FieldError]:
+        """Return the field errors of an update of the status: the phase follows from the deletion."""
+        phase = (new.get("status") or {}).get("phase", "")
+        terminating = "deletionTimestamp" in old["metadata"]
+        if phase == ("Terminating" if terminating else "Active"):
+            return []
+        words = (
+            "may only be 'Terminating' if `deletionTimestamp` is not empty"
+            if terminating
+            else "may only be 'Active' if `deletionTimestamp` is empty"
+        )
+        return [invalid("status.Phase", phase, words)]
+
+
+def _prepare_finalize(new: Manifest, old: Manifest) -> None:
+    """Keep the status."""
+    new["status"] = old["status"]
+
+
+def _validate_finalize(new: Manifest, old: Manifest) -> list[FieldError]:
+    return [
+        error
+        for position, name in enumerate((new.get("spec") or {}).get("finalizers") or ())
+        for error in check_finalizer(name, f"spec.finalizers[{position}]")
+    ]
+
+
+class NodeStrategy(Strategy):
+    """Nodes register with their status; allocatable resources are the capacity unless the node says less."""
+
+    stored_as = ("v1", "Node")
+
+    def default(self, obj: Manifest) -> None:
+        """Set `allocatable`, which is `capacity` when it is not there."""
+        super().default(obj)
+        status = obj["status"]
+        if status.get("capacity") and not status.get("allocatable"):
+            status["allocatable"] = dict(status["capacity"])
+        spec = obj["spec"]
+        ranges = spec.get("podCIDRs") or ()
+        if spec.get("podCIDR") and not ranges:
+            spec["podCIDRs"] = [spec["podCIDR"]]
+        elif ranges and not spec.get("podCIDR"):
+            spec["podCIDR"] = ranges[0]
+
+    def prepare_create(self, obj: Manifest) -> None:
+        """Drop where the kubelet's configuration once came from."""
+        obj["spec"].pop("configSource", None)
+
+    def prepare_update(self, new: Manifest, old: Manifest) -> None:
+        """Keep the status, and drop that here, too."""
+        super().prepare_update(new, old)
+        new["spec"].pop("configSource", None)
+
+    def warnings(self, new: Manifest, old: Manifest | None) -> list[str]:
+        """Return the warnings about fields that nothing reads any more."""
+        if "externalID" not in new["spec"]:
+            return []
+        return ["spec.externalID: this field is deprecated, and is unused by Kubernetes"]
+
+    def validate(self, obj: Manifest) -> list[FieldError]:
+        """Return the field errors of a new node."""
+        spec = obj["spec"]
+        errors = _check_taints(spec.get("taints") or (), "metadata.taints") + _check_capacity(obj["status"])
+        ranges: list[str] = spec.get("podCIDRs") or []
+        for position, one in enumerate(ranges):
+            errors += check_cidr(f"spec.podCIDRs[{position}]", one)
+            if one in ranges[:position]:
+                errors.append(duplicate(f"spec.podCIDRs[{position}]", one))
+        families = [":" in one for one in ranges]
+        if len(set(families)) < len(families):
+            words = "may specify no more than one CIDR for each IP family"
+            errors.append(invalid("spec.podCIDRs", ranges, words))
+        return errors
+
+    def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:
+        """Return the field errors of an update: addresses of pods and the provider's name are set once."""
+        after, before = new["spec"], old.get("spec") or {}
+        errors: list[FieldError] = []
+        if before.get("podCIDRs") and before["podCIDRs"] != after.get("podCIDRs"):
+            words = 'node updates may not change podCIDR except from "" to valid'
+            errors.append(forbidden("spec.podCIDRs", words))
+        if before.get("providerID") and before["providerID"] != after.get("providerID"):
+            words = 'node updates may not change providerID except from "" to valid'
+            errors.append(forbidden("spec.providerID", words))
+        return errors + _check_taints(after.get("taints") or (), "metadata.taints")
+
+    def validate_status(self, new: Manifest, old: Manifest) -> list[FieldError]:
+        """Return the field errors of an update of the status."""
+        errors = _check_capacity(new["status"])
+        addresses = new["status"].get("addresses") or []
+        return errors + [duplicate(f"status.addresses[{position}]", one)
+                         for position, one in enumerate(addresses) if one in addresses[:position]]  # fmt: skip
+
+
+def _check_capacity(status: Manifest) -> list[FieldError]:
+    return [
+        invalid(f"status.{member}.{name}", value, NON_NEGATIVE)
+        for member in ("capacity", "allocatable")
+        for name, value in (status.get(member) or {}).items()
+        if amount(value) < 0
+    ]
+
+
+def _check_taints(taints: Sequence[Manifest], field: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    seen: set[tuple[str, str]] = set()
+    for position, taint in enumerate(taints):
+        path, key, effect = f"{field}[{position}]", taint.get("key", ""), taint.get("effect", "")
+        errors += [invalid(f"{path}.key", key, reason) for reason in qualified_name(key)]
+        if reasons := label_value(taint.get("value", "")):
+            errors.append(invalid(f"{path}.value", taint["value"], ";".join(reasons)))
+        if not effect:
+            errors.append(required(f"{path}.effect"))
+        elif effect not in TAINT_EFFECTS:
+            errors.append(not_supported(f"{path}.effect", effect, TAINT_EFFECTS))
+        if (key, effect) in seen:
+            found = duplicate(path, taint)
+            errors.append(found._replace(message=f"{found.message}: taints must be unique by key and effect pair"))
+        seen.add((key, effect))
+    return errors

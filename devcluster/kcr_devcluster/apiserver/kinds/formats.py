@@ -1,0 +1,91 @@
+"""Validation of values that fields of many kinds have: ports, addresses, paths, keys of ConfigMaps and Secrets.
+
+Source: kubernetes/staging/src/k8s.io/apimachinery/pkg/util/validation/{validation,ip}.go;
+kubernetes/pkg/apis/core/validation/validation.go, validateLocalDescendingPath and ValidateNonSpecialIP.
+"""
+
+import re
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+
+from kcr_devcluster.apiserver.kinds.field_errors import FieldError, invalid
+
+ADDRESS_MESSAGE = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+CIDR_MESSAGE = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+MODE_MESSAGE = "must be a number between 0 and 0777 (octal), both inclusive"
+_KEY = re.compile(r"[-._a-zA-Z0-9]+")
+
+
+def port_number(field: str, number: int) -> list[FieldError]:
+    """Return the field errors of the number of a port."""
+    return [] if 1 <= number <= 65535 else [invalid(field, number, "must be between 1 and 65535, inclusive")]
+
+
+@lru_cache(4096)
+def parse_address(text: str) -> IPv4Address | IPv6Address | None:
+    """Return an IP address, None for another text."""
+    try:
+        return ip_address(text)
+    except ValueError:
+        return None
+
+
+def check_address(field: str, text: str) -> list[FieldError]:
+    """Return the field errors of an IP address."""
+    return [] if parse_address(text) is not None else [invalid(field, text, ADDRESS_MESSAGE)]
+
+
+def check_cidr(field: str, text: str) -> list[FieldError]:
+    """Return the field errors of a range of IP addresses; host bits may be set."""
+    try:
+        if "/" in text:
+            ip_network(text, strict=False)
+            return []
+    except ValueError:
+        pass
+    return [invalid(field, text, CIDR_MESSAGE)]
+
+
+def check_reachable_address(field: str, text: str) -> list[FieldError]:
+    """Return the field errors of an IP address that others are to reach: it is neither local nor unspecified."""
+    address = parse_address(text)
+    if address is None:
+        return check_address(field, text)
+    rules = (
+        (address.is_unspecified, f"may not be unspecified ({text})"),
+        (address.is_loopback, "may not be in the loopback range (127.0.0.0/8, ::1/128)"),
+        (address.is_link_local, "may not be in the link-local range (169.254.0.0/16, fe80::/10)"),
+        (text.startswith(("224.0.0.", "ff02:")),
+         "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"),
+    )  # fmt: skip
+    return [invalid(field, text, words) for holds, words in rules if holds]
+
+
+def descending_path(field: str, path: str) -> list[FieldError]:
+    """Return the field errors of a path that is relative and stays below its start."""
+    errors = [invalid(field, path, "must be a relative path")] if path.startswith("/") else []
+    return errors + path_without_backsteps(field, path)
+
+
+def path_without_backsteps(field: str, path: str) -> list[FieldError]:
+    """Return the field errors of a path that has no `..` in it."""
+    return [invalid(field, path, "must not contain '..'")] if ".." in path.split("/") else []
+
+
+def file_mode(field: str, mode: int | None) -> list[FieldError]:
+    """Return the field errors of the permissions of a file; None is valid."""
+    return [] if mode is None or 0 <= mode <= 0o777 else [invalid(field, mode, MODE_MESSAGE)]
+
+
+@lru_cache(1024)
+def config_key(text: str) -> tuple[str, ...]:
+    """Return what keeps a text from being a key of a ConfigMap or Secret."""
+    reasons = ["must be no more than 253 characters"] if len(text) > 253 else []
+    if not _KEY.fullmatch(text):
+        reasons.append(
+            "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or "
+            f"'KEY_NAME',  or 'key-name', regex used for validation is '{_KEY.pattern}')"
+        )
+    if text in (".", "..") or text.startswith(".."):
+        reasons.append(f"must not be '{text}'" if text in (".", "..") else "must not start with '..'")
+    return tuple(reasons)

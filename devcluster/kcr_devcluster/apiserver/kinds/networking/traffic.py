@@ -1,0 +1,205 @@
+"""The strategies of NetworkPolicies and EndpointSlices.
+
+Source: kubernetes/pkg/apis/networking/validation/validation.go, ValidateNetworkPolicySpec; pkg/apis/networking/v1 and
+pkg/apis/discovery/v1, defaults.go; pkg/apis/discovery/validation/validation.go, ValidateEndpointSlice.
+"""
+
+from collections.abc import Iterator, Sequence
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
+
+from kcr_devcluster.apiserver.kinds.field_errors import (
+    IMMUTABLE,
+    FieldError,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+    too_many,
+)
+from kcr_devcluster.apiserver.kinds.formats import check_cidr, check_reachable_address, parse_address, port_number
+from kcr_devcluster.apiserver.kinds.generic import GenericStrategy
+from kcr_devcluster.apiserver.kinds.names import check_selector, dns_label, dns_subdomain, port_name, qualified_name
+from kcr_devcluster.apiserver.kinds.strategy import Manifest
+
+_PROTOCOLS, _SORTED_PROTOCOLS = ("TCP", "UDP", "SCTP"), ("SCTP", "TCP", "UDP")
+_DIRECTIONS = ("Ingress", "Egress")
+_ADDRESS_TYPES = ("FQDN", "IPv4", "IPv6")
+_MOST_ENDPOINTS, _MOST_ADDRESSES, _MOST_PORTS = 1000, 100, 20_000
+
+
+class NetworkPolicyStrategy(GenericStrategy):
+    """NetworkPolicies: for which pods, from and to whom."""
+
+    stored_as = ("networking.k8s.io/v1", "NetworkPolicy")
+
+    def default(self, obj: Manifest) -> None:
+        """Fill in the directions and the protocol of ports."""
+        super().default(obj)
+        spec = obj.setdefault("spec", {})
+        spec.setdefault("podSelector", {})
+        if not spec.get("policyTypes"):
+            spec["policyTypes"] = list(_DIRECTIONS if spec.get("egress") else _DIRECTIONS[:1])
+        for rule, _, _ in _rules(spec):
+            for port in rule.get("ports") or ():
+                port.setdefault("protocol", "TCP")
+
+    def validate(self, obj: Manifest) -> list[FieldError]:
+        """Return the field errors of a NetworkPolicy."""
+        spec = obj["spec"]
+        errors = check_selector(spec["podSelector"], "spec.podSelector")
+        for rule, field, peers in _rules(spec):
+            for position, port in enumerate(rule.get("ports") or ()):
+                errors += _check_policy_port(port, f"{field}.ports[{position}]")
+            for position, peer in enumerate(rule.get(peers) or ()):
+                errors += _check_peer(peer, f"{field}.{peers}[{position}]")
+        kinds = spec["policyTypes"]
+        if len(kinds) > len(_DIRECTIONS):
+            return [*errors, invalid("spec.policyTypes", kinds, "may not specify more than two policyTypes")]
+        return errors + [
+            not_supported(f"spec.policyTypes[{position}]", kind, _DIRECTIONS)
+            for position, kind in enumerate(kinds)
+            if kind not in _DIRECTIONS
+        ]
+
+
+def _rules(spec: Manifest) -> Iterator[tuple[Manifest, str, str]]:
+    """Yield the rules of both directions, with their paths and the field of their peers."""
+    for name, peers in (("ingress", "from"), ("egress", "to")):
+        for position, rule in enumerate(spec.get(name) or ()):
+            yield rule, f"spec.{name}[{position}]", peers
+
+
+def _check_policy_port(port: Manifest, field: str) -> list[FieldError]:
+    number, end, protocol = port.get("port"), port.get("endPort"), port["protocol"]
+    errors = [] if protocol in _PROTOCOLS else [not_supported(f"{field}.protocol", protocol, _PROTOCOLS)]
+    if number is None or isinstance(number, str):
+        words = "is not specified" if number is None else "is non-numeric"
+        if end is not None:
+            errors.append(invalid(f"{field}.endPort", end, f"may not be specified when `port` {words}"))
+        return errors + [invalid(f"{field}.port", number, reason) for reason in (port_name(number) if number else ())]
+    errors += port_number(f"{field}.port", number)
+    if end is not None and end < number:
+        errors.append(invalid(f"{field}.endPort", end, "must be greater than or equal to `port`"))
+    return errors if end is None else errors + port_number(f"{field}.endPort", end)
+
+
+def _check_peer(peer: Manifest, field: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    selectors = [name for name in ("podSelector", "namespaceSelector") if peer.get(name) is not None]
+    for name in selectors:
+        errors += check_selector(peer[name], f"{field}.{name}")
+    block = peer.get("ipBlock")
+    if block is None:
+        return errors if selectors else [required(field, "must specify a peer")]
+    errors += _check_block(block, f"{field}.ipBlock")
+    return errors if not selectors else [*errors, forbidden(field, "may not specify both ipBlock and another peer")]
+
+
+def _check_block(block: Manifest, field: str) -> list[FieldError]:
+    cidr = block.get("cidr")
+    if not cidr:
+        return [required(f"{field}.cidr")]
+    errors = check_cidr(f"{field}.cidr", cidr)
+    if errors:
+        return errors
+    whole = ip_network(cidr, strict=False)
+    for position, text in enumerate(block.get("except") or ()):
+        place = f"{field}.except[{position}]"
+        if found := check_cidr(place, text):
+            errors += found
+        elif not _is_strict_part(ip_network(text, strict=False), whole):
+            errors.append(invalid(place, text, "must be a strict subset of `cidr`"))
+    return errors
+
+
+def _is_strict_part(part: IPv4Network | IPv6Network, whole: IPv4Network | IPv6Network) -> bool:
+    return part.network_address in whole and part.prefixlen > whole.prefixlen
+
+
+class EndpointSliceStrategy(GenericStrategy):
+    """EndpointSlices: addresses of one type, and their ports."""
+
+    stored_as = ("discovery.k8s.io/v1", "EndpointSlice")
+
+    def default(self, obj: Manifest) -> None:
+        """Fill in the name and the protocol of ports."""
+        super().default(obj)
+        for port in obj.get("ports") or ():
+            port.setdefault("name", "")
+            port.setdefault("protocol", "TCP")
+
+    def prepare_update(self, new: Manifest, old: Manifest) -> None:
+        """Keep nothing: there is no status."""
+
+    def is_new_generation(self, new: Manifest, old: Manifest) -> bool:
+        """Return whether an update changes anything but metadata."""
+        return any(new.get(name) != old.get(name) for name in ("addressType", "endpoints", "ports"))
+
+    def validate(self, obj: Manifest) -> list[FieldError]:
+        """Return the field errors of an EndpointSlice."""
+        kind, endpoints, ports = obj.get("addressType"), obj.get("endpoints") or (), obj.get("ports") or ()
+        errors: list[FieldError] = []
+        if not kind:
+            errors.append(required("addressType"))
+        elif kind not in _ADDRESS_TYPES:
+            errors.append(not_supported("addressType", kind, _ADDRESS_TYPES))
+        if len(endpoints) > _MOST_ENDPOINTS:
+            errors.append(too_many("endpoints", len(endpoints), _MOST_ENDPOINTS))
+        else:
+            for position, endpoint in enumerate(endpoints):
+                errors += _check_endpoint(endpoint, kind or "", f"endpoints[{position}]")
+        return errors + _check_ports(ports)
+
+    def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:
+        """Return the field errors of an update."""
+        kind, errors = new.get("addressType"), self.validate(new)
+        return errors if kind == old.get("addressType") else [*errors, invalid("addressType", kind, IMMUTABLE)]
+
+
+def _check_endpoint(endpoint: Manifest, kind: str, field: str) -> list[FieldError]:
+    addresses, place = endpoint.get("addresses") or (), f"{field}.addresses"
+    errors: list[FieldError] = []
+    if not addresses:
+        errors.append(required(place, "must contain at least 1 address"))
+    elif len(addresses) > _MOST_ADDRESSES:
+        errors.append(too_many(place, len(addresses), _MOST_ADDRESSES))
+    for position, address in enumerate(addresses):
+        errors += _check_endpoint_address(address, kind, f"{place}[{position}]")
+    if (name := endpoint.get("hostname")) is not None:
+        errors += [invalid(f"{field}.hostname", name, reason) for reason in dns_label(name)]
+    if (name := endpoint.get("nodeName")) is not None:
+        errors += [invalid(f"{field}.nodeName", name, reason) for reason in dns_subdomain(name)]
+    return errors
+
+
+def _check_endpoint_address(address: str, kind: str, field: str) -> list[FieldError]:
+    if kind == "FQDN":
+        reasons = list(dns_subdomain(address.removesuffix(".")))
+        if not reasons and "." not in address.removesuffix("."):
+            reasons = ["should be a domain with at least two segments separated by dots"]
+        return [invalid(field, address, reason) for reason in reasons]
+    family = {"IPv4": IPv4Address, "IPv6": IPv6Address}.get(kind)
+    if family is None:
+        return []
+    if not isinstance(parse_address(address), family):
+        return [invalid(field, address, f"must be a valid {kind} address")]
+    return check_reachable_address(field, address)
+
+
+def _check_ports(ports: Sequence[Manifest]) -> list[FieldError]:
+    if len(ports) > _MOST_PORTS:
+        return [too_many("ports", len(ports), _MOST_PORTS)]
+    errors: list[FieldError] = []
+    names: set[str] = set()
+    for position, port in enumerate(ports):
+        field, name, protocol = f"ports[{position}]", port["name"], port["protocol"]
+        errors += [invalid(f"{field}.name", name, reason) for reason in (dns_label(name) if name else ())]
+        errors += [duplicate(f"{field}.name", name)] if name in names else []
+        names.add(name)
+        # Upstream validates no number here.
+        if protocol not in _PROTOCOLS:
+            errors.append(not_supported(f"{field}.protocol", protocol, _SORTED_PROTOCOLS))
+        if application := port.get("appProtocol"):
+            errors += [invalid(f"{field}.appProtocol", application, reason) for reason in qualified_name(application)]
+    return errors

@@ -1,0 +1,72 @@
+"""Validation of writes to the status of a pod, and its defaults.
+
+Phases are not validated: the node may set any, in any order.
+
+Source: kubernetes/pkg/apis/core/validation/validation.go, ValidatePodStatusUpdate.
+"""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from ipaddress import ip_address
+
+from kcr_devcluster.apiserver.kinds.field_errors import IMMUTABLE, FieldError, forbidden, invalid
+from kcr_devcluster.apiserver.kinds.names import qualified_name
+from kcr_devcluster.apiserver.kinds.strategy import Manifest
+
+_SYSTEM_CONDITIONS = ("PodScheduled", "Ready", "Initialized")
+
+
+def default_pod_status(status: Manifest) -> None:
+    """Fill in addresses: the first of several stands for itself as well."""
+    for one, many in (("podIP", "podIPs"), ("hostIP", "hostIPs")):
+        if status.get(one) and not status.get(many):
+            status[many] = [{"ip": status[one]}]
+        elif status.get(many) and not status.get(one):
+            status[one] = status[many][0].get("ip", "")
+
+
+def check_pod_status(new: Manifest, old: Manifest, spec: Manifest) -> list[FieldError]:
+    """Return the field errors of a new status, given the stored one and the stored spec."""
+    errors = [
+        invalid(f"status.conditions[{position}].type", condition.get("type", ""), reason)
+        for position, condition in enumerate(new.get("conditions") or ())
+        if condition.get("type") not in _SYSTEM_CONDITIONS
+        for reason in qualified_name(condition.get("type", ""))
+    ]
+    if new.get("qosClass", "") != old.get("qosClass", ""):
+        errors.append(invalid("status.qosClass", new.get("qosClass", ""), IMMUTABLE))
+    errors += _check_ended("containerStatuses", "containers", new, old, spec)
+    errors += _check_ended("initContainerStatuses", "initContainers", new, old, spec)
+    return [*errors, *_check_addresses(new)]
+
+
+def _check_ended(statuses: str, containers: str, new: Manifest, old: Manifest, spec: Manifest) -> Iterator[FieldError]:
+    """Yield an error for each terminated container that runs again although its restart policy forbids it."""
+    policies = {one.get("name"): one.get("restartPolicy") for one in spec.get(containers) or ()}
+    now = {one.get("name"): one for one in new.get(statuses) or ()}
+    for position, before in enumerate(old.get(statuses) or ()):
+        ended = (before.get("state") or {}).get("terminated")
+        after = now.get(before.get("name"))
+        if ended is None or after is None or (after.get("state") or {}).get("terminated") is not None:
+            continue
+        policy = policies.get(before.get("name")) or spec.get("restartPolicy", "Always")
+        if policy == "Always" or (policy == "OnFailure" and ended.get("exitCode", 0) != 0):
+            continue
+        yield forbidden(f"status.{statuses}[{position}].state", "may not be transitioned to non-terminated state")
+
+
+def _check_addresses(status: Manifest) -> Iterator[FieldError]:
+    for many in ("podIPs", "hostIPs"):
+        for position, address in enumerate(status.get(many) or ()):
+            if not _is_address(address.get("ip", "")):
+                words = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+                yield invalid(f"status.{many}[{position}]", address.get("ip", ""), words)
+
+
+@lru_cache(4096)
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True

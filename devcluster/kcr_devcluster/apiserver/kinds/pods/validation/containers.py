@@ -1,0 +1,133 @@
+"""Validation of containers and init containers.
+
+Source: kubernetes/pkg/apis/core/validation/validation.go, validateContainers, validateInitContainers and
+validateContainerCommon.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from kcr_devcluster.apiserver.kinds.field_errors import (
+    FieldError,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    one_of,
+    required,
+)
+from kcr_devcluster.apiserver.kinds.formats import port_number
+from kcr_devcluster.apiserver.kinds.names import dns_label, port_name
+from kcr_devcluster.apiserver.kinds.pods.validation.environment import check_env, check_env_from
+from kcr_devcluster.apiserver.kinds.pods.validation.probes import HOOKS, check_hooks
+from kcr_devcluster.apiserver.kinds.pods.validation.resources import check_resources
+from kcr_devcluster.apiserver.kinds.pods.validation.security import check_container_security
+from kcr_devcluster.apiserver.kinds.pods.validation.volumes import check_devices, check_mounts
+from kcr_devcluster.apiserver.kinds.strategy import Manifest
+
+_PULL_POLICIES = ("Always", "IfNotPresent", "Never")
+_MESSAGE_POLICIES = ("FallbackToLogsOnError", "File")
+_PROTOCOLS = ("SCTP", "TCP", "UDP")
+_RESTARTS = ("Always", "Never", "OnFailure")
+_RESIZED = ("cpu", "memory")
+_RESIZE_POLICIES = ("NotRequired", "RestartContainer")
+# What most containers do without: only those that have one of them pay for its rules.
+_HOOKS = frozenset(HOOKS)
+_RARE = frozenset({"envFrom", "volumeDevices", "securityContext", "resizePolicy", "restartPolicy"})
+
+
+def check_containers(spec: Manifest, volumes: Mapping[str, Manifest], field: str) -> list[FieldError]:
+    """Return the field errors of containers and init containers.
+
+    Args:
+        spec: The pod's spec.
+        volumes: Its volumes by name.
+        field: The path of the spec.
+    """
+    errors = [] if spec.get("containers") else [required(f"{field}.containers")]
+    names: set[str] = set()
+    for member in ("containers", "initContainers"):
+        for position, container in enumerate(spec.get(member) or ()):
+            path, name = f"{field}.{member}[{position}]", container.get("name", "")
+            errors += _check_container(container, spec, volumes, path)
+            if name in names:
+                errors.append(duplicate(f"{path}.name", name))
+            names.add(name)
+            if container.keys().isdisjoint(_HOOKS):
+                continue
+            if member == "initContainers" and container.get("restartPolicy") != "Always":
+                words = "may not be set for init containers without restartPolicy=Always"
+                errors += [forbidden(f"{path}.{hook}", words) for hook in HOOKS if container.get(hook) is not None]
+            else:
+                errors += check_hooks(container, spec.get("terminationGracePeriodSeconds"), path)
+    return errors
+
+
+def _check_container(
+    container: Manifest, spec: Manifest, volumes: Mapping[str, Manifest], field: str
+) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if not (name := container.get("name", "")):
+        errors.append(required(f"{field}.name"))
+    elif reasons := dns_label(name):
+        errors += [invalid(f"{field}.name", name, reason) for reason in reasons]
+    if not container.get("image"):
+        errors.append(required(f"{field}.image"))
+    if (policy := container.get("terminationMessagePolicy", "")) not in _MESSAGE_POLICIES:
+        errors += one_of(f"{field}.terminationMessagePolicy", policy, _MESSAGE_POLICIES)
+    if ports := container.get("ports"):
+        errors += _check_ports(ports, f"{field}.ports")
+    if env := container.get("env"):
+        errors += check_env(env, volumes, f"{field}.env")
+    if container.get("volumeMounts"):
+        errors += check_mounts(container, volumes, f"{field}.volumeMounts")
+    if (policy := container.get("imagePullPolicy", "")) not in _PULL_POLICIES:
+        errors += one_of(f"{field}.imagePullPolicy", policy, _PULL_POLICIES)
+    if resources := container.get("resources"):
+        errors += check_resources(resources, spec.get("resourceClaims") or (), f"{field}.resources")
+    return errors if container.keys().isdisjoint(_RARE) else errors + _check_rare(container, spec, volumes, field)
+
+
+def _check_rare(container: Manifest, spec: Manifest, volumes: Mapping[str, Manifest], field: str) -> list[FieldError]:
+    errors = check_env_from(container.get("envFrom") or (), f"{field}.envFrom")
+    errors += check_devices(container, volumes, f"{field}.volumeDevices")
+    errors += _check_resize(container.get("resizePolicy") or (), spec, f"{field}.resizePolicy")
+    errors += check_container_security(container.get("securityContext") or {}, spec, f"{field}.securityContext")
+    restart = container.get("restartPolicy")
+    if restart is not None and restart not in _RESTARTS:
+        errors.append(not_supported(f"{field}.restartPolicy", restart, _RESTARTS))
+    return errors
+
+
+def _check_ports(ports: Sequence[Manifest], field: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    names: set[str] = set()
+    for position, port in enumerate(ports):
+        path, name = f"{field}[{position}]", port.get("name", "")
+        if name:
+            reasons = port_name(name)
+            errors += [invalid(f"{path}.name", name, reason) for reason in reasons]
+            if name in names:
+                errors.append(duplicate(f"{path}.name", name))
+            names.add(name)
+        number = port.get("containerPort", 0)
+        errors += port_number(f"{path}.containerPort", number) if number else [required(f"{path}.containerPort")]
+        if port.get("hostPort"):
+            errors += port_number(f"{path}.hostPort", port["hostPort"])
+        errors += one_of(f"{path}.protocol", port.get("protocol", ""), _PROTOCOLS)
+    return errors
+
+
+def _check_resize(policies: Sequence[Manifest], spec: Manifest, field: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    seen: set[str] = set()
+    for position, policy in enumerate(policies):
+        name, restart = policy.get("resourceName", ""), policy.get("restartPolicy", "")
+        if name in seen:
+            errors.append(duplicate(f"{field}[{position}]", name))
+        seen.add(name)
+        errors += one_of(field, name, _RESIZED)
+        errors += one_of(field, restart, _RESIZE_POLICIES)
+        if spec.get("restartPolicy") == "Never" and restart != "NotRequired":
+            words = "must be 'NotRequired' when `restartPolicy` is 'Never'"
+            errors.append(invalid(field, restart, words))
+    return errors

@@ -1,0 +1,153 @@
+"""The strategy of a kind: what happens to its objects between request and storage.
+
+Objects are plain manifests here (`dict`s as decoded from JSON): the server keeps every field that the kind's schema
+names, known to kcr's types or not.
+
+Source: kubernetes/staging/src/k8s.io/apiserver/pkg/registry/rest/{create,update}.go and
+pkg/registry/generic/registry/store.go; k8s.io/apimachinery/pkg/api/equality/semantic.go.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from kcr_devcluster.apiserver.kinds.field_errors import FieldError
+from kcr_devcluster.apiserver.responses import StatusError
+from kcr_devcluster.apiserver.schema.builtin import kind_shape
+from kcr_devcluster.apiserver.schema.shape import Shape
+
+Manifest = dict[str, Any]
+
+
+class UndecodableError(StatusError):
+    """The body is JSON and no object of its kind: 400.
+
+    Attributes:
+        text: The decoder's message, which a failed patch wraps in another one.
+    """
+
+    def __init__(self, kind: str, version: str, text: str) -> None:
+        super().__init__(400, "BadRequest", f'{kind} in version "{version}" cannot be handled as a {kind}: {text}')
+        self.text = text
+
+
+def conform(shape: Shape, obj: Manifest) -> None:
+    """Conform an object to the schema of its kind, in place.
+
+    Raises:
+        UndecodableError: It is no object of the kind.
+    """
+    try:
+        shape.conform(obj)
+    except ValueError as error:
+        raise UndecodableError(shape.short_name, shape.name.partition(".")[0], str(error)) from None
+
+
+def semantic_equal(one: object, other: object) -> bool:
+    """Return whether two values are semantically equal: absent, null and empty are one."""
+    if one == other:
+        return True
+    if isinstance(one, dict) and isinstance(other, dict):
+        return all(semantic_equal(one.get(name), other.get(name)) for name in one.keys() | other.keys())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(semantic_equal, one, other))
+    return _is_nothing(one) and _is_nothing(other)
+
+
+def _is_nothing(value: object) -> bool:
+    return value is None or value == [] or value == {}
+
+
+class UpdateRules(NamedTuple):
+    """What an update goes through, given the new and the stored object.
+
+    Attributes:
+        prepare: Keeps what this update may not change, in place.
+        validate: Returns the field errors.
+    """
+
+    prepare: Callable[[Manifest, Manifest], None]
+    validate: Callable[[Manifest, Manifest], list[FieldError]]
+
+
+class Strategy:
+    """The behaviour of one kind. Kinds override what they need.
+
+    Methods that change a manifest do so in place. The server calls, in this order:
+    on create `default`, `prepare_create`, `validate`, `finish_create`; on update of the main resource `default`,
+    `prepare_update`, `validate_update`; on an update of `/status` `default`, `prepare_status`, `validate_status`.
+    Metadata, common to all kinds, are validated by the registry.
+
+    Attributes:
+        has_generation: Whether `metadata.generation` is kept: 1 on create, +1 when the spec changes.
+        graceful_deletion: Whether a grace period applies on delete (pods).
+        default_propagation: The policy when a DELETE names none: `Background`, or `Orphan` for Jobs.
+        status_keeps_metadata: Whether a write through `/status` leaves the metadata as they are: labels, finalizers and
+            the like are not applied there.
+        stored_as: apiVersion and kind of the objects, where the strategy is for one kind only.
+        create_refusal: Why no objects can be created now, `""` for nothing.
+    """
+
+    has_generation = False
+    graceful_deletion = False
+    default_propagation = "Background"
+    status_keeps_metadata = False
+    stored_as: tuple[str, str] | None = None
+    create_refusal = ""
+
+    def default(self, obj: Manifest) -> None:
+        """Conform an object to the schema of its kind, and fill in the defaults; applied on every decode.
+
+        Raises:
+            UndecodableError: It is no object of the kind.
+        """
+        conform(kind_shape(*(self.stored_as or (obj["apiVersion"], obj["kind"]))), obj)
+
+    def prepare_create(self, obj: Manifest) -> None:
+        """Set what only the server may set; `metadata.uid` and `name` are there already."""
+
+    def finish_create(self, obj: Manifest) -> None:
+        """Set what is derived from a valid object; it is not validated."""
+
+    def prepare_update(self, new: Manifest, old: Manifest) -> None:
+        """Keep what an update of the main resource may not change, above all the status."""
+        if "status" in old:
+            new["status"] = old["status"]
+        else:
+            new.pop("status", None)
+
+    def prepare_status(self, new: Manifest, old: Manifest) -> None:
+        """Keep what an update of `/status` may not change, above all the spec."""
+        if "spec" in old:
+            new["spec"] = old["spec"]
+        else:
+            new.pop("spec", None)
+
+    def update_rules(self, subresource: str) -> UpdateRules:
+        """Return the rules of an update of the object (`""`), or of what a subresource writes: the status."""
+        if subresource:
+            return UpdateRules(self.prepare_status, self.validate_status)
+        return UpdateRules(self.prepare_update, self.validate_update)
+
+    def prepare_delete(self, obj: Manifest) -> None:
+        """Set what the server sets when an object is to be deleted, above all finalizers."""
+
+    def is_new_generation(self, new: Manifest, old: Manifest) -> bool:
+        """Return whether an update of the main resource changes what the generation counts: the spec."""
+        changed: bool = new.get("spec") != old.get("spec")
+        return changed
+
+    def validate(self, obj: Manifest) -> list[FieldError]:
+        """Return the field errors of a new object."""
+        return []
+
+    def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:
+        """Return the field errors of an update."""
+        return self.validate(new)
+
+    def validate_status(self, new: Manifest, old: Manifest) -> list[FieldError]:
+        """Return the field errors of an update of the status."""
+        return []
+
+    def warnings(self, new: Manifest, old: Manifest | None) -> list[str]:
+        """Return texts for `Warning` headers; `old` is None on create."""
+        return []

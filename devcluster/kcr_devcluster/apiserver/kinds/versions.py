@@ -1,0 +1,79 @@
+"""What kinds have in a version: where `/scale` reads, how objects are converted, what a definition declares."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.schema.shape import Shape
+
+if TYPE_CHECKING:  # it imports these
+    from kcr_devcluster.apiserver.kinds.catalogue import Kind
+
+
+class ScalePaths(NamedTuple):
+    """Where the objects of a kind have what their `/scale` shows.
+
+    Attributes:
+        replicas: The number that is wanted.
+        status_replicas: The number that there is.
+        selector: The label selector of the pods, its text, or their labels; `()` where there is none.
+    """
+
+    replicas: tuple[str, ...] = ("spec", "replicas")
+    status_replicas: tuple[str, ...] = ("status", "replicas")
+    selector: tuple[str, ...] = ("spec", "selector")
+
+
+class Conversion(NamedTuple):
+    """How the objects of a kind, the hub, are converted to and from another version that is served.
+
+    Attributes:
+        hub: The kind whose objects they are.
+        shape: The fields of the version.
+        to_hub: Converts a manifest of the version to one of `hub`, in place.
+        from_hub: Converts a manifest of `hub` to one of the version, in place.
+        warning: The warning in every response.
+        same_fields: Whether nothing but the apiVersion differs.
+        rules: The hub with the rules for objects that are written through the version; None where they are the hub's.
+    """
+
+    hub: "Kind"
+    shape: Shape
+    to_hub: Callable[[Manifest], None]
+    from_hub: Callable[[Manifest], None]
+    warning: str = ""
+    same_fields: bool = False
+    rules: "Kind | None" = None
+
+
+class ColumnDefinition(NamedTuple):
+    """A column that a CustomResourceDefinition declares; one with a priority above 0 is shown with `-o wide` only."""
+
+    name: str
+    type: str
+    json_path: str
+    format: str = ""
+    description: str = ""
+    priority: int = 0
+
+
+class CustomVersion(NamedTuple):
+    """What a CustomResourceDefinition says of one version of its kind.
+
+    Attributes:
+        shape: The fields of its objects.
+        openapi_schema: The schema as the definition has it.
+        schema_hash: Changes when what the version serves changes.
+        singular: The name of one.
+        list_kind: The kind of lists.
+        columns: The columns of tables; None where none are declared.
+        warning: The warning in every response, of a deprecated version.
+    """
+
+    shape: Shape
+    openapi_schema: Mapping[str, Any]
+    schema_hash: str
+    singular: str
+    list_kind: str
+    columns: tuple[ColumnDefinition, ...] | None = None
+    warning: str = ""

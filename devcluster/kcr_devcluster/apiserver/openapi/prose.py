@@ -1,0 +1,72 @@
+"""Descriptions of built-in types and fields, from Kubernetes' published document where it is installed.
+
+The document is the package `kubernetes-validate` (the extra `schema`). It is read when the first OpenAPI document is
+asked for, and is not needed for anything else.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+
+import msgspec
+
+from kcr_devcluster.apiserver.schema.builtin import document_path
+
+# What is said of fields that are easily misused, even without the document.
+_WARNINGS: Mapping[tuple[str, str], str] = {
+    ("io.k8s.api.batch.v1.JobSpec", "selector"): (
+        "A label query over pods that should match the pod count. It is generated; one that is written by hand and is "
+        "not unique takes the orphaned pods of other Jobs."
+    ),
+    ("io.k8s.api.batch.v1.JobSpec", "manualSelector"): (
+        "Leave it unset unless you are certain what you are doing: when true, the selector is yours, and one that is "
+        "not unique makes this and other Jobs malfunction."
+    ),
+}
+
+
+class Description(msgspec.Struct):
+    """The prose of a type or a field."""
+
+    description: str = ""
+
+
+class TypeDescription(Description):
+    """The prose of a type, and of its fields."""
+
+    properties: Mapping[str, Description] = {}
+
+
+class _Document(msgspec.Struct):
+    definitions: Mapping[str, TypeDescription] = msgspec.field(name="$defs")
+
+
+class Prose:
+    """The descriptions of types and fields."""
+
+    def __init__(self, types: Mapping[str, TypeDescription]) -> None:
+        """Describe types by their full names, such as `io.k8s.api.batch.v1.Job`."""
+        self._types = types
+
+    def of_type(self, full_name: str) -> str:
+        """Return the description of a type, `""` for none."""
+        known = self._types.get(full_name)
+        return known.description if known is not None else ""
+
+    def of_field(self, full_name: str, field: str) -> str:
+        """Return the description of a field of a type, `""` for none."""
+        known = self._types.get(full_name)
+        if known is None or field not in known.properties:
+            return _WARNINGS.get((full_name, field), "")
+        return known.properties[field].description
+
+
+@cache
+def installed_prose() -> Prose:
+    """Return the descriptions of the installed document; without it, the few that cannot be done without."""
+    try:
+        raw = resources.files("kubernetes_validate").joinpath(document_path()).read_bytes()
+    except (ModuleNotFoundError, FileNotFoundError):
+        # The package is not there, or another version than that which the table was made of.
+        return Prose({})
+    return Prose(msgspec.json.decode(raw, type=_Document).definitions)

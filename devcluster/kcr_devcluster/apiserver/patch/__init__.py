@@ -1,0 +1,6 @@
+"""JSON patch, JSON merge patch and strategic merge patch, as functions from values to values."""
+
+from kcr_devcluster.apiserver.patch.json_patch import json_patch, merge_patch
+from kcr_devcluster.apiserver.patch.strategic import strategic_patch
+
+__all__ = ["json_patch", "merge_patch", "strategic_patch"]

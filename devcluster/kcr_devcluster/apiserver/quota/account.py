@@ -1,0 +1,109 @@
+"""One quota: its limits and the sum of what objects use.
+
+Source: kubernetes/staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go, CheckRequest;
+kubernetes/pkg/controller/resourcequota/resource_quota_controller.go, syncResourceQuota.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from kcr_devcluster.apiserver.kinds.catalogue import PODS, Kind
+from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.quota.usage import NO_USAGE, SCOPES, Amounts, Usage, missing_resources, usage_of
+from kcr_devcluster.apiserver.schema.quantities import amount, family, written
+
+
+class TrackedQuota:
+    """The limits and usage of one quota.
+
+    Attributes:
+        name: The quota's name.
+        spec: What it says.
+    """
+
+    def __init__(self, name: str, spec: Manifest) -> None:
+        self.name = name
+        self.spec = spec
+        self._hard: dict[str, str] = spec.get("hard") or {}
+        self._limits = {resource: amount(text) for resource, text in self._hard.items()}
+        self._scopes = scopes_of(spec)
+        # Always the sum of the usages, for each resource that is limited.
+        self._used = dict.fromkeys(self._limits, 0)
+        # By object, without those that use nothing.
+        self._usages: dict[str, Usage] = {}
+        # By object, when its usage shrinks.
+        self._expiring: dict[str, datetime] = {}
+
+    def usage_of(self, kind: Kind, obj: Manifest) -> Usage:
+        """Return what an object uses of this quota."""
+        if not self._matches(kind, obj):
+            return NO_USAGE
+        usage = usage_of(kind, obj)
+        return Usage(self._limited(usage.amounts), usage.until, self._limited(usage.rest))
+
+    def _matches(self, kind: Kind, obj: Manifest) -> bool:
+        if not self._scopes:
+            return True
+        return kind is PODS and all(scope in SCOPES and SCOPES[scope](obj) for scope in self._scopes)
+
+    def _limited(self, amounts: Amounts) -> Amounts:
+        return {name: value for name, value in amounts.items() if name in self._limits}
+
+    def set_usage(self, key: str, usage: Usage) -> bool:
+        """Set what an object uses, and return whether the sum changes."""
+        before = self._usages.pop(key, NO_USAGE)
+        self._expiring.pop(key, None)
+        for name, value in before.amounts.items():
+            self._used[name] -= value
+        for name, value in usage.amounts.items():
+            self._used[name] += value
+        if usage.amounts:
+            self._usages[key] = usage
+            if usage.until is not None:
+                self._expiring[key] = usage.until
+        return before.amounts != usage.amounts
+
+    def rejection(self, kind: Kind, obj: Manifest, now: datetime) -> str:
+        """Return why a new object is rejected, `""` when it is not."""
+        usage = self.usage_of(kind, obj)
+        if kind is PODS and self._matches(kind, obj) and (missing := missing_resources(obj["spec"], self._limits)):
+            return f"failed quota: {self.name}: must specify {missing}"
+        if not self._exceeded(usage.amounts):
+            return ""
+        self._expire(now)
+        over = self._exceeded(usage.amounts)
+        if not over:
+            return ""
+        return (
+            f"exceeded quota: {self.name}, requested: {self._listed(usage.amounts, over)}, "
+            f"used: {self._listed(self._used, over)}, limited: {self._listed(self._limits, over)}"
+        )
+
+    def _exceeded(self, wanted: Amounts) -> list[str]:
+        return sorted(name for name, value in wanted.items() if self._used[name] + value > self._limits[name])
+
+    def _expire(self, now: datetime) -> None:
+        """Release what terminating pods used whose grace period is over."""
+        for key in [key for key, until in self._expiring.items() if until < now]:
+            self.set_usage(key, Usage(self._usages[key].rest))
+
+    def _listed(self, amounts: Amounts, names: Iterable[str]) -> str:
+        return ",".join(f"{name}={self._text(name, amounts[name])}" for name in names)
+
+    def _text(self, name: str, value: int) -> str:
+        return written(value, family(self._hard[name]))
+
+    def status(self, now: datetime) -> Manifest:
+        """Return the quota's status."""
+        self._expire(now)
+        return {"hard": self._hard, "used": {name: self._text(name, value) for name, value in self._used.items()}}
+
+
+def scopes_of(spec: Manifest) -> tuple[str, ...]:
+    """Return the scopes of a quota; a selector with another operator than Exists is named with it."""
+    selector = (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
+    chosen = (
+        one.get("scopeName", "") if one.get("operator") == "Exists" else f"{one.get('scopeName')} {one.get('operator')}"
+        for one in selector
+    )
+    return (*(spec.get("scopes") or ()), *chosen)

@@ -1,0 +1,122 @@
+"""Quota admission: new objects are refused that would exceed a quota of their namespace; updates never are.
+
+The watch caches notify of every change in the same step in which it happens, so a limit holds exactly: no two creations
+can both use the rest of a quota.
+"""
+
+from collections.abc import Callable
+
+from kcr.api.meta import Key
+from kcr.clock import Clock
+from kcr_devcluster.apiserver.kinds.catalogue import RESOURCE_QUOTAS, Kind
+from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.quota.account import TrackedQuota
+from kcr_devcluster.apiserver.quota.usage import NO_USAGE
+from kcr_devcluster.apiserver.responses import forbidden
+from kcr_devcluster.apiserver.storage.records import Change, Record
+from kcr_devcluster.apiserver.storage.storage import Storage
+
+
+class QuotaAdmission:
+    """The admission plugin ResourceQuota.
+
+    Without quotas no changes are followed, and a creation costs one look-up.
+
+    Attributes:
+        on_change: Called with the key of each quota whose status may be out of date.
+    """
+
+    def __init__(self, storage: Storage, clock: Clock, kinds: tuple[Kind, ...]) -> None:
+        self.on_change: Callable[[Key], object] = lambda key: None
+        self._clock = clock
+        self._storage = storage
+        self._caches = [storage.cache(kind) for kind in kinds if kind.type.namespaced and kind.conversion is None]
+        # By namespace, then by name; a namespace without quotas has no entry.
+        self._quotas: dict[str, dict[str, TrackedQuota]] = {}
+        quotas = storage.cache(RESOURCE_QUOTAS)
+        quotas.subscribers[self._on_quota] = None
+        for record in quotas.select():
+            self._on_quota(Change(record.revision, None, record))
+
+    def follow(self, kind: Kind) -> None:
+        """Count the objects of a kind that is served from now on."""
+        if not kind.type.namespaced:
+            return
+        cache = self._storage.cache(kind)
+        self._caches.append(cache)
+        if self._quotas:
+            cache.subscribers[self._on_change] = None
+            for record in cache.select():
+                self._on_change(Change(record.revision, None, record))
+
+    def unfollow(self, kind: Kind) -> None:
+        """Count the objects of a kind no longer: it is not served, and there are none."""
+        if kind.type.namespaced:
+            self._caches.remove(self._storage.cache(kind))
+
+    def check(self, kind: Kind, obj: Manifest) -> None:
+        """Admit a new object that exceeds no quota of its namespace.
+
+        Raises:
+            StatusError: 403, one is exceeded.
+        """
+        quotas = self._quotas.get(obj["metadata"].get("namespace", ""))
+        if quotas is None:
+            return
+        now = self._clock.now()
+        for name in sorted(quotas):
+            if why := quotas[name].rejection(kind, obj, now):
+                raise forbidden(kind.type, obj["metadata"]["name"], why)
+
+    def all_keys(self) -> list[Key]:
+        """Return the keys of all quotas."""
+        return [Key(namespace, name) for namespace, quotas in self._quotas.items() for name in quotas]
+
+    def status(self, key: Key) -> Manifest | None:
+        """Return the status a quota should have, None when there is no such quota."""
+        quota = self._quotas.get(key.namespace, {}).get(key.name)
+        return None if quota is None else quota.status(self._clock.now())
+
+    def _on_quota(self, change: Change) -> None:
+        namespace, name = change.record.metadata.namespace, change.record.metadata.name
+        if change.new is None:
+            self._close(namespace, name)
+            return
+        known = self._quotas.get(namespace, {}).get(name)
+        spec = change.new.manifest().get("spec") or {}
+        if known is None or known.spec != spec:
+            self._open(namespace, TrackedQuota(name, spec))
+
+    def _open(self, namespace: str, quota: TrackedQuota) -> None:
+        if not self._quotas:
+            for cache in self._caches:
+                cache.subscribers[self._on_change] = None
+        self._quotas.setdefault(namespace, {})[quota.name] = quota
+        for cache in self._caches:
+            for record in cache.select(namespace):
+                quota.set_usage(_key(record), quota.usage_of(record.kind, record.manifest()))
+        self.on_change(Key(namespace, quota.name))
+
+    def _close(self, namespace: str, name: str) -> None:
+        quotas = self._quotas[namespace]
+        del quotas[name]
+        if not quotas:
+            del self._quotas[namespace]
+        if not self._quotas:
+            for cache in self._caches:
+                del cache.subscribers[self._on_change]
+
+    def _on_change(self, change: Change) -> None:
+        record = change.record
+        quotas = self._quotas.get(record.metadata.namespace)
+        if quotas is None:
+            return
+        obj = None if change.new is None else change.new.manifest()
+        for quota in quotas.values():
+            usage = NO_USAGE if obj is None else quota.usage_of(record.kind, obj)
+            if quota.set_usage(_key(record), usage):
+                self.on_change(Key(record.metadata.namespace, quota.name))
+
+
+def _key(record: Record) -> str:
+    return f"{record.kind.type.display}/{record.key}"

@@ -1,0 +1,136 @@
+"""Usage: what one object counts for in a quota.
+
+Source: kubernetes/pkg/quota/v1/evaluator/core/{pods,registry}.go;
+kubernetes/staging/src/k8s.io/component-helpers/resource/helpers.go, PodRequests, PodLimits.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import NamedTuple
+
+from kcr.api.durations import clamped_seconds
+from kcr_devcluster.apiserver.kinds.catalogue import CONFIG_MAPS, PODS, RESOURCE_QUOTAS, SECRETS, SERVICES, Kind
+from kcr_devcluster.apiserver.kinds.pods.defaults import containers_of
+from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.schema.quantities import amount
+
+# Amounts by the names that quotas use, in billionths.
+Amounts = Mapping[str, int]
+
+ONE = 10**9
+_LIMITED = ("cpu", "memory", "ephemeral-storage")
+# Kinds that quotas may count without `count/`.
+_SHORT = (CONFIG_MAPS, RESOURCE_QUOTAS, SECRETS, SERVICES)
+# What every container must state once a quota limits it.
+_STATED = frozenset(f"{kind}{name}" for kind in ("", "requests.", "limits.") for name in ("cpu", "memory"))
+
+
+class Usage(NamedTuple):
+    """What an object uses of a quota.
+
+    Attributes:
+        amounts: What it uses.
+        until: When it uses less without being changed; None for never.
+        rest: What it uses from then on.
+    """
+
+    amounts: Amounts
+    until: datetime | None = None
+    rest: Amounts = {}
+
+
+NO_USAGE = Usage({})
+
+
+def usage_of(kind: Kind, obj: Manifest) -> Usage:
+    """Return what an object of any kind uses.
+
+    Finished pods count as objects only. So do terminating pods after their grace period: no kubelet may be left to
+    confirm that they have stopped.
+    """
+    counted = {f"count/{kind.type.display}": ONE}
+    if kind in _SHORT:
+        counted[kind.type.plural] = ONE
+    if kind is not PODS:
+        return Usage(counted)
+    if (obj.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
+        return Usage(counted)
+    metadata, amounts = obj["metadata"], {**counted, "pods": ONE, **_resources(obj["spec"])}
+    if "deletionTimestamp" not in metadata:
+        return Usage(amounts)
+    # The timestamp includes the grace period already; upstream adds it once more.
+    grace = clamped_seconds(metadata.get("deletionGracePeriodSeconds") or 0)
+    return Usage(amounts, datetime.fromisoformat(metadata["deletionTimestamp"]) + grace, counted)
+
+
+def _resources(spec: Manifest) -> dict[str, int]:
+    """Return the requests and limits of a pod by the names that quotas use."""
+    requests, limits = total_resources(spec, "requests"), total_resources(spec, "limits")
+    requested = {name: value for name, value in requests.items() if "/" not in name}
+    requested |= {f"requests.{name}": value for name, value in requests.items()}
+    return requested | {f"limits.{name}": limits[name] for name in _LIMITED if name in limits}
+
+
+def total_resources(spec: Manifest, which: str) -> dict[str, int]:
+    """Return the effective request or limit of a pod: the maximum of init containers and containers, plus overhead.
+
+    Args:
+        spec: The pod's spec.
+        which: `requests` or `limits`.
+    """
+    running = dict[str, int]()
+    for container in spec.get("containers") or ():
+        _add(running, _stated(container, which))
+    sidecars, preparing = dict[str, int](), dict[str, int]()
+    for container in spec.get("initContainers") or ():
+        now = dict(sidecars)
+        _add(now, _stated(container, which))
+        if container.get("restartPolicy") == "Always":
+            sidecars = now
+            _add(running, _stated(container, which))
+        preparing |= {name: max(value, preparing.get(name, 0)) for name, value in now.items()}
+    total = running | {name: max(value, running.get(name, 0)) for name, value in preparing.items()}
+    total |= _stated(spec, which)
+    overhead = {name: amount(value) for name, value in (spec.get("overhead") or {}).items()}
+    if which == "limits":
+        overhead = {name: value for name, value in overhead.items() if name in total}
+    _add(total, overhead)
+    return total
+
+
+def _stated(part: Manifest, which: str) -> dict[str, int]:
+    """Return what a container, or a pod as a whole, states for itself."""
+    stated = (part.get("resources") or {}).get(which) or {}
+    return {name: amount(value) for name, value in stated.items()}
+
+
+def _add(total: dict[str, int], more: Amounts) -> None:
+    for name, value in more.items():
+        total[name] = total.get(name, 0) + value
+
+
+def missing_resources(spec: Manifest, limited: Amounts) -> str:
+    """Return limited resources that a pod does not state, such as `requests.cpu for: main`; `""` for nothing.
+
+    Args:
+        spec: The pod's spec.
+        limited: The limits of the quota.
+    """
+    if spec.get("resources"):
+        return ""
+    missing: dict[str, set[str]] = {}
+    for container in containers_of(spec):
+        stated = _resources({"containers": [container]})
+        for name in _STATED & limited.keys() - stated.keys():
+            missing.setdefault(name, set()).add(container["name"])
+    return "; ".join(f"{name} for: {','.join(sorted(missing[name]))}" for name in sorted(missing))
+
+
+# Which pods a quota is about, by the names of scopes.
+SCOPES: Mapping[str, Callable[[Manifest], bool]] = {
+    "Terminating": lambda pod: pod["spec"].get("activeDeadlineSeconds") is not None,
+    "NotTerminating": lambda pod: pod["spec"].get("activeDeadlineSeconds") is None,
+    "BestEffort": lambda pod: pod["status"].get("qosClass") == "BestEffort",
+    "NotBestEffort": lambda pod: pod["status"].get("qosClass") != "BestEffort",
+    "PriorityClass": lambda pod: bool(pod["spec"].get("priorityClassName")),
+}

@@ -1,0 +1,223 @@
+"""ObjectMeta: fields that the server sets, names that it generates, validation.
+
+Source: kubernetes/staging/src/k8s.io/apimachinery/pkg/api/validation/objectmeta.go,
+kubernetes/staging/src/k8s.io/apiserver/pkg/registry/rest/{meta,create,update}.go.
+"""
+
+import random
+from datetime import UTC, datetime
+
+from kcr_devcluster.apiserver.kinds.catalogue import Kind
+from kcr_devcluster.apiserver.kinds.field_errors import (
+    IMMUTABLE,
+    FieldError,
+    forbidden,
+    invalid,
+    non_negative,
+    rendered,
+    required,
+)
+from kcr_devcluster.apiserver.kinds.names import check_annotations, check_finalizer, check_labels, qualified_name
+from kcr_devcluster.apiserver.kinds.strategy import Manifest, UndecodableError
+from kcr_devcluster.apiserver.schema.builtin import type_shape
+from kcr_devcluster.apiserver.schema.shape import TypeMismatchError
+
+# The order on the wire, and all that is kept. `Record.at` relies on resourceVersion coming before the labels.
+_ORDER = (
+    "name", "generateName", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp",
+    "deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations", "ownerReferences", "finalizers",
+    "managedFields",
+)  # fmt: skip
+_GRACE = "deletionGracePeriodSeconds"
+_OF_DELETION = ("deletionTimestamp", _GRACE)
+_SERVER_FIELDS = ("uid", "creationTimestamp", *_OF_DELETION)
+# What an update leaves as it is, whatever it says.
+_KEPT = ("uid", "creationTimestamp", "deletionTimestamp", "generation")
+_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+_LONGEST_BASE = 58
+# The bits of a UUID that are not random: version and variant.
+_UUID_FIXED = 0xF000 << 64 | 0xC000 << 48
+_UUID_VERSION_4 = 0x4000 << 64 | 0x8000 << 48
+
+
+def timestamp(now: datetime) -> str:
+    """Return a time as in metadata: UTC, whole seconds."""
+    return f"{now.astimezone(UTC).isoformat()[:19]}Z"
+
+
+def new_uid(randomness: random.Random) -> str:
+    """Return a random UUID of version 4."""
+    bits = f"{randomness.getrandbits(128) & ~_UUID_FIXED | _UUID_VERSION_4:032x}"
+    return f"{bits[:8]}-{bits[8:12]}-{bits[12:16]}-{bits[16:20]}-{bits[20:]}"
+
+
+def generate_name(base: str, randomness: random.Random) -> str:
+    """Return a name for a `generateName`: the base, cut, and five characters that spell no words."""
+    return base[:_LONGEST_BASE] + "".join(randomness.choices(_ALPHABET, k=5))
+
+
+def decode_metadata(kind: Kind, given: object) -> Manifest:
+    """Return metadata without what is empty or unknown, `resourceVersion` excepted.
+
+    Raises:
+        StatusError: 400, a member has the wrong type.
+    """
+    members = dict(given) if isinstance(given, dict) else {} if given is None else given
+    try:
+        members = type_shape("meta.v1.ObjectMeta").conform(members)
+    except ValueError as error:
+        if isinstance(error, TypeMismatchError):
+            error.add_parent(kind.type.kind, "metadata")
+        raise undecodable(kind, str(error)) from None
+    kept = in_order({"resourceVersion": "", **members})
+    if isinstance(given, dict) and given.get("managedFields") == []:
+        # Unlike other empty lists, it has a meaning: no manager owns the fields.
+        kept["managedFields"] = []
+    return kept
+
+
+def in_order(metadata: Manifest) -> Manifest:
+    """Return metadata in the order of the wire."""
+    return {name: metadata[name] for name in _ORDER if name in metadata}
+
+
+def undecodable(kind: Kind, why: str) -> UndecodableError:
+    """400: the body is JSON but no object of the kind."""
+    return UndecodableError(kind.type.kind, kind.type.version, why)
+
+
+def remove_duplicate_owners(metadata: Manifest) -> list[str]:
+    """Keep the first reference to each owner, and return the texts that warn of more."""
+    kept: dict[str, Manifest] = {}
+    repeated: dict[str, None] = {}
+    for reference in metadata.get("ownerReferences", []):
+        uid = reference.get("uid", "")
+        if uid in kept:
+            repeated[uid] = None
+        else:
+            kept[uid] = reference
+    if not repeated:
+        return []
+    metadata["ownerReferences"] = list(kept.values())
+    return [
+        ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may "
+        "reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: "
+        + ", ".join(repeated)
+    ]
+
+
+def set_initial_fields(metadata: Manifest, uid: str, now: datetime) -> None:
+    """Set the fields of a new object that only the server sets."""
+    for name in _SERVER_FIELDS:
+        metadata.pop(name, None)
+    metadata["uid"] = uid
+    metadata["creationTimestamp"] = timestamp(now)
+
+
+def keep_server_fields(metadata: Manifest, old: Manifest) -> None:
+    """Keep the fields that no update may change.
+
+    Those of a deletion are refused by `validate_update` where an update sets or changes them; only the moment of a
+    deletion that has begun is kept whatever the update says.
+    """
+    for name in _KEPT:
+        if name in old:
+            metadata[name] = old[name]
+        elif name not in _OF_DELETION:
+            metadata.pop(name, None)
+    if _GRACE in old:
+        metadata.setdefault(_GRACE, old[_GRACE])
+
+
+def validate(kind: Kind, metadata: Manifest) -> list[FieldError]:
+    """Return the field errors of the metadata of a new object."""
+    errors = [*_name_faults(kind, metadata), *_validate_mutable(kind, metadata)]
+    return errors + non_negative("metadata.generation", metadata.get("generation"))
+
+
+def _validate_mutable(kind: Kind, metadata: Manifest) -> list[FieldError]:
+    """Return the field errors of what clients may write on create and update."""
+    errors: list[FieldError] = []
+    if labels := metadata.get("labels"):
+        errors += check_labels(labels, "metadata.labels")
+    if annotations := metadata.get("annotations"):
+        errors += check_annotations(annotations, "metadata.annotations")
+    if references := metadata.get("ownerReferences"):
+        errors += _owner_faults(references)
+    if finalizers := metadata.get("finalizers"):
+        # The server of extensions knows no standard finalizers; its own on definitions has no domain.
+        any_name = kind.custom is not None or kind.type.group == "apiextensions.k8s.io"
+        errors += _finalizer_faults(finalizers, any_name=any_name)
+    return errors
+
+
+def validate_update(kind: Kind, metadata: Manifest, old: Manifest) -> list[FieldError]:
+    """Return the field errors of changed metadata; a terminating object takes no new finalizers."""
+    errors = _validate_mutable(kind, metadata)
+    for name in _OF_DELETION:
+        if metadata.get(name) != old.get(name):
+            errors.append(invalid(f"metadata.{name}", metadata[name], IMMUTABLE))
+    if "deletionTimestamp" in old:
+        added = sorted(set(metadata.get("finalizers", ())) - set(old.get("finalizers", ())))
+        if added:
+            shown = ", ".join(rendered(name) for name in added)
+            errors.append(
+                forbidden(
+                    "metadata.finalizers",
+                    "no new finalizers can be added if the object is being deleted, "
+                    f"found new finalizers []string{{{shown}}}",
+                )
+            )
+    return errors
+
+
+def _name_faults(kind: Kind, metadata: Manifest) -> list[FieldError]:
+    rule = kind.name_rule
+    name, base = metadata.get("name", ""), metadata.get("generateName", "")
+    errors: list[FieldError] = []
+    if base:
+        # A base usually ends with a dash; with the random suffix the name is valid.
+        masked = base[:-2] + "a" if len(base) > 1 and base.endswith("-") else base
+        errors += [invalid("metadata.generateName", base, reason) for reason in rule(masked)]
+    if not name:
+        errors.append(required("metadata.name", "name or generateName is required"))
+    elif reasons := rule(name):
+        errors += [invalid("metadata.name", name, reason) for reason in reasons]
+    return errors
+
+
+def _owner_faults(references: list[Manifest]) -> list[FieldError]:
+    field, errors, controller = "metadata.ownerReferences", list[FieldError](), ""
+    for reference in references:
+        version: str = reference.get("apiVersion", "")
+        if version.count("/") > 1 or not version.rpartition("/")[2]:
+            errors.append(invalid(f"{field}.apiVersion", "", "version must not be empty"))
+        errors += [
+            invalid(f"{field}.{member}", "", "must not be empty")
+            for member in ("kind", "name", "uid")
+            if not reference.get(member)
+        ]
+        if reference.get("apiVersion") == "v1" and reference.get("kind") == "Event":
+            errors.append(invalid(field, reference, "/v1, Kind=Event is disallowed from being an owner"))
+        if not reference.get("controller"):
+            continue
+        named = f"{reference.get('kind')}/{reference.get('name')}"
+        if controller:
+            words = "Only one reference can have Controller set to true. "
+            errors.append(invalid(field, references, f'{words}Found "true" in references for {controller} and {named}'))
+        controller = controller or named
+    return errors
+
+
+def _finalizer_faults(finalizers: list[str], *, any_name: bool) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for position, name in enumerate(finalizers):
+        field = f"metadata.finalizers[{position}]"
+        if any_name:
+            errors += [invalid(field, name, reason) for reason in qualified_name(name)]
+        else:
+            errors += check_finalizer(name, field)
+    if "orphan" in finalizers and "foregroundDeletion" in finalizers:
+        words = "finalizer orphan and foregroundDeletion cannot be both set"
+        errors.append(invalid("metadata.finalizers", finalizers, words))
+    return errors

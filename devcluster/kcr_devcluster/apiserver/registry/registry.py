@@ -1,0 +1,305 @@
+"""The registry: the steps between a decoded body and the storage, the same for all kinds.
+
+Everything here is synchronous: between reading the old version and storing the new one nothing else runs,
+so a patch never loses a race.
+
+Source: kubernetes/staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from kcr.clock import Clock
+from kcr_devcluster.apiserver.apply.tracking import MANAGED_FIELDS, Tracking, track
+from kcr_devcluster.apiserver.endpoints.routes import parse_integer
+from kcr_devcluster.apiserver.kinds.catalogue import NAMESPACES, PRIORITY_CLASSES, SERVICES, Kind
+from kcr_devcluster.apiserver.kinds.field_errors import FieldError
+from kcr_devcluster.apiserver.kinds.priority_classes import SYSTEM_PRIORITY_CLASSES
+from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.quota import LimitRangeAdmission, QuotaAdmission
+from kcr_devcluster.apiserver.registry import metadata as meta
+from kcr_devcluster.apiserver.registry.priority import PriorityAdmission
+from kcr_devcluster.apiserver.registry.runtime_classes import RuntimeClassAdmission
+from kcr_devcluster.apiserver.registry.service_accounts import ServiceAccountAdmission
+from kcr_devcluster.apiserver.registry.service_addresses import ServiceAddresses
+from kcr_devcluster.apiserver.responses import (
+    STALE,
+    StatusError,
+    already_exists,
+    bad_request,
+    conflict,
+    forbidden,
+    invalid,
+    name_not_found_in_time,
+    not_found,
+)
+from kcr_devcluster.apiserver.storage.records import Record
+from kcr_devcluster.apiserver.storage.storage import Storage
+
+_NAME_TRIES = 8
+# Refuses an object with its defaults, given with the one that is there, by raising StatusError.
+Guard = Callable[[Manifest, Manifest | None], None]
+
+
+class WriteResult(NamedTuple):
+    """What a write did.
+
+    Attributes:
+        record: The object after it.
+        warnings: Texts for the `Warning` header.
+        before: The object before it; None on create.
+    """
+
+    record: Record
+    warnings: Sequence[str] = ()
+    before: Manifest | None = None
+
+
+class Registry:
+    """Creates and updates objects of all kinds.
+
+    Attributes:
+        accounts: Gives new pods what their service accounts have for them; None leaves pods without.
+    """
+
+    def __init__(self, storage: Storage, quotas: QuotaAdmission, *, clock: Clock, random: random.Random) -> None:
+        self.storage = storage
+        self.quotas = quotas
+        self._limits = LimitRangeAdmission(storage)
+        self._priorities = PriorityAdmission(storage)
+        self._runtime_classes = RuntimeClassAdmission(storage)
+        self._addresses = ServiceAddresses(storage)
+        self.accounts: ServiceAccountAdmission | None = None
+        self.clock = clock
+        self.random = random
+
+    def create_priority_classes(self) -> None:
+        """Create the priority classes of the system that are missing."""
+        for manifest in SYSTEM_PRIORITY_CLASSES:
+            if self.storage.get(PRIORITY_CLASSES, "", manifest["metadata"]["name"]) is None:
+                self.create(PRIORITY_CLASSES, "", dict(manifest))
+
+    def find(self, kind: Kind, namespace: str, name: str, as_of: int = 0) -> Record:
+        """Return the newest version of an object, or that of a revision.
+
+        Raises:
+            StatusError: 404, there is none.
+        """
+        record = self.storage.get(kind, namespace, name, as_of)
+        if record is None:
+            raise not_found(kind.type, name)
+        return record
+
+    def create(
+        self,
+        kind: Kind,
+        namespace: str,
+        given: Manifest,
+        *,
+        tracking: Tracking | None = None,
+        dry_run: bool = False,
+        guard: Guard | None = None,
+    ) -> WriteResult:
+        """Store a new object.
+
+        Args:
+            kind: Its kind.
+            namespace: Its namespace, `""` for none.
+            given: The object.
+            tracking: Who applies it; None for a create, which keeps no managedFields.
+            dry_run: Whether nothing is stored.
+            guard: What may refuse the object beforehand; None for nothing.
+
+        Raises:
+            StatusError: The object or its namespace does not allow it.
+        """
+        obj = _with_server_metadata(kind, given, namespace)
+        metadata = obj["metadata"]
+        self._check_namespace(kind, namespace, metadata.get("name", ""))
+        if refusal := kind.strategy.create_refusal:
+            raise forbidden(kind.type, metadata.get("name", ""), refusal)
+        warnings = meta.remove_duplicate_owners(metadata)
+        if _is_version(metadata["resourceVersion"]):
+            raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
+        metadata["resourceVersion"] = ""
+        metadata.pop(MANAGED_FIELDS, None)
+        meta.set_initial_fields(metadata, meta.new_uid(self.random), self.clock.now())
+        called = metadata.get("name") or metadata.get("generateName", "")
+        self._generate_name(kind, metadata)
+        # Missing, it is refused below together with the other field errors; strategies may count on it.
+        metadata.setdefault("name", "")
+        kind.strategy.default(obj)
+        if guard is not None:
+            guard(obj, None)
+        self._admit(kind, obj, called)
+        if kind.strategy.has_generation:
+            metadata["generation"] = 1
+        kind.strategy.prepare_create(obj)
+        self._runtime_classes.admit(kind, obj)
+        self._raise_if_invalid(kind, obj, [*meta.validate(kind, metadata), *kind.strategy.validate(obj)])
+        kind.strategy.finish_create(obj)
+        _drop_unstored(kind, obj)
+        if kind is SERVICES:
+            self._addresses.allocate(obj)
+        self._limits.check(kind, obj)
+        self._priorities.check(kind, obj)
+        self.quotas.check(kind, obj)
+        existing = self.storage.get(kind, metadata.get("namespace", ""), metadata["name"])
+        if existing is not None:
+            terminating = existing.metadata.deletion_timestamp is not None
+            raise already_exists(kind.type, metadata["name"], terminating=terminating)
+        warnings += kind.strategy.warnings(obj, None)
+        if tracking is not None:
+            track(kind.shape, {"metadata": {}}, obj, tracking, meta.timestamp(self.clock.now()))
+        if dry_run:
+            return WriteResult(self.storage.build_record(kind, obj, 0), warnings)
+        return WriteResult(self.storage.put(kind, obj, None), warnings)
+
+    def _admit(self, kind: Kind, obj: Manifest, called: str) -> None:
+        """Set what admission plugins set in new objects, chiefly in pods."""
+        self._limits.set_defaults(kind, obj)
+        self._priorities.admit(kind, obj)
+        if self.accounts is not None:
+            self.accounts.admit(kind, obj, called)
+
+    def update(
+        self,
+        old: Record,
+        given: Manifest,
+        tracking: Tracking,
+        *,
+        subresource: str = "",
+        dry_run: bool = False,
+        guard: Guard | None = None,
+    ) -> WriteResult:
+        """Store a new version of an object, or remove it when the update removes the last finalizer.
+
+        A resourceVersion in `given` is a precondition; without one the last write wins. A write that
+        changes nothing stores nothing.
+
+        Args:
+            old: The version that is there.
+            given: The object as it is to be.
+            tracking: Who writes it.
+            subresource: The subresource that it is written through, such as `status`; `""` for the object itself.
+            dry_run: Whether nothing is stored.
+            guard: What may refuse the new version beforehand; None for nothing.
+
+        Raises:
+            StatusError: The change is not allowed, or `old` is not the version that the client has.
+        """
+        kind, before = old.kind, old.manifest()
+        new = _with_server_metadata(kind, given, old.metadata.namespace)
+        metadata = new["metadata"]
+        if metadata["resourceVersion"] not in ("", "0", before["metadata"]["resourceVersion"]):
+            raise self._version_conflict(old, metadata["resourceVersion"])
+        metadata["resourceVersion"] = before["metadata"]["resourceVersion"]
+        meta.keep_server_fields(metadata, before["metadata"])
+        warnings = meta.remove_duplicate_owners(metadata)
+        kind.strategy.default(new)
+        if guard is not None:
+            guard(new, before)
+        rules = kind.strategy.update_rules(subresource)
+        rules.prepare(new, before)
+        errors = rules.validate(new, before)
+        self._raise_if_invalid(kind, new, [*meta.validate_update(kind, metadata, before["metadata"]), *errors])
+        _drop_unstored(kind, new)
+        if not subresource:
+            self._priorities.check(kind, new)
+        if kind is SERVICES and not subresource:
+            self._addresses.allocate(new)
+        if not subresource and kind.strategy.has_generation and kind.strategy.is_new_generation(new, before):
+            metadata["generation"] = before["metadata"].get("generation", 0) + 1
+        warnings += [] if subresource else kind.strategy.warnings(new, before)
+        if tracking.is_needed(before, new):
+            track(kind.shape, before, new, tracking, meta.timestamp(self.clock.now()))
+        return WriteResult(self.store(old, new, before, dry_run=dry_run), warnings, before)
+
+    def store(self, old: Record, new: Manifest, before: Manifest, *, dry_run: bool = False) -> Record:
+        """Store a prepared version; nothing when it equals `before`, a removal when no finalizer is left."""
+        if new == before:
+            return old
+        if dry_run:
+            return self.storage.build_record(old.kind, new, old.revision)
+        if should_delete(old.kind, new):
+            removed = self.storage.remove(old)
+            return self.storage.build_record(old.kind, new, removed.revision)
+        return self.storage.put(old.kind, new, old)
+
+    def _version_conflict(self, old: Record, given: str) -> StatusError:
+        try:
+            parse_integer(given, "ParseUint")
+        except StatusError as error:
+            return StatusError(500, "", error.message)
+        return conflict(old.kind.type, old.metadata.name, STALE)
+
+    def _check_namespace(self, kind: Kind, namespace: str, name: str) -> None:
+        """Refuse new objects in a namespace that is missing or terminating."""
+        if not kind.type.namespaced:
+            return
+        found = self.find(NAMESPACES, "", namespace)
+        if found.metadata.deletion_timestamp is None:
+            return
+        gone = f"namespace {namespace} is being terminated"
+        cause = {"reason": "NamespaceTerminating", "message": gone, "field": "metadata.namespace"}
+        why = f"unable to create new content in namespace {namespace} because it is being terminated"
+        raise forbidden(kind.type, name, why, [cause])
+
+    def _generate_name(self, kind: Kind, metadata: Manifest) -> None:
+        """Draw a name for a `generateName`, a free one if there is any."""
+        base = metadata.get("generateName", "")
+        if metadata.get("name") or not base:
+            return
+        for _ in range(_NAME_TRIES):
+            name = meta.generate_name(base, self.random)
+            if self.storage.get(kind, metadata.get("namespace", ""), name) is None:
+                metadata["name"] = name
+                return
+        raise name_not_found_in_time(kind.type, name)
+
+    def _raise_if_invalid(self, kind: Kind, obj: Manifest, errors: Sequence[FieldError]) -> None:
+        if errors:
+            raise invalid(kind.type.kind, kind.type.group, obj["metadata"].get("name", ""), errors)
+
+
+def _is_version(text: str) -> bool:
+    """Return whether a text is a version of an object; a create may carry anything else."""
+    digits = text.lstrip("0")
+    # A version has 64 bits: 20 digits at most.
+    return digits.isdecimal() and len(digits) <= 20
+
+
+def should_delete(kind: Kind, obj: Manifest) -> bool:
+    """Return whether an object is terminating and has neither finalizers nor a grace period."""
+    metadata = obj["metadata"]
+    if "deletionTimestamp" not in metadata or metadata.get("finalizers"):
+        return False
+    if metadata.get("deletionGracePeriodSeconds"):
+        return False
+    return kind is not NAMESPACES or not (obj.get("spec") or {}).get("finalizers")
+
+
+def _drop_unstored(kind: Kind, obj: Manifest) -> None:
+    """Drop the fields of a custom resource that its storage version does not have: nothing shows them any more.
+
+    Source: apiextensions-apiserver/pkg/apiserver/customresource_handler.go, schemaCoercingDecoder, by which what is
+    stored is read.
+    """
+    conversion = kind.conversion
+    if kind.custom is not None and conversion is not None and not conversion.same_fields:
+        conversion.to_hub(obj)
+        conversion.from_hub(obj)
+
+
+def _with_server_metadata(kind: Kind, given: Manifest, namespace: str) -> Manifest:
+    """Return the object with valid metadata, kind and apiVersion."""
+    metadata = meta.decode_metadata(kind, given.get("metadata"))
+    said = metadata.get("namespace", "")
+    if not kind.type.namespaced:
+        metadata.pop("namespace", None)
+    elif said != namespace:
+        if said:
+            raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+        metadata["namespace"] = namespace
+    return {**given, "kind": kind.type.kind, "apiVersion": kind.type.api_version, "metadata": metadata}

@@ -1,0 +1,73 @@
+"""RuntimeClass admission: a pod names a class that is there, and has what the class says of overhead and nodes.
+
+Source: kubernetes/plugin/pkg/admission/runtimeclass/admission.go, Admit and Validate.
+"""
+
+from kcr_devcluster.apiserver.kinds.catalogue import KINDS, PODS, Kind
+from kcr_devcluster.apiserver.kinds.strategy import Manifest, semantic_equal
+from kcr_devcluster.apiserver.responses import StatusError, forbidden
+from kcr_devcluster.apiserver.storage.storage import Storage
+
+_CLASSES = next(kind for kind in KINDS if (kind.type.group, kind.type.kind) == ("node.k8s.io", "RuntimeClass"))
+
+
+class RuntimeClassAdmission:
+    """Gives new pods what their RuntimeClass asks for."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    def admit(self, kind: Kind, obj: Manifest) -> None:
+        """Set overhead, node selector and tolerations of a new pod; objects of other kinds are left alone.
+
+        Raises:
+            StatusError: 403, there is no such class, or the pod contradicts it.
+        """
+        if kind is not PODS:
+            return
+        spec = obj["spec"]
+        name = spec.get("runtimeClassName")
+        if name is None:
+            if spec.get("overhead"):
+                raise _rejected(obj, "Pod Overhead set without corresponding RuntimeClass defined Overhead")
+            return
+        if not name:
+            raise StatusError(500, "", "resource name may not be empty")
+        record = self._storage.get(_CLASSES, "", name)
+        if record is None:
+            raise _rejected(obj, f'RuntimeClass "{name}" not found')
+        found = record.manifest()
+        self._set_overhead(obj, (found.get("overhead") or {}).get("podFixed"))
+        self._set_scheduling(obj, found.get("scheduling") or {})
+
+    def _set_overhead(self, pod: Manifest, overhead: Manifest | None) -> None:
+        given = pod["spec"].get("overhead")
+        if overhead is None and given:
+            raise _rejected(pod, "Pod Overhead set without corresponding RuntimeClass defined Overhead")
+        if overhead is None:
+            return
+        if given and not semantic_equal(given, overhead):
+            raise _rejected(pod, "Pod's Overhead doesn't match RuntimeClass's defined Overhead")
+        pod["spec"]["overhead"] = dict(overhead)
+
+    def _set_scheduling(self, pod: Manifest, scheduling: Manifest) -> None:
+        spec = pod["spec"]
+        labels = scheduling.get("nodeSelector") or {}
+        selector = spec.get("nodeSelector") or {}
+        for key, value in labels.items():
+            if selector.setdefault(key, value) != value:
+                raise forbidden(
+                    PODS.type, pod["metadata"]["name"],
+                    f"conflict: runtimeClass.scheduling.nodeSelector[{key}] = {value}; "
+                    f"pod.spec.nodeSelector[{key}] = {selector[key]}",
+                )  # fmt: skip
+        if selector:
+            spec["nodeSelector"] = selector
+        tolerations = spec.get("tolerations") or []
+        missing = [one for one in scheduling.get("tolerations") or () if one not in tolerations]
+        if missing:
+            spec["tolerations"] = [*tolerations, *missing]
+
+
+def _rejected(pod: Manifest, why: str) -> StatusError:
+    return forbidden(PODS.type, pod["metadata"]["name"], f"pod rejected: {why}")

@@ -1,0 +1,271 @@
+"""The schema engine: types, their fields, and how values conform to them.
+
+A value that conforms holds values of the right types only, times and quantities in canonical form, defaults, and
+neither nulls nor zero values that count as absent. Wrong types are refused in the words of Go's decoder. Unknown fields
+are pruned.
+
+Source: kubernetes/staging/src/k8s.io/apimachinery/pkg/runtime/serializer/json; Go's encoding/json; sigs.k8s.io/json.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import msgspec
+
+from kcr_devcluster.apiserver.gojson import kind_of
+
+# Fields that the schema requires and no validation does: in Go, an absent text is empty.
+_MAY_BE_EMPTY = {("v1.HTTPHeader", "value")}
+# Stands for a value that is absent.
+ABSENT: Any = object()
+
+
+class TypeMismatchError(ValueError):
+    """A value of the wrong type. The path grows while the exception passes through the types."""
+
+    def __init__(self, found: str, wanted: str) -> None:
+        super().__init__()
+        self._found, self._wanted = found, wanted
+        self._owner, self._path = "", ""
+
+    @classmethod
+    def of(cls, value: object, wanted: str) -> "TypeMismatchError":
+        """Return the error of a value of the wrong type."""
+        return cls(kind_of(value), wanted)
+
+    @classmethod
+    def of_number(cls, value: object, wanted: str) -> "TypeMismatchError":
+        """Return the error of a number of the wrong type or out of range; the message shows it."""
+        name = kind_of(value)
+        return cls(f"number {msgspec.json.encode(value).decode()}" if name == "number" else name, wanted)
+
+    def add_parent(self, owner: str, field: str) -> None:
+        """Add the field of a type that the value was found in."""
+        self._owner = self._owner or owner
+        self._path = f"{field}.{self._path}" if self._path else field
+
+    def __str__(self) -> str:
+        return (
+            f"json: cannot unmarshal {self._found} into Go struct field {self._owner}.{self._path} "
+            f"of type {self._wanted}"
+        )
+
+
+class Type(NamedTuple):
+    """What a value has to be.
+
+    Attributes:
+        name: What messages call it, such as `int32`, `v1.Container` or `[]v1.Container`.
+        conform: Returns a value in the form in which it is stored, changed in place where it can be; raises
+            `ValueError` where it is malformed, and `TypeMismatchError` where it has the wrong type.
+        zero: Makes what null stands for as an item of a list or a map.
+        shape: The fields of an object; None for everything else.
+        items: What a list or a map holds; None for everything else.
+        has_fields: Whether there are objects with fields in such a value.
+    """
+
+    name: str
+    conform: Callable[[Any], Any]
+    zero: Callable[[], Any] = str
+    shape: "Shape | None" = None
+    items: "Type | None" = None
+    has_fields: bool = False
+
+    def field(self, name: str) -> "Field | None":
+        """Return what is known of a member of an object, or of an entry of a map; None when that is nothing."""
+        if self.shape is not None:
+            return self.shape.fields.get(name)
+        return None if self.items is None else Field(self.items)
+
+    def objects(self, value: Any, path: str) -> Iterator[tuple["Shape", dict[str, Any], str]]:
+        """Yield the nearest objects with fields, and their paths: the value itself, or those in its items."""
+        if self.shape is not None:
+            if isinstance(value, dict):
+                yield self.shape, value, path
+        elif self.items is not None and isinstance(value, list):
+            for position, one in enumerate(value):
+                yield from self.items.objects(one, f"{path}[{position}]")
+        elif self.items is not None and isinstance(value, dict):
+            for name, one in value.items():
+                yield from self.items.objects(one, f"{path}.{name}")
+
+    def knows(self, value: Any) -> bool:
+        """Return whether all fields of the objects in a value are named by their shapes."""
+        if self.shape is not None:
+            return not isinstance(value, dict) or self.shape.knows(value)
+        if self.items is not None and isinstance(value, list):
+            return all(map(self.items.knows, value))
+        return self.items is None or not isinstance(value, dict) or all(map(self.items.knows, value.values()))
+
+
+class Field(NamedTuple):
+    """A field of an object.
+
+    Attributes:
+        type: What its value has to be.
+        keeps_zero: Whether a zero value is stored, and not the same as an absent one.
+        keeps_null: Whether null is stored.
+        default: What an object gets that lacks it, `ABSENT` for nothing; `{}` gets its own defaults in turn.
+        required: Whether an object is invalid without it.
+        merge_key: How strategic merge patch merges a list: by this field of its items, as a set where it is `""`,
+            not at all where it is None.
+        list_type: How server-side apply merges a list: `atomic`, `set` or `map`.
+        list_map_keys: The fields that identify the items of a list of type `map`.
+        map_type: How server-side apply merges a map: `granular` or `atomic`; of objects, the shape says it.
+        number: Its number in protobuf, behind those of the embedded messages that it lies in; empty for none.
+    """
+
+    type: Type
+    keeps_zero: bool = True
+    keeps_null: bool = False
+    default: Any = ABSENT
+    required: bool = False
+    merge_key: str | None = None
+    list_type: str = "atomic"
+    list_map_keys: tuple[str, ...] = ()
+    map_type: str = "granular"
+    number: tuple[int, ...] = ()
+
+    def keeps(self, zero: object) -> bool:
+        """Return whether a zero value, or null, is stored."""
+        return self.keeps_null if zero is None else self.keeps_zero
+
+
+class Shape:
+    """The fields of an object, read when they are first asked for.
+
+    Attributes:
+        name: Version and name, such as `v1.Container`.
+        short_name: The name alone, such as `Container`.
+        type: A value of this shape, as a type.
+        is_atomic: Whether server-side apply replaces an object of this shape as a whole.
+        preserves_unknown: Whether fields that are not named are kept.
+    """
+
+    preserves_unknown = False
+
+    def __init__(self, name: str, read: Callable[[], Mapping[str, Field]], *, is_atomic: bool = False) -> None:
+        self.name = name
+        self.short_name = name.rpartition(".")[2]
+        self.type = Type(name, self.conform, lambda: self.conform({}), self, has_fields=True)
+        self.is_atomic = is_atomic
+        self._read = read
+
+    @cached_property
+    def fields(self) -> Mapping[str, Field]:
+        """What is known of each field, by its name."""
+        return self._read()
+
+    @cached_property
+    def _defaults(self) -> tuple[tuple[str, Field], ...]:
+        return tuple((name, field) for name, field in self.fields.items() if field.default is not ABSENT)
+
+    @cached_property
+    def _objects(self) -> Mapping[str, Type | None]:
+        # The types of the fields in which there are objects with fields of their own; None for the others.
+        return {name: field.type if field.type.has_fields else None for name, field in self.fields.items()}
+
+    @cached_property
+    def numbers(self) -> Mapping[tuple[int, ...], str]:
+        """The names of the fields by their protobuf numbers; embedded messages have none, and are there as `""`."""
+        found = {field.number: name for name, field in self.fields.items() if field.number}
+        embedded = {number[:depth]: "" for number in found for depth in range(1, len(number))}
+        return embedded | found
+
+    def conform(self, value: Any) -> Any:
+        """Conform a value in place: prune unknown fields, drop zeros and nulls, set defaults.
+
+        Raises:
+            ValueError: A value is malformed, or has the wrong type; the message is the decoder's.
+        """
+        if type(value) is not dict:
+            raise TypeMismatchError.of(value, self.name)
+        fields = self.fields
+        changes: list[tuple[str, Any]] = []
+        for name, given in value.items():
+            field = fields.get(name)
+            if field is None:
+                changes.append((name, ABSENT))
+                continue
+            try:
+                made = None if given is None else field.type.conform(given)
+            except TypeMismatchError as misfit:
+                misfit.add_parent(self.short_name, name)
+                raise
+            if not made and not field.keeps(made):
+                changes.append((name, ABSENT))
+            elif made is not given:
+                changes.append((name, made))
+        for name, made in changes:
+            if made is ABSENT:
+                del value[name]
+            else:
+                value[name] = made
+        self._fill(value)
+        return value
+
+    def _fill(self, value: dict[str, Any]) -> None:
+        for name, field in self._defaults:
+            if name not in value:
+                value[name] = field.type.conform({}) if field.default == {} else field.default
+
+    def knows(self, value: Mapping[str, Any]) -> bool:
+        """Return whether `unknown` yields nothing, without making paths: for nearly all objects that is enough."""
+        objects = self._objects
+        for name, given in value.items():
+            if name not in objects:
+                if not self.preserves_unknown:
+                    return False
+            elif (inner := objects[name]) is not None and not inner.knows(given):
+                return False
+        return True
+
+    def unknown(self, value: Mapping[str, Any], path: str = "") -> Iterator[str]:
+        """Yield the paths of fields that no shape names, such as `spec.containers[0].imge`, in the value's order."""
+        for name, given in value.items():
+            here = f"{path}.{name}" if path else name
+            field = self.fields.get(name)
+            if field is None:
+                yield here
+            elif field.type.has_fields:
+                for shape, inner, where in field.type.objects(given, here):
+                    yield from shape.unknown(inner, where)
+
+    def missing(self, value: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Field]]:
+        """Yield the required fields that are absent or empty, with their paths such as `spec.selector`."""
+        for name, field in self.fields.items():
+            here, given = f"{path}.{name}" if path else name, value.get(name)
+            if field.required and given in (None, "", []) and (self.name, name) not in _MAY_BE_EMPTY:
+                yield here, field
+            elif given and field.type.has_fields:
+                for shape, inner, where in field.type.objects(given, here):
+                    yield from shape.missing(inner, where)
+
+
+def list_of(item: Type) -> Type:
+    """Return the type of lists whose items have a type."""
+    wanted = f"[]{item.name}"
+
+    def conform(value: Any) -> Any:
+        if type(value) is not list:
+            raise TypeMismatchError.of(value, wanted)
+        for position, one in enumerate(value):
+            value[position] = item.zero() if one is None else item.conform(one)
+        return value
+
+    return Type(wanted, conform, list, items=item, has_fields=item.has_fields)
+
+
+def map_of(item: Type) -> Type:
+    """Return the type of maps from text to values of a type."""
+    wanted = f"map[string]{item.name}"
+
+    def conform(value: Any) -> Any:
+        if type(value) is not dict:
+            raise TypeMismatchError.of(value, wanted)
+        for key, one in value.items():
+            value[key] = item.zero() if one is None else item.conform(one)
+        return value
+
+    return Type(wanted, conform, dict, items=item, has_fields=item.has_fields)

@@ -1,0 +1,362 @@
+"""The API server: a request in, a response out, and no sockets."""
+
+import asyncio
+import logging
+import random
+import secrets
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from kcr.clock import Clock
+from kcr_devcluster.apiserver.apiextensions.definitions import CustomResourceDefinitions
+from kcr_devcluster.apiserver.apply import handler as apply_handler
+from kcr_devcluster.apiserver.authentication import ADMIN, AUDIENCE, InvalidTokenError, ServiceAccountTokens, User
+from kcr_devcluster.apiserver.authorization import (
+    AlwaysAllow,
+    Authorizer,
+    Rbac,
+    bootstrap,
+    impersonation,
+    request_attributes,
+)
+from kcr_devcluster.apiserver.authorization.escalation import Access, authorized
+from kcr_devcluster.apiserver.authorization.signers import CertificateGuard
+from kcr_devcluster.apiserver.computed import resource_metrics
+from kcr_devcluster.apiserver.endpoints import listing, subresources, token_request, writing
+from kcr_devcluster.apiserver.endpoints.documents import ServerDocuments
+from kcr_devcluster.apiserver.endpoints.pods import binding, container_logs, eviction, pod_streams
+from kcr_devcluster.apiserver.endpoints.request_body import media_type
+from kcr_devcluster.apiserver.endpoints.reviews import reviews
+from kcr_devcluster.apiserver.endpoints.reviews.access import Asker
+from kcr_devcluster.apiserver.endpoints.routes import Query, Route, Routes, check_method, timeout_seconds
+from kcr_devcluster.apiserver.endpoints.serialization import (
+    PROTOBUF,
+    YAML,
+    MediaType,
+    MetadataEncoder,
+    ObjectEncoder,
+    as_accepted,
+    encoder_of,
+    negotiate,
+    not_acceptable,
+)
+from kcr_devcluster.apiserver.endpoints.watching import OpenWatches, Watch, watch_options
+from kcr_devcluster.apiserver.endpoints.writing import Adviser, Write
+from kcr_devcluster.apiserver.gojson import TOO_DEEP
+from kcr_devcluster.apiserver.kinds.access.reviews import REVIEW_KINDS
+from kcr_devcluster.apiserver.kinds.catalogue import API_SERVICES, CERTIFICATE_SIGNING_REQUESTS, KINDS, NAMESPACES, Kind
+from kcr_devcluster.apiserver.metrics import ServerMetrics
+from kcr_devcluster.apiserver.printers.tables import TableEncoder, included_object
+from kcr_devcluster.apiserver.quota import QuotaAdmission
+from kcr_devcluster.apiserver.registry.api_services import LocalAPIServices
+from kcr_devcluster.apiserver.registry.registry import Registry
+from kcr_devcluster.apiserver.registry.service_accounts import DefaultAccountMissingError, wait_for_default
+from kcr_devcluster.apiserver.responses import (
+    JSON,
+    APIResponse,
+    StatusError,
+    add_warning,
+    bad_request,
+    encoded,
+    internal,
+    json_response,
+    request_timeout,
+)
+from kcr_devcluster.apiserver.schema.deep_fields import without_deep_fields
+from kcr_devcluster.apiserver.storage.records import in_version
+from kcr_devcluster.apiserver.storage.selection import selection_predicate
+from kcr_devcluster.apiserver.storage.storage import Storage
+
+_FIRST_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+_WATCH_SECONDS = (1800, 3600)
+# The forms of bodies with the fields of an object.
+_OBJECTS = ("application/json", "application/merge-patch+json", "application/strategic-merge-patch+json")
+
+# Writes to subresources that need no more than the objects.
+_SUBRESOURCES: Mapping[str, Callable[[Registry, Write], APIResponse]] = {
+    "binding": binding.bind,
+    "ephemeralcontainers": pod_streams.refuse_ephemeral_containers,
+    "eviction": eviction.evict,
+}
+_log = logging.getLogger(__name__)
+
+
+class HTTPRequest(NamedTuple):
+    """A request as it arrives.
+
+    Attributes:
+        method: `GET`, `POST`, `PUT`, `PATCH` or `DELETE`.
+        target: Path and query, percent-encoded.
+        headers: Names in any case.
+        body: The body, empty for none.
+        user: Who sends it.
+        advised: Whether the response warns of what has no effect in this cluster (`APIServer.advisers`).
+        as_of: Reads show the objects as they were at this revision, as by a server that is behind; 0 for the newest.
+            What is older than the history is shown as the history begins.
+    """
+
+    method: str
+    target: str
+    headers: Mapping[str, str] = {}
+    body: bytes = b""
+    user: User = ADMIN
+    advised: bool = False
+    as_of: int = 0
+
+    def __repr__(self) -> str:
+        """Show no credentials, and no contents."""
+        return f"HTTPRequest({self.method!r}, {self.target!r}, user={self.user.username!r})"
+
+
+class APIServer:
+    """The API server: handles requests on its storage.
+
+    Attributes:
+        registry: Creates, updates and deletes objects, for code in the same process.
+        logs: Where the logs of pods come from; the node replaces it.
+        streams_unavailable: Why there are no connections into pods; empty when there are.
+        advisers: Functions that return warnings about fields without an effect; the cluster adds its own.
+        metrics: What measures containers, where kinds of metrics are served: the nodes.
+        definitions: The custom resources that are served.
+        authorizer: Decides who may do what.
+        users: Users by tokens that never expire.
+    """
+
+    def __init__(  # noqa: PLR0913  # what a server consists of, by name
+        self,
+        storage: Storage,
+        *,
+        clock: Clock,
+        random: random.Random,
+        kinds: Sequence[Kind] = KINDS,
+        max_watch_backlog: int = 20_000,
+        signing_key: bytes = b"",
+        authorizer: Rbac | None = None,
+    ) -> None:
+        """Make a server with the namespaces and priority classes that always exist.
+
+        Args:
+            storage: The objects.
+            clock: The time.
+            random: The source of generated names and uids.
+            kinds: The kinds that are served.
+            max_watch_backlog: A watch whose reader is more events behind is closed, to bound memory.
+            signing_key: What signs the tokens of service accounts; empty for a key of its own.
+            authorizer: Decides what each user may do; None allows every request.
+        """
+        self.authorizer: Authorizer = authorizer or AlwaysAllow()
+        self._rbac = authorizer
+        self.registry = Registry(storage, QuotaAdmission(storage, clock, tuple(kinds)), clock=clock, random=random)
+        self.logs: container_logs.LogSource = container_logs.NoLogs()
+        self.streams_unavailable = pod_streams.NO_NODE
+        self.advisers: list[Adviser] = []
+        self.metrics: list[resource_metrics.MetricsSource] = []
+        self.users: dict[str, User] = {}
+        self._tokens = ServiceAccountTokens(signing_key or secrets.token_bytes(32))
+        self._storage = storage
+        self._clock = clock
+        self._random = random
+        self._routes = Routes((*kinds, *REVIEW_KINDS))
+        self._max_backlog = max_watch_backlog
+        self._watches = OpenWatches()
+        self._metrics = ServerMetrics(storage, self._routes, self._watches)
+        self._documents = ServerDocuments(self._routes, self._metrics)
+        self._methods: Mapping[str, Callable[[Registry, Write], APIResponse]] = {
+            "POST": writing.create, "PUT": writing.update, "PATCH": writing.patch, "DELETE": writing.remove,
+        }  # fmt: skip
+        for name in _FIRST_NAMESPACES:
+            if storage.get(NAMESPACES, "", name) is None:
+                self.registry.create(NAMESPACES, "", {"metadata": {"name": name}})
+        self.registry.create_priority_classes()
+        if authorizer is not None:
+            bootstrap.create_missing(self.registry)
+        self.definitions = CustomResourceDefinitions(self.registry, self._routes, self._end_watches)
+        self._api_services = LocalAPIServices(self.registry, self._routes)
+        self.definitions.on_change.append(self._api_services.sync)
+
+    async def handle(self, request: HTTPRequest) -> APIResponse:
+        """Handle one request. Errors are responses as well, never exceptions."""
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        response = await _respond(request, self._handle(request, headers))
+        return as_accepted(response, headers.get("accept", ""))
+
+    async def _handle(self, request: HTTPRequest, headers: Mapping[str, str]) -> APIResponse:
+        target = request.target
+        if not target.isascii():
+            # Of a target that is no UTF-8, aiohttp leaves surrogates.
+            target = target.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+        path, _, query_text = target.partition("?")
+        query = Query(query_text)
+        steps = path.removeprefix("/").removesuffix("/").split("/")
+        if impersonation.HEADERS in "\n".join(headers):
+            wanted = request_attributes(request.method, path, query)
+            user = impersonation.acting_user(request.user, request.headers.items(), wanted, self.authorizer)
+            request = request._replace(user=user)
+        access = None
+        if self._rbac is not None:
+            access = authorized(self._rbac, request.user, request_attributes(request.method, path, query))
+        review = reviews.find(request.method, steps)
+        route = None if review is not None else self._route(steps)
+        # One that cannot be parsed is refused, also where nothing waits.
+        seconds = timeout_seconds(route, query)
+        if review is not None:
+            negotiate(headers.get("accept", ""), has_tables=False)
+            asker = Asker(request.user, self.authorizer, self.review_token, review.namespace)
+            return reviews.respond(review, request.body, headers.get("content-type", ""), asker)
+        if route is None:
+            return self._documents.respond(request.method, steps, query, headers)
+        time = asyncio.get_running_loop().time
+        started = time()
+        try:
+            served = self._serve(request, route, query, headers, access)
+            response = await (asyncio.wait_for(served, seconds) if seconds and request.method == "GET" else served)
+        except StatusError as error:
+            response = error.response()
+        await self._watches.send_changes()
+        content_type = headers.get("content-type", "")
+        self._metrics.observe(request.method, content_type, route, query, response.status, time() - started)
+        # Errors carry the warning as well.
+        return add_warning(response, route.kind.warning) if route.kind.warning else response
+
+    async def _serve(
+        self,
+        request: HTTPRequest,
+        route: Route,
+        query: Query,
+        headers: Mapping[str, str],
+        access: Access | None,
+    ) -> APIResponse:
+        check_method(route, request.method)
+        if route.subresource in pod_streams.STREAMS:
+            if access is not None:
+                access.check_create()
+            return pod_streams.respond(self.registry, route, query, headers, self.streams_unavailable)
+        if route.kind is API_SERVICES:
+            self._api_services.start()
+        accepted = negotiate(headers.get("accept", ""), has_protobuf=route.kind.has_protobuf)
+        if accepted.name == YAML and route.watches(query):
+            raise not_acceptable(f"{JSON};stream=watch, {PROTOBUF};stream=watch")
+        encoder = encoder_of(route.kind, self._encoder(accepted, query))
+        if request.method == "GET":
+            return await self._read(route, query, encoder, request.as_of)
+        certificates = None
+        if route.kind is CERTIFICATE_SIGNING_REQUESTS:
+            certificates = CertificateGuard(request.user, self.authorizer, route.subresource, self._clock.now())
+        advisers = self.advisers if request.advised else ()
+        body = request.body
+        if route.subresource in ("", "status") and media_type(headers.get("content-type", "")) in _OBJECTS:
+            body = without_deep_fields(route.kind.shape, body)
+        write = Write(route, query, headers, body, encoder, access, advisers, certificates)
+        if request.method == "DELETE" and not route.name:
+            return await writing.remove_collection(self.registry, write)
+        try:
+            return await self._write(request.method, write)
+        except DefaultAccountMissingError:
+            await wait_for_default(self._storage, route.namespace)
+            return await self._write(request.method, write)
+
+    def _route(self, steps: list[str]) -> Route | None:
+        match steps:
+            case ["api", version, "watch", _, *_]:
+                return self._routes.find_watch("", version, steps[3:])
+            case ["api", version, _, *_]:
+                return self._routes.find("", version, steps[2:])
+            case ["apis", group, version, "watch", _, *_] if group and group in self._routes.groups:
+                return self._routes.find_watch(group, version, steps[4:])
+            case ["apis", group, version, _, *_] if group and group in self._routes.groups:
+                return self._routes.find(group, version, steps[3:])
+        return None
+
+    def _encoder(self, accepted: MediaType, query: Query) -> ObjectEncoder:
+        match accepted.transformation:
+            case "Table":
+                return TableEncoder(accepted.version, included_object(query.text("includeObject")), self._clock)
+            case "PartialObjectMetadata" | "PartialObjectMetadataList":
+                return MetadataEncoder(accepted.version)
+        return ObjectEncoder()
+
+    async def _read(self, route: Route, query: Query, encoder: ObjectEncoder, as_of: int) -> APIResponse:
+        if route.kind.is_computed:
+            return await resource_metrics.respond(self.metrics, self._storage, route, query, encoder)
+        if route.watches(query):
+            return await self._watch(route, query, encoder, as_of)
+        if not route.name:
+            page = await listing.list_page(self._storage, route, query, as_of)
+            return json_response(encoder.encode_list(route.kind, page.metadata, page.records))
+        await self._storage.wait_for_revision(listing.parse_resource_version(query.text("resourceVersion")))
+        record = self.registry.find(route.kind, route.namespace, route.name, as_of)
+        if route.subresource == "log":
+            return container_logs.respond(self.logs, record, query, self._clock.now())
+        if route.subresource == "scale":
+            return json_response(encoded(subresources.read_scale(in_version(record, route.kind))))
+        return json_response(encoder.encode_object(record))
+
+    async def _watch(self, route: Route, query: Query, encoder: ObjectEncoder, as_of: int) -> APIResponse:
+        options = watch_options(query)._replace(as_of=as_of)
+        watch = Watch(self._storage, route.kind, selection_predicate(route, query), encoder, self._max_backlog)
+        seconds = options.timeout_seconds or self._random.uniform(*_WATCH_SECONDS)
+        await watch.start(options, max(0.0, seconds), self._watches)
+        return APIResponse(200, {"Content-Type": "application/json", "Cache-Control": "no-cache, private"}, watch)
+
+    def authenticate(self, token: str) -> User | None:
+        """Return the user whose token it is, None where it is not valid."""
+        try:
+            return self.review_token(token, (AUDIENCE,))[0]
+        except InvalidTokenError:
+            return None
+
+    def review_token(self, token: str, audiences: Sequence[str]) -> tuple[User, tuple[str, ...]]:
+        """Return the user whose token it is, and those of the audiences that it is for; or raise InvalidTokenError."""
+        if token in self.users:
+            return self.users[token], tuple(audiences)
+        return token_request.authenticate(self.registry, self._tokens, token, audiences)
+
+    async def _write(self, method: str, write: Write) -> APIResponse:
+        is_apply = method == "PATCH" and media_type(write.content_type) == writing.APPLY_PATCH
+        match write.route.subresource:
+            case "token":
+                return token_request.respond(self.registry, self._tokens, write)
+            case subresource if subresource in _SUBRESOURCES:
+                return _SUBRESOURCES[subresource](self.registry, write)
+            case "scale" if is_apply:
+                return await apply_handler.apply_scale(self.registry, write)
+            case "scale":
+                return subresources.update_scale(self.registry, write, is_patch=method == "PATCH")
+        if is_apply:
+            return await apply_handler.apply(self.registry, write)
+        return self._methods[method](self.registry, write)
+
+    @property
+    def enforces_rights(self) -> bool:
+        """Whether users may do only what roles grant, and not everything."""
+        return self._rbac is not None
+
+    @property
+    def open_watches(self) -> int:
+        """How many watches are open."""
+        return len(self._watches)
+
+    def _end_watches(self, kind: Kind) -> None:
+        for watch in tuple(self._watches):
+            if watch.kind.type.display == kind.type.display:
+                watch.stop()
+
+    def close(self) -> None:
+        """End all watches at once."""
+        for watch in tuple(self._watches):
+            watch.stop()
+
+
+async def _respond(request: HTTPRequest, served: Awaitable[APIResponse]) -> APIResponse:
+    """Return the response, or the Status of the error."""
+    try:
+        return await served
+    except StatusError as error:
+        return error.response()
+    except TimeoutError:
+        return request_timeout().response()
+    except RecursionError:
+        return bad_request(TOO_DEEP).response()
+    except Exception as error:
+        _log.exception("%s %s failed", request.method, request.target)
+        return internal(f"{type(error).__name__}: {error}").response()

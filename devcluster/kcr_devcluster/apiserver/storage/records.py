@@ -1,0 +1,145 @@
+"""Records: the versions of objects, as encoded bytes beside their typed metadata, and the changes between them."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import msgspec
+
+from kcr.api.meta import ObjectMeta
+from kcr_devcluster.apiserver.kinds.catalogue import ZEROS, Kind
+from kcr_devcluster.apiserver.kinds.strategy import Manifest
+
+encode = msgspec.json.Encoder().encode
+_decode: Callable[[bytes], Manifest] = msgspec.json.Decoder().decode
+# The revision of a storage that has seen no change.
+FIRST_REVISION = 1
+
+
+class StoredRow(NamedTuple):
+    """A change as a journal stores it: the object's key in its kind and its JSON, None for its removal."""
+
+    revision: int
+    key: str
+    body: bytes | None
+
+
+class Record:
+    """One version of one object. Records are never changed."""
+
+    __slots__ = ("_fields", "_head", "body", "kind", "metadata", "revision")
+
+    def __init__(self, kind: Kind, body: bytes, metadata: ObjectMeta, revision: int) -> None:
+        self.kind = kind
+        # The object as JSON, metadata first, without apiVersion and kind.
+        self.body = body
+        self.metadata = metadata
+        self.revision = revision
+        # What field selectors ask for, beside the names; read out of the body when the first one does.
+        self._fields: dict[str, str] | None = None
+
+    @property
+    def key(self) -> str:
+        """The key in the kind's watch cache; its byte order is the order of lists."""
+        return key_of(self.metadata.namespace, self.metadata.name)
+
+    @property
+    def data(self) -> bytes:
+        """The object as JSON, with apiVersion and kind."""
+        return self.kind.head + self.body[1:]
+
+    def manifest(self) -> Manifest:
+        """Return the object decoded anew, the caller's to change."""
+        return {"kind": self.kind.type.kind, "apiVersion": self.kind.type.api_version, **_decode(self.body)}
+
+    def field(self, path: str) -> str:
+        """Return the text of a field as field selectors see it; `""` or a zero where it is missing."""
+        if path == "metadata.name":
+            return self.metadata.name
+        if path == "metadata.namespace":
+            return self.metadata.namespace
+        if self._fields is None:
+            content = _decode(self.body)
+            self._fields = {path: _text_at(content, path, location) for path, location in self.kind.fields.items()}
+            for name, location in self.kind.field_fallbacks.items():
+                self._fields[name] = self._fields[name] or _text_at(content, name, location)
+        if path not in self._fields:
+            # A field that only another version of a custom resource can select by.
+            self._fields[path] = _text_at(_decode(self.body), path, tuple(path.split(".")))
+        return self._fields[path]
+
+    def with_revision(self, revision: int) -> "Record":
+        """Return the same content under another resourceVersion, as DELETED events carry it."""
+        old, new = f'"resourceVersion":"{self.revision}"', f'"resourceVersion":"{revision}"'
+        # The metadata come first, and the resourceVersion before all that clients write: `metadata.in_order`.
+        body = self.body.replace(old.encode(), new.encode(), 1)
+        metadata = msgspec.structs.replace(self.metadata, resource_version=str(revision))
+        return Record(self.kind, body, metadata, revision)
+
+
+def in_version(record: Record, kind: Kind) -> Record:
+    """Return an object as one of a kind that is a view of its kind, or as it is."""
+    conversion = kind.conversion
+    if conversion is None or record.kind is kind:
+        return record
+    if conversion.same_fields:
+        return Record(kind, record.body, record.metadata, record.revision)
+    manifest = record.manifest()
+    conversion.from_hub(manifest)
+    body = {name: value for name, value in manifest.items() if name not in ("apiVersion", "kind")}
+    return Record(kind, encode(body), record.metadata, record.revision)
+
+
+class Change:
+    """One transition: `old` is None on create, `new` is None on delete.
+
+    `lines` keeps the watch lines made of it, so that each is encoded once for all watchers.
+    """
+
+    __slots__ = ("_deleted", "lines", "new", "old", "revision")
+
+    def __init__(self, revision: int, old: Record | None, new: Record | None) -> None:
+        self.revision = revision
+        self.old = old
+        self.new = new
+        self._deleted: Record | None = None
+        self.lines: dict[str, bytes] = {}
+
+    @property
+    def record(self) -> Record:
+        """The content after the change, or the last one."""
+        record = self.new or self.old
+        assert record is not None  # a change has at least one side
+        return record
+
+    def deleted_record(self) -> Record:
+        """Return the object of a DELETED event: the old content under the new resourceVersion."""
+        if self._deleted is None:
+            assert self.old is not None  # only what was there departs
+            self._deleted = self.old.with_revision(self.revision)
+        return self._deleted
+
+
+def _text_at(content: Manifest, path: str, location: tuple[str, ...]) -> str:
+    value: Any = content
+    for step in location:
+        value = value.get(step) if isinstance(value, dict) else None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return ZEROS.get(path, "") if value is None else str(value)
+
+
+class _WithMetadata(msgspec.Struct):
+    metadata: ObjectMeta
+
+
+_decode_metadata = msgspec.json.Decoder(_WithMetadata).decode
+
+
+def metadata_of(body: bytes) -> ObjectMeta:
+    """Return the metadata of an object's JSON."""
+    return _decode_metadata(body).metadata
+
+
+def key_of(namespace: str, name: str) -> str:
+    """Return the key of an object in its cache."""
+    return f"{namespace}/{name}" if namespace else name

@@ -1,0 +1,73 @@
+"""The selection predicate of a list or watch: namespace, label and field selector."""
+
+from typing import NamedTuple
+
+from kcr_devcluster.apiserver.endpoints.routes import Query, Route
+from kcr_devcluster.apiserver.kinds.catalogue import Kind
+from kcr_devcluster.apiserver.responses import bad_request
+from kcr_devcluster.apiserver.storage.records import Change, Record
+from kcr_devcluster.apiserver.storage.selectors import FieldTerm, LabelTerm, parse_fields, parse_labels
+
+
+class SelectionPredicate(NamedTuple):
+    """A namespace (`""`: all) and the terms of both selectors; all must hold."""
+
+    namespace: str
+    labels: tuple[LabelTerm, ...]
+    fields: tuple[FieldTerm, ...]
+
+    @property
+    def is_filter(self) -> bool:
+        """Whether selectors leave anything out."""
+        return bool(self.labels or self.fields)
+
+    def matches(self, record: Record) -> bool:
+        """Return whether an object belongs to the selection."""
+        if self.namespace and record.metadata.namespace != self.namespace:
+            return False
+        if not self.is_filter:
+            return True
+        if not all(term.holds(record.metadata.labels) for term in self.labels):
+            return False
+        return all(term.holds(record.field) for term in self.fields)
+
+    def event(self, change: Change) -> tuple[str, Record] | None:
+        """Return type and object of the watch event for a change, None for no event.
+
+        Entering the selection is ADDED; leaving it is DELETED, with the old content and the new version.
+        """
+        was = change.old is not None and self.matches(change.old)
+        if change.new is not None and self.matches(change.new):
+            return ("MODIFIED" if was else "ADDED"), change.new
+        return ("DELETED", change.deleted_record()) if was else None
+
+
+def selection_predicate(route: Route, query: Query) -> SelectionPredicate:
+    """Return what a request selects.
+
+    Raises:
+        StatusError: 400, a selector cannot be parsed or names a field that the kind does not offer.
+    """
+    fields = parse_fields(query.text("fieldSelector"))
+    if route.name:
+        fields = (*fields, FieldTerm("metadata.name", route.name, negated=False))
+    _check_fields(route.kind, fields)
+    fields = _stored_fields(route.kind, fields)
+    return SelectionPredicate(route.namespace, parse_labels(query.text("labelSelector")), fields)
+
+
+def _stored_fields(kind: Kind, fields: tuple[FieldTerm, ...]) -> tuple[FieldTerm, ...]:
+    """Return the terms by the paths of the kind that is stored: a view may have other names for them."""
+    if kind.conversion is None or kind.custom is not None:
+        return fields
+    paths = {location: path for path, location in kind.stored.fields.items()}
+    return tuple(
+        term._replace(path=paths.get(kind.fields[term.path], term.path)) if term.path in kind.fields else term
+        for term in fields
+    )
+
+
+def _check_fields(kind: Kind, fields: tuple[FieldTerm, ...]) -> None:
+    for term in fields:
+        if not kind.has_field(term.path):
+            raise bad_request(kind.unknown_field_message.format(term.path))

@@ -1,0 +1,171 @@
+"""The storage: one resourceVersion counter for all kinds, and per kind a watch cache with its recent history.
+
+Objects are kept as encoded bytes beside their typed metadata. Every transition is synchronous, therefore atomic: to
+read, decide and commit without an await in between is a compare-and-swap (optimistic concurrency). A watch cache calls
+its subscribers synchronously on every change, in order of resourceVersion, each change exactly once. It keeps the last
+10,000 changes: a watch or list at an older resourceVersion gets 410 Expired.
+"""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from kcr.api.meta import ObjectMeta
+from kcr_devcluster.apiserver.kinds.catalogue import Kind
+from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.registry.metadata import in_order
+from kcr_devcluster.apiserver.responses import StatusError, no_such_resource, too_large_version
+from kcr_devcluster.apiserver.storage.records import FIRST_REVISION, Change, Record, StoredRow, encode, key_of
+from kcr_devcluster.apiserver.storage.watch_cache import WatchCache
+
+if TYPE_CHECKING:  # loads sqlite3
+    from kcr_devcluster.apiserver.storage.journal import Journal
+
+_REVISION_TIMEOUT_SECONDS = 3.0
+# The default limit of etcd, 1.5 MiB.
+_LARGEST_OBJECT = 3 << 19
+_NOT_IN_BODY = ("metadata", "kind", "apiVersion")
+
+
+class Storage:
+    """The watch caches of all kinds, and the resourceVersion counter."""
+
+    def __init__(self, journal: "Journal | None" = None) -> None:
+        """Make a storage.
+
+        Args:
+            journal: Where the objects are that there are already, and where changes are written; None for memory only.
+
+        Raises:
+            ConfigError: The journal is damaged.
+        """
+        self._journal = journal
+        # What is stored of kinds that nothing has asked for yet.
+        self._rows: dict[str, list[StoredRow]] = {}
+        # The resourceVersion of the newest change of any kind; never reused.
+        self.revision = FIRST_REVISION
+        # The watch caches begin with the changes after this one.
+        self._compacted_revision = 0
+        if journal is not None:
+            self.revision, self._compacted_revision, self._rows = journal.read()
+        self._caches: dict[str, WatchCache] = {}
+        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+
+    def cache(self, kind: Kind) -> WatchCache:
+        """Return the watch cache of a kind.
+
+        Raises:
+            StatusError: 404, it is a custom resource whose definition was deleted while a request waited.
+        """
+        cache = self._caches.get(kind.stored_name)
+        if cache is None:
+            kind = kind.stored
+            if kind.custom is not None:
+                raise no_such_resource()
+            cache = self._new_cache(kind)
+        return cache
+
+    def _new_cache(self, kind: Kind) -> WatchCache:
+        name = kind.type.display
+        cache = self._caches[name] = WatchCache(kind)
+        cache.restore(self._rows.pop(name, ()), self._compacted_revision)
+        return cache
+
+    def install(self, kind: Kind) -> None:
+        """Store the objects of a kind that a definition makes, as the definition has it now."""
+        name = kind.type.display
+        if name in self._caches:
+            self._caches[name].install(kind, self.revision)
+        elif name in self._rows:
+            # The definition is older than this process.
+            self._new_cache(kind)
+        else:
+            # There may have been objects of such a kind before, and they are not these.
+            self._new_cache(kind).compact(self.revision)
+
+    def drop(self, kind: Kind) -> None:
+        """Remove a kind with the objects that it still has: its definition was deleted without its finalizer."""
+        for record in tuple(self.cache(kind).records.values()):
+            self.remove(record)
+        del self._caches[kind.type.display]
+
+    def get(self, kind: Kind, namespace: str, name: str, as_of: int = 0) -> Record | None:
+        """Return the newest version of an object, or that of a revision; None where there is none."""
+        cache = self.cache(kind)
+        records = cache.view(as_of)[0] if as_of else cache.records
+        return records.get(key_of(namespace, name))
+
+    def build_record(self, kind: Kind, manifest: Manifest, revision: int) -> Record:
+        """Return the record that a manifest would be at a revision; 0 writes no resourceVersion."""
+        metadata = in_order({**manifest["metadata"], "resourceVersion": str(revision)})
+        if not revision:
+            del metadata["resourceVersion"]
+        rest = {name: value for name, value in manifest.items() if name not in _NOT_IN_BODY}
+        body = encode({"metadata": metadata, **rest})
+        return Record(kind, body, msgspec.convert(metadata, ObjectMeta), revision)
+
+    def put(self, kind: Kind, manifest: Manifest, old: Record | None) -> Record:
+        """Store a new object, or a new version of `old`; those of a view are converted.
+
+        Raises:
+            StatusError: 500, the object is larger than etcd takes.
+        """
+        if kind.conversion is not None:
+            kind.conversion.to_hub(manifest)
+            kind, old = kind.stored, old and self._stored(old)
+        record = self.build_record(kind, manifest, self.revision + 1)
+        if len(record.body) > _LARGEST_OBJECT:
+            raise StatusError(500, "", "etcdserver: request is too large")
+        self._commit(Change(record.revision, old, record))
+        return record
+
+    def remove(self, old: Record) -> Record:
+        """Remove an object, and return its last content under the revision of its removal."""
+        change = Change(self.revision + 1, self._stored(old), None)
+        self._commit(change)
+        return change.deleted_record()
+
+    def _stored(self, record: Record) -> Record:
+        """Return the version of an object that a record of a view shows."""
+        return record if record.kind.conversion is None else self.cache(record.kind).records[record.key]
+
+    def _commit(self, change: Change) -> None:
+        if self._journal is not None:
+            self._journal.append(change)
+        self.revision = change.revision
+        cache = self.cache(change.record.kind)
+        cache.apply(change)
+        if self._waiting:
+            self._wake()
+        if cache.after_commit is not None:
+            cache.after_commit(change)
+
+    def _wake(self) -> None:
+        for revision, future in self._waiting:
+            if revision <= self.revision and not future.done():
+                future.set_result(None)
+
+    def compact(self) -> None:
+        """Compact the history of all kinds; older watches, pages and versions get 410 from then on."""
+        for cache in self._caches.values():
+            cache.compact(self.revision)
+
+    async def wait_for_revision(self, revision: int) -> None:
+        """Wait until a revision has been reached.
+
+        Raises:
+            StatusError: 504, it was not within three seconds.
+        """
+        if revision <= self.revision:
+            return
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        waiter = (revision, future)
+        self._waiting.append(waiter)
+        try:
+            async with asyncio.timeout(_REVISION_TIMEOUT_SECONDS):
+                await future
+        except TimeoutError:
+            raise too_large_version(revision, self.revision) from None
+        finally:
+            self._waiting.remove(waiter)

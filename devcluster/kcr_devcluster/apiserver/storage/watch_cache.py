@@ -1,0 +1,156 @@
+"""Watch cache: the objects of one kind, in order, and their recent changes."""
+
+from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from kcr_devcluster.apiserver.kinds.catalogue import Kind
+from kcr_devcluster.apiserver.responses import expired
+from kcr_devcluster.apiserver.storage.records import Change, Record, StoredRow, encode, metadata_of
+
+HISTORY = 10_000
+
+Subscriber = Callable[[Change], None]
+
+
+class WatchCache:
+    """Watch cache: all objects of one kind and their recent changes."""
+
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
+        self.records: dict[str, Record] = {}
+        # The keys in order; always exactly those of `records`.
+        self.keys: list[str] = []
+        # Changes in order of their revision, at most HISTORY of them.
+        self.history: deque[Change] = deque()
+        # Everything after this revision is in the history.
+        self.compacted_revision = 0
+        # A dict for its order: subscribers are called in the order in which they subscribed.
+        self.subscribers: dict[Subscriber, None] = {}
+        # Called after a change when all subscribers have been, and may write: they see the changes in their order.
+        self.after_commit: Subscriber | None = None
+
+    def select(self, namespace: str = "", after: str = "") -> Iterable[Record]:
+        """Yield the records of a namespace (empty: of all) in order, those behind the key `after` only."""
+        return ordered(self.records, self.keys, namespace, after)
+
+    def changes_since(self, revision: int) -> list[Change]:
+        """Return the changes after a revision.
+
+        Raises:
+            StatusError: 410, the history does not reach back so far.
+        """
+        if revision < self.compacted_revision:
+            raise expired(f"too old resource version: {revision} ({self.compacted_revision})")
+        found = []
+        for change in reversed(self.history):
+            if change.revision <= revision:
+                break
+            found.append(change)
+        return found[::-1]
+
+    def snapshot_at(self, revision: int) -> tuple[dict[str, Record], list[str]]:
+        """Return records and ordered keys as they were at a revision.
+
+        Raises:
+            StatusError: 410, the history does not reach back so far.
+        """
+        changes = self.changes_since(revision)
+        if not changes:
+            return self.records, self.keys
+        records = dict(self.records)
+        for change in reversed(changes):
+            key = change.record.key
+            if change.old is None:
+                records.pop(key, None)
+            else:
+                records[key] = change.old
+        return records, sorted(records)
+
+    def view(self, revision: int) -> tuple[dict[str, Record], list[str]]:
+        """Return records and ordered keys as a server shows them that has come no further than a revision.
+
+        Args:
+            revision: What is older than the history is taken as the history's beginning.
+        """
+        return self.snapshot_at(max(revision, self.compacted_revision))
+
+    def compact(self, revision: int) -> None:
+        """Drop the history up to a revision; older watches and lists get 410 from then on."""
+        while self.history and self.history[0].revision <= revision:
+            self.history.popleft()
+        self.compacted_revision = max(self.compacted_revision, revision)
+
+    def install(self, kind: Kind, revision: int) -> None:
+        """Keep the objects as those of another kind of the same name: a definition changed.
+
+        Its pruning and its defaults apply to what was stored before, without a change that a watch could send. So
+        older watches and lists get 410, as upstream, where a watch cache of the new kind begins with what it lists.
+
+        Args:
+            kind: The kind from now on.
+            revision: The newest of the storage.
+        """
+        before, self.kind = self.kind, kind
+        self.compact(revision)
+        for key, record in self.records.items():
+            same = before.openapi_schema == kind.openapi_schema
+            body = record.body if same else _conformed(record, kind)
+            self.records[key] = Record(kind, body, record.metadata, record.revision)
+
+    def restore(self, rows: Iterable[StoredRow], compacted_revision: int) -> None:
+        """Take over what a journal has of the kind, before anything else.
+
+        Args:
+            rows: In order of revision.
+            compacted_revision: Changes up to this one are no history.
+        """
+        self.compacted_revision = compacted_revision
+        for revision, key, body in rows:
+            old, new = self.records.pop(key, None), None
+            if body is not None:
+                new = Record(self.kind, body, metadata_of(body), revision)
+                if self.kind.custom is not None:
+                    # The definition may have changed since.
+                    new = Record(self.kind, _conformed(new, self.kind), new.metadata, revision)
+                self.records[key] = new
+            if revision > compacted_revision:
+                self.history.append(Change(revision, old, new))
+        self.keys = sorted(self.records)
+
+    def apply(self, change: Change) -> None:
+        """Apply one change, and call the subscribers."""
+        key = change.record.key
+        if change.new is None:
+            del self.records[key]
+            del self.keys[bisect_left(self.keys, key)]
+        else:
+            if change.old is None:
+                insort(self.keys, key)
+            self.records[key] = change.new
+        self.history.append(change)
+        if len(self.history) > HISTORY:
+            self.compacted_revision = self.history.popleft().revision
+        for subscriber in tuple(self.subscribers):
+            subscriber(change)
+        # All watchers have their line by now; the history keeps no second copy of every object.
+        change.lines.clear()
+
+
+def _conformed(record: Record, kind: Kind) -> bytes:
+    """Return the JSON of an object, pruned and with its defaults, as one of a custom resource's kind."""
+    manifest = record.manifest()
+    kind.shape.conform(manifest)
+    return encode({name: value for name, value in manifest.items() if name not in ("kind", "apiVersion")})
+
+
+def ordered(records: dict[str, Record], keys: list[str], namespace: str, after: str) -> Iterable[Record]:
+    """Yield records in the order of their keys: those of one namespace, and behind one key."""
+    prefix = f"{namespace}/" if namespace else ""
+    start = bisect_left(keys, max(prefix, after))
+    for position in range(start, len(keys)):
+        key = keys[position]
+        if not key.startswith(prefix):
+            return
+        if key != after:
+            yield records[key]

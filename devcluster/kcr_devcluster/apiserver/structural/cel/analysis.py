@@ -1,0 +1,265 @@
+"""Fields that an expression selects and the schema does not have, and operators between values of different types.
+
+The library takes objects with fields for maps of anything, so both would be found when a rule is evaluated. Here the
+syntax tree of a compiled expression is walked beside the schema; where a type cannot be told (of what functions return,
+of list and map literals), nothing is said.
+
+Source: github.com/google/cel-go/checker/checker.go, checkSelectField; github.com/google/cel-spec/proto/cel/expr/
+{syntax,checked}.proto; kubernetes/staging/src/k8s.io/apiserver/pkg/cel/common/schemas.go, SchemaDeclType.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from kcr.api.durations import parse_duration
+from kcr_devcluster.apiserver.schema.protobuf import read_fields
+from kcr_devcluster.apiserver.structural.cel.costs import most_items
+from kcr_devcluster.apiserver.structural.cel.values import escape, temporal, type_of
+from kcr_devcluster.apiserver.structural.patterns import compile_pattern
+from kcr_devcluster.apiserver.structural.shapes import EMBEDDED, INT_OR_STRING, Schema
+
+# Numbers of fields in cel.expr's messages.
+_ANY_VALUE, _EXPR, _SOURCE_INFO, _POSITIONS = 2, 4, 5, 4
+_ID, _CONSTANT, _IDENT, _SELECT, _CALL, _LIST, _STRUCT, _COMPREHENSION = 2, 3, 4, 5, 6, 7, 8, 9
+_TEXT: Schema = {"type": "string"}
+_METADATA: Schema = {"type": "object", "properties": {"name": _TEXT, "generateName": _TEXT}}
+_RESOURCE: Mapping[str, Schema] = {"apiVersion": _TEXT, "kind": _TEXT, "metadata": _METADATA}
+
+# Operators whose two sides have one type; numbers of different types can be compared, though not for equality.
+_OPERATORS = frozenset({"_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "_+_", "_-_", "_*_", "_/_", "_%_"})
+_COMPARED = frozenset({"_<_", "_<=_", "_>_", "_>=_"})
+_SCALARS = frozenset({"int", "double", "string", "bool"})
+# The types of constants, by their numbers in the message.
+_CONSTANTS: Mapping[int, Schema] = {
+    2: {"type": "boolean"}, 3: {"type": "integer"}, 5: {"type": "number"}, 6: _TEXT,
+}  # fmt: skip
+
+# Stands for how often something is done that may be done without end.
+BOUNDLESS = 10**18
+# Functions whose result is about as long as their receiver, and those that read a field or an entry.
+_BOUNDED = frozenset({"lowerAscii", "upperAscii", "substring", "trim", "replace", "split", "join", "find", "findAll"})
+_ACCESS = frozenset({"_[_]", "_?._", "_[?_]", "orValue", "value"})
+_TEXT_TYPES = frozenset({"string"})
+_NO_SUMMANDS = frozenset({"string", "bool", "bytes"})
+
+
+def _check_moment(text: str) -> None:
+    if not isinstance(temporal(text), datetime):
+        raise ValueError(text)
+
+
+# What checks the constants of functions: of `matches` the pattern.
+_LITERALS: Mapping[str, Callable[[str], object]] = {
+    "matches": compile_pattern, "duration": parse_duration, "timestamp": _check_moment,
+}  # fmt: skip
+
+Message = dict[int, list[Any]]
+
+
+class _Found(NamedTuple):
+    """What is wrong with an expression, which is named by its id."""
+
+    expression: int
+    error: str
+
+
+class Analysis(NamedTuple):
+    """What the tree of an expression shows: its errors, as cel-go words them, and how often macros go round."""
+
+    errors: list[str]
+    rounds: int
+
+
+def analyse(serialized: bytes, text: str, scope: Mapping[str, Schema], *, is_root: bool) -> Analysis:
+    """Walk through an expression.
+
+    Args:
+        serialized: The compiled expression, as the library serializes it.
+        text: The expression.
+        scope: The schemas of the variables.
+        is_root: Whether they are whole objects, which have a kind and metadata.
+    """
+    checked = _message(_message(serialized)[_ANY_VALUE][0])
+    known = {name: _as_resource(schema) if is_root else schema for name, schema in scope.items()}
+    walk = _Walk()
+    walk.infer(_message(checked[_EXPR][0]), known)
+    entries = (_message(entry) for entry in _message(checked[_SOURCE_INFO][0]).get(_POSITIONS, ()))
+    positions = {entry.get(1, [0])[0]: entry.get(2, [0])[0] for entry in entries}
+    found = sorted((positions.get(one.expression, 0), one.error) for one in walk.found)
+    return Analysis([error_at(text, offset, error) for offset, error in found], walk.rounds)
+
+
+def error_at(text: str, offset: int, words: str) -> str:
+    """Return an error as cel-go shows it, with the line that it is in."""
+    before = text[:offset]
+    line, column = before.count("\n") + 1, offset - (before.rfind("\n") + 1)
+    shown = text.split("\n")[line - 1]
+    return f"ERROR: <input>:{line}:{column + 1}: {words}\n | {shown}\n | {'.' * column}^"
+
+
+def _message(data: Any) -> Message:
+    found: Message = {}
+    for number, value in read_fields(data):
+        found.setdefault(number, []).append(value)
+    return found
+
+
+def _text(message: Message, number: int) -> str:
+    return bytes(message[number][0]).decode() if number in message else ""
+
+
+def _as_resource(schema: Schema) -> Schema:
+    return {**schema, "properties": {**(schema.get("properties") or {}), **_RESOURCE}}
+
+
+def _entry(schema: Schema | None) -> Schema | None:
+    """Return the schema of what a list or a map holds."""
+    inner = None if schema is None else schema.get("items") or schema.get("additionalProperties")
+    return inner if isinstance(inner, Mapping) else None
+
+
+class _Walk:
+    """One walk through an expression; schemas are None where nothing is known."""
+
+    def __init__(self) -> None:
+        self.found: list[_Found] = []
+        self.rounds = 1
+        # How often the expression at hand is evaluated.
+        self._times = 1
+
+    def infer(self, expr: Message, scope: Mapping[str, Schema | None]) -> Schema | None:
+        """Return the schema of an expression's value, and add the fields that are not there."""
+        if _IDENT in expr:
+            return scope.get(_text(_message(expr[_IDENT][0]), 1))
+        if _SELECT in expr:
+            select = _message(expr[_SELECT][0])
+            return self._select(expr, self._operand(select, scope), _text(select, 2))
+        if _CALL in expr:
+            return self._call(expr, _message(expr[_CALL][0]), scope)
+        if _COMPREHENSION in expr:
+            return self._comprehension(_message(expr[_COMPREHENSION][0]), scope)
+        found = [self.infer(inner, scope) for inner in _literals(expr)]
+        if _LIST in expr and found and all(one is not None and one == found[0] for one in found):
+            return {"type": "array", "items": found[0]}
+        constant = _message(expr[_CONSTANT][0]) if _CONSTANT in expr else {}
+        return next((_CONSTANTS[number] for number in constant if number in _CONSTANTS), None)
+
+    def _operand(self, select: Message, scope: Mapping[str, Schema | None]) -> Schema | None:
+        return self.infer(_message(select[1][0]), scope) if 1 in select else None
+
+    def _select(self, expr: Message, schema: Schema | None, field: str) -> Schema | None:
+        if schema is None or schema.get(INT_OR_STRING) or schema.get("type") != "object":
+            return None
+        fields, other = schema.get("properties") or {}, schema.get("additionalProperties")
+        if other is not None and not fields:
+            return other if isinstance(other, Mapping) else None
+        if schema.get(EMBEDDED):
+            fields = {**fields, **_RESOURCE}
+        known = {escape(name): one for name, one in fields.items()} | fields
+        if field in known:
+            found: Schema = known[field]
+            return found
+        self.found.append(_Found(expr.get(_ID, [0])[0], f"undefined field '{field}'"))
+        return None
+
+    def _check_operator(self, expr: Message, operator: str, schemas: Sequence[Schema | None]) -> None:
+        types = [type_of(schema) if schema else "dyn" for schema in schemas]
+        if len(types) != 2 or types[0] == types[1] or not _SCALARS.issuperset(types):
+            return
+        if operator in _COMPARED and "string" not in types and "bool" not in types:
+            return
+        words = f"found no matching overload for '{operator}' applied to '({types[0]}, {types[1]})'"
+        self.found.append(_Found(expr.get(_ID, [0])[0], words))
+
+    def _call(self, expr: Message, call: Message, scope: Mapping[str, Schema | None]) -> Schema | None:
+        target = self.infer(_message(call[1][0]), scope) if 1 in call else None
+        arguments = [_message(one) for one in call.get(3, ())]
+        schemas = [self.infer(one, scope) for one in arguments]
+        function = _text(call, 2)
+        if function in _OPERATORS:
+            self._check_operator(expr, function, schemas)
+        if function == "_+_" and _TEXT_TYPES.issuperset(one.get("type") for one in schemas if one) and any(schemas):
+            if any(map(_is_unbounded, arguments)):
+                self.rounds += self._times * BOUNDLESS
+        elif function == "sum" and _entry(target) is not None and type_of(_entry(target) or {}) in _NO_SUMMANDS:
+            words = f"found no matching overload for 'sum' applied to '{type_of(target or {})}.()'"
+            self.found.append(_Found(expr.get(_ID, [0])[0], words))
+        self._check_literal(function, arguments)
+        match function:
+            case "_[_]":
+                return _entry(schemas[0])
+            case "_?._":
+                return self._select(expr, schemas[0], _constant(arguments[1]))
+            case "_?_:_":
+                return schemas[1] if schemas[1] == schemas[2] else None
+            case "orValue" | "value":
+                return target
+            case "string" | "format":
+                return _TEXT
+        return None
+
+    def _check_literal(self, function: str, arguments: Sequence[Message]) -> None:
+        """Check a constant that a function would refuse whenever it is called.
+
+        Source: github.com/google/cel-go/cel/validator.go, formatValidator.
+        """
+        rule = _LITERALS.get(function)
+        if rule is None or not arguments or not (text := _constant(arguments[-1])):
+            return
+        try:
+            rule(text)
+        except ValueError:
+            self.found.append(_Found(arguments[-1].get(_ID, [0])[0], f"invalid {function} argument"))
+
+    def _comprehension(self, body: Message, scope: Mapping[str, Schema | None]) -> Schema | None:
+        ranged = self.infer(_message(body[2][0]), scope)
+        is_map = ranged is not None and ranged.get("type") == "object"
+        first = _TEXT if is_map else _entry(ranged)
+        inner = {**scope, _text(body, 1): first, _text(body, 3): None}
+        if 8 in body:
+            inner |= {_text(body, 1): None, _text(body, 8): _entry(ranged)}
+        times = self._times
+        if ranged is not None:
+            self._times *= max(most_items(ranged), 1)
+            self.rounds += self._times
+        for number in (4, 5, 6, 7):
+            if number in body:
+                self.infer(_message(body[number][0]), inner)
+        self._times = times
+        # `filter` is the macro that adds what it ranges over to a list, on a condition.
+        step, start = _message(body[6][0]), _message(body[4][0])
+        is_filter = _LIST in start and _CALL in step and _text(_message(step[_CALL][0]), 2) == "_?_:_"
+        return ranged if is_filter and not is_map else None
+
+
+def _is_unbounded(expr: Message) -> bool:
+    """Return whether the length of a text is unknown to upstream's estimator: that of most functions' results.
+
+    Source: github.com/google/cel-go/checker/cost.go, functionCost; kubernetes/staging/src/k8s.io/apiserver/pkg/cel/
+    library/cost.go, EstimateCallCost.
+    """
+    if _CALL not in expr:
+        return False
+    call = _message(expr[_CALL][0])
+    function, arguments = _text(call, 2), [_message(one) for one in call.get(3, ())]
+    target = [_message(call[1][0])] if 1 in call else []
+    if function in ("_+_", "dyn"):
+        return any(map(_is_unbounded, arguments))
+    if function == "_?_:_":
+        return any(map(_is_unbounded, arguments[1:]))
+    return any(map(_is_unbounded, target)) if function in _BOUNDED else function not in _ACCESS
+
+
+def _literals(expr: Message) -> Iterator[Message]:
+    """Yield the expressions in a list or a map literal."""
+    if _LIST in expr:
+        yield from (_message(one) for one in _message(expr[_LIST][0]).get(1, ()))
+    elif _STRUCT in expr:
+        for entry in (_message(one) for one in _message(expr[_STRUCT][0]).get(2, ())):
+            yield from (_message(entry[number][0]) for number in (3, 4) if number in entry)
+
+
+def _constant(expr: Message) -> str:
+    # Of the kinds of constants, texts are number 6.
+    return _text(_message(expr[_CONSTANT][0]), 6) if _CONSTANT in expr else ""

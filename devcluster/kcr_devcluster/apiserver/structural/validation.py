@@ -1,0 +1,89 @@
+"""Validation of values by a structural schema, with the messages of kube-openapi.
+
+A schema becomes a check once, and a check is called with a value and what it was before: a part that did not change is
+valid, whatever the schema says of it today (validation ratcheting).
+
+Source: k8s.io/kube-openapi/pkg/validation/validate/{schema,type}.go; kubernetes/staging/src/k8s.io/
+apiextensions-apiserver/pkg/apiserver/validation/{validation,ratcheting}.go.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from kcr_devcluster.apiserver.kinds.field_errors import FieldError
+from kcr_devcluster.apiserver.schema.shape import ABSENT
+from kcr_devcluster.apiserver.structural import checks, composites
+from kcr_devcluster.apiserver.structural.checks import Check, not_in_enum, wrong_type
+from kcr_devcluster.apiserver.structural.formats import is_known
+from kcr_devcluster.apiserver.structural.shapes import INT_OR_STRING, Schema
+
+_TYPES: Mapping[type, str] = {
+    bool: "boolean", str: "string", int: "integer", float: "number", list: "array", dict: "object", type(None): "null",
+}  # fmt: skip
+
+
+def compile_schema(schema: Schema) -> Check:
+    """Return the check of values by a schema."""
+    # In upstream's order: so errors are listed.
+    made = (
+        _type(schema), composites.combinations(schema, compile_schema), checks.string(schema),
+        checks.text_format(schema), checks.number(schema), composites.items(schema, compile_schema),
+        checks.enum(schema), composites.properties(schema, compile_schema),
+    )  # fmt: skip
+    parts = [part for part in made if part is not None]
+    if not parts:
+        return _anything
+
+    def check(value: Any, path: str, old: Any, errors: list[FieldError]) -> int:
+        if old is not ABSENT and old == value:
+            return 1
+        if value is None:
+            return _null(schema, path, errors)
+        return sum(part(value, path, old, errors) for part in parts) + 1
+
+    return check
+
+
+def _anything(value: Any, path: str, old: Any, errors: list[FieldError]) -> int:
+    return 1
+
+
+def _null(schema: Schema, path: str, errors: list[FieldError]) -> int:
+    wanted = _wanted(schema)
+    if wanted and not schema.get("nullable"):
+        errors.append(wrong_type(path, wanted, "null"))
+        return 0
+    enum = schema.get("enum")
+    if enum and None not in enum:
+        errors.append(not_in_enum(path, None, enum))
+        return 0
+    return 1
+
+
+def _wanted(schema: Schema) -> str:
+    return "integer,string" if schema.get(INT_OR_STRING) else schema.get("type") or ""
+
+
+def _type(schema: Schema) -> Check | None:
+    wanted = _wanted(schema)
+    if not wanted:
+        return None
+    accepted = set(wanted.split(","))
+    # A string with a format may stand for what it says, so its type is not looked at.
+    any_text = (
+        schema.get("format") and is_known(wanted, schema["format"]) and accepted.isdisjoint({"number", "integer"})
+    )
+
+    def check(value: Any, path: str, old: Any, errors: list[FieldError]) -> int:
+        found = _TYPES[type(value)]
+        if found in accepted or (found == "integer" and "number" in accepted):
+            return 2
+        if found == "number" and "integer" in accepted and value == math.floor(value):
+            return 2
+        if any_text and found in ("string", "array"):
+            return 2
+        errors.append(wrong_type(path, wanted, found))
+        return 0
+
+    return check

@@ -1,0 +1,198 @@
+"""Volumes for containers that are processes: set up with the first pod that has some, and found by its containers."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from kcr.api.kubelet import KubeletContainer, KubeletPod
+from kcr.client import Client
+from kcr_devcluster.cluster.node.process.container_mounts import (
+    Mount,
+    MountNamespace,
+    NamespaceSupport,
+    detect_namespaces,
+    kept_visible,
+    rewrite_paths,
+    rewritten,
+)
+from kcr_devcluster.cluster.node.runtime import NodeInfo, RecordWarning
+
+if TYPE_CHECKING:  # loaded with the first pod that has volumes: the types of all of core/v1 are many
+    from kcr_devcluster.cluster.node.volumes.volume_manager import VolumeManager
+
+ADMIN_KUBECONFIG = "kubeconfig"
+# Source: kubernetes/pkg/apis/core/v1/defaults.go, TerminationMessagePathDefault.
+DEFAULT_MESSAGE_PATH = "/dev/termination-log"
+
+
+class ContainerStart(NamedTuple):
+    """How a container is started.
+
+    Attributes:
+        argv: Its argument vector.
+        variables: What its spec adds to the environment.
+        directory: Its working directory.
+        namespace: The mount namespace that it gets; None for none.
+        replaced: Mounts whose paths have been replaced, where there are no namespaces.
+    """
+
+    argv: tuple[str, ...]
+    variables: Mapping[str, str]
+    directory: Path
+    namespace: MountNamespace | None = None
+    replaced: tuple[Mount, ...] = ()
+
+
+class PodVolumes:
+    """The volumes of the pods of one node, and how containers see them."""
+
+    def __init__(  # what a node consists of
+        self,
+        client: Client,
+        node: NodeInfo,
+        root: Path,
+        group: asyncio.TaskGroup,
+        record: RecordWarning,
+        support: NamespaceSupport | None = None,
+    ) -> None:
+        """Make them; nothing is done before a pod has volumes.
+
+        Args:
+            client: Reads what volumes show.
+            node: The node.
+            root: Where each pod has a directory, named by its uid.
+            group: Runs what keeps files up to date.
+            record: Writes events.
+            support: Whether containers get mount namespaces; None to find out with the first one that has mounts.
+        """
+        self._client, self._node, self._root, self._group, self._record = client, node, root, group, record
+        self._loaded: VolumeManager | None = None
+        self._support = support
+        # Pods that have been told that their mountPaths are rewritten.
+        self._warned: set[str] = set()
+
+    async def mount(self, pod: KubeletPod) -> float | None:
+        """Set up the volumes of a pod, and return None; or in how many seconds to try again. Events say why."""
+        return await self._manager().retries.mount(pod)
+
+    async def apply(
+        self, pod: KubeletPod, container: KubeletContainer, start: ContainerStart, others: tuple[Mount, ...] = ()
+    ) -> ContainerStart:
+        """Return how a container is started that has mounts, once its volumes are set up.
+
+        Args:
+            pod: The pod.
+            container: The container.
+            start: How it is started without them.
+            others: Mounts of what is no volume.
+
+        Raises:
+            MissingConfigError: A part of a volume that it mounts is missing.
+        """
+        from kcr_devcluster.cluster.node.volumes.mounts import mounts_of, token_volume  # noqa: PLC0415  # see above
+
+        uid, home = pod.metadata.uid, self._root / pod.metadata.uid
+        volumes = self._manager().volumes_of(uid) if container.volume_mounts else {}
+        mounts = mounts_of(container, volumes, start.variables) + others
+        variables = start.variables
+        if self._node.kubeconfig and (name := token_volume(container)) and (volumes[name].path / "token").exists():
+            file = home / f".{container.name}.kubeconfig"
+            write_account_kubeconfig(file, self._node.kubeconfig, volumes[name].path / "token", pod.metadata.namespace)
+            variables = {"KUBECONFIG": str(file), **variables}
+        staging = home / ".mounts"
+        staging.mkdir(mode=0o700, exist_ok=True)
+        if self._support is None:
+            self._support = await detect_namespaces(staging)
+        if self._support.kind:
+            mounts += kept_visible(mounts, (home, self._root / ADMIN_KUBECONFIG))
+            return start._replace(variables=variables, namespace=MountNamespace(self._support.kind, staging, mounts))
+        if volumes:
+            self._warn(pod, self._support.reason)
+        argv, values = rewritten(start.argv, variables, mounts)
+        directory = start.directory
+        if container.working_dir.startswith("/"):
+            directory = Path(*rewrite_paths((str(directory),), mounts))
+        return ContainerStart(argv, values, directory, replaced=mounts)
+
+    def update(self, pod: KubeletPod) -> None:
+        """Take over a pod that has changed."""
+        if self._loaded is not None:
+            self._loaded.update(pod)
+
+    def release(self, uid: str) -> None:
+        """Forget a pod."""
+        self._warned.discard(uid)
+        if self._loaded is not None:
+            self._loaded.release(uid)
+
+    def close(self) -> None:
+        """Keep no files up to date any more."""
+        if self._loaded is not None:
+            self._loaded.close()
+
+    def _manager(self) -> "VolumeManager":
+        if self._loaded is None:
+            from kcr_devcluster.cluster.node.volumes.volume_manager import VolumeManager  # noqa: PLC0415  # see above
+
+            self._loaded = VolumeManager(self._client, self._node, self._root, self._group, self._record)
+        return self._loaded
+
+    def _warn(self, pod: KubeletPod, reason: str) -> None:
+        if pod.metadata.uid in self._warned:
+            return
+        self._warned.add(pod.metadata.uid)
+        message = (
+            f"no mount namespaces here ({reason}): in command, args and env, mountPaths are replaced by the "
+            "directories of the volumes, which KCR_MOUNT_<VOLUME> names; elsewhere these paths are the machine's own"
+        )
+        self._record(pod, "MountPathsReplaced", message)
+
+
+def termination_message_mount(container: KubeletContainer, start: ContainerStart, file: Path) -> Mount | None:
+    """Return the mount of the file for a container's termination message, None where the container needs none.
+
+    A mount namespace costs a process more. So a program that nothing names the default path to gets none of its own for
+    it: such a program is to write to the file that `$KCR_TERMINATION_LOG` names.
+
+    Source: kubernetes/pkg/kubelet/kuberuntime/kuberuntime_container.go, makeMounts.
+
+    Args:
+        container: The container.
+        start: Its argument vector and variables, which may name the path.
+        file: The file on the machine.
+    """
+    path = container.termination_message_path
+    if not path.startswith("/"):
+        return None
+    is_named = any(path in text for text in (*start.argv, *start.variables.values()))
+    if path == DEFAULT_MESSAGE_PATH and not container.volume_mounts and not is_named:
+        return None
+    return Mount("", str(file), path, read_only=False)
+
+
+def write_account_kubeconfig(file: Path, admin: str, token: Path, namespace: str) -> None:
+    """Write the kubeconfig of a pod's service account: the same server, and the token that the pod mounts.
+
+    Args:
+        file: Where to.
+        admin: The text of the node's kubeconfig.
+        token: The file with the token, which is renewed.
+        namespace: The pod's.
+    """
+    import yaml  # noqa: PLC0415  # only pods with tokens need it
+
+    given = yaml.safe_load(admin)
+    cluster = given["clusters"][0]
+    context = {"cluster": cluster["name"], "user": "pod", "namespace": namespace}
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [cluster],
+        "users": [{"name": "pod", "user": {"tokenFile": str(token)}}],
+        "contexts": [{"name": "pod", "context": context}],
+        "current-context": "pod",
+    }
+    file.touch(mode=0o600)
+    file.write_text(json.dumps(config))

@@ -1,0 +1,301 @@
+"""Scheduler: a controller that binds pods to nodes, and deletes pods of lower priority where that makes room.
+
+A decision is made between two awaits and counted at once, before the server knows of it, so that the next one sees it.
+Binding takes place beside other decisions.
+
+Source: kubernetes/pkg/scheduler/schedule_one.go, schedulingCycle, bindingCycle, handleSchedulingFailure;
+pkg/scheduler/eventhandlers.go; pkg/scheduler/framework/preemption/executor.go, prepareCandidate.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+import msgspec
+
+from kcr.api.conditions import find_condition
+from kcr.api.meta import Condition, Key, whole_seconds
+from kcr.controller import Result
+from kcr.errors import ApiError, ConflictError, NotFoundError
+from kcr.informer import Handler, Selection
+from kcr.manager import Manager
+from kcr_devcluster.cluster.scheduling.cluster_state import PodInfo
+from kcr_devcluster.cluster.scheduling.objects import (
+    DEFAULT_SCHEDULER,
+    PLACED,
+    ScheduledNode,
+    ScheduledPod,
+    wants_a_node,
+)
+from kcr_devcluster.cluster.scheduling.placement import Unschedulable, find_node, search
+from kcr_devcluster.cluster.scheduling.placements import Placements
+from kcr_devcluster.cluster.scheduling.preemption import PREEMPTION_BY_SCHEDULER, Budgets, Preemption
+
+# Pods are bound beside each other, so that a slow request delays one pod only.
+WORKERS = 16
+# Not a pod: stands for all that wait, after room has been made.
+_WAITING = Key("", "waiting pods")
+
+
+class SchedulerReconciler(Handler[ScheduledPod]):
+    """Binds one pod; idempotent. A pod that no node takes is marked, and tried again when something has changed.
+
+    Attributes:
+        budgets: Returns the PodDisruptionBudgets, which preemption avoids violating.
+    """
+
+    def __init__(self, manager: Manager) -> None:
+        self._client = manager.client
+        self._clock = manager.clock
+        self._events = manager.recorder(DEFAULT_SCHEDULER)
+        self._pods = manager.store(ScheduledPod)
+        self._placements = Placements(manager)
+        self._placements.on_room = self._enqueue_retry
+        self._placements.on_neighbour = self._enqueue_attentive
+        self._nodes = self._placements.state.nodes
+        # Pods that no node took.
+        self._unschedulable: dict[Key, PodInfo] = {}
+        # Nominated pods (`status.nominatedNodeName`): preemption frees these nodes for them.
+        self._nominated: dict[Key, tuple[str, PodInfo]] = {}
+        self.enqueue: Callable[[Key], None] = lambda key: None
+        self.budgets: Callable[[], Budgets] = tuple
+
+    def on_add(self, obj: ScheduledPod, initial: bool) -> None:
+        """Enqueue a pod that wants a node."""
+        if wants_a_node(obj):
+            self._nominate(obj)
+            self.enqueue(obj.key)
+
+    def on_update(self, old: ScheduledPod, new: ScheduledPod) -> None:
+        """Enqueue a pod that wants a node, when it asks for something else than before."""
+        if not wants_a_node(new):
+            self._forget(new.key)
+            return
+        self._nominate(new)
+        if old.spec != new.spec or not wants_a_node(old):
+            self.enqueue(new.key)
+
+    def on_delete(self, obj: ScheduledPod, final_state_unknown: bool) -> None:
+        """Forget a pod that has got a node, or is gone."""
+        self._forget(obj.key)
+
+    def _forget(self, key: Key) -> None:
+        self._unschedulable.pop(key, None)
+        if self._nominated.pop(key, None) is not None:
+            # What was being freed for it is there for others, unless it is on that node now.
+            self._enqueue_retry()
+        if self._placements.has_assumed(key):
+            self.enqueue(key)
+
+    def _nominate(self, pod: ScheduledPod) -> None:
+        node = pod.status.nominated_node_name
+        if node:
+            self._nominated[pod.key] = (node, PodInfo.of(pod))
+        else:
+            self._nominated.pop(pod.key, None)
+
+    def set_node(self, node: ScheduledNode) -> None:
+        """Take over a node, and try all pods again."""
+        self._placements.state.set_node(node)
+        self._enqueue_waiting()
+
+    def remove_node(self, node: ScheduledNode) -> None:
+        """Take a node away, and try all pods again: what they are told names the number of nodes."""
+        self._placements.state.remove_node(node.metadata.name)
+        self._enqueue_waiting()
+
+    def _enqueue_waiting(self) -> None:
+        for info in self._in_turn():
+            self.enqueue(info.key)
+
+    def _enqueue_attentive(self) -> None:
+        """Retry all if an unschedulable pod has inter-pod affinity or topology spread constraints."""
+        if any(info.minds_others for info in self._unschedulable.values()):
+            self.enqueue(_WAITING)
+
+    def _enqueue_retry(self) -> None:
+        if self._unschedulable:
+            self.enqueue(_WAITING)
+
+    def _in_turn(self) -> list[PodInfo]:
+        """Return the pods that no node took, in the order of their turn: by priority, then by age.
+
+        Source: kubernetes/pkg/scheduler/framework/plugins/queuesort/priority_sort.go.
+        """
+        now = self._clock.now()
+        return sorted(
+            self._unschedulable.values(),
+            key=lambda info: (-info.priority, info.pod.metadata.creation_timestamp or now, info.key),
+        )
+
+    async def reconcile(self, key: Key) -> Result:
+        """Bind a pod to its best node; or free a node for it; or mark it as unschedulable."""
+        if key == _WAITING:
+            self._retry()
+            return Result()
+        pod = self._pods.get(key)
+        if pod is None or not wants_a_node(pod):
+            await self._resolve(key)
+            return Result()
+        info = PodInfo.of(pod)
+        await self._placements.count_for(info)
+        node = self._placements.assumed_node(pod)
+        if node is None:
+            if not self._nodes:
+                # Nothing is written: the cluster has just started, and the node is about to register.
+                self._unschedulable[key] = info
+                return Result()
+            namespaces = self._placements.namespaces()
+            found = find_node(info, self._nodes, self._nominated, namespaces, self.budgets())
+            if isinstance(found, Unschedulable):
+                self._unschedulable[key] = info
+                await self._reject(pod, found)
+                return Result()
+            node = found
+            self._assume(info, node)
+        await self._bind(pod, node)
+        return Result()
+
+    def _retry(self) -> None:
+        """Find nodes for the pods that wait, now that there is more room.
+
+        Room that does not do for one pod does not do for another that asks for the same and comes later, so of many
+        equal pods only the first is looked at in vain.
+        """
+        rejected: set[bytes] = set()
+        for info in self._in_turn():
+            metadata = info.pod.metadata
+            asks = msgspec.msgpack.encode((info.pod.spec, metadata.namespace, metadata.labels))
+            if asks in rejected and info.key not in self._nominated:
+                continue
+            if node := search(info, self._nodes, self._nominated, self._placements.namespaces()).node:
+                self._assume(info, node)
+                self.enqueue(info.key)
+                continue
+            rejected.add(asks)
+            if info.key in self._nominated:
+                # Another pod was quicker: it may free a node once more.
+                self.enqueue(info.key)
+
+    def _assume(self, info: PodInfo, node: str) -> None:
+        self._placements.assume(info, node)
+        self._unschedulable.pop(info.key, None)
+
+    async def _bind(self, pod: ScheduledPod, node: str) -> None:
+        try:
+            await self._client.bind(pod.key, node, uid=pod.metadata.uid)
+        except ApiError as error:
+            self._placements.withdraw(pod)
+            if not isinstance(error, ConflictError | NotFoundError):  # these: a watch event will tell
+                raise
+        else:
+            self._placements.confirm(pod)
+            self._events.event(pod, "Normal", "Scheduled", f"Successfully assigned {pod.key} to {node}")
+
+    async def _resolve(self, key: Key) -> None:
+        """Find out what has become of a decision about a pod that waits no more: the answer of the server was lost."""
+        if not self._placements.has_assumed(key):
+            return
+        try:
+            pod = await self._client.get(ScheduledPod, key)
+        except NotFoundError:
+            self._placements.forget(key)
+        else:
+            if not pod.spec.node_name and not wants_a_node(pod):
+                self._placements.forget(key)
+
+    async def _reject(self, pod: ScheduledPod, found: Unschedulable) -> None:
+        with suppress(ConflictError, NotFoundError):  # changed or deleted meanwhile: a watch event will tell
+            node = pod.status.nominated_node_name
+            if found.preemption is not None:
+                node = found.preemption.node
+                # At once: what becomes free is not for pods of lower priority.
+                self._nominated[pod.key] = (node, PodInfo.of(pod))
+                await self._evict(pod, found.preemption)
+            elif not found.message.endswith("nominated node."):
+                node = ""
+            await self._mark(pod, found.message, node)
+
+    async def _evict(self, pod: ScheduledPod, preemption: Preemption) -> None:
+        """Delete the victims, and clear the nomination of pods of lower priority for this node."""
+        for victim in preemption.victims:
+            with suppress(NotFoundError):  # gone meanwhile
+                await self._evict_one(pod, victim, preemption.node)
+        for key, (node, info) in tuple(self._nominated.items()):
+            if node == preemption.node and info.priority < (pod.spec.priority or 0):
+                self._nominated.pop(key, None)
+                with suppress(NotFoundError):
+                    await self._patch_status(info.pod, {"nominatedNodeName": None})
+                self.enqueue(key)
+
+    async def _evict_one(self, pod: ScheduledPod, victim: PodInfo, node: str) -> None:
+        if victim.pod.metadata.deletion_timestamp is not None:
+            return
+        condition = Condition(
+            type="DisruptionTarget", status="True", reason=PREEMPTION_BY_SCHEDULER,
+            message=f"{DEFAULT_SCHEDULER}: preempting to accommodate a higher priority pod",
+            last_transition_time=whole_seconds(self._clock.now()),
+        )  # fmt: skip
+        await self._patch_status(victim.pod, {"conditions": [condition]})
+        await self._client.delete(ScheduledPod, victim.key, uid=victim.uid)
+        self._events.event(victim.pod, "Normal", "Preempted", f"Preempted by pod {pod.metadata.uid} on node {node}")
+
+    async def _mark(self, pod: ScheduledPod, message: str, nominated: str) -> None:
+        """Say why a pod has no node, in its condition and in an event, and nominate the node that preemption frees."""
+        present = find_condition(pod.status.conditions, "PodScheduled")
+        said = present is not None and (present.status, present.message) == ("False", message)
+        if said and pod.status.nominated_node_name == nominated:
+            return
+        status: dict[str, object] = {}
+        if not said:
+            lasts = present is not None and present.status == "False"
+            status["conditions"] = [
+                Condition(
+                    type="PodScheduled", status="False", reason="Unschedulable", message=message,
+                    last_transition_time=present.last_transition_time if present is not None and lasts
+                    else whole_seconds(self._clock.now()),
+                )
+            ]  # fmt: skip
+        if pod.status.nominated_node_name != nominated:
+            status["nominatedNodeName"] = nominated or None
+        await self._patch_status(pod, status)
+        if not said:
+            self._events.event(pod, "Warning", "FailedScheduling", message)
+
+    async def _patch_status(self, pod: ScheduledPod, status: Mapping[str, object]) -> None:
+        patch = {"metadata": {"uid": pod.metadata.uid}, "status": status}
+        await self._client.strategic_patch(ScheduledPod, pod.key, patch, subresource="status")
+
+
+class _Nodes(Handler[ScheduledNode]):
+    """Tells the scheduler of changes of nodes that matter; heartbeats do not."""
+
+    def __init__(self, scheduler: SchedulerReconciler) -> None:
+        self._scheduler = scheduler
+
+    def on_add(self, obj: ScheduledNode, initial: bool) -> None:
+        self._scheduler.set_node(obj)
+
+    def on_update(self, old: ScheduledNode, new: ScheduledNode) -> None:
+        if _shown(old) != _shown(new):
+            self._scheduler.set_node(new)
+
+    def on_delete(self, obj: ScheduledNode, final_state_unknown: bool) -> None:
+        self._scheduler.remove_node(obj)
+
+
+def _shown(node: ScheduledNode) -> tuple[object, ...]:
+    """Return what of a node decides about pods."""
+    states = tuple((one.type, one.status) for one in node.status.conditions)
+    return node.spec, node.metadata.labels, node.status.allocatable, states
+
+
+def setup(manager: Manager) -> SchedulerReconciler:
+    """Add the scheduler to a manager, and return it."""
+    manager.select(Selection(ScheduledPod, fields="spec.nodeName="))
+    manager.select(PLACED)
+    reconciler = SchedulerReconciler(manager)
+    controller = manager.add_controller("scheduler", reconciler, workers=WORKERS)
+    reconciler.enqueue = controller.queue.add
+    manager.informer(ScheduledNode).add_handler(_Nodes(reconciler))
+    manager.informer(ScheduledPod).add_handler(reconciler)
+    return reconciler

@@ -1,0 +1,81 @@
+"""Transport that calls the embedded API server in the same process, without a socket."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+from kcr.client.wire.transport import Request, Response
+from kcr_devcluster.apiserver.authentication import ADMIN, User
+from kcr_devcluster.apiserver.responses import APIResponse
+from kcr_devcluster.apiserver.server import APIServer, HTTPRequest
+
+
+class InProcessTransport:
+    """Passes requests to an API server in the same process."""
+
+    def __init__(self, server: APIServer, user: User = ADMIN, *, advised: bool = False) -> None:
+        """Send as a user.
+
+        Args:
+            server: The server.
+            user: Who sends the requests; the admin by default.
+            advised: Whether responses warn of what has no effect in this cluster, as through the listener.
+        """
+        self._server = server
+        self._user = user
+        self._advised = advised
+
+    def send(self, request: Request) -> AbstractAsyncContextManager[Response]:
+        """Send one request."""
+        return self._exchange(request)
+
+    @asynccontextmanager
+    async def _exchange(self, request: Request) -> AsyncGenerator[Response, None]:
+        # As on a network: other tasks run before the request is sent, and it may be cancelled before.
+        await asyncio.sleep(0)
+        if request.fence is not None:
+            request.fence()
+        arrived = HTTPRequest(
+            request.method, request.target, request.headers, request.body, self._user, advised=self._advised
+        )
+        answer = await self._server.handle(arrived)
+        try:
+            yield _InProcessResponse(answer)
+        finally:
+            if not isinstance(answer.body, bytes):
+                await answer.body.aclose()
+
+
+class _InProcessResponse:
+    def __init__(self, answer: APIResponse) -> None:
+        self._answer = answer
+        self._headers = {name.lower(): value for name, value in answer.headers.items()}
+
+    @property
+    def status(self) -> int:
+        """The HTTP status code."""
+        return self._answer.status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The headers, names in lower case."""
+        return self._headers
+
+    async def read(self) -> bytes:
+        """Return the whole body."""
+        body = self._answer.body
+        return body if isinstance(body, bytes) else b"".join([chunk async for chunk in body])
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        """Yield the body line by line as it arrives."""
+        if isinstance(self._answer.body, bytes):
+            for line in self._answer.body.splitlines():
+                yield line
+            return
+        rest = b""
+        async for chunk in self._answer.body:
+            *lines, rest = (rest + chunk).split(b"\n")
+            for line in lines:
+                yield line
+        if rest:
+            yield rest

@@ -1,6 +1,0 @@
-"""Authorization: who may do what, decided before a request is looked at."""
-
-from kcr.apiserver.authorization.attributes import Attributes, forbidden, request_attributes
-from kcr.apiserver.authorization.rbac import AlwaysAllow, Authorizer, Decision, Rbac
-
-__all__ = ["AlwaysAllow", "Attributes", "Authorizer", "Decision", "Rbac", "forbidden", "request_attributes"]

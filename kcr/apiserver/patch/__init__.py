@@ -1,6 +1,0 @@
-"""JSON patch, JSON merge patch and strategic merge patch, as functions from values to values."""
-
-from kcr.apiserver.patch.json_patch import json_patch, merge_patch
-from kcr.apiserver.patch.strategic import strategic_patch
-
-__all__ = ["json_patch", "merge_patch", "strategic_patch"]

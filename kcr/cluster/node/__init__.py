@@ -1,7 +1,0 @@
-"""The node of the embedded cluster: a kubelet that runs pods, as processes or as a simulation."""
-
-from kcr.cluster.node.logs import Logs
-from kcr.cluster.node.node import NodeAgent
-from kcr.cluster.node.simulated import FOREVER, OnRun, RunResult
-
-__all__ = ["FOREVER", "Logs", "NodeAgent", "OnRun", "RunResult"]
