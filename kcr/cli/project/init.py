@@ -19,13 +19,13 @@ from typing import NamedTuple
 
 import click
 
-from kcr.apiserver.schema.builtin import builtin_kinds
 from kcr.atomicfile import name_in_errors
 from kcr.cli.generators.crd import file_name, kinds_in, manifest_text
 from kcr.cli.output import unwritable
 from kcr.cli.project.imports import LINE_LENGTH, with_sorted_imports
-from kcr.cli.project.requirement import KcrRequirement, installed_requirement
+from kcr.cli.project.requirement import KcrRequirement, devcluster_requirement, installed_requirement
 from kcr.errors import ConfigError
+from kcr_devcluster.apiserver.schema.builtin import builtin_kinds
 
 _LABEL = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 _GROUP = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+")
@@ -57,7 +57,7 @@ requires-python = ">=3.11"
 {kcr_origin}dependencies = ["{kcr}"]
 
 [project.optional-dependencies]
-test = ["{kcr_test}"]
+test = [{test}]
 
 # `kcr run --controllers {name}` and `kcr dev --controllers {name}` find it here once it is installed.
 [project.entry-points."kcr.controllers"]
@@ -104,11 +104,11 @@ class Names(NamedTuple):
 def command(name: str, *, kind: str, group: str) -> None:
     """Make a project of your own in the new folder NAME: a kind, its controller, and tests that pass."""
     names = names_of(name, kind, group)
-    folder, kcr = Path(name), installed_requirement()
+    folder, kcr, devcluster = Path(name), installed_requirement(), devcluster_requirement()
     if folder.exists():
         raise ConfigError(f"{name} is there already: choose another name, or move it out of the way")
     with unwritable("work in a folder that can be written"):
-        files = write(folder, names, kcr)
+        files = write(folder, names, kcr, devcluster)
     click.echo("\n".join(map(str, files)))
     if kcr.missing:
         click.echo(
@@ -178,13 +178,14 @@ def _names_in_example() -> frozenset[str]:
     return frozenset(token.string for token in tokens if token.type == tokenize.NAME) - {"Website", "website"}
 
 
-def write(folder: Path, names: Names, kcr: KcrRequirement) -> list[Path]:
+def write(folder: Path, names: Names, kcr: KcrRequirement, devcluster: KcrRequirement) -> list[Path]:
     """Write a project, as a whole or not at all, and return its files.
 
     Args:
         folder: Where to; it does not exist.
         names: What everything is called.
         kcr: How it requires kcr.
+        devcluster: How its tests require the development cluster; named only where no index has it.
 
     Raises:
         OSError: A file cannot be written; `filename` is its path.
@@ -193,7 +194,7 @@ def write(folder: Path, names: Names, kcr: KcrRequirement) -> list[Path]:
     try:
         with name_in_errors(folder):
             beside.mkdir()
-        files = [folder / path for path in _write(beside, folder, names, kcr)]
+        files = [folder / path for path in _write(beside, folder, names, kcr, devcluster)]
         with name_in_errors(folder):
             beside.rename(folder)
     except BaseException:
@@ -202,7 +203,7 @@ def write(folder: Path, names: Names, kcr: KcrRequirement) -> list[Path]:
     return files
 
 
-def _write(folder: Path, final: Path, names: Names, kcr: KcrRequirement) -> Iterator[str]:
+def _write(folder: Path, final: Path, names: Names, kcr: KcrRequirement, devcluster: KcrRequirement) -> Iterator[str]:
     """Write a project to a folder, for errors that name the final one, and yield the paths in it."""
 
     def written(target: str, text: str) -> str:
@@ -214,9 +215,10 @@ def _write(folder: Path, final: Path, names: Names, kcr: KcrRequirement) -> Iter
     origin = (
         f'# Where kcr was installed from; once it is on your index, "kcr{kcr.version}" is enough.\n' if kcr.url else ""
     )
+    test = [kcr.named("kcr[test]"), *([devcluster.named("kcr-devcluster")] if devcluster.url else [])]
     known = {
-        **names._asdict(), "kcr": kcr.named("kcr"), "kcr_test": kcr.named("kcr[test]"), "kcr_origin": origin,
-        "line_length": LINE_LENGTH,
+        **names._asdict(), "kcr": kcr.named("kcr"), "test": ", ".join(f'"{one}"' for one in test),
+        "kcr_origin": origin, "line_length": LINE_LENGTH,
     }  # fmt: skip
     yield written("pyproject.toml", _PROJECT.format(**known))
     yield written(f"{names.package}/__init__.py", _PACKAGE.format(**known))

@@ -1,17 +1,18 @@
-"""The requirement for kcr in a new project: one that pip can install where `kcr init` was called.
+"""The requirements for kcr and its development cluster in a new project: pip can install them where `kcr init` ran.
 
 Installers write where a package came from beside it (PEP 610, `direct_url.json`): a folder, an archive, a repository.
 What has no such file came from an index, where its version is found again.
 """
 
 from collections.abc import Mapping
-from importlib.metadata import Distribution, distribution
-from pathlib import Path
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 import msgspec
+from msgspec import structs
 
 
 class Origin(msgspec.Struct, frozen=True):
@@ -29,7 +30,7 @@ class Origin(msgspec.Struct, frozen=True):
 
 
 class KcrRequirement(NamedTuple):
-    """How projects require this kcr.
+    """How projects require this kcr, or its development cluster.
 
     Attributes:
         version: As from an index: `>=0.1.0`.
@@ -51,17 +52,33 @@ def installed_requirement() -> KcrRequirement:
     return requirement_of(distribution("kcr"))
 
 
-def requirement_of(installed: Distribution) -> KcrRequirement:
+def devcluster_requirement() -> KcrRequirement:
+    """Return how projects require kcr-devcluster; where it is not installed, from the place that kcr is from."""
+    try:
+        return requirement_of(distribution("kcr-devcluster"))
+    except PackageNotFoundError:
+        return requirement_of(distribution("kcr"), "devcluster")
+
+
+def requirement_of(installed: Distribution, folder: str = "") -> KcrRequirement:
     """Return how projects require an installed package.
 
     Args:
         installed: The package, with what its installer wrote.
+        folder: The package is another one: the one in this folder of that package's checkout or repository.
     """
     version, recorded = f">={installed.version}", installed.read_text("direct_url.json")
     if recorded is None:
         return KcrRequirement(version)
     origin = msgspec.json.decode(recorded, type=Origin)
     path = _path_of(origin.url)
+    if folder and origin.vcs_info:
+        origin = structs.replace(origin, subdirectory=str(PurePosixPath(origin.subdirectory, folder)))
+    elif folder and path is not None and path.is_dir():
+        origin, path = structs.replace(origin, url=f"{origin.url.rstrip('/')}/{folder}"), path / folder
+    elif folder:
+        # An archive has one package.
+        return KcrRequirement(version)
     if path is not None and not path.exists():
         return KcrRequirement(version, missing=path)
     return KcrRequirement(version, _url_of(origin))
