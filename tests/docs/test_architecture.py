@@ -11,7 +11,9 @@ import yaml
 from tests.kit.documents import blocks
 
 ROOT = Path(__file__).parents[2]
-MODULES = sorted(path for folder in ("kcr", "controllers", "devcluster") for path in (ROOT / folder).rglob("*.py"))
+MODULES = sorted(
+    path for folder in ("kcr", "controllers", "devcluster/kcr_devcluster") for path in (ROOT / folder).rglob("*.py")
+)
 README = (ROOT / "README.md").read_text()
 DOCUMENTS = sorted(path for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")] if path.parent.name != "spec")
 

@@ -12,7 +12,8 @@ ROOT = Path(__file__).parents[2]
 # The plugins' folders are links in kcr/controllers.
 # What is made by a script has the size that its source has, and the names of that: its first line says so.
 GENERATED = "# Made by `"
-MODULES = [path for folder in ("kcr", "controllers", "devcluster") for path in sorted((ROOT / folder).rglob("*.py"))
+PACKAGES = ("kcr", "controllers", "devcluster/kcr_devcluster")
+MODULES = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))
            if not path.relative_to(ROOT).is_relative_to("kcr/controllers")
            and not path.read_text().startswith(GENERATED)]  # fmt: skip
 TESTS = sorted((ROOT / "tests").rglob("*.py"))

@@ -13,7 +13,7 @@ DOCUMENTS = sorted(path.stem for path in SPEC.glob("*.md") if path.stem != "READ
 FILES = [
     *(
         path
-        for folder in ("kcr", "controllers", "devcluster", "tests", "examples", "bench")
+        for folder in ("kcr", "controllers", "devcluster/kcr_devcluster", "tests", "examples", "bench")
         for path in (ROOT / folder).rglob("*.py")
     ),
     *ROOT.glob("*.md"),

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PLACES = ("kcr", "controllers", "devcluster", "tests", "docs", "examples", "charts", "bench", "tools",
+PLACES = ("kcr", "controllers", "devcluster/kcr_devcluster", "tests", "docs", "examples", "charts", "bench", "tools",
           "README.md", "CHANGELOG.md", "CONTRIBUTING.md")  # fmt: skip
 ENDINGS = {".py", ".md", ".yaml", ".yml", ".tpl", ".txt", ".toml"}
 # The specification quotes upstream, and this file names the words.
