@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-# Where a function is looked for: in the Job controller, and in the library if it has moved there.
-_PACKAGES = (Path("controllers/job"), Path("kcr"))
+# Where a function is looked for, in this order: in the Job controller, in the library, in the development cluster.
+_PACKAGES = (Path("controllers/job"), Path("kcr"), Path("devcluster"))
 _UNCOMPARED = frozenset({"ctx", "type_comment", "kind"})
 Bound = dict[str, ast.AST]
 
@@ -79,7 +79,7 @@ class Defect(NamedTuple):
         what = f"the argument {edit.argument!r}" if edit.argument else repr(edit.pattern)
         raise LookupError(
             f"{self.name}: {what} was found {len(found)} times in functions called {edit.function!r};"
-            " the defect in tests/chaos/job_defects.py has to follow the code"
+            " the defect has to follow the code"
         )
 
 

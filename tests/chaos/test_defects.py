@@ -1,12 +1,15 @@
-"""The laws find what they are there for: each defect in tests/chaos/job_defects.py breaks one within 1,000 seeds.
+"""The laws find what they are there for: each defect in job_defects.py breaks one within 1,000 seeds.
 
 Nearly all do within 200, and which are the rare ones changes with every change of the requests that a pass makes.
+
+Likewise the invariants of requests, and those in requests/request_defects.py, within 60 stories.
 
 Run by `make soak`, or by itself: `.venv/bin/pytest -n auto -m soak tests/chaos/test_defects.py`, one of them
 with `-k NAME`. A defect that can no longer be planted fails as well, and says what it has to follow.
 """
 
 import ast
+import os
 import shutil
 import subprocess
 import sys
@@ -14,25 +17,40 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.job_defects import DEFECTS
+from tests.chaos.job_defects import DEFECTS as JOB_DEFECTS
 from tests.chaos.planting import Defect, Edit
+from tests.chaos.requests.request_defects import DEFECTS as REQUEST_DEFECTS
 
 ROOT = Path(__file__).parents[2]
-SEEDS = 1000
+SEEDS, STORIES = 1000, 60
+DEFECTS = (*JOB_DEFECTS, *REQUEST_DEFECTS)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(0)
-@pytest.mark.parametrize("defect", [pytest.param(defect, id=defect.name) for defect in DEFECTS])
+@pytest.mark.parametrize("defect", [pytest.param(defect, id=defect.name) for defect in JOB_DEFECTS])
 def test_defect_breaks_a_law(defect: Defect, tmp_path: Path) -> None:
+    _hunt(defect, tmp_path, "tests.chaos.job_runs", "0", str(SEEDS))
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("defect", [pytest.param(defect, id=defect.name) for defect in REQUEST_DEFECTS])
+def test_defect_of_the_server_breaks_an_invariant(defect: Defect, tmp_path: Path) -> None:
+    _hunt(defect, tmp_path, "tests.chaos.requests.story", "0", str(STORIES), "--whole")
+
+
+def _hunt(defect: Defect, tree: Path, module: str, *seeds: str) -> None:
+    """Run the seeds on a copy of the project that has a defect, and find one that shows it."""
     ignored = shutil.ignore_patterns("__pycache__")
     for package in ("kcr", "controllers", "devcluster", "tests"):
-        shutil.copytree(ROOT / package, tmp_path / package, symlinks=True, ignore=ignored)
-    defect.plant(tmp_path)
-    hunt = [sys.executable, "-m", "tests.chaos.job_runs", "0", str(SEEDS)]
-    found = subprocess.run(hunt, cwd=tmp_path, capture_output=True, text=True, check=False)
+        shutil.copytree(ROOT / package, tree / package, symlinks=True, ignore=ignored)
+    defect.plant(tree)
+    command = [sys.executable, "-m", module, *seeds]
+    environment = {**os.environ, "PYTHONPATH": f"{tree}{os.pathsep}{tree / 'devcluster'}"}
+    found = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
     print(found.stdout, found.stderr)
-    assert found.stdout.startswith("seed "), f"{defect.name} was not found in {SEEDS} seeds"
+    assert found.stdout.startswith("seed "), f"{defect.name} was not found by {' '.join(command)}"
 
 
 @pytest.mark.parametrize("defect", [pytest.param(defect, id=defect.name) for defect in DEFECTS])

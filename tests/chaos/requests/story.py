@@ -1,6 +1,6 @@
 """Stories of requests: one seed, one server, one story; of a story that breaks an invariant, the shortest like it.
 
-Tell the stories of some seeds with `python -m tests.chaos.requests.story FIRST COUNT`.
+`python -m tests.chaos.requests.story FIRST COUNT` tells the stories of some seeds until one breaks an invariant.
 """
 
 import asyncio
@@ -131,4 +131,5 @@ if __name__ == "__main__":
     first, count = int(sys.argv[1]), int((*sys.argv, "1")[2])
     for seed in range(first, first + count):
         if (failure := failure_of(seed, shorten="--whole" not in sys.argv)) is not None:
-            print(failure, flush=True)
+            print(failure)
+            break
