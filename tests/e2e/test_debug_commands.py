@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from kcr.testing import eventually
-from tests.e2e.processes import Running, Serve, Start
+from tests.e2e.processes import Running, Start
 from tests.kit.debug_pages import showing
 from tests.kit.debug_states import debug_state, loop_state, process_state
 
@@ -114,27 +114,6 @@ async def test_explain_shows_what_the_controller_knows(kcr: Start, tmp_path: Pat
             assert (found["controller"], found["explanation"]["headline"]) == ("vault", "waits for its DNS entry")
 
 
-@pytest.mark.soak
-async def test_debug_address_that_does_not_answer_is_one_line(kcr: Start, tmp_path: Path) -> None:
-    async with program(kcr, tmp_path) as run:
-        async with run("explain", "job/pi", "--debug-address=127.0.0.1:9") as asked:
-            assert asked.process.returncode == 1
-            assert asked.out.startswith("job default/pi: ")
-            assert asked.err.count("\n") == 1
-            assert asked.err.startswith("kcr: the debug port http://127.0.0.1:9 does not answer: connection refused: ")
-        async with run("explain", "job/pi", f"--debug-address={run.metrics}") as asked:
-            assert asked.process.returncode == 1
-            assert f"the debug port http://{run.metrics} has no /debug/kcr/" in asked.err
-        # One in the kubeconfig is that of a `kcr dev` which may have ended: nothing is said.
-        config = config_of(run)
-        extension = {"name": "kcr.dev/debug", "extension": {"address": "http://127.0.0.1:9", "accessToken": "t"}}
-        config["clusters"][0]["cluster"]["extensions"] = [extension]
-        stale = tmp_path / "stale.kubeconfig"
-        stale.write_text(yaml.safe_dump(config), encoding="utf-8")
-        async with kcr("explain", "job/pi", KUBECONFIG=str(stale)) as asked:
-            assert (await asked.end(), asked.err) == (0, "")
-
-
 CONFIG = """
 apiVersion: v1
 kind: Config
@@ -158,19 +137,6 @@ async def test_blocked_loop_is_told_in_place_of_a_server_that_does_not_answer(kc
                 "kcr: the cluster does not answer: the event loop of kcr dev, pid 1, has been blocked for 7s at "
                 "shop.py:40 reconcile > shop.py:52 crunch: await what blocks, or give it a thread: "
                 "await asyncio.to_thread(function, …)\n"
-            )
-
-
-async def test_unknown_kind_names_what_is_spelled_alike(kcr: Start, serve: Serve) -> None:
-    async with serve() as path:
-        config = str(path)
-        async with kcr("explain", "deplyoment/x", KUBECONFIG=config) as asked:
-            assert await asked.end() == 1
-            assert asked.err == "kcr: the server has no kind 'deplyoment': is it deployments.apps?\n"
-        async with kcr("debug", "stacks", KUBECONFIG="/nonexistent") as asked:
-            assert await asked.end() == 1
-            assert asked.err.startswith(
-                "kcr: no debug port is known: forward it with `kubectl -n NAMESPACE port-forward"
             )
 
 

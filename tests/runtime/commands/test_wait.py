@@ -1,0 +1,56 @@
+"""`kcr wait`: exit codes, and the line for each Job."""
+
+import pytest
+
+from kcr.api.batch import Job
+from kcr.api.meta import Key
+from tests.kit.harness import create, finished, manifest
+from tests.kit.served_cluster import ServedCluster
+from tests.runtime.commands.conftest import Command
+
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+
+FAILS = {"sim.kcr.dev/exit-code": "3"}
+ENDLESS = {"sim.kcr.dev/run-for": "forever"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _jobs(served: ServedCluster) -> None:
+    client = served.cluster.client
+    for name, annotations in (("good", {}), ("bad", FAILS), ("endless", ENDLESS)):
+        served.call(create(client, manifest(name, backoffLimit=0, annotations=annotations)))
+
+
+def test_complete_jobs_are_success(kcr: Command) -> None:
+    assert kcr("wait", "job/good", "jobs.batch/good")[:2] == (0, "job.batch/good complete\n")
+
+
+def test_one_failed_job_fails_the_command(kcr: Command) -> None:
+    waited = kcr("wait", "job/good", "job/bad")
+    good, bad = waited.lines
+    assert (waited.code, good) == (1, "job.batch/good complete")
+    assert bad.startswith("job.batch/bad failed: BackoffLimitExceeded: ")
+
+
+def test_timeout_names_the_jobs_that_have_not_ended(kcr: Command) -> None:
+    waited = kcr("wait", "job/endless", "job/bad", "--timeout", "1s")
+    assert (waited.code, len(waited.lines)) == (124, 1)
+    assert "kcr: timed out waiting for job.batch/endless: Running" in waited.err
+    assert waited.err.endswith(": see what it waits for: kcr explain -n default job/endless\n")
+
+
+def test_control_characters_of_a_message_are_escaped(kcr: Command, served: ServedCluster) -> None:
+    client = served.cluster.client
+    served.call(finished(client, "bad"))
+    patch = {"status": {"conditions": [{"type": "Failed", "message": "\x1b[2J forged"}]}}
+    served.call(client.strategic_patch(Job, Key("default", "bad"), patch, subresource="status"))
+    waited = kcr("wait", "job/bad")
+    assert (waited.code, waited.lines) == (1, [r"job.batch/bad failed: BackoffLimitExceeded: \x1b[2J forged"])
+    assert waited.err.endswith(r"BackoffLimitExceeded: \x1b[2J forged" + "\n")
+
+
+def test_absent_job_is_one_line(kcr: Command) -> None:
+    waited = kcr("wait", "job/absent")
+    assert (waited.code, waited.out) == (1, "")
+    see = "name its namespace with -n, or see `kubectl get jobs -A`"
+    assert waited.err == f'kcr: jobs.batch "absent" not found: {see}\n'
