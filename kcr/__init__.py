@@ -72,7 +72,7 @@ while it waits are coalesced, and one that failed is requeued with exponential b
   of a kind ends its informer.
 - `Manager` starts informers, then controllers, and stops them in the reverse order; `expose` serves metrics, probes
   and, to this machine, `/debug/kcr`. A reconciler with a method `explain` says there why an object is where it is
-  (`Explanation`, `Step`).
+  (`Explanation`, `Code`, `Step`).
   Of several replicas with leader election one runs its controllers, the others stand by: `run(leader_election=…)`.
 - Failures are one tree, `KcrError`: `ApiError` when the server refused, `TransportError` when it is unknown
   whether a write has happened, `TerminalError` when a reconciler knows that retrying cannot help, `RetryLater` when it
@@ -89,7 +89,7 @@ if TYPE_CHECKING:
     from kcr.api.conditions import find_condition, is_condition_true, remove_condition, set_condition
     from kcr.api.crd.manifest import crd_manifest
     from kcr.api.crd.markers import IntOrString, ListType, PrinterColumn, Quantity, ScaleSubresource, Validation
-    from kcr.api.explanation import Explanation, Step
+    from kcr.api.explanation import Code, Explanation, Step
     from kcr.api.meta import (
         Condition,
         FullResource,
@@ -184,6 +184,7 @@ __all__ = [
     "BadRequestError",
     "Client",
     "Clock",
+    "Code",
     "Condition",
     "ConfigError",
     "ConflictError",
@@ -285,7 +286,7 @@ _HOMES = {
     "kcr.api.conditions": "find_condition is_condition_true remove_condition set_condition",
     "kcr.api.crd.manifest": "crd_manifest",
     "kcr.api.crd.markers": "IntOrString ListType PrinterColumn Quantity ScaleSubresource Validation",
-    "kcr.api.explanation": "Explanation Step",
+    "kcr.api.explanation": "Code Explanation Step",
     "kcr.api.meta": (
         "Condition FullResource Key Object ObjectMeta OwnerReference PartialObjectMetadata Resource ResourceView "
         "controller_reference is_controlled_by metadata_only"

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from kcr.api.batch import CronJob, CronJobStatus, Job
 from kcr.api.core import ObjectReference
-from kcr.api.explanation import Explanation
+from kcr.api.explanation import Code, Explanation
 from kcr.api.meta import Key
 from kcr.client import Client
 from kcr.clock import Clock
@@ -89,7 +89,7 @@ class CronJobReconciler:
         """Return why a CronJob is where it is, from this controller's own store and memory; nothing is written."""
         cron = self.crons.get(key)
         if cron is None:
-            return Explanation(headline="is not in the store of this controller")
+            return Explanation(Code.WAITING, "is not in the store of this controller")
         jobs = self.jobs.by_index(BY_CONTROLLER, str(key))
         return explain_own(cron, jobs, self.memory.peek(cron), self.local, self.clock.now())
 

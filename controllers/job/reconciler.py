@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from kcr.api.batch import FAILED, Job, JobStatus, is_finished
 from kcr.api.conditions import find_condition
 from kcr.api.core import Pod
-from kcr.api.explanation import Explanation
+from kcr.api.explanation import Code, Explanation
 from kcr.api.meta import Key, is_controlled_by
 from kcr.clock import Clock
 from kcr.controller import Result
@@ -173,7 +173,7 @@ class JobReconciler:
         """Return why a Job is where it is, from this controller's own store and memory; nothing is written."""
         job = self.jobs.get(key)
         if job is None:
-            return Explanation(headline="is not in the store of this controller")
+            return Explanation(Code.WAITING, "is not in the store of this controller")
         state = self.memory.peek(job)
         return explain(self._snapshot(job, state), self._evidence(job, state))
 

@@ -1,45 +1,47 @@
-"""Why an object is where it is, and what happens next: what `kcr explain` shows."""
+"""Why an object is where it is, and what happens next: what `kcr explain` shows.
 
-from collections.abc import Sequence
+An explanation is a code and facts. Codes are ordered: of several explanations of one object, the one whose code ranks
+highest has the headline, and the facts of the others follow. No reader of an explanation parses its text.
+"""
+
 from datetime import datetime, timedelta
 from enum import Enum
-from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from kcr.api.durations import human_duration
 
 
 class Code(Enum):
-    """The situation that an explanation describes, from the least to the most telling.
+    """The situation of an object, in the order of rank: a later one is more telling.
 
-    Of several explanations of one object the one that ranks highest has the headline: a controller that fails or an
-    event loop that is blocked goes before a status that was written when all was well.
+    A controller that fails or an event loop that is blocked outranks a status that was written before.
     """
 
-    FINE = "Fine"  # nothing suggests trouble
-    ENDED = "Ended"  # finished, well or badly: nothing happens any more
+    HEALTHY = "Healthy"  # nothing suggests trouble
+    FINISHED = "Finished"  # finished well: nothing happens any more
+    FAILED = "Failed"  # finished badly: nothing happens any more
     WAITING = "Waiting"  # for a time, or a step that comes by itself
-    STATED = "Stated"  # the words of a reconciler that says no code
     RUNNING = "Running"  # its pods run, or are about to
     CREATING = "Creating"  # what is due now is to be created
-    UNSTARTED = "Unstarted"  # it has no status: no controller has written one
-    UNREADY = "Unready"  # its own conditions tell of trouble
-    UNATTENDED = "Unattended"  # something is due, and no controller does it
-    DELETING = "Deleting"
-    PODS = "Pods"  # pods do not start, crash, or are not ready
-    SLOW = "Slow"  # a reconcile takes long, or has no worker
-    FAILING = "Failing"  # its reconciles fail
+    NO_STATUS = "NoStatus"  # no controller has written a status
+    NOT_READY = "NotReady"  # its own conditions tell of trouble
+    NO_CONTROLLER = "NoController"  # something is due, and no controller does it
+    TERMINATING = "Terminating"  # it has a deletionTimestamp
+    PODS_NOT_READY = "PodsNotReady"  # pods do not start, crash, or are not ready
+    SLOW_RECONCILE = "SlowReconcile"  # a reconcile takes long, or has no worker
+    RECONCILE_ERROR = "ReconcileError"  # its reconciles fail
     HOT_LOOP = "HotLoop"  # it is reconciled without end
     REFUSED = "Refused"  # the API server refuses what is to be written
-    RIVALS = "Rivals"  # several controllers work on it
-    BLOCKED = "Blocked"  # the event loop of its controller stands still
-    PAUSED = "Paused"
-    ABSENT = "Absent"
+    CONCURRENT_CONTROLLERS = "ConcurrentControllers"  # several controllers work on it
+    EVENT_LOOP_BLOCKED = "EventLoopBlocked"  # the event loop of its controller is blocked
+    PAUSED = "Paused"  # by its annotation
+    NOT_FOUND = "NotFound"
 
     @property
     def rank(self) -> int:
-        """How telling it is: its place in the order of the names."""
+        """Its place in the order; the highest rank has the headline."""
         return _RANKS[self]
 
 
@@ -58,43 +60,32 @@ class Step(msgspec.Struct, frozen=True):
     at: datetime | None = None
 
 
-class Situation(NamedTuple):
-    """A situation that an object is in: its headline, the facts behind it, what is next, and what a user can do.
-
-    `code` is what kind of situation it is.
-    """
-
-    headline: str
-    reasons: Sequence[str] = ()
-    steps: Sequence[Step] = ()
-    remedies: Sequence[str] = ()
-    code: Code = Code.WAITING
-
-
-class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+class Explanation(msgspec.Struct, frozen=True):
     """What is wanted of an object, what is there, what happens next, and why.
 
     Attributes:
+        code: The situation that it is in.
         headline: The one thing to know, without the object's name: `waits 38s before it replaces a failed pod`.
-        wanted: What the spec asks for.
-        present: What is there.
-        next: What happens next, in the order of time; those without a time last.
+        steps: What happens next, in the order of time; those without a time last.
         reasons: Facts that the headline follows from, the most telling first.
         remedies: What a user can do about it; empty when all is well.
-        code: The kind of situation; it decides which of several headlines leads.
+        wanted: What the spec asks for.
+        present: What is there.
+        webhook: The admission webhook that refuses what is to be written; empty for none.
     """
 
+    code: Code
     headline: str
-    wanted: str = ""
-    present: str = ""
-    next: tuple[Step, ...] = ()
+    steps: tuple[Step, ...] = ()
     reasons: tuple[str, ...] = ()
     remedies: tuple[str, ...] = ()
-    code: Code = Code.STATED
+    wanted: str = ""
+    present: str = ""
+    webhook: str = ""
 
 
-# What an explanation of these kinds adds to one that ranks higher: nothing.
-_SILENT = frozenset({Code.FINE, Code.UNSTARTED, Code.UNATTENDED})
+# What an explanation of these codes adds to one that ranks higher: nothing.
+_SILENT = frozenset({Code.HEALTHY, Code.NO_STATUS, Code.NO_CONTROLLER})
 
 
 def merged(explanation: Explanation, other: Explanation) -> Explanation:
@@ -104,21 +95,47 @@ def merged(explanation: Explanation, other: Explanation) -> Explanation:
         explanation: Has the headline when both rank alike, and says what is wanted and present.
         other: Another one.
     """
+    webhook = explanation.webhook or other.webhook
     if other.code.rank <= explanation.code.rank:
-        return msgspec.structs.replace(
-            explanation,
-            reasons=_distinct(explanation.reasons, (other.headline,), other.reasons),
-            remedies=_distinct(explanation.remedies, other.remedies),
-        )
+        reasons = _distinct(explanation.reasons, (other.headline,), other.reasons)
+        remedies = _distinct(explanation.remedies, other.remedies)
+        return replace(explanation, reasons=reasons, remedies=remedies, webhook=webhook)
     adds = explanation.code not in _SILENT
-    return msgspec.structs.replace(
+    return replace(
         explanation,
+        code=other.code,
         headline=other.headline,
+        steps=explanation.steps if adds else (),
         reasons=_distinct(other.reasons, (f"it {explanation.headline}",) if adds else (), explanation.reasons),
         remedies=_distinct(other.remedies, explanation.remedies if adds else ()),
-        next=explanation.next if adds else (),
-        code=other.code,
+        webhook=webhook,
     )
+
+
+def merged_with_own(own: Explanation, outside: Explanation) -> Explanation:
+    """Return what a controller says of an object, with what the API server alone tells.
+
+    A controller knows its own work best: what it waits for, creates and leaves alone. Trouble with pods, refusals and
+    other controllers are seen from outside as well, and rank as in `merged`.
+
+    Args:
+        own: The controller's explanation.
+        outside: The one from the objects alone.
+    """
+    if (own.code, outside.code) in _SHARPER or outside.code is Code.CONCURRENT_CONTROLLERS:
+        return outside
+    if outside.code.rank > max(own.code.rank, Code.TERMINATING.rank):
+        return merged(own, outside)
+    if outside.code in (own.code, *_SILENT):
+        return own
+    return replace(own, reasons=(*own.reasons, f"from outside: {outside.headline}"))
+
+
+# Pairs of a controller's code and one from outside of the same situation, of which the API server shows more: no cache
+# has the warnings about pods, and no memory of a controller that has just started has the refusals.
+_SHARPER = frozenset(
+    {(Code.RUNNING, Code.PODS_NOT_READY), (Code.PODS_NOT_READY, Code.PODS_NOT_READY), (Code.CREATING, Code.REFUSED)}
+)
 
 
 def _distinct(*texts: tuple[str, ...]) -> tuple[str, ...]:

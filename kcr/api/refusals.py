@@ -26,12 +26,12 @@ _REFUSALS: tuple[tuple[str, str, str], ...] = (
         "kubectl get mutatingwebhookconfigurations,mutatingadmissionpolicies -o yaml",
     ),
     (
-        'failed calling webhook "(?P<name>[^"]*)"', "an admission webhook does not answer",
+        'failed calling webhook "(?P<webhook>[^"]*)"', "an admission webhook does not answer",
         "mend its service, or let it fail (failurePolicy); where it is called: "
         "kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations -o yaml",
     ),
     (
-        'admission webhook "(?P<name>[^"]*)" denied', "an admission webhook denies them",
+        'admission webhook "(?P<webhook>[^"]*)" denied', "an admission webhook denies them",
         "{change} that it accepts, or change its rules",
     ),
     (
@@ -81,10 +81,12 @@ class Refusal(NamedTuple):
     Attributes:
         cause: The cause, as a clause that calls the objects `them`.
         remedy: What a user can do about it.
+        webhook: The admission webhook that refuses them; empty for none.
     """
 
     cause: str
     remedy: str
+    webhook: str = ""
 
 
 class Denial(NamedTuple):
@@ -180,5 +182,5 @@ def refusal_of(message: str, *, namespace: str, resource: str, change: str, plug
             words = {name: shlex.quote(word) for name, word in found.groupdict().items()}
             if not remedy and (denials := denials_in(message)):
                 return Refusal(cause, grant_remedy(denials, plugin))
-            return Refusal(cause, remedy.format(**fields, **words))
+            return Refusal(cause, remedy.format(**fields, **words), found.groupdict().get("webhook", ""))
     raise AssertionError("the last pattern fits everything")

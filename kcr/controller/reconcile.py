@@ -73,8 +73,9 @@ class Reconciler(Protocol):
     async def explain(self, key: kcr.Key) -> kcr.Explanation:
         website = self._websites.get(key)
         if website is None:
-            return kcr.Explanation(headline="does not exist")
-        return kcr.Explanation(headline="waits for its certificate", next=(kcr.Step("the certificate is issued"),))
+            return kcr.Explanation(kcr.Code.NOT_FOUND, "does not exist")
+        steps = (kcr.Step("the certificate is issued"),)
+        return kcr.Explanation(kcr.Code.WAITING, "waits for its certificate", steps=steps)
     ```
 
     It is called on the event loop, at any time and concurrently with `reconcile`. It changes nothing, and has two

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from kcr.api.explanation import Explanation, Step
+from kcr.api.explanation import Code, Explanation, Step
 from kcr.debug.cluster_state import (
     ClusterOverview,
     ConditionOverview,
@@ -242,10 +242,11 @@ def cluster_overview(**changes: Any) -> ClusterOverview:
 def job_pods(*pods: PodOverview, left_out: int = 0) -> ClusterOverview:
     """Return the answer to the question for one Job."""
     explanation = Explanation(
-        headline="runs 3 pods, and waits for 3 more pods to start",
+        Code.WAITING,
+        "runs 3 pods, and waits for 3 more pods to start",
+        steps=(Step("creates no pod before one of them ends"), Step("at 5 more failures: fails (backoffLimit)")),
+        reasons=("pod render-17-k7m2p has not started on kcr-dev yet; the same holds for 2 more pods",),
         wanted="20 completions, by index, 6 pods at once, backoffLimit 6",
         present="14 succeeded, 2 failed, 6 active (3 ready)",
-        next=(Step("creates no pod before one of them ends"), Step("at 5 more failures: fails (backoffLimit)")),
-        reasons=("pod render-17-k7m2p has not started on kcr-dev yet; the same holds for 2 more pods",),
     )
     return cluster_overview(pods=pods or tuple(pods_of_render()), pods_left_out=left_out, explanation=explanation)

@@ -51,7 +51,7 @@ class BlockingReconciler:
     async def explain(self, key: kcr.Key) -> kcr.Explanation:
         if key.name == "bad":
             raise LookupError("no such object")
-        return kcr.Explanation(headline="all is well", next=(kcr.Step("nothing happens"),))
+        return kcr.Explanation(kcr.Code.WAITING, "all is well", steps=(kcr.Step("nothing happens"),))
 
 
 class PortReader:

@@ -216,10 +216,11 @@ def key_detail(key: str, controller: str = "job") -> KeyDetail:
         runs=tuple(run_state(key, "error", error, seconds_ago=2.0 ** (i + 2), seconds=0.042) for i in range(6)),
         unconfirmed=("create pods render/render-0003-0-x2k4f",),
         explanation={
+            "code": "Waiting",
             "headline": "waits 38s before it creates pods again",
             "wanted": "10 completions, 4 pods at a time",
             "present": "6 succeeded, 0 active, 0 failed",
-            "next": [
+            "steps": [
                 {"text": "it tries again", "at": "2026-05-04T03:12:47Z"},
                 {"text": "4 pods are created", "at": None},
             ],

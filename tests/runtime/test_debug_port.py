@@ -39,7 +39,7 @@ async def test_key_is_explained_by_its_reconciler() -> None:
         assert await reader.json("/debug/kcr/key?key=default/good&kind=pods") == []
         assert (await reader.read("/debug/kcr/key?key=a/b/c"))[0] == 400
     assert good["explanation"]["headline"] == "all is well"
-    assert good["explanation"]["next"] == [{"text": "nothing happens", "at": None}]
+    assert good["explanation"]["steps"] == [{"text": "nothing happens", "at": None}]
     assert (good["controller"], good["explanationError"]) == ("test", "")
     assert (bad["explanation"], bad["explanationError"]) == (None, "LookupError: no such object")
 

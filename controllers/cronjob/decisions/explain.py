@@ -10,7 +10,7 @@ from kcr.api.batch import CronJob, Job, finished_type
 from kcr.api.conditions import find_condition
 from kcr.api.core import Event
 from kcr.api.durations import human_duration
-from kcr.api.explanation import Code, Explanation, Situation, Step, ago, counted, in_time
+from kcr.api.explanation import Code, Explanation, Step, ago, counted, in_time
 from kcr.api.refusals import refusal_of
 from kcr.controllers.cronjob.decisions.decide import FUTURE_RUN, decide
 from kcr.controllers.cronjob.decisions.explain_times import lost_run, moment_text, next_run_of
@@ -77,46 +77,47 @@ def explain(seen: Facts, known: CronJobEvidence = NOTHING) -> Explanation:
     remedies = (*found.remedies, *_stuck_run(seen, plan))
     if failed is not None:
         remedies += (f"see why it failed: kcr explain -n {failed.metadata.namespace} job/{failed.metadata.name}",)
-    return Explanation(
-        headline=found.headline,
-        wanted=_wanted(seen.cron, known),
-        present=_present(seen, plan),
-        next=_next(seen, plan, _refused(known.events) is not None),
+    return replace(
+        found,
+        steps=_next(seen, plan, _refused(known.events) is not None),
         reasons=(*found.reasons, *_announced(plan), *_failure(failed, seen.now), *known.pending),
         remedies=remedies,
-        code=found.code,
+        wanted=_wanted(seen.cron, known),
+        present=_present(seen, plan),
     )
 
 
-def _situation(seen: Facts, plan: Plan, events: Sequence[Event], failed: Job | None) -> Situation:
+def _situation(seen: Facts, plan: Plan, events: Sequence[Event], failed: Job | None) -> Explanation:
     """Return the situation that it is in."""
     cron = seen.cron
     if cron.metadata.deletion_timestamp is not None:
         held = ", ".join(cron.metadata.finalizers)
         facts = (f"it stays until its finalizers are removed: {held}",) if held else ()
-        return Situation("is being deleted", facts, code=Code.DELETING)
+        return Explanation(Code.TERMINATING, "is being deleted", reasons=tuple(facts))
     told = next((one for one in plan.announcements if one.reason in _STOPS), None)
     if told is not None:
         headline, remedy = _STOPS[told.reason]
-        return Situation(headline, remedies=(remedy,))
+        return Explanation(Code.WAITING, headline, remedies=(remedy,))
     if cron.spec.suspend:
         name, namespace = cron.metadata.name, cron.metadata.namespace
         patch = f'kubectl -n {namespace} patch cronjob {name} -p \'{{"spec":{{"suspend":false}}}}\''
-        return Situation("suspended", ("spec.suspend is true",), remedies=(f"to resume it: {patch}",))
+        return Explanation(
+            Code.WAITING, "suspended", reasons=("spec.suspend is true",), remedies=(f"to resume it: {patch}",)
+        )
     if isinstance(plan.work, Start):
         return _due(seen, plan, plan.work, events)
     following = next_run_of(seen)
     if following is None:
-        return Situation("never runs again: no time fits its schedule")
+        return Explanation(Code.WAITING, "never runs again: no time fits its schedule")
     headline = f"runs next in {human_duration(following - seen.now)}, at {moment_text(following, seen)}"
     if (lost := lost_run(seen)) is not None:
         limit = f"startingDeadlineSeconds ({cron.spec.starting_deadline_seconds}) was over before it was started"
         fact = f"the run of {moment_text(lost, seen)} was missed: {limit}"
         remedies = ("set a longer startingDeadlineSeconds", _CONTROLLER)
-        return Situation(f"{headline}; has missed a run", (fact,), remedies=remedies)
+        return Explanation(Code.WAITING, f"{headline}; has missed a run", reasons=(fact,), remedies=tuple(remedies))
     if (ahead := _ahead(seen)) is not None:
         return _set_back(seen, ahead, headline)
-    return Situation(f"{headline}; its latest Job failed" if failed is not None else headline)
+    return Explanation(Code.WAITING, f"{headline}; its latest Job failed" if failed is not None else headline)
 
 
 def _ahead(seen: Facts) -> datetime | None:
@@ -125,7 +126,7 @@ def _ahead(seen: Facts) -> datetime | None:
     return last if is_ahead(seen.cron, seen.now) else None
 
 
-def _set_back(seen: Facts, last: datetime, headline: str) -> Situation:
+def _set_back(seen: Facts, last: datetime, headline: str) -> Explanation:
     """Return that the last run lies in the future, and that no run is due before it."""
     metadata = seen.cron.metadata
     fact = (
@@ -138,23 +139,30 @@ def _set_back(seen: Facts, last: datetime, headline: str) -> Situation:
         "see whether the clock of its controller is right, and that of this machine",
         f"if they are, to have it run before that time: {command} -p '{patch}'",
     )
-    return Situation(f"{headline}: its last run lies in the future", (fact,), remedies=remedies, code=Code.UNREADY)
+    return Explanation(
+        Code.NOT_READY, f"{headline}: its last run lies in the future", reasons=(fact,), remedies=tuple(remedies)
+    )
 
 
-def _due(seen: Facts, plan: Plan, start: Start, events: Sequence[Event]) -> Situation:
+def _due(seen: Facts, plan: Plan, start: Start, events: Sequence[Event]) -> Explanation:
     """Return the headline of a run that is due: a controller should have started it."""
     namespace = seen.cron.metadata.namespace
     last = _refused(events)
     if last is not None:
         found = refusal_of(last.message, namespace=namespace, resource="jobs", change=_CHANGE, plugin="cronjob")
-        facts = (f"{ago(last.last_timestamp, seen.now)}: {last.message}",)
-        return Situation(f"cannot create Jobs: {found.cause}", facts, remedies=(found.remedy,), code=Code.REFUSED)
+        return Explanation(
+            Code.REFUSED,
+            f"cannot create Jobs: {found.cause}",
+            reasons=(f"{ago(last.last_timestamp, seen.now)}: {last.message}",),
+            remedies=(found.remedy,),
+            webhook=found.webhook,
+        )
     if any(one.reason == "TooManyMissedTimes" for one in plan.announcements):
-        return Situation("has missed more than 100 runs: only the latest is started", remedies=(_SKEW,))
+        return Explanation(Code.WAITING, "has missed more than 100 runs: only the latest is started", remedies=(_SKEW,))
     late = seen.now - start.run
     if late < _PATIENCE:
-        return Situation(f"starts Job {start.job.metadata.name} now", code=Code.CREATING)
-    return Situation(f"is due for {human_duration(late)}", remedies=(_CONTROLLER,), code=Code.CREATING)
+        return Explanation(Code.CREATING, f"starts Job {start.job.metadata.name} now")
+    return Explanation(Code.CREATING, f"is due for {human_duration(late)}", remedies=(_CONTROLLER,))
 
 
 def _refused(events: Sequence[Event]) -> Event | None:

@@ -48,14 +48,12 @@ async def explain_absence(
     elif await _has_no_namespace(client, key.namespace):
         names = "name another namespace with -n: kubectl get namespaces"
         return Explanation(
-            headline=f"is not there: nor is the namespace {key.namespace}",
-            remedies=(names, elsewhere),
-            code=Code.ABSENT,
+            Code.NOT_FOUND, f"is not there: nor is the namespace {key.namespace}", remedies=(names, elsewhere)
         )
     left = await _pods_left(client, key) if kind is Job else ()
     if not events and not left:
         reason = "no event is about it: it never was there, or was deleted long ago (events expire)"
-        return Explanation(headline="is not there", reasons=(reason,), remedies=(elsewhere,), code=Code.ABSENT)
+        return Explanation(Code.NOT_FOUND, "is not there", reasons=(reason,), remedies=(elsewhere,))
     end = next((event for event in reversed(events) if event.reason in _ENDS), None)
     headline, reason = "is not there any more", "it was deleted, by a user or with its owner"
     if kind is Job and end is not None:
@@ -65,7 +63,7 @@ async def explain_absence(
             "its CronJob's history limits, a user, or with its owner"
         )
     facts, remedies = _remains(left, key)
-    return Explanation(headline=headline, reasons=(reason, *facts), remedies=(*remedies, elsewhere), code=Code.ABSENT)
+    return Explanation(Code.NOT_FOUND, headline, reasons=(reason, *facts), remedies=(*remedies, elsewhere))
 
 
 async def _has_no_namespace(client: Client, namespace: str) -> bool:

@@ -6,9 +6,10 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from kcr.api.durations import human_duration
-from kcr.api.explanation import Code, Explanation, Situation, Step, ago
+from kcr.api.explanation import Code, Explanation, Step, ago
 from kcr.api.meta import Condition, ObjectMeta, controller_of, from_wire
 from kcr.api.resources import ResourceType
 from kcr.api.unstructured import Unstructured
@@ -74,18 +75,15 @@ def explain_object(obj: Unstructured, now: datetime) -> Explanation:
     status = obj.get("status")
     seen = _Seen(obj, obj.get("spec"), status if isinstance(status, dict) else {}, conditions_of(obj), now)
     case = next(found for rule in _CASES if (found := rule(seen)) is not None)
-    return Explanation(
-        headline=case.headline,
+    return replace(
+        case,
+        reasons=tuple(dict.fromkeys((*case.reasons, *_troubles(seen), *owner_text(obj.metadata)))),
         wanted=_wanted(seen),
         present=_present(seen),
-        next=tuple(case.steps),
-        reasons=tuple(dict.fromkeys((*case.reasons, *_troubles(seen), *owner_text(obj.metadata)))),
-        remedies=tuple(case.remedies),
-        code=case.code,
     )
 
 
-def deletion_case(kind: ResourceType, metadata: ObjectMeta, now: datetime) -> Situation:
+def deletion_case(kind: ResourceType, metadata: ObjectMeta, now: datetime) -> Explanation:
     """Return why an object that was deleted is still there.
 
     Args:
@@ -95,21 +93,20 @@ def deletion_case(kind: ResourceType, metadata: ObjectMeta, now: datetime) -> Si
     """
     moment, finalizers = metadata.deletion_timestamp or now, metadata.finalizers
     if moment > now:
-        return Situation("is being deleted", steps=[Step("its grace period is over", moment)], code=Code.DELETING)
+        return Explanation(Code.TERMINATING, "is being deleted", steps=(Step("its grace period is over", moment),))
     headline = f"is being deleted for {_since(moment, now)}"
     if not finalizers:
-        return Situation(headline, code=Code.DELETING)
+        return Explanation(Code.TERMINATING, headline)
     noun = "finalizer" if len(finalizers) == 1 else "finalizers"
     first = finalizers[0].partition("/")[0]
-    return Situation(
+    return Explanation(
+        Code.TERMINATING,
         f"{headline}, and waits for its {noun} {', '.join(finalizers)}",
-        [],
-        [Step(f"it is gone when {'its' if len(finalizers) == 1 else 'each'} controller has removed the {noun}")],
-        [
+        steps=(Step(f"it is gone when {'its' if len(finalizers) == 1 else 'each'} controller has removed the {noun}"),),
+        remedies=(
             f"see whether the controller of {first} runs, and what its log says",
             f"or give up what the {noun} {'guards' if len(finalizers) == 1 else 'guard'}: {unfinalize(kind, metadata)}",
-        ],
-        Code.DELETING,
+        ),
     )
 
 
@@ -121,79 +118,77 @@ def unfinalize(kind: ResourceType, metadata: ObjectMeta) -> str:
     return f"kubectl{place} patch {kind.display} {name} --type=merge -p '{_NO_FINALIZERS}'"
 
 
-def _deleted(seen: _Seen) -> Situation | None:
+def _deleted(seen: _Seen) -> Explanation | None:
     metadata = seen.obj.metadata
     return None if metadata.deletion_timestamp is None else deletion_case(seen.obj.resource, metadata, seen.now)
 
 
-def _stalled(seen: _Seen) -> Situation | None:
+def _stalled(seen: _Seen) -> Explanation | None:
     found = seen.find("Stalled")
     is_stalled = found is not None and found.status == "True"
-    return Situation(f"is stalled{_why(found)}", code=Code.UNREADY) if found is not None and is_stalled else None
+    return Explanation(Code.NOT_READY, f"is stalled{_why(found)}") if found is not None and is_stalled else None
 
 
-def _ended(seen: _Seen) -> Situation | None:
+def _ended(seen: _Seen) -> Explanation | None:
     """A Pod, for example, that is not ready because it has ended."""
     return _phase(seen) if seen.status.get("phase") in ("Succeeded", "Failed") else None
 
 
-def _unobserved(seen: _Seen) -> Situation | None:
+def _unobserved(seen: _Seen) -> Explanation | None:
     observed, generation = seen.observed, seen.obj.metadata.generation or 0
     if observed is None or observed >= generation:
         return None
-    return Situation(
-        f"waits for its controller, which has not observed generation {generation}",
-        [f"status.observedGeneration is {observed}: the status is that of an earlier spec"],
-        [Step("its controller reconciles the latest spec")],
-        ["see whether its controller runs, and whether it fails"],
+    return Explanation(
         Code.WAITING,
+        f"waits for its controller, which has not observed generation {generation}",
+        steps=(Step("its controller reconciles the latest spec"),),
+        reasons=(f"status.observedGeneration is {observed}: the status is that of an earlier spec",),
+        remedies=("see whether its controller runs, and whether it fails",),
     )
 
 
-def _summary(seen: _Seen) -> Situation | None:
+def _summary(seen: _Seen) -> Explanation | None:
     name = next((name for name in _SUMMARIES if seen.find(name) is not None), None)
     found = seen.find(name) if name is not None else None
     if name is None or found is None:
         return None
     word = _SUMMARIES[name]
     if found.status == "True":
-        return Situation(f"is {word} for {_since(found.last_transition_time, seen.now)}", code=Code.FINE)
-    return Situation(
-        f"is not {word} for {_since(found.last_transition_time, seen.now)}{_why(found)}", code=Code.UNREADY
-    )
+        return Explanation(Code.HEALTHY, f"is {word} for {_since(found.last_transition_time, seen.now)}")
+    return Explanation(Code.NOT_READY, f"is not {word} for {_since(found.last_transition_time, seen.now)}{_why(found)}")
 
 
-def _in_trouble(seen: _Seen) -> Situation | None:
+def _in_trouble(seen: _Seen) -> Explanation | None:
     bad = next(filter(_is_bad, seen.conditions), None)
     if bad is not None:
         since = _since(bad.last_transition_time, seen.now)
-        return Situation(f"{bad.type} is {bad.status} for {since}{_why(bad)}", code=Code.UNREADY)
+        return Explanation(Code.NOT_READY, f"{bad.type} is {bad.status} for {since}{_why(bad)}")
     progressing = seen.find("Progressing")
-    return None if progressing is None else Situation(f"is progressing{_why(progressing)}", code=Code.WAITING)
+    return None if progressing is None else Explanation(Code.WAITING, f"is progressing{_why(progressing)}")
 
 
-def _phase(seen: _Seen) -> Situation | None:
+def _phase(seen: _Seen) -> Explanation | None:
     phase = seen.status.get("phase")
     message = seen.status.get("message")
     if not isinstance(phase, str) or not phase:
         return None
     detail = f": {message}" if isinstance(message, str) and message else ""
-    return Situation(f"is in phase {phase}{detail}", code=Code.FINE)
+    return Explanation(Code.HEALTHY, f"is in phase {phase}{detail}")
 
 
-def _silent(seen: _Seen) -> Situation:
+def _silent(seen: _Seen) -> Explanation:
     created = seen.obj.metadata.creation_timestamp
     if seen.spec is None or seen.status:
-        return Situation(f"is there since {_since(created, seen.now)}, and nothing suggests trouble", code=Code.FINE)
-    return Situation(
+        return Explanation(Code.HEALTHY, f"is there since {_since(created, seen.now)}, and nothing suggests trouble")
+    return Explanation(
+        Code.NO_STATUS,
         f"has no status: no controller has written one in {_since(created, seen.now)}",
-        remedies=["see whether a controller of this kind runs; some kinds have none, and no status"],
-        code=Code.UNSTARTED,
+        remedies=("see whether a controller of this kind runs; some kinds have none, and no status",),
     )
 
 
 # The first to hold is the headline; the last one always holds.
-_CASES: tuple[Callable[[_Seen], Situation | None], ...] = (
+_CASES: tuple[Callable[[_Seen], Explanation | None], ...] = (
     _deleted, _ended, _stalled, _unobserved, _summary, _in_trouble, _phase, _silent,
 )  # fmt: skip
 

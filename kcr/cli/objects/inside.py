@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from kcr.api.durations import human_duration
-from kcr.api.explanation import Code, Explanation, counted
+from kcr.api.explanation import Explanation, counted
 from kcr.api.meta import Key, Resource
 from kcr.cli.debug.port import DebugPort
 from kcr.debug.state import ControllerState, DebugState, KeyDetail, KeyState, RunningState
@@ -19,8 +19,6 @@ T = TypeVar("T")
 
 # So many reasons and writes are named; of the others the count says enough.
 _NAMED = 3
-# What those from outside say that have nothing to add to the controller's own.
-_SILENT = (Code.FINE, Code.UNSTARTED, Code.UNATTENDED)
 
 
 class ControllerView(NamedTuple):
@@ -122,35 +120,6 @@ def _view(detail: KeyDetail, controller: ControllerState) -> ControllerView:
     running = controller.running
     own = next((one for one in running if one.key == detail.state.key), None)
     return ControllerView(detail, own, running[0] if running and len(running) >= controller.workers else None)
-
-
-def preferred(inside: Explanation | None, outside: Explanation) -> Explanation:
-    """Return the better explanation: the controller's own, with that from outside as a reason when it differs."""
-    if inside is None or inside.headline == outside.headline:
-        return inside or outside
-    if _knows_more(outside.code, inside.code):
-        own = (reason for reason in inside.reasons if reason not in outside.reasons and not reason.startswith("pod "))
-        return msgspec.structs.replace(outside, reasons=(*outside.reasons, *own))
-    is_same = _without_times(inside.headline) == _without_times(outside.headline)
-    if is_same or outside.code in _SILENT:
-        return inside
-    return msgspec.structs.replace(inside, reasons=(*inside.reasons, f"from outside: {outside.headline}"))
-
-
-def _knows_more(outside: Code, inside: Code) -> bool:
-    """Return whether the API server knows more: traces of rivals, refusals, and warnings about pods and nodes."""
-    match outside:
-        case Code.RIVALS:
-            return inside is not Code.RIVALS
-        case Code.REFUSED:
-            return inside is Code.CREATING
-        case Code.PODS:
-            return inside in (Code.PODS, Code.RUNNING)
-    return False
-
-
-def _without_times(text: str) -> str:
-    return " ".join(word for word in text.split() if not word[:1].isdigit())
 
 
 def lines_of_controllers(inside: Inside, *, has_ended: bool = False) -> Iterator[str]:

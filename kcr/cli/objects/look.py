@@ -10,11 +10,11 @@ import msgspec
 
 from kcr.api.batch import CronJob, Job
 from kcr.api.core import Event
-from kcr.api.explanation import Code, Explanation, merged
+from kcr.api.explanation import Code, Explanation, merged, merged_with_own
 from kcr.api.meta import Condition, Key
 from kcr.api.unstructured import unstructured
 from kcr.cli.objects.absence import explain_absence
-from kcr.cli.objects.inside import Inside, preferred
+from kcr.cli.objects.inside import Inside
 from kcr.cli.objects.kinds.controllers import findings
 from kcr.cli.objects.kinds.read import ReadObject, read_object
 from kcr.cli.objects.kinds.refusals import name_refuser
@@ -87,7 +87,9 @@ async def look(client: Client, name: ObjectName, key: Key, now: datetime, inside
     about = tuple(event for event in events if event.involved_object.uid in ("", found.metadata.uid))
     explanation = found.explanation
     if inside is not None:
-        explanation = reduce(merged, findings(inside), preferred(inside.explanation, explanation))
+        own = inside.explanation
+        explanation = explanation if own is None else merged_with_own(own, explanation)
+        explanation = reduce(merged, findings(inside), explanation)
     explanation = await name_refuser(client, explanation)
     if found.metadata.annotations.get(PAUSED) == "true":
         explanation = _pause(name, key, explanation)
@@ -123,7 +125,7 @@ def _pause(name: ObjectName, key: Key, otherwise: Explanation) -> Explanation:
     return msgspec.structs.replace(
         otherwise,
         headline="is paused: no controller of kcr reconciles it",
-        next=(),
+        steps=(),
         reasons=(
             f"the annotation {PAUSED} is true; kube-controller-manager does not heed it",
             f"without the pause: {otherwise.headline}",

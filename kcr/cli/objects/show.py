@@ -31,12 +31,14 @@ def lines_of(name: ObjectName, key: Key, shown: Shown, now: datetime, inside: In
         [
             ("wanted", filter(None, [explanation.wanted])),
             ("present", filter(None, [explanation.present])),
-            ("next", (f"{_when(step.at, now)}{step.text}" for step in explanation.next)),
+            ("next", (f"{_when(step.at, now)}{step.text}" for step in explanation.steps)),
             ("why", explanation.reasons),
             ("remedy", explanation.remedies),
             (
                 "controller",
-                () if inside is None else lines_of_controllers(inside, has_ended=explanation.code is Code.ENDED),
+                ()
+                if inside is None
+                else lines_of_controllers(inside, has_ended=explanation.code in (Code.FINISHED, Code.FAILED)),
             ),
             ("conditions", (_condition(one, now) for one in shown.conditions)),
             ("events", (_event(one, now) for one in shown.events)),

@@ -58,7 +58,7 @@ async def test_failures_in_a_row_are_remembered_when_pods_are_gone(sim: Simulati
     for pod in sim.pods_of():
         await sim.client.delete(Pod, pod.key)
     await sim.clock.advance(1)
-    assert (await inside(sim)).next[0].text == "replaces what failed: 2 failures in a row"
+    assert (await inside(sim)).steps[0].text == "replaces what failed: 2 failures in a row"
     assert (await outside(sim)).headline == "creates 1 pod now"
 
 
@@ -96,7 +96,7 @@ async def test_refusal_of_pods_is_remembered_until_one_is_created(sim: Simulatio
     found = await inside(sim)
     assert found.headline == "cannot create pods: a ResourceQuota is used up"
     assert re.match(r"2s ago, 3 times: Error creating: .*exceeded quota: none", found.reasons[0])
-    (step,) = found.next
+    (step,) = found.steps
     assert (step.text, step.at and step.at - sim.clock.now() < timedelta(seconds=3)) == (
         "tries again to create 1 pod", True,
     )  # fmt: skip

@@ -96,3 +96,10 @@ def test_missing_rights_of_a_cluster_are_granted_by_verbs() -> None:
         "kubectl create clusterrolebinding a-b-sites.example.dev-status "
         "--clusterrole=a-b-sites.example.dev-status --user='a b'"
     )
+
+
+def test_refusal_names_its_webhook() -> None:
+    denied = 'admission webhook "policy.example.com" denied the request: image is not signed'
+    silent = 'Internal error occurred: failed calling webhook "mpod.kb.io": failed to call webhook: Post …'
+    found = [refusal_of(one, namespace="ns", resource="pods", change="") for one in (denied, silent, QUOTA)]
+    assert [one.webhook for one in found] == ["policy.example.com", "mpod.kb.io", ""]

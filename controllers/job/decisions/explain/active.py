@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from kcr.api.core import Pod
 from kcr.api.durations import human_duration
-from kcr.api.explanation import Code, Situation, Step, counted
+from kcr.api.explanation import Code, Explanation, Step, counted
 from kcr.api.pod_troubles import Trouble, alike, not_ready_since, text_of, trouble_of
 from kcr.controllers.job.decisions import failures
 from kcr.controllers.job.decisions.explain.evidence import NAMED, Evidence
@@ -14,7 +14,7 @@ from kcr.controllers.job.decisions.plan import Plan, Snapshot
 from kcr.controllers.job.decisions.pod_template import restart_policy
 
 
-def running(seen: Snapshot, plan: Plan, known: Evidence) -> Situation | None:
+def running(seen: Snapshot, plan: Plan, known: Evidence) -> Explanation | None:
     """It waits for its pods."""
     active = sorted(plan.counts.active, key=lambda pod: pod.metadata.name)
     found = [(pod, trouble_of(pod, known.context, seen.now)) for pod in active]
@@ -26,8 +26,9 @@ def running(seen: Snapshot, plan: Plan, known: Evidence) -> Situation | None:
     facts += terminating_texts(seen.pods, seen.now)
     facts += [text for pod in known.pods if (text := lingering_text(pod))][:NAMED]
     steps = [pod_ends(seen, plan), *replacements(seen, plan), *_restarts_left(seen, active)]
-    code = Code.PODS if any(group[0].symptom.clause for group in groups) else Code.RUNNING
-    return Situation(_headline(len(started), groups), facts, steps, _remedies(groups), code)
+    code = Code.PODS_NOT_READY if any(group[0].symptom.clause for group in groups) else Code.RUNNING
+    headline, remedies = _headline(len(started), groups), tuple(_remedies(groups))
+    return Explanation(code, headline, steps=tuple(steps), reasons=tuple(facts), remedies=remedies)
 
 
 def _headline(started: int, groups: Sequence[Sequence[Trouble]]) -> str:

@@ -7,7 +7,7 @@ from kcr.api.batch import finished_type
 from kcr.api.conditions import find_condition
 from kcr.api.core import Pod
 from kcr.api.durations import human_duration
-from kcr.api.explanation import Code, Situation, Step, ago, counted
+from kcr.api.explanation import Code, Explanation, Step, ago, counted
 from kcr.api.meta import ObjectMeta
 from kcr.api.pod_troubles import PATIENCE
 from kcr.controllers.job.decisions import lifecycle
@@ -27,7 +27,7 @@ _ANEW = "a Job that has failed does not run again: delete it, and create it anew
 _LONGER = "allow more time: delete it, and create it anew with a higher activeDeadlineSeconds"
 
 
-def finished(seen: Snapshot, _: Plan, known: Evidence) -> Situation | None:
+def finished(seen: Snapshot, _: Plan, known: Evidence) -> Explanation | None:
     """Nothing changes a finished Job any more."""
     end = finished_type(seen.job)
     condition = find_condition(seen.job.status.conditions, end)
@@ -61,19 +61,22 @@ def finished(seen: Snapshot, _: Plan, known: Evidence) -> Situation | None:
         facts.append(
             f"{counted(tracked, 'pod')} still {verb} the tracking finalizer, which the Job's controller removes"
         )
-    return Situation(headline, [*filter(None, facts), *_lingering(known)], remedies=remedies, code=Code.ENDED)
+    code = Code.FINISHED if end == "Complete" else Code.FAILED
+    reasons = (*filter(None, facts), *_lingering(known))
+    return Explanation(code, headline, reasons=reasons, remedies=tuple(remedies))
 
 
-def managed_by_another(seen: Snapshot, _: Plan, known: Evidence) -> Situation | None:
+def managed_by_another(seen: Snapshot, _: Plan, known: Evidence) -> Explanation | None:
     """Neither this controller nor the cluster's own looks after the Job."""
     name, created = seen.job.spec.managed_by, seen.job.metadata.creation_timestamp
     if lifecycle.is_ours(seen.job, take_over=seen.limits.take_over):
         return None
     if name in (None, lifecycle.RESERVED):
-        return Situation(
+        return Explanation(
+            Code.WAITING,
             "left to kube-controller-manager: it is no Job of this controller",
-            [f"spec.managedBy is {name or 'not set'}, and this controller runs without --take-over"],
-            remedies=[f"create the Job with spec.managedBy: {lifecycle.KCR}, or run kcr with --take-over"],
+            reasons=(f"spec.managedBy is {name or 'not set'}, and this controller runs without --take-over",),
+            remedies=(f"create the Job with spec.managedBy: {lifecycle.KCR}, or run kcr with --take-over",),
         )
     facts = [f"spec.managedBy is {name}: kcr and kube-controller-manager reconcile no such Job"]
     if seen.job.status.start_time is None and created is not None and seen.now - created > PATIENCE:
@@ -82,7 +85,7 @@ def managed_by_another(seen: Snapshot, _: Plan, known: Evidence) -> Situation | 
         f"see whether {name} runs, and its logs",
         "the field is immutable: to have it run here delete it, and create it anew without managedBy",
     ]
-    return Situation(f"left to the controller {name}", facts, remedies=remedies)
+    return Explanation(Code.WAITING, f"left to the controller {name}", reasons=tuple(facts), remedies=tuple(remedies))
 
 
 _COLLECT = "see whether a garbage collector runs: kube-controller-manager has one, kcr run has none"
@@ -93,7 +96,7 @@ _COLLECTOR: Mapping[str, str] = {
 }
 
 
-def being_deleted(seen: Snapshot, _: Plan, known: Evidence) -> Situation | None:
+def being_deleted(seen: Snapshot, _: Plan, known: Evidence) -> Explanation | None:
     """The Job has a deletionTimestamp."""
     metadata = seen.job.metadata
     if not lifecycle.is_being_deleted(seen.job):
@@ -121,7 +124,13 @@ def being_deleted(seen: Snapshot, _: Plan, known: Evidence) -> Situation | None:
         remedies.append(
             f"see the controllers that set them; or give up what they guard: {_unfinalize('job', metadata)}"
         )
-    return Situation(headline, facts, steps, remedies if for_long else [], Code.DELETING)
+    return Explanation(
+        Code.TERMINATING,
+        headline,
+        steps=tuple(steps),
+        reasons=tuple(facts),
+        remedies=tuple(remedies if for_long else []),
+    )
 
 
 def _holding(left: Sequence[Pod]) -> list[str]:
@@ -135,17 +144,17 @@ def _unfinalize(kind: str, metadata: ObjectMeta) -> str:
     return f"kubectl -n {metadata.namespace} patch {kind} {metadata.name} -p '{patch}'"
 
 
-def unknown_mode(seen: Snapshot, _: Plan, __: Evidence) -> Situation | None:
+def unknown_mode(seen: Snapshot, _: Plan, __: Evidence) -> Explanation | None:
     """A newer server may know more completion modes."""
     mode = seen.job.spec.completion_mode
     if mode in (None, "NonIndexed", "Indexed"):
         return None
-    return Situation(
-        f"is skipped: this version of kcr knows no completion mode {mode}", remedies=["upgrade kcr"], code=Code.UNREADY
+    return Explanation(
+        Code.NOT_READY, f"is skipped: this version of kcr knows no completion mode {mode}", remedies=("upgrade kcr",)
     )
 
 
-def ending(seen: Snapshot, plan: Plan, known: Evidence) -> Situation | None:
+def ending(seen: Snapshot, plan: Plan, known: Evidence) -> Explanation | None:
     """It is decided how the Job ends; its pods go first."""
     if plan.ending is None:
         return None
@@ -159,10 +168,12 @@ def ending(seen: Snapshot, plan: Plan, known: Evidence) -> Situation | None:
     facts = [message, *terminating_texts(seen.pods, seen.now)]
     facts += texts.latest_failures(known.pods, seen.now, NAMED) if condition == "Failed" else []
     steps += texts.kill_steps(seen.pods, seen.now)
-    return Situation(headline, facts, steps, _give_up(seen, known))
+    return Explanation(
+        Code.WAITING, headline, steps=tuple(steps), reasons=tuple(facts), remedies=tuple(_give_up(seen, known))
+    )
 
 
-def suspended(seen: Snapshot, plan: Plan, _: Evidence) -> Situation | None:
+def suspended(seen: Snapshot, plan: Plan, _: Evidence) -> Explanation | None:
     """`spec.suspend` is true."""
     if not seen.job.spec.suspend:
         return None
@@ -174,22 +185,34 @@ def suspended(seen: Snapshot, plan: Plan, _: Evidence) -> Situation | None:
     )
     facts = ["spec.suspend is true", *terminating_texts(seen.pods, seen.now)]
     resume = patch_command(seen, '{"spec":{"suspend":false}}')
-    return Situation(f"suspended{since}", facts, steps, [f"to resume it: {resume}"])
+    return Explanation(
+        Code.WAITING,
+        f"suspended{since}",
+        steps=tuple(steps),
+        reasons=tuple(facts),
+        remedies=(f"to resume it: {resume}",),
+    )
 
 
-def complete(seen: Snapshot, plan: Plan, known: Evidence) -> Situation | None:
+def complete(seen: Snapshot, plan: Plan, known: Evidence) -> Explanation | None:
     """All that is wanted has succeeded, and the condition is still to come."""
     if not lifecycle.is_complete(seen.job, plan.counts.succeeded, len(plan.counts.active)):
         return None
     left = plan.counts.terminating
     if not left:
-        return Situation("has succeeded: becomes Complete once its pods are counted")
+        return Explanation(Code.WAITING, "has succeeded: becomes Complete once its pods are counted")
     headline = f"has succeeded, and becomes Complete once {counted(left, 'pod')} {_has(left)} ended"
     steps = texts.kill_steps(seen.pods, seen.now)
-    return Situation(headline, terminating_texts(seen.pods, seen.now), steps, _give_up(seen, known))
+    return Explanation(
+        Code.WAITING,
+        headline,
+        steps=tuple(steps),
+        reasons=tuple(terminating_texts(seen.pods, seen.now)),
+        remedies=tuple(_give_up(seen, known)),
+    )
 
 
-def in_backoff(seen: Snapshot, plan: Plan, known: Evidence) -> Situation | None:
+def in_backoff(seen: Snapshot, plan: Plan, known: Evidence) -> Explanation | None:
     """A failed pod is replaced after a while."""
     if not plan.delayed or isinstance(plan.work, ScaleUp):
         return None
@@ -201,7 +224,13 @@ def in_backoff(seen: Snapshot, plan: Plan, known: Evidence) -> Situation | None:
     if plan.counts.active:
         headline = f"has {counted(len(plan.counts.active), 'active pod')}, and {headline}"
     facts = texts.latest_failures(known.pods, seen.now, NAMED)
-    return Situation(headline, facts, [*waits, *failures_left(seen, plan)], [_look_at_failures(seen, known)])
+    return Explanation(
+        Code.WAITING,
+        headline,
+        steps=(*waits, *failures_left(seen, plan)),
+        reasons=tuple(facts),
+        remedies=(_look_at_failures(seen, known),),
+    )
 
 
 def _look_at_failures(seen: Snapshot, known: Evidence) -> str:
@@ -209,28 +238,36 @@ def _look_at_failures(seen: Snapshot, known: Evidence) -> str:
     return _COMMAND if texts.never_started(known.pods, seen.now) else _LOGS.format(seen.job.metadata)
 
 
-def stuck(seen: Snapshot, plan: Plan, known: Evidence) -> Situation | None:
+def stuck(seen: Snapshot, plan: Plan, known: Evidence) -> Explanation | None:
     """A terminating pod keeps its place, and its grace period is over."""
     overdue = [pod for pod in seen.pods if texts.is_overdue(pod, seen.now)]
     if not overdue or not replaces_only_failed(seen.job) or isinstance(plan.work, ScaleUp | ScaleDown):
         return None
     policy = seen.job.spec.pod_replacement_policy == "Failed"
     why = "spec.podReplacementPolicy is Failed" if policy else "it has a podFailurePolicy"
-    return Situation(
+    return Explanation(
+        Code.PODS_NOT_READY,
         f"waits for {counted(len(overdue), 'pod')} stuck terminating",
-        [*terminating_texts(seen.pods, seen.now), f"a terminating pod is replaced only when it has ended: {why}"],
-        [Step("creates a replacement when the pod has ended")],
-        _give_up(seen, known),
-        Code.PODS,
+        steps=(Step("creates a replacement when the pod has ended"),),
+        reasons=(
+            *terminating_texts(seen.pods, seen.now),
+            f"a terminating pod is replaced only when it has ended: {why}",
+        ),
+        remedies=tuple(_give_up(seen, known)),
     )
 
 
-def unobserved(seen: Snapshot, plan: Plan, _: Evidence) -> Situation | None:
+def unobserved(seen: Snapshot, plan: Plan, _: Evidence) -> Explanation | None:
     """The controller has to see its own writes before it counts pods."""
     if seen.expectations_met or plan.ending is not None:
         return None
     step = Step("decides again once it sees them")
-    return Situation("waits to see what it has written itself", terminating_texts(seen.pods, seen.now), [step])
+    return Explanation(
+        Code.WAITING,
+        "waits to see what it has written itself",
+        steps=(step,),
+        reasons=tuple(terminating_texts(seen.pods, seen.now)),
+    )
 
 
 def _give_up(seen: Snapshot, known: Evidence) -> list[str]:
@@ -258,20 +295,28 @@ def patch_command(seen: Snapshot, patch: str) -> str:
     return f"kubectl -n {metadata.namespace} patch job {metadata.name} -p '{patch}'"
 
 
-def waiting_for_end(seen: Snapshot, plan: Plan, known: Evidence) -> Situation | None:
+def waiting_for_end(seen: Snapshot, plan: Plan, known: Evidence) -> Explanation | None:
     """No pod is active, and those that are terminating keep their places; or none is wanted."""
     if plan.counts.active:
         return None
     facts = [*terminating_texts(seen.pods, seen.now), *_lingering(known)]
     if seen.job.spec.parallelism == 0:
         command = patch_command(seen, '{"spec":{"parallelism":1}}')
-        return Situation(
-            "has nothing to do: its parallelism is 0", facts, remedies=[f"to have it run a pod: {command}"]
+        return Explanation(
+            Code.WAITING,
+            "has nothing to do: its parallelism is 0",
+            reasons=tuple(facts),
+            remedies=(f"to have it run a pod: {command}",),
         )
     if not plan.counts.terminating:
-        return Situation("waits for a change", facts)
+        return Explanation(Code.WAITING, "waits for a change", reasons=tuple(facts))
     steps = [Step("creates a replacement when the pod has ended"), *texts.kill_steps(seen.pods, seen.now)]
-    return Situation(f"waits for {counted(plan.counts.terminating, 'terminating pod')} to end", facts, steps)
+    return Explanation(
+        Code.WAITING,
+        f"waits for {counted(plan.counts.terminating, 'terminating pod')} to end",
+        steps=tuple(steps),
+        reasons=tuple(facts),
+    )
 
 
 # The first to hold is the headline, so order is contract. The last one always holds.

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from kcr.api.core import Event, Pod
-from kcr.api.explanation import Situation
+from kcr.api.explanation import Explanation
 from kcr.api.pod_troubles import PodContext
 from kcr.controllers.job.decisions.plan import Plan, Snapshot
 
@@ -39,4 +39,4 @@ class Evidence(NamedTuple):
     is_own: bool = False
 
 
-Rule = Callable[[Snapshot, Plan, Evidence], Situation | None]
+Rule = Callable[[Snapshot, Plan, Evidence], Explanation | None]

@@ -1,10 +1,14 @@
 """Why a Job is where it is, and what happens next: the words for a decision."""
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
+from functools import reduce
+
+from msgspec.structs import replace
 
 from kcr.api.batch import Job, finished_type
 from kcr.api.conditions import find_condition
-from kcr.api.explanation import Code, Explanation, Situation, Step, counted, ordered
+from kcr.api.explanation import Code, Explanation, Step, counted, merged, ordered
 from kcr.api.indexset import IndexSet
 from kcr.api.meta import controller_of
 from kcr.api.pod_troubles import PATIENCE
@@ -29,34 +33,29 @@ def explain(seen: Snapshot, known: Evidence) -> Explanation:
     """
     plan = decide(seen)
     case = next(found for rule in CASES if (found := rule(seen, plan, known)) is not None)
-    steps = [*case.steps, *_deadline(seen, plan), *_removal(seen.job, seen.now)]
-    headline, reasons, remedies, code = case.headline, (*case.reasons, *known.pending), case.remedies, case.code
-    if (several := _rivals(seen, known)) is not None:
-        headline, code, reasons = several.headline, Code.RIVALS, (*several.reasons, f"it {headline}", *reasons)
-        remedies = (*several.remedies, *remedies)
-    return Explanation(
-        headline=headline,
+    found = replace(
+        case,
+        steps=ordered([*case.steps, *_deadline(seen, plan), *_removal(seen.job, seen.now)]),
+        reasons=(*case.reasons, *known.pending),
         wanted=_wanted(seen.job),
         present=_present(seen, plan),
-        next=ordered(steps),
-        reasons=tuple(reasons),
-        remedies=tuple(remedies),
-        code=code,
     )
+    return reduce(merged, _concurrent_controllers(seen, known), found)
 
 
-def _rivals(seen: Snapshot, known: Evidence) -> Situation | None:
-    """Return that several controllers work on the Job, which goes before all that they do."""
+def _concurrent_controllers(seen: Snapshot, known: Evidence) -> Iterator[Explanation]:
+    """Yield that several controllers work on the Job."""
     if finished_type(seen.job):
-        return None
+        return
     if known.writers:
         remedy = "stop all but one of them, unless one has just taken over from the other"
-        return Situation(f"several controllers write its status: {', '.join(known.writers)}", remedies=[remedy])
-    if known.told_twice:
+        headline = f"several controllers write its status: {', '.join(known.writers)}"
+        yield Explanation(Code.CONCURRENT_CONTROLLERS, headline, remedies=(remedy,))
+    elif known.told_twice:
         fact = f"two of them wrote the same event, each its own: {known.told_twice}"
         remedy = "stop all but one; several replicas of kcr run need --leader-elect"
-        return Situation("several controllers create and delete its pods", [fact], remedies=[remedy])
-    return None
+        headline = "several controllers create and delete its pods"
+        yield Explanation(Code.CONCURRENT_CONTROLLERS, headline, reasons=(fact,), remedies=(remedy,))
 
 
 def _deadline(seen: Snapshot, plan: Plan) -> list[Step]:

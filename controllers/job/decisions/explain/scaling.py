@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from kcr.api.core import Event
-from kcr.api.explanation import Code, Situation, Step, ago, counted
+from kcr.api.explanation import Code, Explanation, Step, ago, counted
 from kcr.api.refusals import refusal_of
 from kcr.controllers.job.decisions.explain.evidence import Evidence
 from kcr.controllers.job.decisions.plan import Plan, ScaleDown, ScaleUp, Snapshot
@@ -15,18 +15,23 @@ _MOST = timedelta(seconds=60)
 _CHANGE = "create the Job anew with a template"
 
 
-def refused(seen: Snapshot, plan: Plan, known: Evidence) -> Situation | None:
+def refused(seen: Snapshot, plan: Plan, known: Evidence) -> Explanation | None:
     """The API server does not let its pods in."""
     tries = [event for event in known.events if event.reason in ("FailedCreate", "SuccessfulCreate")]
     if not isinstance(plan.work, ScaleUp) or not tries or tries[-1].reason != "FailedCreate":
         return None
     event = tries[-1]
     namespace = seen.job.metadata.namespace
-    cause, remedy = refusal_of(event.message, namespace=namespace, resource="pods", change=_CHANGE, plugin="job")
+    refusal = refusal_of(event.message, namespace=namespace, resource="pods", change=_CHANGE, plugin="job")
     times = f", {event.count} times" if event.count > 1 else ""
-    reasons = [f"{ago(event.last_timestamp, seen.now)}{times}: {event.message}"]
-    steps = [_next_try(tries, counted(len(plan.work.members), "pod"), seen.now)]
-    return Situation(f"cannot create pods: {cause}", reasons, steps, [remedy], Code.REFUSED)
+    return Explanation(
+        Code.REFUSED,
+        f"cannot create pods: {refusal.cause}",
+        steps=(_next_try(tries, counted(len(plan.work.members), "pod"), seen.now),),
+        reasons=(f"{ago(event.last_timestamp, seen.now)}{times}: {event.message}",),
+        remedies=(refusal.remedy,),
+        webhook=refusal.webhook,
+    )
 
 
 def _next_try(tries: Sequence[Event], pods: str, now: datetime) -> Step:
@@ -48,11 +53,11 @@ def _next_try(tries: Sequence[Event], pods: str, now: datetime) -> Step:
     return Step(f"{text}: 1s after the first refusal, then twice as long each time, 60s at most")
 
 
-def at_work(_: Snapshot, plan: Plan, __: Evidence) -> Situation | None:
+def at_work(_: Snapshot, plan: Plan, __: Evidence) -> Explanation | None:
     """Pods are to be created or removed right now."""
     match plan.work:
         case ScaleUp(members):
-            return Situation(f"creates {counted(len(members), 'pod')} now", code=Code.CREATING)
+            return Explanation(Code.CREATING, f"creates {counted(len(members), 'pod')} now")
         case ScaleDown(pods):
-            return Situation(f"removes {counted(len(pods), 'surplus pod')} now")
+            return Explanation(Code.WAITING, f"removes {counted(len(pods), 'surplus pod')} now")
     return None

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from kcr.api.durations import human_duration
-from kcr.api.explanation import Code, Situation, Step, counted
+from kcr.api.explanation import Code, Explanation, Step, counted
 from kcr.api.pod_troubles import PATIENCE
 from kcr.api.pods import is_terminal
 from kcr.controllers.job.decisions import failures, lifecycle
@@ -22,7 +22,7 @@ _REMEDY_ANY = (
 _RIGHTS = "if one runs, see its log: it may lack rights, which kcr check names"
 
 
-def unattended(seen: Snapshot, plan: Plan, known: Evidence) -> Situation | None:
+def unattended(seen: Snapshot, plan: Plan, known: Evidence) -> Explanation | None:
     """Something is due, and no controller does it."""
     due = _due(seen, plan)
     since = max((moment for moment in _signs(seen, plan, known) if moment <= seen.now), default=seen.now)
@@ -33,7 +33,13 @@ def unattended(seen: Snapshot, plan: Plan, known: Evidence) -> Situation | None:
     headline = "no controller has taken it up" if never else "no controller is at work on it"
     idle = human_duration(seen.now - since)
     fact = f"it was created {idle} ago, and has no startTime" if never else f"nothing has happened for {idle}"
-    return Situation(headline, [fact], [Step(f"a controller would {due}")], [remedy, _RIGHTS], Code.UNATTENDED)
+    return Explanation(
+        Code.NO_CONTROLLER,
+        headline,
+        steps=(Step(f"a controller would {due}"),),
+        reasons=(fact,),
+        remedies=(remedy, _RIGHTS),
+    )
 
 
 def _due(seen: Snapshot, plan: Plan) -> str:

@@ -44,10 +44,10 @@ def blocked_loop(state: DebugState, effect: str) -> Explanation | None:
         return None
     whose = f"the event loop of {state.process.command}, pid {state.process.pid}"
     return Explanation(
-        headline=f"{effect}: {whose}, has been blocked for {_span(loop.lag_seconds)} at {loop.blocked_at}",
+        Code.EVENT_LOOP_BLOCKED,
+        f"{effect}: {whose}, has been blocked for {_span(loop.lag_seconds)} at {loop.blocked_at}",
         reasons=("while that line runs, no key is reconciled and no watch is read",),
         remedies=("await what blocks, or give it a thread: await asyncio.to_thread(function, …)",),
-        code=Code.BLOCKED,
     )
 
 
@@ -56,10 +56,8 @@ def _hot(view: ControllerView) -> Explanation | None:
     if found is None:
         return None
     cause = found.event.removeprefix("hot loop: ")
-    return Explanation(
-        headline=f"is reconciled without end by controller {view.detail.controller} (hot loop): {cause}",
-        reasons=(found.place,) if found.place else (), remedies=(found.remedy,), code=Code.HOT_LOOP,
-    )  # fmt: skip
+    headline = f"is reconciled without end by controller {view.detail.controller} (hot loop): {cause}"
+    return Explanation(Code.HOT_LOOP, headline, reasons=(found.place,) if found.place else (), remedies=(found.remedy,))
 
 
 def _failing(view: ControllerView, inside: Inside) -> Explanation | None:
@@ -76,14 +74,12 @@ def _failing(view: ControllerView, inside: Inside) -> Explanation | None:
         user, text = denials[0].user, _all_errors(inside)
         missing = tuple(dict.fromkeys((*denials, *(one for one in denials_in(text) if one.user == user))))
         plugin = _PLUGINS.get(name, "") if inside.state.process.command in _OWN_COMMANDS else ""
-        return Explanation(
-            headline=f"controller {name} lacks the right to {denials[0].verb} {denials[0].resource}",
-            remedies=(grant_remedy(missing, plugin),), code=Code.REFUSED,
-        )  # fmt: skip
+        headline = f"controller {name} lacks the right to {denials[0].verb} {denials[0].resource}"
+        return Explanation(Code.REFUSED, headline, remedies=(grant_remedy(missing, plugin),))
     if "webhook" in state.error or "is forbidden" in state.error:
         found = refusal_of(state.error, namespace=_namespace(view), resource="", change="change what is created to one")
-        return Explanation(headline=headline, remedies=(found.remedy,), code=Code.REFUSED)
-    return Explanation(headline=headline, code=Code.FAILING)
+        return Explanation(Code.REFUSED, headline, remedies=(found.remedy,), webhook=found.webhook)
+    return Explanation(Code.RECONCILE_ERROR, headline)
 
 
 def _all_errors(inside: Inside) -> str:
@@ -102,10 +98,10 @@ def _slow(view: ControllerView) -> Explanation | None:
     if running is None or running.seconds < _LONG_SECONDS:
         return None
     return Explanation(
-        headline=f"is being reconciled for {_span(running.seconds)} by controller {view.detail.controller}, "
+        Code.SLOW_RECONCILE,
+        f"is being reconciled for {_span(running.seconds)} by controller {view.detail.controller}, "
         f"at {running.at or 'an unknown line'}",
         remedies=("give the call a timeout: async with asyncio.timeout(10)",),
-        code=Code.SLOW,
     )
 
 
@@ -115,10 +111,10 @@ def _queued(view: ControllerView) -> Explanation | None:
     if state.phase != "queued" or busy is None or (state.queued_seconds or 0) < _LONG_SECONDS:
         return None
     return Explanation(
-        headline=f"waits for a worker of controller {view.detail.controller} for {_span(state.queued_seconds or 0)}: "
+        Code.SLOW_RECONCILE,
+        f"waits for a worker of controller {view.detail.controller} for {_span(state.queued_seconds or 0)}: "
         f"all are busy, the longest for {_span(busy.seconds)} with {busy.key}",
         remedies=("see whether that one hangs; more workers: workers=… of add_controller, --workers of kcr run",),
-        code=Code.SLOW,
     )
 
 

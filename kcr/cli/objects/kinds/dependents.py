@@ -5,8 +5,6 @@ from contextlib import suppress
 from datetime import datetime
 from typing import TypeVar
 
-import msgspec
-
 from kcr.api.batch import Job, finished_type
 from kcr.api.explanation import Code, Explanation, merged
 from kcr.api.meta import Resource
@@ -29,7 +27,7 @@ _WORKLOADS = tuple(
 # So many of each kind are looked at.
 _MOST = 5
 # What a dependent is in when it holds up its owner.
-_TROUBLES = (Code.PODS, Code.REFUSED, Code.UNATTENDED)
+_TROUBLES = (Code.FAILED, Code.PODS_NOT_READY, Code.REFUSED, Code.NO_CONTROLLER)
 
 
 async def with_dependents(client: Client, obj: Unstructured, explanation: Explanation, now: datetime) -> Explanation:
@@ -44,7 +42,7 @@ async def with_dependents(client: Client, obj: Unstructured, explanation: Explan
     group = obj.resource.group
     if "." not in group or group.endswith(".k8s.io") or not obj.resource.namespaced:
         return explanation
-    if explanation.code is Code.DELETING:
+    if explanation.code is Code.TERMINATING:
         return explanation
     async for dependent, found in _dependents(client, obj, now):
         if found.code in _TROUBLES:
@@ -53,9 +51,12 @@ async def with_dependents(client: Client, obj: Unstructured, explanation: Explan
             # Who owns it is where this began.
             own = tuple(reason for reason in found.reasons if reason not in owner_text(metadata))
             cause = Explanation(
-                headline=f"its {kind} {metadata.name} {found.headline}",
-                reasons=own, remedies=(*found.remedies, see), code=found.code,
-            )  # fmt: skip
+                # That a Job has failed is trouble with pods to its owner.
+                Code.PODS_NOT_READY if found.code is Code.FAILED else found.code,
+                f"its {kind} {metadata.name} {found.headline}",
+                reasons=own,
+                remedies=(*found.remedies, see),
+            )
             return merged(explanation, cause)
     return explanation
 
@@ -71,7 +72,7 @@ async def _dependents(client: Client, obj: Unstructured, now: datetime) -> Async
             continue
         with suppress(NotFoundError):
             found = (await explain_job(client, job.key, (), now))[1]
-            yield job, msgspec.structs.replace(found, code=Code.PODS) if finished_type(job) else found
+            yield job, found
     for pod in _newest(obj, await list_or_nothing(client, DetailedPod, namespace)):
         context = await read_pod_context(client, [pod], change_of(pod.metadata))
         yield pod, explain_pod(pod, context, now)

@@ -54,7 +54,7 @@ def explain_namespace(namespace: Namespace, held: Sequence[Held], now: datetime)
     if moment is None:
         age = human_duration(max(now - (metadata.creation_timestamp or now), timedelta()))
         phase = namespace.status.phase or "without a phase"
-        return Explanation(headline=f"is {phase} for {age}, and nothing suggests trouble", code=Code.FINE)
+        return Explanation(Code.HEALTHY, f"is {phase} for {age}, and nothing suggests trouble")
     # Of these conditions True is trouble, whatever their names.
     bad = [one for one in namespace.status.conditions if one.status == "True"]
     since = human_duration(max(now - moment, timedelta()))
@@ -68,12 +68,12 @@ def explain_namespace(namespace: Namespace, held: Sequence[Held], now: datetime)
     facts = [_held_text(one) for one in held[:_NAMED]]
     facts += [f"{one.type}, {ago(one.last_transition_time, now)}: {' '.join(one.message.split())}" for one in bad]
     return Explanation(
-        headline=headline,
-        present=f"phase {namespace.status.phase}",
-        next=(Step("it is gone when all objects in it are"),),
+        Code.TERMINATING,
+        headline,
+        steps=(Step("it is gone when all objects in it are"),),
         reasons=tuple(facts),
         remedies=tuple(_remedies(namespace, held, [one.message for one in bad])),
-        code=Code.DELETING,
+        present=f"phase {namespace.status.phase}",
     )
 
 

@@ -45,11 +45,11 @@ def explain_node(node: Unstructured, pods: Sequence[Pod] | None, now: datetime) 
     ready = next((one for one in conditions if one.type == "Ready" and one.status == "True"), None)
     since = "" if ready is None else f" for {ago(ready.last_transition_time, now).removesuffix(' ago')}"
     return Explanation(
-        headline="; ".join(troubles) or f"is ready{since}",
-        present=_present(pods),
+        Code.NOT_READY if troubles else Code.HEALTHY,
+        "; ".join(troubles) or f"is ready{since}",
         reasons=tuple(facts),
         remedies=tuple(remedies),
-        code=Code.UNREADY if troubles else Code.FINE,
+        present=_present(pods),
     )
 
 
@@ -63,19 +63,19 @@ def explain_lost_node(key: Key, pods: Sequence[Pod] | None) -> Explanation:
     there = "to see those that are there: kubectl get nodes"
     if not pods:
         reason = "no pod is bound to it" if pods is not None else "pods may not be listed, so its own are not known"
-        return Explanation(headline="is not there", reasons=(reason,), remedies=(there,), code=Code.ABSENT)
+        return Explanation(Code.NOT_FOUND, "is not there", reasons=(reason,), remedies=(there,))
     left = [pod for pod in pods if not is_terminal(pod)] or pods
     names = ", ".join(str(pod.key) for pod in left[:_NAMED])
     more = f" and {len(left) - _NAMED} more" if len(left) > _NAMED else ""
     return Explanation(
-        headline=f"is deleted, and {counted(len(left), 'pod')} of it {'is' if len(left) == 1 else 'are'} left",
+        Code.NOT_FOUND,
+        f"is deleted, and {counted(len(left), 'pod')} of it {'is' if len(left) == 1 else 'are'} left",
         reasons=(f"bound to it: {names}{more}; no kubelet runs or reports them",),
         remedies=(
             "a cluster's pod garbage collector deletes them; where there is none: "
             f"kubectl -n {left[0].metadata.namespace} delete pod {left[0].metadata.name} --force --grace-period=0",
             there,
         ),
-        code=Code.ABSENT,
     )
 
 

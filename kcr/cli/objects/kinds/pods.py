@@ -3,10 +3,12 @@
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 
+from msgspec.structs import replace
+
 from kcr.api.conditions import find_condition
 from kcr.api.core import ContainerStatus
 from kcr.api.durations import human_duration
-from kcr.api.explanation import Code, Explanation, Situation, ago, counted
+from kcr.api.explanation import Code, Explanation, ago, counted
 from kcr.api.meta import ObjectMeta, controller_of
 from kcr.api.pod_symptoms import DetailedPod, exit_text
 from kcr.api.pod_troubles import (
@@ -22,7 +24,7 @@ from kcr.api.pod_troubles import (
 from kcr.api.pods import is_ready, is_terminal
 from kcr.cli.objects.generic import deletion_case, owner_text
 
-Rule = Callable[[DetailedPod, PodContext, datetime], Situation | None]
+Rule = Callable[[DetailedPod, PodContext, datetime], Explanation | None]
 
 
 def explain_pod(pod: DetailedPod, context: PodContext, now: datetime) -> Explanation:
@@ -35,18 +37,12 @@ def explain_pod(pod: DetailedPod, context: PodContext, now: datetime) -> Explana
     """
     case = next(found for rule in _RULES if (found := rule(pod, context, now)) is not None)
     owner = owner_text(pod.metadata)
-    return Explanation(
-        headline=case.headline,
-        wanted=_wanted(pod),
-        present=_present(pod),
-        next=tuple(case.steps),
-        reasons=tuple(dict.fromkeys((*case.reasons, *owner))),
-        remedies=tuple(case.remedies),
-        code=case.code,
+    return replace(
+        case, reasons=tuple(dict.fromkeys((*case.reasons, *owner))), wanted=_wanted(pod), present=_present(pod)
     )
 
 
-def _deleted(pod: DetailedPod, context: PodContext, now: datetime) -> Situation | None:
+def _deleted(pod: DetailedPod, context: PodContext, now: datetime) -> Explanation | None:
     """It was deleted: within its grace period, stuck on its node, or held by finalizers."""
     deadline = pod.metadata.deletion_timestamp
     if deadline is None:
@@ -62,13 +58,13 @@ def _deleted(pod: DetailedPod, context: PodContext, now: datetime) -> Situation 
     force = f"kubectl -n {pod.metadata.namespace} delete pod {pod.metadata.name} --force --grace-period=0"
     remedies = [f"see whether its node is ready: kcr explain node/{node}"] if node else []
     remedies.append(f"if it runs no more for certain: {force}")
-    return Situation("is stuck terminating", facts, remedies=remedies, code=Code.DELETING)
+    return Explanation(Code.TERMINATING, "is stuck terminating", reasons=tuple(facts), remedies=tuple(remedies))
 
 
-def _ended(pod: DetailedPod, context: PodContext, now: datetime) -> Situation | None:
+def _ended(pod: DetailedPod, context: PodContext, now: datetime) -> Explanation | None:
     """All its containers have stopped for good."""
     if pod.status.phase == "Succeeded":
-        return Situation("has succeeded", list(_ends(pod, now)), code=Code.ENDED)
+        return Explanation(Code.FINISHED, "has succeeded", reasons=tuple(_ends(pod, now)))
     if pod.status.phase != "Failed":
         return None
     namespace, name = pod.metadata.namespace, pod.metadata.name
@@ -80,7 +76,9 @@ def _ended(pod: DetailedPod, context: PodContext, now: datetime) -> Situation | 
         remedies.append(f"see its output: kubectl -n {namespace} logs {name}")
     if pod.status.reason == "Evicted":
         remedies.append(f"see what its node lacks: kcr explain node/{pod.spec.node_name}")
-    return Situation(headline, ends if why else ends[1:], remedies=remedies, code=Code.PODS)
+    return Explanation(
+        Code.PODS_NOT_READY, headline, reasons=tuple(ends if why else ends[1:]), remedies=tuple(remedies)
+    )
 
 
 def _ends(pod: DetailedPod, now: datetime, *, failed: bool = False) -> Iterator[str]:
@@ -90,27 +88,27 @@ def _ends(pod: DetailedPod, now: datetime, *, failed: bool = False) -> Iterator[
             yield f"container {status.name} ended {ago(end.finished_at, now)} with {exit_text(end)}"
 
 
-def _in_trouble(pod: DetailedPod, context: PodContext, now: datetime) -> Situation | None:
+def _in_trouble(pod: DetailedPod, context: PodContext, now: datetime) -> Explanation | None:
     return _case_of(trouble_of(pod, context, now))
 
 
-def _restarted(pod: DetailedPod, context: PodContext, now: datetime) -> Situation | None:
+def _restarted(pod: DetailedPod, context: PodContext, now: datetime) -> Explanation | None:
     return _case_of(restarts_of(pod, context, now))
 
 
-def _unready(pod: DetailedPod, context: PodContext, now: datetime) -> Situation | None:
+def _unready(pod: DetailedPod, context: PodContext, now: datetime) -> Explanation | None:
     return _case_of(unready_of(pod, context, now))
 
 
-def _case_of(trouble: Trouble | None) -> Situation | None:
+def _case_of(trouble: Trouble | None) -> Explanation | None:
     if trouble is None:
         return None
     clause = trouble.symptom.clause
-    return Situation(
+    return Explanation(
+        Code.PODS_NOT_READY if clause else Code.RUNNING,
         trouble.symptom.statement if clause else "starts",
-        [_of_itself(trouble)],
-        remedies=trouble.remedies,
-        code=Code.PODS if clause else Code.RUNNING,
+        reasons=(_of_itself(trouble),),
+        remedies=tuple(trouble.remedies),
     )
 
 
@@ -120,12 +118,12 @@ def _of_itself(trouble: Trouble) -> str:
     return trouble.text.removeprefix(f"{name}: ").replace(f"{name} ", "it ", 1)
 
 
-def _runs(pod: DetailedPod, context: PodContext, now: datetime) -> Situation:
+def _runs(pod: DetailedPod, context: PodContext, now: datetime) -> Explanation:
     ready = find_condition(pod.status.conditions, "Ready")
     since = ready.last_transition_time if ready is not None and is_ready(pod) else None
     if since is not None:
-        return Situation(f"runs, and is ready for {human_duration(max(now - since, timedelta()))}", code=Code.RUNNING)
-    return Situation(f"is in phase {pod.status.phase or 'unknown'}", code=Code.RUNNING)
+        return Explanation(Code.RUNNING, f"runs, and is ready for {human_duration(max(now - since, timedelta()))}")
+    return Explanation(Code.RUNNING, f"is in phase {pod.status.phase or 'unknown'}")
 
 
 # The first to hold is the headline; the last one always holds.

@@ -6,7 +6,7 @@ from datetime import datetime
 import msgspec
 
 from kcr.api.core import Event, Service
-from kcr.api.explanation import Code, Explanation
+from kcr.api.explanation import Explanation
 from kcr.api.meta import Key
 from kcr.api.unstructured import Unstructured, unstructured
 from kcr.cli.objects.kinds.lists import list_or_nothing
@@ -14,7 +14,6 @@ from kcr.cli.objects.kinds.webhooks import (
     ServiceState,
     explain_policy,
     explain_webhooks,
-    refusing_webhook,
     service_of,
     trouble_of_webhook,
     webhooks_of,
@@ -41,8 +40,8 @@ async def name_refuser(client: Client, explanation: Explanation) -> Explanation:
         client: Where to read.
         explanation: Any explanation; others are returned as they are.
     """
-    name = refusing_webhook((explanation.headline, *explanation.reasons))
-    if explanation.code is not Code.REFUSED or not name:
+    name = explanation.webhook
+    if not name:
         return explanation
     for kind in _CONFIGURATIONS:
         for config in await list_or_nothing(client, kind, ""):

@@ -1,16 +1,11 @@
 """Whether admission webhooks and policies refuse requests: their services, and what binds them."""
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kcr.api.explanation import Code, Explanation, counted
 from kcr.api.meta import Key
 from kcr.api.unstructured import Unstructured
-
-# The webhook that a refusal names. Source: apiserver/pkg/admission/plugin/webhook/errors/statuserror.go, and
-# dispatcher.go of mutating and validating.
-_REFUSER = re.compile(r'(?:failed calling|admission) webhook "(?P<name>[^"]*)"')
 
 
 class ServiceState(NamedTuple):
@@ -23,12 +18,6 @@ class ServiceState(NamedTuple):
 
     exists: bool
     ready: int | None = None
-
-
-def refusing_webhook(messages: Iterable[str]) -> str:
-    """Return the name of the webhook that messages of refusals name; empty for none."""
-    found = (match["name"] for message in messages if (match := _REFUSER.search(message)))
-    return next(found, "")
 
 
 def webhooks_of(config: Unstructured) -> tuple[dict[str, Any], ...]:
@@ -58,9 +47,11 @@ def explain_webhooks(config: Unstructured, services: Mapping[Key, ServiceState])
     wanted = f"{counted(len(hooks), 'webhook')}: {', '.join(str(hook.get('name')) for hook in hooks)}"
     if not broken:
         return Explanation(
-            headline=f"calls {counted(len(hooks), 'webhook')}, and nothing suggests trouble",
-            wanted=wanted, reasons=tuple(facts), code=Code.FINE,
-        )  # fmt: skip
+            Code.HEALTHY,
+            f"calls {counted(len(hooks), 'webhook')}, and nothing suggests trouble",
+            reasons=tuple(facts),
+            wanted=wanted,
+        )
     hook, why = (refusing or broken)[0]
     what = "refuses all that it is asked about" if refusing else "is passed over (failurePolicy Ignore)"
     remedies = [f"mend it: {_mend(hook)}"]
@@ -68,9 +59,12 @@ def explain_webhooks(config: Unstructured, services: Mapping[Key, ServiceState])
         edit = f"kubectl edit {config.resource.kind.lower()} {config.metadata.name}"
         remedies.append(f"until then, to let requests pass unchecked, set failurePolicy to Ignore: {edit}")
     return Explanation(
-        headline=f"{what}: {why}", wanted=wanted, reasons=tuple(facts), remedies=tuple(remedies),
-        code=Code.REFUSED if refusing else Code.UNREADY,
-    )  # fmt: skip
+        Code.REFUSED if refusing else Code.NOT_READY,
+        f"{what}: {why}",
+        reasons=tuple(facts),
+        remedies=tuple(remedies),
+        wanted=wanted,
+    )
 
 
 def trouble_of_webhook(hook: Mapping[str, Any], services: Mapping[Key, ServiceState]) -> str:
@@ -115,12 +109,11 @@ def explain_policy(policy: Unstructured, bindings: Sequence[Unstructured]) -> Ex
     if not bindings:
         remedy = "bind it with a ValidatingAdmissionPolicyBinding that names it in spec.policyName"
         return Explanation(
-            headline="refuses nothing: no binding names it", reasons=tuple(facts), remedies=(remedy,),
-            code=Code.UNREADY,
-        )  # fmt: skip
+            Code.NOT_READY, "refuses nothing: no binding names it", reasons=tuple(facts), remedies=(remedy,)
+        )
     if checks:
         remedy = f"correct the expression: kubectl edit {policy.resource.display} {policy.metadata.name}"
         headline = "has an expression that does not fit the objects"
-        return Explanation(headline=headline, reasons=tuple(facts), remedies=(remedy,), code=Code.UNREADY)
+        return Explanation(Code.NOT_READY, headline, reasons=tuple(facts), remedies=(remedy,))
     does = "denies what does not pass" if "Deny" in actions else f"only reports ({', '.join(actions)})"
-    return Explanation(headline=does, reasons=tuple(facts), code=Code.FINE)
+    return Explanation(Code.HEALTHY, does, reasons=tuple(facts))

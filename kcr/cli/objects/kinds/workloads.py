@@ -4,10 +4,12 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from kcr.api.conditions import find_condition
 from kcr.api.core import Event
 from kcr.api.durations import human_duration
-from kcr.api.explanation import Code, Explanation, Situation, Step, ago, counted
+from kcr.api.explanation import Code, Explanation, Step, ago, counted
 from kcr.api.meta import Condition
 from kcr.api.pod_symptoms import DetailedPod
 from kcr.api.pod_troubles import (
@@ -81,7 +83,7 @@ class ObservedWorkload(NamedTuple):
         return find_condition(conditions_of(self.obj), kind)
 
 
-Rule = Callable[[ObservedWorkload], Situation | None]
+Rule = Callable[[ObservedWorkload], Explanation | None]
 
 
 def explain_workload(seen: ObservedWorkload) -> Explanation:
@@ -91,23 +93,20 @@ def explain_workload(seen: ObservedWorkload) -> Explanation:
         seen: The workload and its pods.
     """
     case = next(found for rule in _RULES if (found := rule(seen)) is not None)
-    return Explanation(
-        headline=case.headline,
+    return replace(
+        case,
+        reasons=tuple(dict.fromkeys((*case.reasons, *_stuck_rollout(seen), *owner_text(seen.obj.metadata)))),
         wanted=_wanted(seen),
         present=_present(seen),
-        next=tuple(case.steps),
-        reasons=tuple(dict.fromkeys((*case.reasons, *_stuck_rollout(seen), *owner_text(seen.obj.metadata)))),
-        remedies=tuple(case.remedies),
-        code=case.code,
     )
 
 
-def _deleted(seen: ObservedWorkload) -> Situation | None:
+def _deleted(seen: ObservedWorkload) -> Explanation | None:
     metadata = seen.obj.metadata
     return None if metadata.deletion_timestamp is None else deletion_case(seen.obj.resource, metadata, seen.now)
 
 
-def _unobserved(seen: ObservedWorkload) -> Situation | None:
+def _unobserved(seen: ObservedWorkload) -> Explanation | None:
     """No controller has seen its latest spec."""
     metadata, observed = seen.obj.metadata, seen.status.get("observedGeneration")
     if isinstance(observed, int) and observed >= (metadata.generation or 0):
@@ -118,27 +117,30 @@ def _unobserved(seen: ObservedWorkload) -> Situation | None:
         remedies.append("kcr dev runs none of this kind: it is kept, and makes no pods")
     if observed is None:
         fact = f"it was created {human_duration(age)} ago, and its status has no observedGeneration"
-        code = Code.UNATTENDED if age >= PATIENCE else Code.WAITING
-        return Situation("no controller has taken it up", [fact], remedies=remedies, code=code)
+        code = Code.NO_CONTROLLER if age >= PATIENCE else Code.WAITING
+        return Explanation(code, "no controller has taken it up", reasons=(fact,), remedies=tuple(remedies))
     fact = f"status.observedGeneration is {observed}: the status is that of an earlier spec"
     headline = f"waits for its controller, which has not observed generation {metadata.generation}"
-    return Situation(headline, [fact], remedies=remedies[:1], code=Code.UNATTENDED)
+    return Explanation(Code.NO_CONTROLLER, headline, reasons=(fact,), remedies=tuple(remedies[:1]))
 
 
-def _refused(seen: ObservedWorkload) -> Situation | None:
+def _refused(seen: ObservedWorkload) -> Explanation | None:
     """The API server does not let its pods in."""
     if len(seen.active) >= seen.wanted or not seen.tries or seen.tries[-1].reason != "FailedCreate":
         return None
     last = seen.tries[-1]
     namespace, name = seen.obj.metadata.namespace, seen.obj.metadata.name
     change = f"change {seen.kind}/{name} to a template"
-    cause, remedy = refusal_of(last.message, namespace=namespace, resource="pods", change=change)
+    refusal = refusal_of(last.message, namespace=namespace, resource="pods", change=change)
     fact = f"{ago(last.last_timestamp, seen.now)}: {last.message}"
     step = Step("its controller tries again by itself, each time after a longer wait")
-    return Situation(f"cannot create pods: {cause}", [fact], [step], [remedy], Code.REFUSED)
+    return Explanation(
+        Code.REFUSED, f"cannot create pods: {refusal.cause}", steps=(step,), reasons=(fact,),
+        remedies=(refusal.remedy,), webhook=refusal.webhook,
+    )  # fmt: skip
 
 
-def _in_trouble(seen: ObservedWorkload) -> Situation | None:
+def _in_trouble(seen: ObservedWorkload) -> Explanation | None:
     """Some of its pods do not start, crash, or do not become ready."""
     groups = alike(trouble for pod in seen.active if (trouble := _trouble_of(pod, seen)) is not None)
     main = next((group for group in groups if group[0].symptom.clause), None)
@@ -150,8 +152,12 @@ def _in_trouble(seen: ObservedWorkload) -> Situation | None:
     facts = [text_of(group) for group in groups[:_NAMED]]
     remedies = list(dict.fromkeys(remedy for one, *_ in groups[:_NAMED] for remedy in one.remedies))
     where = f"-n {first.pod.metadata.namespace} pod/{first.pod.metadata.name}"
-    return Situation(
-        headline, facts, _next_of(seen, first), [*remedies, f"see the pod: kcr explain {where}"], Code.PODS
+    return Explanation(
+        Code.PODS_NOT_READY,
+        headline,
+        steps=tuple(_next_of(seen, first)),
+        reasons=tuple(facts),
+        remedies=(*remedies, f"see the pod: kcr explain {where}"),
     )
 
 
@@ -170,41 +176,41 @@ def _next_of(seen: ObservedWorkload, trouble: Trouble) -> list[Step]:
     return []
 
 
-def _paused(seen: ObservedWorkload) -> Situation | None:
+def _paused(seen: ObservedWorkload) -> Explanation | None:
     updated = seen.status.get("updatedReplicas") or 0
     if not seen.spec.get("paused") or updated >= seen.wanted:
         return None
     namespace, name = seen.obj.metadata.namespace, seen.obj.metadata.name
     fact = f"spec.paused is true, and {updated} of {counted(seen.wanted, 'pod')} have the latest template"
     command = f"kubectl -n {namespace} rollout resume deployment/{name}"
-    return Situation("its roll-out is paused", [fact], remedies=[f"to resume it: {command}"], code=Code.WAITING)
+    return Explanation(Code.WAITING, "its roll-out is paused", reasons=(fact,), remedies=(f"to resume it: {command}",))
 
 
-def _empty(seen: ObservedWorkload) -> Situation | None:
+def _empty(seen: ObservedWorkload) -> Explanation | None:
     if seen.wanted or seen.active:
         return None
     if seen.kind == "daemonset":
-        return Situation("has nothing to do: no node fits its pods", code=Code.WAITING)
+        return Explanation(Code.WAITING, "has nothing to do: no node fits its pods")
     namespace, name = seen.obj.metadata.namespace, seen.obj.metadata.name
     command = f"kubectl -n {namespace} scale {seen.kind}/{name} --replicas=1"
-    return Situation(
-        "has nothing to do: it wants 0 pods", remedies=[f"to have it run a pod: {command}"], code=Code.FINE
+    return Explanation(
+        Code.HEALTHY, "has nothing to do: it wants 0 pods", remedies=(f"to have it run a pod: {command}",)
     )
 
 
-def _waits(seen: ObservedWorkload) -> Situation | None:
+def _waits(seen: ObservedWorkload) -> Explanation | None:
     ready = sum(map(is_ready, seen.active))
     if ready >= seen.wanted and len(seen.active) <= seen.wanted:
         return None
     if len(seen.active) > seen.wanted:
         surplus = counted(len(seen.active) - seen.wanted, "pod")
-        return Situation(f"is being rolled out or scaled down: {surplus} more than wanted", code=Code.WAITING)
+        return Explanation(Code.WAITING, f"is being rolled out or scaled down: {surplus} more than wanted")
     step = Step("is available when all its pods are ready")
-    return Situation(f"waits for {counted(seen.wanted - ready, 'pod')} to become ready", [], [step], code=Code.RUNNING)
+    return Explanation(Code.RUNNING, f"waits for {counted(seen.wanted - ready, 'pod')} to become ready", steps=(step,))
 
 
-def _runs(seen: ObservedWorkload) -> Situation:
-    return Situation(f"is available: {seen.wanted} of {counted(seen.wanted, 'pod')} ready", code=Code.FINE)
+def _runs(seen: ObservedWorkload) -> Explanation:
+    return Explanation(Code.HEALTHY, f"is available: {seen.wanted} of {counted(seen.wanted, 'pod')} ready")
 
 
 # The first to hold is the headline; the last one always holds.

@@ -19,7 +19,7 @@ from kcr.api.core import (
     PodSpec,
     PodStatus,
 )
-from kcr.api.explanation import Explanation
+from kcr.api.explanation import Code, Explanation
 from kcr.api.meta import Condition, Key, PodCondition
 from kcr.cli.display.cluster_overview import MAX_JOBS, MAX_PODS, ClusterObjects, cluster_overview
 from kcr.debug.cluster_state import ClusterOverview, ConditionOverview, JobOverview, PodOverview
@@ -93,7 +93,7 @@ def test_running_job_has_counts_and_times() -> None:
 
 
 def test_job_is_told_as_kcr_explain_tells_it() -> None:
-    told = Explanation(headline="waits for 1 pod that cannot be scheduled", remedies=("add a node",))
+    told = Explanation(Code.WAITING, "waits for 1 pod that cannot be scheduled", remedies=("add a node",))
     objects = ClusterObjects([PI, build.job("other")], [], [], explanations={PI.metadata.uid: told})
     shown, other = cluster_overview(objects, NOW, UTC, PI.key).jobs
     assert (shown.why, shown.is_troubled) == ("waits for 1 pod that cannot be scheduled", True)

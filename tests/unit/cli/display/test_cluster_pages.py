@@ -8,7 +8,7 @@ import pytest
 
 from kcr.api.batch import CronJob, Job
 from kcr.api.core import Pod
-from kcr.api.explanation import Explanation
+from kcr.api.explanation import Code, Explanation
 from kcr.api.meta import Key, Resource
 from kcr.cli.display.cluster_pages import LOG_BYTES, ClusterPages
 from kcr.debug.cluster_state import ClusterOverview
@@ -30,7 +30,7 @@ def read_log(pod: Key, container: str, limit: int) -> bytes:
 
 
 async def explain(kind: type[Resource], key: Key) -> Explanation:
-    return Explanation(headline=f"{kind.resource.kind} {key.name} waits")
+    return Explanation(Code.WAITING, f"{kind.resource.kind} {key.name} waits")
 
 
 @pytest.fixture

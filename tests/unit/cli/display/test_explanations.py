@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from kcr.api.apps import Deployment
 from kcr.api.batch import Job, JobStatus
-from kcr.api.explanation import Explanation
+from kcr.api.explanation import Code, Explanation
 from kcr.api.meta import Condition, Key, Resource
 from kcr.cli.display.explanations import BUDGET_SECONDS, Explanations
 from kcr.errors import NotFoundError
@@ -28,7 +28,7 @@ class Explainer:
         await asyncio.sleep(self._seconds)
         if key.name == "gone":
             raise NotFoundError(404, "NotFound", "gone")
-        return Explanation(headline=f"{key.name} waits")
+        return Explanation(Code.WAITING, f"{key.name} waits")
 
 
 def jobs(count: int) -> list[Job]:
@@ -42,7 +42,7 @@ async def test_object_is_explained_once_in_two_seconds(kcr_clock: VirtualClock) 
     for _ in range(2):
         await explanations.refresh(found, None)
     assert explainer.asked == ["Job job-0", "Job gone"]
-    assert explanations.last.explanations == {"uid-job-0": Explanation(headline="job-0 waits")}
+    assert explanations.last.explanations == {"uid-job-0": Explanation(Code.WAITING, "job-0 waits")}
     await kcr_clock.advance(2)
     await explanations.refresh(found, None)
     assert len(explainer.asked) == 4

@@ -18,7 +18,7 @@ from kcr.api.core import (
     Pod,
     PodStatus,
 )
-from kcr.api.explanation import Explanation
+from kcr.api.explanation import Code, Explanation
 from kcr.api.meta import Condition, Resource
 from kcr.cli.display.workloads import Workloads, is_available, is_in_question
 from kcr.testing import build
@@ -152,6 +152,6 @@ def test_deployment_is_available_with_all_its_new_pods(status: dict[str, Any], a
 )
 def test_condition_of_a_deployment_may_be_trouble(kind: str, status: str, troubled: bool) -> None:
     conditions = (DeploymentCondition(type=kind, status=status),)
-    told = {WEB.metadata.uid: Explanation(headline="is not available")}
+    told = {WEB.metadata.uid: Explanation(Code.WAITING, "is not available")}
     shown = workloads(explanations=told).deployment(deployment(conditions=conditions))
     assert (shown.is_troubled, shown.why) == (troubled, "is not available")

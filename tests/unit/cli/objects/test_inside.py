@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from kcr.api.explanation import Code, Explanation
-from kcr.cli.objects.inside import ControllerView, Inside, controllers_as_json, lines_of_controllers, preferred
+from kcr.cli.objects.inside import ControllerView, Inside, controllers_as_json, lines_of_controllers
 from kcr.debug.state import (
     DebugState,
     KeyDetail,
@@ -152,32 +152,11 @@ def test_leadership_is_told(leads: bool | None, end: str) -> None:
 
 def test_explanation_of_a_replica_that_stands_by_is_passed_over() -> None:
     shown = view()
-    shown = shown._replace(detail=msgspec.structs.replace(shown.detail, explanation={"headline": "waits"}))
-    assert inside(shown, leads=True).explanation == Explanation(headline="waits")
+    shown = shown._replace(
+        detail=msgspec.structs.replace(shown.detail, explanation={"code": "Waiting", "headline": "waits"})
+    )
+    assert inside(shown, leads=True).explanation == Explanation(Code.WAITING, "waits")
     assert inside(shown, leads=False).explanation is None
-
-
-def test_own_explanation_is_preferred_and_the_other_named() -> None:
-    own, other = Explanation(headline="waits 90s (backoff)"), Explanation(headline="waits 8s (backoff)")
-    assert preferred(own, other) is own
-    assert preferred(None, other) is other
-    assert preferred(own, Explanation(headline="is there since 5m", code=Code.FINE)) is own
-    late = Explanation(headline="runs 1 pod", reasons=("a",))
-    assert preferred(late, other).reasons == ("a", "from outside: waits 8s (backoff)")
-
-
-def test_api_server_knows_more_of_pods_and_refusals() -> None:
-    own = Explanation(headline="waits for 1 pod", reasons=("pod a is late", "a write"), code=Code.RUNNING)
-    other = Explanation(headline="waits for its volumes", reasons=("pod a: FailedMount",), code=Code.PODS)
-    assert preferred(own, other).headline == other.headline
-    assert preferred(own, other).reasons == ("pod a: FailedMount", "a write")
-    several = Explanation(headline="several controllers create and delete its pods", code=Code.RIVALS)
-    assert preferred(own, several).headline == several.headline
-    refused = Explanation(headline="cannot create Jobs: a ResourceQuota is used up", code=Code.REFUSED)
-    assert preferred(Explanation(headline="is due for 30s", code=Code.CREATING), refused) == refused
-    waits = Explanation(headline="waits 5s (backoff)", code=Code.WAITING)
-    assert preferred(waits, refused).headline == "waits 5s (backoff)"
-    assert preferred(waits, other).reasons[-1] == "from outside: waits for its volumes"
 
 
 def test_json_has_the_fields_of_the_debug_port() -> None:

@@ -52,7 +52,7 @@ def test_key_that_is_well_has_no_finding(phase: str) -> None:
 
 def test_error_is_told_with_its_retries() -> None:
     ((code, headline, _),) = told("backoff", retries=14, error="ValueError: no")
-    assert (code, headline) == (Code.FAILING, "controller site fails, 14 times in a row: ValueError: no")
+    assert (code, headline) == (Code.RECONCILE_ERROR, "controller site fails, 14 times in a row: ValueError: no")
     assert told("queued", retries=1, error="ValueError: no")[0][1] == "controller site fails: ValueError: no"
     ((_, headline, _),) = told("idle", error="TerminalError: no")
     assert headline == "controller site fails, and does not retry it (TerminalError): TerminalError: no"
@@ -79,7 +79,7 @@ def test_long_run_is_told_and_a_short_one_is_not() -> None:
     assert told("processing", running=running(9.9)) == []
     ((code, headline, _),) = told("processing", running=running(81))
     assert (code, headline) == (
-        Code.SLOW, "is being reconciled for 81s by controller site, at site.py:12 reconcile",
+        Code.SLOW_RECONCILE, "is being reconciled for 81s by controller site, at site.py:12 reconcile",
     )  # fmt: skip
 
 
@@ -90,7 +90,7 @@ def test_long_wait_for_a_worker_names_who_has_it() -> None:
     assert told("delayed", busy=busy, queued_seconds=20.0) == []
     ((code, headline, _),) = told("queued", busy=busy, queued_seconds=20.0)
     assert (code, headline) == (
-        Code.SLOW,
+        Code.SLOW_RECONCILE,
         "waits for a worker of controller site for 20s: all are busy, the longest for 40s with etl/slow",
     )
 
@@ -121,6 +121,6 @@ def test_replica_that_stands_by_has_nothing_to_say() -> None:
         explanation_error="",
     )  # fmt: skip
     views = (ControllerView(detail, None),)
-    assert [one.code for one in findings(Inside(state, views))] == [Code.BLOCKED, Code.FAILING]
+    assert [one.code for one in findings(Inside(state, views))] == [Code.EVENT_LOOP_BLOCKED, Code.RECONCILE_ERROR]
     assert list(findings(Inside(stands_by, views))) == []
     assert list(findings(Inside(state, ()))) == []

@@ -7,7 +7,7 @@ import pytest
 from kcr.api.explanation import Explanation
 from kcr.api.meta import Key
 from kcr.api.unstructured import unstructured
-from kcr.cli.objects.kinds.webhooks import ServiceState, explain_policy, explain_webhooks, refusing_webhook
+from kcr.cli.objects.kinds.webhooks import ServiceState, explain_policy, explain_webhooks
 from kcr.cli.objects.look import Shown
 from kcr.cli.objects.show import lines_of
 from kcr.cli.objects.target import ObjectName
@@ -74,14 +74,6 @@ def test_webhook_without_a_ready_endpoint_refuses_everything() -> None:
 )
 def test_headline_says_what_becomes_of_requests(changes: dict[str, Any], headline: str) -> None:
     assert config(**changes).headline == headline
-
-
-def test_refusal_names_its_webhook() -> None:
-    denied = 'admission webhook "policy.example.com" denied the request: image is not signed'
-    silent = 'Internal error occurred: failed calling webhook "mpod.kb.io": failed to call webhook: Post …'
-    assert [refusing_webhook([one]) for one in (denied, silent, "exceeded quota")] == [
-        "policy.example.com", "mpod.kb.io", "",
-    ]  # fmt: skip
 
 
 def policy(*bindings: Any, **fields: Any) -> Explanation:

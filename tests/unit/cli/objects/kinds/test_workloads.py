@@ -51,11 +51,11 @@ CREATED = event("SuccessfulCreate", "Created pod: web-a")
     ("found", "headline", "code"),
     [
         pytest.param(
-            explained(pod("a"), pod("b")), "is available: 2 of 2 pods ready", Code.FINE, id="available"
+            explained(pod("a"), pod("b")), "is available: 2 of 2 pods ready", Code.HEALTHY, id="available"
         ),
         pytest.param(
-            explained(pod("a"), pod("b", "False")), "has 1 of 2 pods whose containers are not ready", Code.PODS,
-            id="unready",
+            explained(pod("a"), pod("b", "False")), "has 1 of 2 pods whose containers are not ready",
+            Code.PODS_NOT_READY, id="unready",
         ),
         pytest.param(explained(pod("a")), "waits for 1 pod to become ready", Code.RUNNING, id="waits"),
         pytest.param(
@@ -69,18 +69,18 @@ CREATED = event("SuccessfulCreate", "Created pod: web-a")
         pytest.param(
             explained(tries=(REFUSED, CREATED)), "waits for 2 pods to become ready", Code.RUNNING, id="refused-before"
         ),
-        pytest.param(explained(replicas=0), "has nothing to do: it wants 0 pods", Code.FINE, id="none-wanted"),
+        pytest.param(explained(replicas=0), "has nothing to do: it wants 0 pods", Code.HEALTHY, id="none-wanted"),
         pytest.param(
             explained(pod("a"), pod("b"), paused=True, status={"updatedReplicas": 1}), "its roll-out is paused",
             Code.WAITING, id="paused",
         ),
         pytest.param(
             explained(pod("a"), pod("b"), paused=True, status={"updatedReplicas": 2}),
-            "is available: 2 of 2 pods ready", Code.FINE, id="paused-and-done",
+            "is available: 2 of 2 pods ready", Code.HEALTHY, id="paused-and-done",
         ),
         pytest.param(
             explained(status={"observedGeneration": 1}),
-            "waits for its controller, which has not observed generation 2", Code.UNATTENDED, id="unobserved",
+            "waits for its controller, which has not observed generation 2", Code.NO_CONTROLLER, id="unobserved",
         ),
         pytest.param(
             explained(kind=DAEMONSET, status={"desiredNumberScheduled": 0}),
@@ -97,10 +97,10 @@ def test_headline_names_what_is_missing(found: Explanation, headline: str, code:
 
 
 def test_ordered_pods_wait_for_the_first() -> None:
-    (step,) = explained(pod("web-0", "False"), kind=STATEFULSET).next
+    (step,) = explained(pod("web-0", "False"), kind=STATEFULSET).steps
     assert step.text == "creates 1 more when web-0 is ready"
-    assert explained(pod("web-0", "False"), kind=STATEFULSET, podManagementPolicy="Parallel").next == ()
-    assert explained(pod("web-0", "False")).next == ()
+    assert explained(pod("web-0", "False"), kind=STATEFULSET, podManagementPolicy="Parallel").steps == ()
+    assert explained(pod("web-0", "False")).steps == ()
 
 
 def test_remedies_name_the_workload() -> None:

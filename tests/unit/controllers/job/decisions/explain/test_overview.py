@@ -144,7 +144,7 @@ def test_same_refusal_in_one_event_tells_when_the_next_try_is() -> None:
         last_timestamp=ago(2),
     )  # fmt: skip
     found = explain(seen_by(job()), Evidence(events=(told,)))
-    assert [(step.text, step.at) for step in found.next] == [
+    assert [(step.text, step.at) for step in found.steps] == [
         ("tries again to create 1 pod", NOW + timedelta(seconds=6))
     ]
 
