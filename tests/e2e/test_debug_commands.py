@@ -28,8 +28,7 @@ class SecretReconciler:
         raise RuntimeError("https://kcr:hunter22hunter@example.dev: password=hunter22hunter is wrong")
 
     async def explain(self, key: kcr.Key):
-        from kcr.api.explanation import Explanation
-        return Explanation(headline="waits for its DNS entry", reasons=("the zone is locked",))
+        return kcr.Explanation(kcr.Code.WAITING, "waits for its DNS entry", reasons=("the zone is locked",))
 
 def setup(manager: kcr.Manager) -> None:
     manager.add_controller("vault", SecretReconciler(), watches=[kcr.watch(Secret)])
