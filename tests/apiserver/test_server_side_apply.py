@@ -237,3 +237,21 @@ async def test_large_apply_lets_other_requests_pass_and_loses_none_of_them(api: 
     assert finished == ["patch", "apply"]
     stored = await api.get(f"{templates}/a")
     assert len(stored["template"]["spec"]["containers"][0]["env"]) == 3_000
+
+
+async def test_large_apply_to_the_status_of_a_deleted_object_creates_none(api: Api) -> None:
+    env = [{"name": f"V{number}", "value": "1"} for number in range(3_000)]
+    template = {
+        "metadata": {"labels": {"a": "b"}},
+        "spec": {"containers": [{"name": "c", "image": "busybox", "env": env}]},
+    }
+    spec = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
+    await api.post(DEPLOYMENTS, {"metadata": {"name": "a"}, "spec": spec})
+    status = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}, "status": {"replicas": 1}}
+
+    async with asyncio.TaskGroup() as requests:
+        applied = requests.create_task(api.apply(f"{DEPLOYMENTS}/a/status", status))
+        # It is sent while the apply is computed.
+        requests.create_task(api.delete(f"{DEPLOYMENTS}/a"))
+    assert (applied.result().status, applied.result().body["reason"]) == (404, "NotFound")
+    assert (await api.get(DEPLOYMENTS))["items"] == []
