@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 from kcr.api.core import ConfigMap
 from kcr.api.meta import Key
 from kcr.client import Client
-from kcr.controller import Controller, Result
+from kcr.controller import Controller, OwnWrites, Result
 from kcr.errors import ConflictError, TerminalError
 from kcr.log import get_logger
 from kcr.metrics import Metrics
@@ -238,6 +238,31 @@ async def test_span_processor_that_raises_costs_a_span_and_no_reconcile(
         ("tracing failed, a span is left out", f"ValueError: a bug in {where}")
     ]
     assert told[0]["exc_info"].__traceback__ is not None
+
+
+class Looking(SpanProcessor):
+    """Calls a function when a reconcile's span ends."""
+
+    def __init__(self, look: Callable[[], object]) -> None:
+        self._look = look
+
+    def on_end(self, span: ReadableSpan) -> None:
+        self._look()
+
+
+async def test_event_during_a_reconcile_is_queued_before_its_span_ends(traces: Traces, kcr_clock: VirtualClock) -> None:
+    # Whatever an observer of the end does or fails with, the event is not lost.
+    own_writes, event, seen = OwnWrites(), Reason("watch", "MODIFIED"), list[tuple[Reason, ...]]()
+
+    async def reconcile(key: Key) -> None:
+        if not seen:
+            own_writes.enqueue_unless_echo(key, "7", lambda: controller.queue.add(key, reason=event))
+
+    async with running(reconcile, own_writes=own_writes) as controller:
+        traces.provider.add_span_processor(Looking(lambda: seen.append(controller.queue.state(A).reasons)))
+        controller.queue.add(A)
+        await kcr_clock.advance(1)
+    assert seen == [(event,), ()]
 
 
 async def test_propagator_that_raises_costs_a_header_and_no_request(
