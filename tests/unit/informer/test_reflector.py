@@ -341,7 +341,9 @@ async def test_event_that_names_no_object_is_followed_by_a_relist(kind: str, dam
             # Each relist after a pause, so that a stream that is always damaged makes no hot loop.
             assert script.times[1] >= 0.8
             assert (informer.counts["lost"], informer.counts["relists"]) == (1, 1)
-    assert [line["event"] for line in logs if line["log_level"] == "warning"] == ["watch lost an event, relisting"]
+    (told,) = (line for line in logs if line["log_level"] == "warning")
+    assert told["event"] == "watch lost an event, relisting"
+    assert told["error"].startswith(f"event {kind} names no object: namespace ")
 
 
 async def test_class_that_is_wrong_about_namespaces_is_named() -> None:
@@ -364,8 +366,14 @@ async def test_list_with_an_item_without_a_name_is_read_again() -> None:
     refusal = failure(400, "Invalid", "sendInitialEvents: Forbidden")
     damaged = {"metadata": {"namespace": "d", "resourceVersion": "4"}}
     answers = (refusal, page(10, pod("a", 3), damaged), page(10, pod("a", 3), pod("b", 4)), Say(then="stay"))
-    async with following(*answers, seconds=3) as (informer, _):
-        assert seen(informer) == {"a": "3", "b": "4"}
+    with capture_logs() as logs:
+        async with following(*answers, seconds=3) as (informer, _):
+            assert seen(informer) == {"a": "3", "b": "4"}
+            # There was no watch yet, so none has lost an event.
+            assert (informer.counts["lost"], informer.counts["error"]) == (0, 1)
+    (told,) = (line for line in logs if line["log_level"] in ("warning", "error"))
+    assert (told["event"], told["then"]) == ("watch failed", "empty")
+    assert told["error"] == "item of the list names no object: namespace 'd', name ''"
 
 
 async def test_relist_that_is_asked_for_gives_up_the_watch() -> None:
