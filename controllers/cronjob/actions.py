@@ -1,16 +1,19 @@
 """Starting, replacing and clearing away Jobs: the writes of a reconcile, and what came of them."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from kcr.api import codec
 from kcr.api.batch import CronJob, Job
 from kcr.api.core import ObjectReference
 from kcr.api.meta import Key, is_controlled_by
 from kcr.client import Client
+from kcr.controller import OwnWrites
 from kcr.controllers.cronjob.decisions.plan import Outcome, Start
 from kcr.dependents.emitter import is_namespace_ending
 from kcr.errors import AlreadyExistsError, ApiError, KcrError, NotFoundError, ServerError
 from kcr.events import EventRecorder
+from kcr.informer import Store
 
 
 class NotReplacedError(KcrError):
@@ -18,47 +21,62 @@ class NotReplacedError(KcrError):
 
 
 class Actions:
-    """Does the work of a plan."""
+    """Does the work of a plan, and notes every write to a Job in `own_writes`."""
 
-    def __init__(self, client: Client, recorder: EventRecorder, on_late: Callable[[float], object]) -> None:
+    def __init__(
+        self,
+        client: Client,
+        recorder: EventRecorder,
+        crons: Store[CronJob],
+        jobs: Store[Job],
+        own_writes: OwnWrites,
+        on_late: Callable[[float], object],
+    ) -> None:
         """Make the actions.
 
         Args:
             client: Talks to the server.
             recorder: Events about CronJobs.
+            crons: The store of CronJobs.
+            jobs: The store of Jobs.
+            own_writes: What was written and is not observed.
             on_late: Called with the seconds from the moment a run was scheduled for to its Job's creation.
         """
         self._client = client
         self._recorder = recorder
+        self._crons = crons
+        self._jobs = jobs
+        self._own_writes = own_writes
         self._on_late = on_late
 
-    async def clear_away(self, cron: CronJob, jobs: Sequence[Job]) -> frozenset[str]:
-        """Delete ended Jobs, one after the other, and return the UIDs of those that are gone or going.
+    async def clear_away(self, cron: CronJob, jobs: Sequence[Job]) -> None:
+        """Delete ended Jobs, one after the other.
 
         A Job that cannot be deleted does not delay the next run: the next reconcile tries again.
 
         Source: kubernetes/pkg/controller/cronjob/cronjob_controllerv2.go, removeOldestJobs.
         """
-        return frozenset([job.metadata.uid for job in jobs if await self._delete(cron, job.key, job.metadata.uid)])
+        for job in jobs:
+            await self._delete(cron, job.key, job.metadata.uid)
 
     async def start(self, cron: CronJob, start: Start) -> Outcome:
         """Make room for a run, and create its Job. Errors are part of the outcome.
 
         Source: kubernetes/pkg/controller/cronjob/cronjob_controllerv2.go, syncCronJob.
         """
-        deleted: set[str] = set()
+        creates = self._own_writes.of(cron).creates
         try:
             for listed in start.replaces:
                 await self._replace(cron, listed)
-                deleted.add(listed.uid)
-        except KcrError as error:
-            return Outcome(deleted=frozenset(deleted), error=error)
-        try:
+            # Before it is sent: without an answer the Job may exist, and `Replace` would start a second one.
+            creates[start.job.key] = start.job
             job, is_new = await self._create(cron, start)
         except KcrError as error:
-            is_unconfirmed = not isinstance(error, ApiError) or isinstance(error, ServerError)
-            return Outcome(deleted=frozenset(deleted), is_unconfirmed=is_unconfirmed, error=error)
-        return Outcome(deleted=frozenset(deleted), job=job, is_new=is_new)
+            if isinstance(error, ApiError) and not isinstance(error, ServerError):
+                creates.pop(start.job.key, None)
+            return Outcome(error=error)
+        del creates[start.job.key]
+        return Outcome(job=job, is_new=is_new)
 
     async def _replace(self, cron: CronJob, listed: ObjectReference) -> None:
         """Delete one Job that may still run.
@@ -83,7 +101,16 @@ class Actions:
             self._recorder.event(cron, "Warning", "FailedDelete", f"Deleted job: {error}")
             return False
         self._recorder.event(cron, "Normal", "SuccessfulDelete", f"Deleted job {key.name}")
+        is_shown = partial(self._is_shown, cron.key, key, uid)
+        self._own_writes.of(cron).expect_absence(uid, is_shown)
         return True
+
+    def _is_shown(self, cron: Key, key: Key, uid: str) -> bool:
+        """Return whether a deleted Job is still in the store, or in the list of its CronJob there."""
+        job, owner = self._jobs.get(key), self._crons.get(cron)
+        return (job is not None and job.metadata.uid == uid) or (
+            owner is not None and any(listed.uid == uid for listed in owner.status.active)
+        )
 
     async def find(self, cron: CronJob, name: str) -> Job | None:
         """Return the CronJob's Job of this name as the server has it; None when it has none, or it is another's.

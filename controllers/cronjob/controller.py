@@ -76,14 +76,14 @@ def setup(manager: Manager, options: Options) -> None:
         "Seconds from the moment a run was scheduled for to the creation of its Job.",
         buckets=SKEW_BUCKETS, registry=manager.metrics.registry,
     )  # fmt: skip
-    own_writes, queue = OwnWrites(), manager.queue("cronjob")
+    own_writes, queue = OwnWrites(leading_since=lambda: manager.leading_since), manager.queue("cronjob")
     reconciler = CronJobReconciler(
         client=manager.client,
         crons=crons,
         jobs=jobs,
-        memory=Memory(lambda: manager.leading_since),
+        memory=Memory(),
         own_writes=own_writes,
-        actions=Actions(manager.client, recorder, skew.observe),
+        actions=Actions(manager.client, recorder, crons, jobs, own_writes, skew.observe),
         recorder=recorder,
         clock=manager.clock,
         local=local,

@@ -11,6 +11,7 @@ from kcr.api.core import Event
 from kcr.api.explanation import Explanation
 from kcr.api.meta import Key, is_controlled_by
 from kcr.client import Client
+from kcr.controller.own_writes import PendingObjects
 from kcr.controllers.cronjob.decisions.explain import CronJobEvidence, explain
 from kcr.controllers.cronjob.decisions.plan import Facts
 from kcr.controllers.cronjob.decisions.status import absent, is_unrecorded, restored, unlisted, without
@@ -39,21 +40,23 @@ async def explain_cronjob(
     return cron, explain(_facts(cron, jobs, UTC, now), CronJobEvidence(about))
 
 
-def explain_own(cron: CronJob, jobs: Iterable[Job], state: CronJobState, local: tzinfo, now: datetime) -> Explanation:
+def explain_own(
+    cron: CronJob, jobs: Iterable[Job], state: CronJobState, own: PendingObjects, local: tzinfo, now: datetime
+) -> Explanation:
     """Return why a CronJob is where it is, as its controller knows.
 
     Args:
         cron: The CronJob in the controller's store.
         jobs: The Jobs of its name there.
         state: What the controller remembers of it.
+        own: What it wrote for the CronJob and has not observed.
         local: The controller's time zone.
         now: The moment to judge at.
     """
-    found = tuple(job for job in jobs if is_controlled_by(job, cron) and job.metadata.uid not in state.deleted)
-    status, pending = without(cron.status, state.deleted), []
-    if state.unconfirmed is not None:
-        name = state.unconfirmed.job.metadata.name
-        pending.append(f"the create of Job {name} had no answer: it is looked up before anything is decided")
+    found = tuple(job for job in jobs if is_controlled_by(job, cron) and job.metadata.uid not in own.deleted)
+    status = without(cron.status, own.deleted)
+    no_answer = "had no answer: it is looked up before anything is decided"
+    pending = [f"the create of Job {key.name} {no_answer}" for key in own.creates]
     started = state.started
     if started is not None and is_unrecorded(cron.status, started.due):
         if all(job.metadata.uid != started.job.metadata.uid for job in found):

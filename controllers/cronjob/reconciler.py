@@ -16,9 +16,10 @@ from kcr.clock import Clock
 from kcr.controller import OwnWrites, Result
 from kcr.controllers.cronjob.actions import Actions
 from kcr.controllers.cronjob.decisions.decide import FUTURE_RUN, decide, look_again
-from kcr.controllers.cronjob.decisions.jobs import BY_CONTROLLER, surplus
-from kcr.controllers.cronjob.decisions.plan import Facts, NoOp, Outcome, Plan, Start
+from kcr.controllers.cronjob.decisions.jobs import BY_CONTROLLER, run_of, surplus
+from kcr.controllers.cronjob.decisions.plan import Facts, NoOp, Plan, Start
 from kcr.controllers.cronjob.decisions.status import (
+    Run,
     absent,
     forgotten,
     is_unrecorded,
@@ -75,8 +76,10 @@ class CronJobReconciler:
             return Result()
         state = self.memory.of(cron)
         try:
-            if self.crons.resource_version < state.unverified_before:
-                return await self._await_live(cron, state)
+            if self.own_writes.must_verify(cron, self.crons):
+                # A run that the leader before this one recorded, and whose Job is deleted since, would start again.
+                await self.own_writes.verify(self.client, cron, self.crons)
+                return Result(timedelta())
             return await self._sync(cron, state)
         except KcrError:
             # However long the back-off has become: the next run is due when it is due.
@@ -91,18 +94,7 @@ class CronJobReconciler:
         if cron is None:
             return Explanation(Code.WAITING, "is not in the store of this controller")
         jobs = self.jobs.by_index(BY_CONTROLLER, str(key))
-        return explain_own(cron, jobs, self.memory.peek(cron), self.local, self.clock.now())
-
-    async def _await_live(self, cron: CronJob, state: CronJobState) -> Result:
-        """Defer the CronJob until the store shows it as it is.
-
-        The leader before this one may have recorded a run while the watch was broken; if the run's Job is deleted
-        since, it would be started again.
-        """
-        live = await self.client.get(CronJob, cron.key)
-        self.own_writes.require_version(cron.key, self.crons, live.metadata.resource_version)
-        state.unverified_before = 0
-        return Result(timedelta())
+        return explain_own(cron, jobs, self.memory.peek(cron), self.own_writes.peek(cron), self.local, self.clock.now())
 
     async def _sync(self, cron: CronJob, state: CronJobState) -> Result:
         # First of all: what was started must be on record before anything is judged or deleted by the record.
@@ -110,16 +102,21 @@ class CronJobReconciler:
         excess = surplus(cron, jobs)
         # A Job that is deleted cannot tell any more that it succeeded.
         cron = await self._record(cron, with_successes(cron.status, excess))
-        state.deleted |= await self.actions.clear_away(cron, excess)
-        cron, seen = await self._confirm(cron, jobs, state)
+        await self.actions.clear_away(cron, excess)
+        cron, seen = await self._confirm(cron, jobs)
         return await self._carry_out(cron, seen, decide(seen), state)
 
     async def _restore(self, cron: CronJob, state: CronJobState) -> tuple[CronJob, tuple[Job, ...]]:
         """Put on record what was started; return the CronJob as it is then, and its Jobs that were not deleted."""
-        if state.unconfirmed is not None:
-            job = await self.actions.find(cron, state.unconfirmed.job.metadata.name)
-            state.note(state.unconfirmed, Outcome(job=job))
-        jobs = state.left(cron, self.jobs.by_index(BY_CONTROLLER, str(cron.key)))
+        own = self.own_writes.of(cron)
+        for key, sent in tuple(own.creates.items()):
+            job = await self.actions.find(cron, key.name)
+            del own.creates[key]
+            if job is not None and (due := run_of(cron, sent)) is not None:
+                state.started, state.is_news = Run(due, job), False
+        deleted = own.deleted
+        shown = self.jobs.by_index(BY_CONTROLLER, str(cron.key))
+        jobs = tuple(job for job in shown if job.metadata.uid not in deleted)
         runs = forgotten(cron, jobs, self.clock.now())
         started = state.started
         # What another controller has put on record meanwhile, or a later run, may be over by now.
@@ -132,25 +129,25 @@ class CronJobReconciler:
             name = started.job.metadata.name
             self.recorder.event(cron, "Normal", "SuccessfulCreate", f"Created job {name}")
             state.is_news = False
-        cron = await self._record(cron, without(restored(cron.status, runs), state.deleted))
+        cron = await self._record(cron, without(restored(cron.status, runs), deleted))
         if started is not None:
             self.own_writes.wrote(cron.key, self.jobs, started.job)
             state.started = None
         return cron, jobs
 
-    async def _confirm(self, cron: CronJob, jobs: Sequence[Job], state: CronJobState) -> tuple[CronJob, Facts]:
+    async def _confirm(self, cron: CronJob, jobs: Sequence[Job]) -> tuple[CronJob, Facts]:
         """Ask the server about everything in doubt; return the CronJob as it is there, and what is known now.
 
         Raises:
             KcrError: It gave no answer; nothing can be decided.
         """
-        shown = _shown(cron, state)
+        shown = self._without_deleted(cron)
         suspects = unlisted(shown, jobs)
         if suspects:
             fresh = await self.client.get(CronJob, cron.key)
             if len(unlisted(fresh, suspects)) < len(suspects):
                 # The store is behind, so go on with what is there, and write to that.
-                cron, shown = fresh, _shown(fresh, state)
+                cron, shown = fresh, self._without_deleted(fresh)
                 suspects = unlisted(fresh, suspects)
         missing = [listed.uid for listed in absent(shown, jobs) if await self._is_gone(cron, listed)]
         return cron, Facts(
@@ -186,8 +183,8 @@ class CronJobReconciler:
                 # What was told above is not to be told again when the record is written for the start.
                 cron = await self._record(cron, plan.status)
                 outcome = await self.actions.start(cron, start)
-                state.note(start, outcome)
                 if outcome.job is not None:
+                    state.started, state.is_news = Run(start.run, outcome.job), outcome.is_new
                     # The record can wait until all others that are due have had their turn.
                     return Result(timedelta())
                 # What was deleted for it goes on record with the next pass: the error brings one, or the deletion does.
@@ -205,8 +202,7 @@ class CronJobReconciler:
             self.own_writes.wrote(cron.key, self.crons, written)
         return written
 
-
-def _shown(cron: CronJob, state: CronJobState) -> CronJob:
-    """Return the CronJob without the Jobs in its list that were deleted."""
-    status = without(cron.status, state.deleted)
-    return cron if status is cron.status else replace(cron, status=status)
+    def _without_deleted(self, cron: CronJob) -> CronJob:
+        """Return the CronJob without the Jobs in its list that were deleted."""
+        status = without(cron.status, self.own_writes.of(cron).deleted)
+        return cron if status is cron.status else replace(cron, status=status)

@@ -73,15 +73,9 @@ class Actions:
         """Record an event about a Job."""
         self._recorder.event(job, kind, reason, message)
 
-    async def await_live(self, job: Job) -> None:
-        """Defer the Job until the store shows it as it is.
-
-        A write of its status had no answer, and may have happened; or the leader before this one wrote it while the
-        watch of Jobs was broken. A pod that was counted, and was deleted since, would be created once more.
-        """
-        live = await self._client.get(Job, job.key)
-        self._own_writes.require_version(job.key, self._jobs, live.metadata.resource_version)
-        self._own_writes.of(job).unconfirmed_status = False
+    async def verify(self, job: Job) -> None:
+        """Read the Job live, and defer it until the store shows it so."""
+        await self._own_writes.verify(self._client, job, self._jobs)
 
     async def write_status(self, job: Job, status: JobStatus) -> Job:
         """Write the status if it differs; the Job that comes back carries the version to go on with."""

@@ -86,15 +86,14 @@ def setup(manager: Manager, options: Options) -> None:
         resource = (Job if late is jobs else Pod).resource
         metrics.stale(resource.group, resource.plural).inc()
 
-    own_writes = OwnWrites(count_stale)
-    queue = manager.queue("job", ItemExponential(RETRY_BASE_SECONDS, RETRY_MAX_SECONDS))
-
     def leading_since() -> int:
         return manager.leading_since
 
+    own_writes = OwnWrites(count_stale, leading_since)
+    queue = manager.queue("job", ItemExponential(RETRY_BASE_SECONDS, RETRY_MAX_SECONDS))
     # A leader that has lost knows it after so long at the latest.
     patience = manager.elector.config.renew_deadline if manager.elector is not None else 0.0
-    memory = Memory(own_writes, Batching(queue, options.sync_job_batch_period), leading_since, patience)
+    memory = Memory(own_writes, Batching(queue, options.sync_job_batch_period), patience)
     recorder = manager.recorder(COMPONENT)
     control = DependentControl(
         manager.client, recorder, Pod, store=pods, own_writes=own_writes, random=manager.random, selects=selects

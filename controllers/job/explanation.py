@@ -13,7 +13,7 @@ from kcr.api.pod_symptoms import DetailedPod
 from kcr.client import Client
 from kcr.client.pod_context import read_pod_context
 from kcr.controller.gates.pause import PAUSED
-from kcr.controller.own_writes import PendingObjects
+from kcr.controller.own_writes import OwnWrites
 from kcr.controllers.job.decisions.explain import CHANGE, Evidence, explain
 from kcr.controllers.job.decisions.failures import Backoff, advanced
 from kcr.controllers.job.decisions.plan import Limits, Snapshot
@@ -70,16 +70,17 @@ async def explain_job(client: Client, key: Key, events: Sequence[Event], now: da
     return job, explain(seen, known)
 
 
-def own_evidence(state: JobState, own: PendingObjects, pods: tuple[Pod, ...], now: datetime) -> Evidence:
+def own_evidence(state: JobState, own_writes: OwnWrites, job: Job, pods: tuple[Pod, ...], now: datetime) -> Evidence:
     """Return what a controller knows of a Job beside what its reconcile reads.
 
     Args:
         state: What it remembers of the Job.
-        own: What it wrote for the Job and has not observed.
+        own_writes: What it wrote and has not observed.
+        job: The Job in its store.
         pods: The Job's pods in its store.
         now: The moment to judge at.
     """
-    pending = []
+    own, pending = own_writes.peek(job), list[str]()
     if own.creates:
         names = ", ".join(key.name for key in tuple(own.creates)[:_NAMED])
         text = f"{counted(len(own.creates), 'create')} had no answer: sent again under the same name: {names}"
@@ -88,8 +89,8 @@ def own_evidence(state: JobState, own: PendingObjects, pods: tuple[Pod, ...], no
         pending.append(f"{counted(len(own.deleted), 'deletion')} of pods is not observed yet")
     if own.unconfirmed_status:
         pending.append("a write of its status had no answer: the Job is read from the server first")
-    if state.finished:
-        pending.append("its end is written, and the store of this controller does not show it yet")
+    if own_writes.is_stale(job.key):
+        pending.append("its last write is not in the store of this controller yet: it is not reconciled before")
     seen_at = state.concurrent_seen_at
     writers = ("this controller", "another client") if seen_at is not None and now - seen_at < _LATELY else ()
     return Evidence(

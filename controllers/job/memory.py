@@ -1,10 +1,11 @@
 """What the controller remembers of a Job between two reconciles.
 
-Everything here may be lost at any moment: it saves waiting and requests, and never decides what is counted.
-All of it is filed under namespace, name and UID, so that a Job created anew under an old name starts clean.
+What it wrote and has not observed is in `OwnWrites`, and is forgotten together with this. Everything here may be lost at
+any moment: it saves waiting and requests, and never decides what is counted. All of it is filed under namespace, name
+and UID, so that a Job created anew under an old name starts clean.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 
@@ -28,12 +29,7 @@ class JobState:
     def __init__(self, uid: str, since: int = 0) -> None:
         """Start with nothing; `since` is the version from which on this process leads."""
         self.uid = uid
-        # The version that the store of Jobs has to reach before it is used: the leader before this one may have written
-        # what it does not show. 0 once it was compared with the server.
-        self.unverified_before = since
         self.backoff = Backoff()
-        # Whether the terminal condition has been written, though the store may not show it yet.
-        self.finished = False
         # The status as it was last written here, or seen, and the version of the Job that had it.
         self._status = JobStatus()
         self._version = 0
@@ -96,21 +92,17 @@ class Memory:
         batching: Enqueues busy Jobs once per period; forgotten likewise.
     """
 
-    def __init__(
-        self, own_writes: OwnWrites, batching: Batching, since: Callable[[], int] = lambda: 0, patience: float = 0.0
-    ) -> None:
+    def __init__(self, own_writes: OwnWrites, batching: Batching, patience: float = 0.0) -> None:
         """Start with nothing.
 
         Args:
             own_writes: What was written and is not observed.
             batching: Enqueues busy Jobs once per period.
-            since: Returns the version with which this process leads; 0 without election.
             patience: How long in seconds another client has to write the status of Jobs before there is a warning of
                 it: with election it may be the next leader, as long as this one may not know that it has lost.
         """
         self.own_writes = own_writes
         self.batching = batching
-        self._since = since
         self._patience = patience
         # When another client's status was seen first and last, in the loop's time.
         self._concurrent_since = self._concurrent_at = float("-inf")
@@ -122,7 +114,7 @@ class Memory:
         state = self._jobs.get(job.key)
         if state is None or state.uid != job.metadata.uid:
             self.forget(job.key)
-            state = self._jobs[job.key] = JobState(job.metadata.uid, self._since())
+            state = self._jobs[job.key] = JobState(job.metadata.uid, self.own_writes.leading_since())
         return state
 
     def peek(self, job: Job) -> JobState:

@@ -34,7 +34,7 @@ from kcr.controllers.job.decisions.status import compute_status, finalize_status
 from kcr.controllers.job.explanation import own_evidence
 from kcr.controllers.job.memory import JobState, Memory
 from kcr.controllers.job.metrics import JobMetrics, Sync, action_of, creation_reason
-from kcr.errors import KcrError, ServerError, TransportError
+from kcr.errors import KcrError
 from kcr.informer import Store
 from kcr.workqueue import WorkQueue
 
@@ -71,22 +71,19 @@ class JobReconciler:
             return Result()
         if not is_ours(job, take_over=self.limits.take_over):
             return Result()
-        state = self.memory.of(job)
-        if state.finished:
-            # The store does not show it yet.
-            return Result()
+        state, own_writes = self.memory.of(job), self.memory.own_writes
         if job.spec.completion_mode not in (None, "NonIndexed", "Indexed"):
             message = "Skipped Job sync because completion mode is unknown"
             self.actions.event(job, "Warning", "UnknownCompletionMode", message)
             return Result()
-        own = self.memory.own_writes.of(job)
-        if own.unconfirmed_status or self.jobs.resource_version < state.unverified_before:
-            await self.actions.await_live(job)
-            state.unverified_before = 0
+        if own_writes.must_verify(job, self.jobs):
+            # A pod that was counted, and was deleted since, would be created once more.
+            await self.actions.verify(job)
+            state.knows_status = False
             return Result(requeue_after=timedelta())
         self._confirm(job)
         with self.metrics.sync(job) as sync, self.memory.in_use(state, key):
-            if not own.creates:
+            if not own_writes.of(job).creates:
                 return await self._sync(job, state, sync)
             try:
                 self._count(job, await self.actions.resolve(job, wanted=self._wants_pods(job)))
@@ -143,7 +140,7 @@ class JobReconciler:
             # Only a pass that wrote something costs a token.
             self.memory.batching.spend(job.key)
         if is_finished(closed):
-            self._finish(closed, state)
+            self._finish(closed)
         if (first := outcome.error or released.error) is not None:
             # What failed comes again with the rest, and later each time.
             raise first
@@ -181,7 +178,7 @@ class JobReconciler:
         # No index: it would stay.
         near = (pod for pod in self.pods.snapshot() if pod.metadata.namespace == job.metadata.namespace)
         pods = (pod for pod in near if is_controlled_by(pod, job))
-        return own_evidence(state, self.memory.own_writes.peek(job), tuple(pods), self.clock.now())
+        return own_evidence(state, self.memory.own_writes, job, tuple(pods), self.clock.now())
 
     def _snapshot(self, job: Job, state: JobState) -> Snapshot:
         own = self.memory.own_writes.peek(job)
@@ -233,20 +230,14 @@ class JobReconciler:
 
     async def _write_status(self, job: Job, status: JobStatus, state: JobState) -> Job:
         """Write the status if it differs; the Job that comes back carries the version to go on with."""
-        try:
-            written = await self.actions.write_status(job, status)
-        except (TransportError, ServerError):
-            state.knows_status = False
-            raise
+        written = await self.actions.write_status(job, status)
         if written is not job:
             state.wrote(written)
             self.metrics.recorded(job.status, written)
         return written
 
-    def _finish(self, job: Job, state: JobState) -> None:
+    def _finish(self, job: Job) -> None:
         """Record events and metrics of the end, once the terminal condition is written."""
-        state.finished = True
-        self.memory.own_writes.forget_versions(job.key)
         self.metrics.finished(job)
         failed = find_condition(job.status.conditions, FAILED)
         if failed is not None and failed.status == "True":

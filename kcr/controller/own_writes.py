@@ -14,8 +14,10 @@ again. So a controller has one `OwnWrites`, in which its reconciler notes each w
   unconfirmed: the object may exist. It is created under the same name again, never under another one.
 - **Uids to vanish.** A deletion returns no version. Until the store shows the object terminating or gone, its uid is in
   `deleted`: whoever counts objects leaves it out. `released` has the uids whose finalizer was removed.
-- **An unconfirmed status.** A status write without an answer may have happened: the object is read live before the next
-  reconcile counts anything.
+- **An unverified owner.** A status write without an answer may have happened; and a replica that has just been elected
+  may not see yet what the leader before it wrote. So the owner is read live, once, before the next reconcile counts
+  anything: `must_verify` and `verify`.
+- **Expectations.** `kcr.Expectations` keeps its counts here, for those who know them from client-go.
 
 What is pending is compared with the store when it is asked for, and not counted from events: so a relist, a missed or
 a repeated event changes nothing, and nothing has to expire. All of it is memory: it saves waiting and requests, and may
@@ -30,6 +32,7 @@ from functools import partial
 from typing import Any
 
 from kcr.api.meta import Key, Resource
+from kcr.client import Client
 from kcr.errors import KcrError
 from kcr.informer import Store
 from kcr.informer.store import version_of
@@ -60,8 +63,17 @@ class OwnWrites:
     A reconciler calls `forget` when the object of its key is gone.
     """
 
-    def __init__(self, on_stale: Callable[[Store[Any]], None] | None = None) -> None:
-        """Start with nothing to wait for; `on_stale` is called with each store that defers a key, every time."""
+    def __init__(
+        self, on_stale: Callable[[Store[Any]], None] | None = None, leading_since: Callable[[], int] = lambda: 0
+    ) -> None:
+        """Start with nothing to wait for.
+
+        Args:
+            on_stale: Called with each store that defers a key, every time.
+            leading_since: Returns the version with which this process leads (`Manager.leading_since`); 0 without
+                election.
+        """
+        self.leading_since = leading_since
         self._versions: dict[Key, PendingVersions] = {}
         self._objects: dict[Key, PendingObjects] = {}
         self._on_stale = on_stale
@@ -154,14 +166,39 @@ class OwnWrites:
         """Return what is pending for an owner; what was pending for another uid of its name is dropped."""
         pending = self._objects.get(owner.key)
         if pending is None or pending.uid != owner.metadata.uid:
-            pending = self._objects[owner.key] = PendingObjects(owner.metadata.uid)
+            pending = self._objects[owner.key] = PendingObjects(owner.metadata.uid, self.leading_since())
         return pending
+
+    def must_verify(self, owner: Resource, store: Store[Any]) -> bool:
+        """Return whether an owner must be read live, because its store may show less than was written.
+
+        That is after a write of its status that had no answer; and once for each owner after an election, as long as
+        the store has not reached the version with which this process leads.
+        """
+        pending = self.of(owner)
+        return pending.unconfirmed_status or store.resource_version < pending.unverified_before
+
+    async def verify(self, client: Client, owner: Resource, store: Store[Any]) -> None:
+        """Read an owner live, and defer its key until the store shows it as it is; to be followed by a requeue.
+
+        Raises:
+            KcrError: The server did not return the owner; it stays unverified.
+        """
+        live = await client.get(type(owner), owner.key)
+        self.require_version(owner.key, store, live.metadata.resource_version)
+        pending = self.of(owner)
+        pending.unconfirmed_status, pending.unverified_before = False, 0
 
     @property
     def parked(self) -> dict[Key, tuple[tuple[Store[Any], int], ...]]:
         """The keys that are deferred, and the stores that have yet to reach a version; it may be read in any thread."""
         waiting = [(key, pending) for key, pending in self._versions.copy().items() if pending.timer is not None]
         return {key: lacking for key, pending in waiting if (lacking := tuple(_lagging(pending)))}
+
+    def is_stale(self, key: Key) -> bool:
+        """Return whether a store has yet to reach a version that the key waits for."""
+        pending = self._versions.get(key)
+        return pending is not None and bool(_lagging(pending))
 
     def unconfirmed(self, key: Key) -> tuple[str, ...]:
         """Return in words the writes for a key that were not answered; it may be called in any thread."""
@@ -243,21 +280,32 @@ class PendingObjects:
         creates: Names to appear: the creates that were sent and not answered, by key, as they were sent.
         unconfirmed_status: Whether a write of the owner's status had no answer: the store may show less than the
             server has.
+        unverified_before: The version that the owner's store has to reach before it shows all that an earlier leader
+            wrote; 0 once the owner was read live.
     """
 
-    __slots__ = ("_deletions", "_releases", "creates", "uid", "unconfirmed_status")
+    __slots__ = ("_deletions", "_releases", "creates", "uid", "unconfirmed_status", "unverified_before")
 
-    def __init__(self, uid: str) -> None:
+    def __init__(self, uid: str, leading_since: int = 0) -> None:
         self.uid = uid
         self.creates: dict[Key, Resource] = {}
         self.unconfirmed_status = False
-        # By the object's uid, where it is shown.
-        self._deletions: dict[str, tuple[Store[Any], Key]] = {}
+        self.unverified_before = leading_since
+        # By the object's uid: whether it is still shown.
+        self._deletions: dict[str, Callable[[], bool]] = {}
         self._releases: dict[str, tuple[Store[Any], Key, str]] = {}
 
     def expect_deletion(self, store: Store[Any], obj: Resource) -> None:
         """Note that the server has deleted an object, or has set its deletionTimestamp."""
-        self._deletions[obj.metadata.uid] = (store, obj.key)
+        uid = obj.metadata.uid
+        self._deletions[uid] = partial(_is_running, store, obj.key, uid)
+
+    def expect_absence(self, uid: str, is_shown: Callable[[], bool]) -> None:
+        """Note a deleted object that is to be left out for longer: as long as `is_shown` returns that it must be.
+
+        That is for owners that list their objects in their status, too.
+        """
+        self._deletions[uid] = is_shown
 
     def expect_release(self, store: Store[Any], obj: Resource, finalizer: str) -> None:
         """Note that an object has lost a finalizer here, or is gone."""
@@ -265,10 +313,9 @@ class PendingObjects:
 
     @property
     def deleted(self) -> frozenset[str]:
-        """The uids of the deleted objects that the store shows neither terminating nor gone."""
-        for uid, (store, key) in tuple(self._deletions.items()):
-            shown = _shown(store, key, uid)
-            if shown is None or shown.metadata.deletion_timestamp is not None:
+        """The uids of the deleted objects that are not yet shown as terminating or gone."""
+        for uid, is_shown in tuple(self._deletions.items()):
+            if not is_shown():
                 del self._deletions[uid]
         return frozenset(self._deletions)
 
@@ -295,6 +342,12 @@ def _shown(store: Store[Any], key: Key, uid: str) -> Resource | None:
     """Return an object as the store shows it, or None when it does not."""
     obj: Resource | None = None if store.is_closed else store.get(key)
     return obj if obj is not None and obj.metadata.uid == uid else None
+
+
+def _is_running(store: Store[Any], key: Key, uid: str) -> bool:
+    """Return whether the store shows an object, and shows it without a deletionTimestamp."""
+    shown = _shown(store, key, uid)
+    return shown is not None and shown.metadata.deletion_timestamp is None
 
 
 def _force_after_timeout(pending: PendingVersions, enqueue: Callable[[], None]) -> None:

@@ -60,7 +60,7 @@ def job_of(cron: CronJob, run: datetime, zone: tzinfo | None) -> JobToCreate:
     return JobToCreate(metadata=metadata, spec=template.spec.copy())
 
 
-def run_of(cron: CronJob, job: Job) -> datetime | None:
+def run_of(cron: CronJob, job: Resource) -> datetime | None:
     """Return which run of the CronJob a Job is, or None when the controller did not make it."""
     try:
         run = datetime.fromisoformat(job.metadata.annotations.get(SCHEDULED_AT, ""))

@@ -83,15 +83,11 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """What became of a start.
 
     Attributes:
-        deleted: UIDs of the Jobs that were deleted for it.
         job: The Job of the run; None when there is none, or none of ours.
         is_new: Whether the Job was not there before.
-        is_unconfirmed: Whether the Job may be there although no answer said so.
-        error: What failed, to be raised once the rest of the outcome has been noted.
+        error: What failed; whether the Job may exist all the same, `OwnWrites` knows.
     """
 
-    deleted: frozenset[str] = frozenset()
     job: Job | None = None
     is_new: bool = False
-    is_unconfirmed: bool = False
     error: Exception | None = None

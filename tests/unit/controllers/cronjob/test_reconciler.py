@@ -16,15 +16,15 @@ pytestmark = pytest.mark.kcr_virtual
 
 
 async def test_nothing_is_kept_of_a_cronjob_that_is_gone(kcr_clock: VirtualClock) -> None:
-    gone, jobs = cron(), FakeInformer(Job).store
+    gone, crons, jobs = cron(), FakeInformer(CronJob).store, FakeInformer(Job).store
     client, recorder, memory, own_writes = Client(FakeSource(CronJob)), FakeRecorder(), Memory(), OwnWrites()
     reconciler = CronJobReconciler(
         client=client,
-        crons=FakeInformer(CronJob).store,
+        crons=crons,
         jobs=jobs,
         memory=memory,
         own_writes=own_writes,
-        actions=Actions(client, recorder, lambda seconds: None),
+        actions=Actions(client, recorder, crons, jobs, own_writes, lambda seconds: None),
         recorder=recorder,
         clock=kcr_clock,
         local=UTC,

@@ -21,15 +21,20 @@ def test_job_of_the_same_name_starts_with_an_empty_memory() -> None:
     own_writes = OwnWrites()
     remembered = Memory(own_writes, Batching(WorkQueue(), 1.0))
     state = remembered.of(other("a"))
-    state.finished = True
     own_writes.of(other("a")).unconfirmed_status = True
     assert remembered.of(other("a")) is state
     assert own_writes.of(other("a")).unconfirmed_status
-    assert not remembered.of(other("b")).finished
+    assert remembered.of(other("b")) is not state
     assert not own_writes.of(other("b")).unconfirmed_status
     own_writes.of(other("b")).unconfirmed_status = True
     remembered.forget(job().key)
     assert not own_writes.of(other("b")).unconfirmed_status
+
+
+def test_new_leader_lists_pods_until_they_reach_its_version() -> None:
+    state = Memory(OwnWrites(leading_since=lambda: 50), Batching(WorkQueue(), 1.0)).of(job())
+    assert state.is_ahead(job(), 49)
+    assert not state.is_ahead(job(), 50)
 
 
 def test_job_forgotten_during_its_pass_leaves_nothing() -> None:
