@@ -110,6 +110,7 @@ if TYPE_CHECKING:
     from kcr.clock import Clock, SystemClock
     from kcr.controller import (
         Controller,
+        Expectations,
         OwnWrites,
         Reconciler,
         Result,
@@ -165,7 +166,6 @@ if TYPE_CHECKING:
         UnauthorizedError,
     )
     from kcr.events import EventRecorder
-    from kcr.expectations import Expectations
     from kcr.informer import (
         Handler,
         Informer,
@@ -296,7 +296,7 @@ _HOMES = {
     "kcr.cli.program": "run",
     "kcr.clock": "Clock SystemClock",
     "kcr.controller": (
-        "Controller OwnWrites Reconciler Result Source all_of annotations_changed any_of channel "
+        "Controller Expectations OwnWrites Reconciler Result Source all_of annotations_changed any_of channel "
         "finalizers_changed generation_changed keys_by_index labels_changed labels_match none_of "
         "owned resource_version_changed rights watch"
     ),
@@ -306,7 +306,6 @@ _HOMES = {
     ),
     "kcr.endpoint": "SecureServing",
     "kcr.events": "EventRecorder",
-    "kcr.expectations": "Expectations",
     "kcr.informer": "Handler Informer InformerHandle Selection Store",
     "kcr.leaderelection": "LeaderElectionConfig LeaderElector",
     "kcr.manager": "Manager",

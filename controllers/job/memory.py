@@ -1,8 +1,8 @@
 """What the controller remembers of a Job between two reconciles.
 
-What it wrote and has not observed is in `OwnWrites`, and is forgotten together with this. Everything here may be lost at
-any moment: it saves waiting and requests, and never decides what is counted. All of it is filed under namespace, name
-and UID, so that a Job created anew under an old name starts clean.
+What it wrote and has not observed is in `OwnWrites`, and is forgotten together with this. Everything here may be lost
+at any moment: it saves waiting and requests, and never decides what is counted. All of it is filed under namespace,
+name and UID, so that a Job created anew under an old name starts clean.
 """
 
 from collections.abc import Iterator

@@ -43,18 +43,16 @@ def keys(obj: ConfigMap) -> Iterable[kcr.Key]:
 class Observer(kcr.Handler[ConfigMap]):
     """Counts the creations and deletions that the watch shows."""
 
-    def __init__(self, expectations: kcr.Expectations[str]) -> None:
+    def __init__(self, expectations: kcr.Expectations) -> None:
         self._expectations = expectations
 
     def on_add(self, obj: ConfigMap, initial: bool) -> None:
         """Observe a creation."""
-        if (owner := controller_of(obj.metadata)) is not None:
-            self._expectations.creation_observed(owner.uid)
+        self._expectations.creation_observed(obj)
 
     def on_delete(self, obj: ConfigMap, final_state_unknown: bool) -> None:
         """Observe a deletion."""
-        if (owner := controller_of(obj.metadata)) is not None:
-            self._expectations.deletion_observed(owner.uid)
+        self._expectations.deletion_observed(obj)
 
 
 class Replicas:
@@ -64,10 +62,12 @@ class Replicas:
         self._client = manager.client
         self._store = manager.store(ConfigMap)
         self._store.add_index("of", lambda obj: [obj.metadata.labels.get(OF, "")])
-        self.expectations: kcr.Expectations[str] = kcr.Expectations(manager.clock)
+        # The controller is not given it: that would defer keys by version, and leave nothing to expect.
+        self._own_writes = kcr.OwnWrites()
+        self.expectations = kcr.Expectations(self._own_writes)
         self._control = DependentControl(
             manager.client, manager.recorder("replicas"), ConfigMap,
-            store=self._store, own_writes=kcr.OwnWrites(), random=manager.random,
+            store=self._store, own_writes=self._own_writes, random=manager.random,
         )  # fmt: skip
 
     async def reconcile(self, key: kcr.Key) -> kcr.Result:
@@ -75,13 +75,14 @@ class Replicas:
         owner = self._store.get(key)
         there = self._store.by_index("of", key.name)
         if owner is None:
+            self._own_writes.forget(key)
             return kcr.Result()
         if not await finalized(self._client, owner, FINALIZER, lambda: self._remove_all(owner, there)):
             return kcr.Result()
         claimed = await claim(self._client, owner, there, lambda obj: obj.metadata.labels.get(OF) == key.name)
         if claimed.errors:
             raise claimed.errors[0]
-        left = self.expectations.time_left(owner.metadata.uid)
+        left = self.expectations.time_left(owner)
         if left:
             return kcr.Result(requeue_after=left)
         mine = [obj for obj in claimed.mine if obj.metadata.deletion_timestamp is None]
@@ -91,17 +92,17 @@ class Replicas:
         return kcr.Result()
 
     async def _scale(self, owner: ConfigMap, mine: list[ConfigMap]) -> None:
-        count, uid = int(owner.data["count"]), owner.metadata.uid
+        count = int(owner.data["count"])
         if len(mine) < count:
             missing = count - len(mine)
-            self.expectations.expect_creations(uid, missing)
+            self.expectations.expect_creations(owner, missing)
             attempts = await self._control.create(owner, self._template(owner), missing)
-            self.expectations.creation_observed(uid, attempts.undone)
+            self.expectations.lower(owner, creations=attempts.undone)
         else:
             surplus = [mine.pop() for _ in range(len(mine) - count)]
-            self.expectations.expect_deletions(uid, len(surplus))
+            self.expectations.expect_deletions(owner, len(surplus))
             attempts = await self._control.delete(owner, surplus)
-            self.expectations.deletion_observed(uid, attempts.undone)
+            self.expectations.lower(owner, deletions=attempts.undone)
         raise_first(attempts)
 
     async def _remove_all(self, owner: ConfigMap, there: Sequence[ConfigMap]) -> None:

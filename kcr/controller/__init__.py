@@ -2,6 +2,7 @@
 
 from kcr.controller.batching import Batching
 from kcr.controller.controller import Controller
+from kcr.controller.expectations import Expectations
 from kcr.controller.own_writes import OwnWrites, PendingObjects, StaleStoreError
 from kcr.controller.predicates import (
     Predicate,
@@ -25,6 +26,7 @@ __all__ = [
     "Channel",
     "Controller",
     "DeadlineError",
+    "Expectations",
     "OwnWrites",
     "PendingObjects",
     "Predicate",

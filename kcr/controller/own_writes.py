@@ -164,10 +164,15 @@ class OwnWrites:
 
     def of(self, owner: Resource) -> "PendingObjects":
         """Return what is pending for an owner; what was pending for another uid of its name is dropped."""
-        pending = self._objects.get(owner.key)
-        if pending is None or pending.uid != owner.metadata.uid:
+        pending = self.find(owner.key, owner.metadata.uid)
+        if pending is None:
             pending = self._objects[owner.key] = PendingObjects(owner.metadata.uid, self.leading_since())
         return pending
+
+    def find(self, key: Key, uid: str) -> "PendingObjects | None":
+        """Return what is pending for the owner of this key and uid; None when there is nothing."""
+        pending = self._objects.get(key)
+        return pending if pending is not None and pending.uid == uid else None
 
     def must_verify(self, owner: Resource, store: Store[Any]) -> bool:
         """Return whether an owner must be read live, because its store may show less than was written.
@@ -201,17 +206,20 @@ class OwnWrites:
         return pending is not None and bool(_lagging(pending))
 
     def unconfirmed(self, key: Key) -> tuple[str, ...]:
-        """Return in words the writes for a key that were not answered; it may be called in any thread."""
+        """Return in words the writes for a key that were not answered or observed; it may be called in any thread."""
         pending = self._objects.get(key)
         if pending is None:
             return ()
-        creates = (f"create {obj.resource.plural} {obj.key}" for obj in tuple(pending.creates.values()))
-        return (*creates, f"patch the status of {key}") if pending.unconfirmed_status else tuple(creates)
+        words = [f"create {obj.resource.plural} {obj.key}" for obj in tuple(pending.creates.values())]
+        if pending.unconfirmed_status:
+            words.append(f"patch the status of {key}")
+        if (expected := pending.expected) is not None and not expected.is_met:
+            words.append(f"{expected.creations} creations and {expected.deletions} deletions expected")
+        return tuple(words)
 
     def peek(self, owner: Resource) -> "PendingObjects":
         """Return what is pending for an owner; when there is nothing, an empty value that is not kept."""
-        pending = self._objects.get(owner.key)
-        return PendingObjects(owner.metadata.uid) if pending is None or pending.uid != owner.metadata.uid else pending
+        return self.find(owner.key, owner.metadata.uid) or PendingObjects(owner.metadata.uid)
 
     def forget(self, key: Key) -> None:
         """Drop everything that is pending for a key, because its object is gone or finished."""
@@ -272,6 +280,22 @@ class PendingVersions:
         self.expired = False
 
 
+class Expected:
+    """How many creations and deletions of an owner's objects have yet to be observed; at zero or below they are."""
+
+    __slots__ = ("creations", "deletions", "since")
+
+    def __init__(self, creations: int, deletions: int, since: float) -> None:
+        self.creations = creations
+        self.deletions = deletions
+        self.since = since
+
+    @property
+    def is_met(self) -> bool:
+        """Whether everything was observed."""
+        return self.creations <= 0 and self.deletions <= 0
+
+
 class PendingObjects:
     """The objects of one owner that were written, and that the store does not show so yet.
 
@@ -282,15 +306,17 @@ class PendingObjects:
             server has.
         unverified_before: The version that the owner's store has to reach before it shows all that an earlier leader
             wrote; 0 once the owner was read live.
+        expected: What `kcr.Expectations` counts; None for nothing.
     """
 
-    __slots__ = ("_deletions", "_releases", "creates", "uid", "unconfirmed_status", "unverified_before")
+    __slots__ = ("_deletions", "_releases", "creates", "expected", "uid", "unconfirmed_status", "unverified_before")
 
     def __init__(self, uid: str, leading_since: int = 0) -> None:
         self.uid = uid
         self.creates: dict[Key, Resource] = {}
         self.unconfirmed_status = False
         self.unverified_before = leading_since
+        self.expected: Expected | None = None
         # By the object's uid: whether it is still shown.
         self._deletions: dict[str, Callable[[], bool]] = {}
         self._releases: dict[str, tuple[Store[Any], Key, str]] = {}

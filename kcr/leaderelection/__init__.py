@@ -17,8 +17,8 @@ What it guarantees, and to whom:
 - *A standby's caches may lag.* Whoever leads next may not see yet what the leader before it wrote: its watches may have
   been broken at that moment. What that one wrote is older than `LeaderElector.leading_since`. A controller that creates
   objects under names that it draws asks the server, once for each of its objects, until its stores have passed that
-  version; the Job and CronJob controllers do. A name that follows from its owner needs that only once the child is
-  deleted.
+  version: `OwnWrites.must_verify` and `verify`, which the Job and CronJob controllers call. A name that follows from
+  its owner needs that only once the child is deleted.
 - *Renewal does not depend on the program's event loop.* `ElectorThread` runs on a thread, a loop and connections of its
   own. One that stays blocked, which its missing heartbeat tells, loses its lease all the same.
 

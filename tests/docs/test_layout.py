@@ -39,7 +39,6 @@ SMALL: Mapping[str, str] = {
 }
 
 CROWDED: Mapping[str, str] = {
-    "kcr": "concepts of one module each, which are layers beside the packages",
     "kcr/api": "API groups and values that users import: a folder more would lengthen each import",
 }
 

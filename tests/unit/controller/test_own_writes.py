@@ -269,6 +269,14 @@ async def test_deleted_object_is_pending_until_it_is_shown_terminating_or_gone()
     assert own.deleted == frozenset()
 
 
+async def test_deleted_object_is_left_out_for_as_long_as_its_owner_says() -> None:
+    own, listed = OwnWrites().of(OWNER), ["uid-p"]
+    own.expect_absence("uid-p", lambda: "uid-p" in listed)
+    assert own.deleted == {"uid-p"}
+    listed.clear()
+    assert own.deleted == frozenset()
+
+
 async def test_finalizer_that_was_removed_is_pending_until_it_is_not_shown() -> None:
     informer = FakeInformer(Pod)
     own = OwnWrites().of(OWNER)
