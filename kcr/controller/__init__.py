@@ -19,7 +19,7 @@ from kcr.controller.predicates import (
 from kcr.controller.reconcile import Reconciler, Result
 from kcr.controller.rights import Right, policy_rules, rights
 from kcr.controller.sources import Channel, Source, channel, keys_by_index, owned, watch
-from kcr.controller.worker import DeadlineError
+from kcr.controller.timeout import DeadlineError
 
 __all__ = [
     "Batching",

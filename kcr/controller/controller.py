@@ -8,17 +8,27 @@ from typing import Any
 from kcr.api.meta import Key, Resource
 from kcr.api.resources import ResourceType
 from kcr.client import Client
+from kcr.controller.gates import Gate
+from kcr.controller.gates.interval import DRY_RUN_INTERVAL_SECONDS, MinInterval
+from kcr.controller.gates.own_writes import ReadYourWrites
 from kcr.controller.gates.pause import Pauses
+from kcr.controller.observers import Observer
 from kcr.controller.observers.conflicts import Conflicts
+from kcr.controller.observers.debug_log import DebugLog
 from kcr.controller.observers.hot_loop import HotLoopFinding, HotLoops
 from kcr.controller.observers.journal import ReconcileJournal
+from kcr.controller.observers.metrics import ReconcileMetrics
+from kcr.controller.observers.span import ReconcileSpans
+from kcr.controller.outcome import Outcomes
 from kcr.controller.own_writes import OwnWrites
 from kcr.controller.reconcile import Reconciler
 from kcr.controller.sources import EnqueueRequests, Source, own_key, owner_keys
-from kcr.controller.worker import DRY_RUN_INTERVAL_SECONDS, Worker
+from kcr.controller.timeout import TimedReconciler
+from kcr.controller.worker import Worker
 from kcr.informer import Informer, InformerHandle
 from kcr.log import get_logger
 from kcr.metrics import Metrics
+from kcr.tracing import find_tracer
 from kcr.workqueue import RateLimiter, WorkQueue
 
 _log = get_logger()
@@ -37,6 +47,7 @@ class Controller:
         reconciler: What it does with a key.
         metrics: What it counts.
         own_writes: Defers keys until the stores show what was written; None for no such care.
+        journal: The running reconciles and the last that have ended.
     """
 
     def __init__(  # noqa: PLR0913  # the options of a controller, all by name
@@ -95,21 +106,11 @@ class Controller:
         # What the keys name, and everything that is watched.
         self._own_kind: ResourceType | None = None
         self._watched: dict[ResourceType, None] = {}
-        self._pauses, self._hot_loops, self._conflicts = Pauses(self.metrics), HotLoops(client), Conflicts(client)
-        self._worker = Worker(
-            name,
-            self.queue,
-            reconciler,
-            random=random,
-            metrics=self.metrics,
-            pauses=self._pauses,
-            hot_loops=self._hot_loops,
-            conflicts=self._conflicts,
-            min_interval=DRY_RUN_INTERVAL_SECONDS if client is not None and client.is_dry_run else 0.0,
-            own_writes=own_writes,
-            seconds=reconcile_timeout,
-            expected_errors=expected,
-        )
+        self.journal = ReconcileJournal()
+        self._random, self._client, self._timeout = random, client, reconcile_timeout
+        self._pauses, self._hot_loops = Pauses(self.metrics), HotLoops(client)
+        self._conflicts = None if client is None else Conflicts(client)
+        self._outcomes = Outcomes(self.queue, self.metrics, random=random, expected_errors=expected)
 
     def watch(self, source: Source, informer: Informer[Any] | InformerHandle[Any]) -> None:
         """Let the changes of a kind enqueue keys.
@@ -124,7 +125,8 @@ class Controller:
             self._own_kind = source.kind.resource
         if source.enqueues_itself and (self._pauses.store is None or self._pauses.store.is_closed):
             self._pauses.store = informer.store
-            self._conflicts.watch(informer)
+            if self._conflicts is not None:
+                self._conflicts.watch(informer)
         self._hot_loops.watch(informer, source.map_to)
         informer.add_handler(EnqueueRequests(self.name, source, self.queue.add))
 
@@ -141,7 +143,8 @@ class Controller:
         self._own_kind = kind.resource
         self._watched |= dict.fromkeys(one.kind.resource for one in (informer, *dependents))
         self._pauses.store = informer.store
-        self._conflicts.watch(informer)
+        if self._conflicts is not None:
+            self._conflicts.watch(informer)
         self._hot_loops.watch(informer, own_key)
         for dependent in dependents:
             self._hot_loops.watch(dependent, owner_keys(kind))
@@ -156,11 +159,6 @@ class Controller:
         """The kinds that it watches, each once; that of its keys is the first."""
         own = () if self._own_kind is None else (self._own_kind,)
         return tuple(dict.fromkeys((*own, *self._watched)))
-
-    @property
-    def journal(self) -> ReconcileJournal:
-        """What is and was reconciled."""
-        return self._worker.journal
 
     @property
     def paused(self) -> tuple[Key, ...]:
@@ -178,14 +176,42 @@ class Controller:
 
     async def run(self) -> None:
         """Reconcile until cancelled. Then no key is begun, and running reconciles get a few seconds to finish."""
+        worker = self._make_worker()
         async with asyncio.TaskGroup() as group:
             for number in range(self._workers):
-                group.create_task(self._worker.run(), name=f"{self.name} worker {number}")
+                group.create_task(worker.run(), name=f"{self.name} worker {number}")
             try:
                 # Ends by cancellation only.
                 await asyncio.get_running_loop().create_future()
             finally:
                 await self._stop()
+
+    def _make_worker(self) -> Worker:
+        """Make the worker that all tasks run: gates and observers that are off, such as traces, are not in it."""
+        reconciler, client, tracer = self.reconciler, self._client, find_tracer()
+        if self._timeout is not None:
+            reconciler = TimedReconciler(reconciler, self._timeout, self.metrics)
+        gates: list[Gate] = [self._pauses]
+        # The hot loops wait for the server before they let a reconcile begin: nothing else has begun by then.
+        observers: list[Observer] = [DebugLog(self.queue)] if DebugLog.is_enabled() else []
+        if self._conflicts is not None:
+            observers.append(self._conflicts)
+        # The span ends before the metrics, which take its exemplar.
+        observers += (self._hot_loops, self.journal, ReconcileMetrics(self.metrics))
+        if tracer is not None:
+            observers.append(ReconcileSpans(tracer, self.name, self.queue))
+        if self.own_writes is not None:
+            own_writes = ReadYourWrites(self.own_writes, self.queue)
+            gates.append(own_writes)
+            # The innermost: events that arrived during a reconcile are enqueued even if another observer fails.
+            observers.append(own_writes)
+        if client is not None and client.is_dry_run:
+            # The last, for it counts what it admits as reconciled.
+            gates.append(MinInterval(DRY_RUN_INTERVAL_SECONDS, self.queue))
+        return Worker(
+            self.name, self.queue, reconciler, gates=tuple(gates), outcomes=self._outcomes,
+            observers=tuple(observers), journal=self.journal, random=self._random,
+        )  # fmt: skip
 
     def skip_grace_period(self) -> None:
         """Cancel running reconciles at once when the controller stops: they must not write any more."""

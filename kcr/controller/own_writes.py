@@ -232,6 +232,10 @@ class OwnWrites:
         if pending is not None and pending.timer is not None:
             pending.timer.cancel()
 
+    def has_written(self, key: Key) -> bool:
+        """Return whether a store may still lag behind a write for the key: whether `defer_if_stale` may defer it."""
+        return key in self._versions
+
     def defer_if_stale(self, key: Key, enqueue: Callable[[], None]) -> bool:
         """Return whether a key that a worker is about to reconcile is deferred, because a store lags behind.
 

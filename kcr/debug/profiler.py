@@ -43,7 +43,7 @@ async def profile(thread: int, seconds: float) -> str:
 
 
 def collapsed(frame: FrameType | None) -> str:
-    """Return a stack on one line, the outermost call first: `run (workers.py:130);reconcile (website.py:12)`."""
+    """Return a stack on one line, the outermost call first: `run (worker.py:130);reconcile (website.py:12)`."""
     codes: list[tuple[str, str]] = []
     is_waiting = frame is None or frame.f_code.co_filename in _WAITING
     while frame is not None and len(codes) < _MAX_FRAMES:

@@ -124,7 +124,7 @@ async def test_failure_of_the_component_ends_the_body_and_is_raised_as_it_is(rea
 
 STDLIB, SITES = f"{sysconfig.get_path('stdlib')}/", f"{sysconfig.get_path('purelib')}/"
 LIBRARY = [f"{SITES}aiohttp/client.py", f"{SITES}aiohttp/connector.py", f"{STDLIB}asyncio/streams.py"]
-KCR = str(Path(kcr.__file__).parent / "controller" / "workers.py")
+KCR = str(Path(kcr.__file__).parent / "controller" / "worker.py")
 
 
 def stack(*files: str) -> list[Line]:
@@ -134,7 +134,7 @@ def stack(*files: str) -> list[Line]:
 @pytest.mark.parametrize(
     ("files", "expected"),
     [
-        pytest.param([KCR, "/app/site.py", "/app/dns.py"], "workers.py:1 > site.py:2 > dns.py:3", id="own-is-last"),
+        pytest.param([KCR, "/app/site.py", "/app/dns.py"], "worker.py:1 > site.py:2 > dns.py:3", id="own-is-last"),
         pytest.param(
             [KCR, "/app/site.py", "/app/dns.py", *LIBRARY],
             "site.py:2 > dns.py:3 > … > streams.py:6", id="library-waits",
@@ -143,7 +143,7 @@ def stack(*files: str) -> list[Line]:
             [KCR, f"{SITES}shop/site.py", f"{SITES}shop/dns.py", *LIBRARY],
             "site.py:2 > dns.py:3 > … > streams.py:6", id="installed-program",
         ),
-        pytest.param([KCR, KCR, KCR, KCR], "workers.py:2 > workers.py:3 > workers.py:4", id="no-program"),
+        pytest.param([KCR, KCR, KCR, KCR], "worker.py:2 > worker.py:3 > worker.py:4", id="no-program"),
     ],
 )  # fmt: skip
 def test_users_own_line_is_never_cut_off(files: list[str], expected: str) -> None:

@@ -12,6 +12,7 @@ Source: cluster-api/util/annotations/helpers.go, HasPaused: there any value coun
 from typing import Any
 
 from kcr.api.meta import Key, Resource
+from kcr.controller.gates import GateDecision
 from kcr.informer import Store
 from kcr.log import get_logger
 from kcr.metrics import ControllerMetrics
@@ -32,7 +33,7 @@ def is_resumed(old: Resource, new: Resource) -> bool:
 
 
 class Pauses:
-    """Tells the workers of one controller which keys not to reconcile.
+    """Drops the keys of paused objects; a gate. The change that ends a pause enqueues its key.
 
     Attributes:
         store: The objects that the controller's keys name; None when keys name none that it knows of, and then no key
@@ -51,8 +52,8 @@ class Pauses:
         """The keys of paused objects, as far as they have come; it may be read in any thread."""
         return tuple(self._uids)
 
-    def applies_to(self, key: Key) -> bool:
-        """Return whether the object of a key is paused; the first answer that is new is logged."""
+    def check(self, key: Key) -> GateDecision:
+        """Drop a key whose object is paused; the first decision that is new is logged."""
         store = self.store
         # A store that is not synced, or closed, shows no objects; what reads it then says so itself.
         obj = store.get(key) if store is not None and store.synced and not store.is_closed else None
@@ -60,9 +61,9 @@ class Pauses:
             if self._uids and self._uids.pop(key, None) is not None:
                 self._metrics.paused = len(self._uids)
                 _log.info("resumed" if obj is not None else "paused object is gone")
-            return False
+            return GateDecision.ADMIT
         if self._uids.get(key) != obj.metadata.uid:
             self._uids[key] = obj.metadata.uid
             self._metrics.paused = len(self._uids)
             _log.info("paused, not reconciled", annotation=f"{PAUSED}=true", version=obj.metadata.resource_version)
-        return True
+        return GateDecision.DROP

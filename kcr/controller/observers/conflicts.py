@@ -10,12 +10,14 @@ resourceVersion as the precondition.
 """
 
 import asyncio
+from collections.abc import Awaitable
 from contextlib import suppress
 from typing import Any
 
 from kcr.api.meta import Key
 from kcr.client import Client
-from kcr.errors import KcrError
+from kcr.controller.observers import Observer, ReconcileRun
+from kcr.errors import ConflictError, KcrError, TerminalError
 from kcr.informer import Informer, InformerHandle, Store
 from kcr.informer.store import version_of
 
@@ -23,53 +25,48 @@ from kcr.informer.store import version_of
 _LOOK_SECONDS = 5.0
 
 
-class Conflicts:
+class Conflicts(Observer):
     """The conflicts of one controller's keys; shared by its workers."""
 
-    def __init__(self, client: Client | None) -> None:
-        """Know of no conflict; `client` reads objects, None leaves that out."""
+    def __init__(self, client: Client) -> None:
+        """Know of no conflict; `client` reads objects."""
         self._client = client
         # Watches the objects that the keys name; None when they name none that is known.
         self._informer: Informer[Any] | InformerHandle[Any] | None = None
         self._store: Store[Any] | None = None
         # The version at which the store showed the object of a key at its last conflict.
         self._versions: dict[Key, str] = {}
-        # Keys whose store has shown the same version at two conflicts.
-        self._suspects: set[Key] = set()
 
     def watch(self, informer: Informer[Any] | InformerHandle[Any]) -> None:
         """Compare the objects of this informer, whose keys are those of the controller."""
         self._informer, self._store = informer, informer.store
 
-    def note(self, key: Key) -> None:
-        """Note that a reconcile of a key has met a conflict."""
-        version = self._shown(key)
-        if version and self._versions.get(key) == version:
-            self._suspects.add(key)
-        self._versions[key] = version
-
-    def forget(self, key: Key) -> None:
-        """Forget the conflicts of a key whose reconcile met none."""
-        if self._versions:
+    def end(self, run: ReconcileRun) -> Awaitable[None] | None:
+        """Note a conflict, or forget those of a key whose reconcile met none; compare one that has met two."""
+        key, causes = run.key, run.causes
+        if not causes:
+            if self._versions and run.outcome != "cancelled":
+                self._versions.pop(key, None)
+            return None
+        if all(isinstance(cause, TerminalError) for cause in causes):
             self._versions.pop(key, None)
+        elif all(isinstance(cause, ConflictError) for cause in causes):
+            version = self._shown(key)
+            repeated = bool(version) and self._versions.get(key) == version
+            self._versions[key] = version
+            if repeated:
+                return self._inspect(key)
+        return None
 
-    @property
-    def has_suspects(self) -> bool:
-        """Whether a key has met two conflicts at the same version, and was not inspected since."""
-        return bool(self._suspects)
-
-    async def inspect(self, key: Key) -> None:
-        """Compare a key's object with the server if it has met two conflicts, and list again if an event was lost."""
-        if key not in self._suspects:
-            return
-        self._suspects.discard(key)
+    async def _inspect(self, key: Key) -> None:
+        """Compare a key's object with the server, and list again if an event was lost."""
         with suppress(KcrError, TimeoutError):
             async with asyncio.timeout(_LOOK_SECONDS):
                 await self._compare(key)
 
     async def _compare(self, key: Key) -> None:
         informer, store, shown = self._informer, self._store, self._shown(key)
-        if self._client is None or informer is None or store is None or not shown:
+        if informer is None or store is None or not shown:
             return
         # A list, because a controller has the right to that for sure.
         found = await self._client.list(informer.kind, key.namespace, fields=f"metadata.name={key.name}")

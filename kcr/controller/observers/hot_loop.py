@@ -13,7 +13,7 @@ its writers. One line says all that, at most every ten minutes for a key.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -24,6 +24,8 @@ from kcr.api.managed_fields import ManagedObjectList
 from kcr.api.meta import Key, Resource
 from kcr.client import Client
 from kcr.client.wire.requests import target
+from kcr.controller.observers import Observer, ReconcileRun
+from kcr.controller.outcome import MIN_DELAY_SECONDS
 from kcr.errors import KcrError
 from kcr.informer import Handler, Informer, InformerHandle
 from kcr.informer.handlers import Registration
@@ -152,7 +154,7 @@ class _Source(NamedTuple):
         return isinstance(self.informer, InformerHandle) and self.informer.is_closed
 
 
-class HotLoops:
+class HotLoops(Observer):
     """Finds the hot loops of one controller; shared by its workers."""
 
     def __init__(self, client: Client | None) -> None:
@@ -189,9 +191,18 @@ class HotLoops:
         """
         return self._findings.get(key) if self._silent_until.get(key, 0.0) > now else None
 
-    def is_hot(self, key: Key) -> bool:
+    def begin(self, run: ReconcileRun) -> Awaitable[None] | None:
+        """Count one reconcile; of a hot key the owners of its field are read before it."""
+        return self._inspect(run.key) if self._is_hot(run.key, run.began) else None
+
+    def end(self, run: ReconcileRun) -> Awaitable[None] | None:
+        """Count a reconcile that asks for its key again at once; of a hot key the owners are read after it as well."""
+        if run.outcome == "requeue_after" and isinstance(run.detail, float) and run.detail <= MIN_DELAY_SECONDS:
+            self._note_requeue(run.key)
+        return self._inspect(run.key) if run.key in self._recordings and run.outcome != "cancelled" else None
+
+    def _is_hot(self, key: Key, now: float) -> bool:
         """Count one reconcile, and return whether the changes of its key are being looked at."""
-        now = asyncio.get_running_loop().time()
         if now >= self._window_end:
             self._begin_window(now)
         count = self._counts[key] = self._counts.get(key, 0) + 1
@@ -227,8 +238,7 @@ class HotLoops:
                 registration.remove()
             self._registrations = []
 
-    def note_requeue(self, key: Key) -> None:
-        """Count a reconcile that asks for its key again at once, and log it when it is one of many."""
+    def _note_requeue(self, key: Key) -> None:
         count = self._requeues[key] = self._requeues.get(key, 0) + 1
         if count < MOST_RECONCILES or key in self._silent_until:
             return
@@ -237,10 +247,10 @@ class HotLoops:
         _log.warning(event, reconciles=count, within_seconds=WINDOW_SECONDS, remedy=remedy)
         self._end(key, asyncio.get_running_loop().time())
 
-    async def inspect(self, key: Key) -> None:
+    async def _inspect(self, key: Key) -> None:
         """Read once who owns the field of a finding, and log it when that was read often enough.
 
-        To be called before and after a reconcile of a hot key: each of two writers owns the field when it has written.
+        It is called before and after a reconcile: each of two writers owns the field when it has written.
         """
         recording = self._recordings.get(key)
         if recording is None or recording.finding is None:

@@ -9,6 +9,7 @@ from collections import deque
 from typing import Any, NamedTuple
 
 from kcr.api.meta import Key
+from kcr.controller.observers import Observer, ReconcileRun
 from kcr.metrics import Outcome
 
 # How many of the last reconciles are kept, and how many failing keys; the oldest give way.
@@ -45,7 +46,7 @@ class EndedReconcile(NamedTuple):
         return f"requeue after {round(self.detail, 3):.10g} s"
 
 
-class ReconcileJournal:
+class ReconcileJournal(Observer):
     """What the workers of one controller do and have done.
 
     Attributes:
@@ -64,6 +65,11 @@ class ReconcileJournal:
     def runs(self) -> tuple[EndedReconcile, ...]:
         """The last reconciles, the oldest first; to be read in any thread."""
         return tuple(map(EndedReconcile._make, tuple(self._runs)))
+
+    def end(self, run: ReconcileRun) -> None:
+        """Record a reconcile that has ended."""
+        detail = run.detail if run.error is None else str(run.detail)[:MAX_TEXT]
+        self.record((run.key, run.ended, run.ended - run.began, run.outcome, detail))
 
     def record(self, run: _Entry) -> None:
         """Record a reconcile that has ended: the values of an `EndedReconcile`."""

@@ -12,41 +12,50 @@ Source: kubernetes/community, contributors/devel/sig-instrumentation/trace-instr
 from typing import TYPE_CHECKING, Any
 
 from kcr.api.meta import Key
-from kcr.metrics import Outcome
-from kcr.tracing import ActiveSpan
-from kcr.workqueue import KeyState
+from kcr.controller.observers import Observer, ReconcileRun
+from kcr.tracing import ActiveSpan, exemplar_of, record_failure
+from kcr.workqueue import WorkQueue
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Tracer
 
 
-class ReconcileSpan(ActiveSpan):
-    """The current span of a worker while it reconciles a key; the root of a trace, named `reconcile` and controller."""
+class ReconcileSpans(Observer):
+    """Makes the current span of a worker while it reconciles a key: a root, named `reconcile` and its controller."""
 
-    __slots__ = ()
-
-    def __init__(self, tracer: "Tracer", controller: str, key: Key, reconcile_id: str, state: KeyState) -> None:
-        """Begin the span and make it the current one.
+    def __init__(self, tracer: "Tracer", controller: str, queue: WorkQueue[Key]) -> None:
+        """Make no span yet.
 
         Args:
             tracer: From `kcr.tracing.find_tracer`.
             controller: The controller's name.
-            key: What is reconciled.
-            reconcile_id: As in log lines.
-            state: What the queue knows of the key.
+            queue: Knows why keys are reconciled.
         """
+        self._tracer = tracer
+        self._controller = controller
+        self._queue = queue
+        # Of the reconciles that run.
+        self._spans: dict[Key, ActiveSpan] = {}
+
+    def begin(self, run: ReconcileRun) -> None:
+        """Begin a span, and make it the current one."""
+        key, state = run.key, self._queue.state(run.key)
         attributes: dict[str, Any] = {
-            "kcr.controller": controller, "k8s.namespace.name": key.namespace, "kcr.name": key.name,
-            "kcr.reconcile_id": reconcile_id, "kcr.priority": state.processing or 0, "kcr.retries": state.retries,
+            "kcr.controller": self._controller, "k8s.namespace.name": key.namespace, "kcr.name": key.name,
+            "kcr.reconcile_id": run.id, "kcr.priority": state.processing or 0, "kcr.retries": state.retries,
             "kcr.reasons": tuple(map(str, state.processing_reasons)),
         }  # fmt: skip
         if state.waited is not None:
             attributes["kcr.queue.seconds"] = state.waited
-        super().__init__(tracer, f"reconcile {controller}", attributes)
-        self.enter()
+        span = self._spans[key] = ActiveSpan(self._tracer, f"reconcile {self._controller}", attributes)
+        span.enter()
 
-    def finish(self, outcome: Outcome) -> None:
-        """End the span; `kcr.tracing.record_failure` has noted what the reconcile failed with."""
-        self.leave()
-        self.span.set_attribute("kcr.outcome", outcome)
-        self.end()
+    def end(self, run: ReconcileRun) -> None:
+        """End the span, and let the run have its exemplar."""
+        span = self._spans.pop(run.key)
+        if run.error is not None:
+            record_failure(run.error, str(run.detail))
+        span.leave()
+        span.span.set_attribute("kcr.outcome", run.outcome)
+        span.end()
+        run.exemplar = exemplar_of(span.span)

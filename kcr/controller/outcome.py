@@ -1,0 +1,173 @@
+"""Outcome of a reconcile: its key is forgotten, requeued or retried; a failure is counted and logged."""
+
+import asyncio
+import logging
+import math
+import random
+from typing import Any
+
+from kcr.api.meta import Key
+from kcr.controller.observers import ReconcileRun
+from kcr.controller.outage import PROBE_SECONDS, Outage, is_unanswered
+from kcr.errors import (
+    ApiError,
+    ConflictError,
+    KcrError,
+    LeadershipLostError,
+    RetryLater,
+    TerminalError,
+    is_bug,
+    leaves,
+)
+from kcr.log import get_logger
+from kcr.metrics import ControllerMetrics
+from kcr.workqueue import Reason, WorkQueue
+
+_REQUEUE_AFTER = Reason("reconcile", "requeue_after")
+_ANSWERED = Reason("reconcile", "retry", detail="the API server answers again")
+# A conflict is nothing unusual; one that lasts for so many retries is, with the default backoff after 0.3 s.
+_MANY_CONFLICTS = 6
+# Of an error. The log has all of it.
+_MAX_DETAIL = 200
+# A shorter delay may be too small to move a clock, and would be due for ever.
+MIN_DELAY_SECONDS = 0.001
+
+_log = get_logger()
+
+
+class Outcomes:
+    """Applies to the queue how the reconciles of one controller end; shared by its workers.
+
+    Invariant: a reconcile either resets its key's backoff or makes it one failure longer, and a retry is queued before
+    the key is done. A key that is requeued or retried keeps its priority.
+    """
+
+    def __init__(
+        self,
+        queue: WorkQueue[Key],
+        metrics: ControllerMetrics,
+        *,
+        random: random.Random,
+        expected_errors: tuple[type[Exception], ...] = (),
+    ) -> None:
+        """Make them.
+
+        Args:
+            queue: The controller's queue.
+            metrics: Where failures are counted.
+            random: Spreads the probes of an outage.
+            expected_errors: Exceptions that are logged without a traceback, as the errors of kcr are.
+        """
+        self._queue = queue
+        self._metrics = metrics
+        self._random = random
+        self._expected: tuple[type[BaseException], ...] = (KcrError, *expected_errors)
+        self._outage = Outage()
+
+    def refuse(self, key: Any) -> None:
+        """Drop what is no key: from a queue that a user's code adds to. What it adds once it will add again."""
+        self._metrics.errors += 1
+        self._queue.forget(key)
+        expected = "a kcr.Key(namespace, name)"
+        _log.error("key is of the wrong type, dropped", key=repr(key), type=type(key).__name__, expected=expected)
+
+    def drop(self, key: Key) -> None:
+        """Reset the backoff of a key that a gate has dropped: its failures are of before."""
+        self._queue.forget(key)
+        # Others may wait for its answer.
+        self._end_outage(key)
+
+    def succeed(self, run: ReconcileRun, requeue_after: float | None, priority: int | None) -> None:
+        """Reset the key's backoff, and enqueue it for later when its reconciler asked for that.
+
+        Args:
+            run: The reconcile.
+            requeue_after: The seconds; zero or less means at once, None never.
+            priority: At which the key is queued then; None for the one that it had.
+        """
+        key = run.key
+        self._queue.forget(key)
+        self._end_outage(key)
+        if requeue_after is None:
+            run.outcome = "success"
+            return
+        delay = max(requeue_after, MIN_DELAY_SECONDS) if requeue_after > 0 else 0.0
+        run.outcome, run.detail = "requeue_after", delay
+        priority = self._queue.priority(key) if priority is None else priority
+        self._queue.add_after(key, delay, priority=priority, reason=_REQUEUE_AFTER)
+
+    def fail(self, run: ReconcileRun, error: BaseException) -> None:
+        """Count and log a failure, and retry the key with backoff unless the error is terminal."""
+        self._metrics.errors += 1
+        key, causes = run.key, tuple(leaves(error))
+        text = _text(causes)
+        run.outcome, run.detail, run.error, run.causes = "error", text, error, causes
+        if all(map(is_unanswered, causes)):
+            self._unanswered(key, causes, text)
+            return
+        # Before the retry: it resets the backoff.
+        self._end_outage(key)
+        if all(isinstance(cause, TerminalError) for cause in causes):
+            self._metrics.terminal_errors += 1
+            _log.error("terminal error, not retried", error=text)
+            return
+        self._retry(key, causes, text, _max_delay(causes))
+        self._log_failure(error, causes, text, self._queue.retries(key))
+
+    def _log_failure(self, error: BaseException, causes: tuple[BaseException, ...], text: str, retries: int) -> None:
+        if all(isinstance(cause, LeadershipLostError) for cause in causes):
+            # Every write of the process is refused now: the elector has one line for all of them.
+            _log.debug("write refused, leadership lost", error=text, retries=retries)
+            return
+        unexpected = [cause for cause in causes if not isinstance(cause, self._expected)]
+        if any(map(is_bug, unexpected)):
+            # What controller-runtime calls a panic: it costs this one reconcile, not the process.
+            self._metrics.panics += 1
+            _log.error("reconcile panicked", error=text, retries=retries, exc_info=error)
+        elif unexpected:
+            # A failure that its author has not foreseen: the traceback tells where it comes from.
+            _log.warning("reconcile failed", error=text, retries=retries, exc_info=error)
+        elif all(isinstance(cause, ConflictError) for cause in causes):
+            level = logging.DEBUG if retries < _MANY_CONFLICTS else logging.WARNING
+            _log.log(level, "conflict, requeuing", error=text, retries=retries)
+        else:
+            _log.warning("reconcile failed", error=text, retries=retries)
+
+    def _end_outage(self, key: Key) -> None:
+        """Retry the keys that had no answer either, if this one had none and has not failed so again.
+
+        Its backoff is reset: an outage tells nothing of what comes after it.
+        """
+        if not self._outage.has(key):
+            return
+        self._queue.forget(key)
+        for other, failed_at in self._outage.recovered(key):
+            self._queue.add(other, priority=failed_at, reason=_ANSWERED)
+
+    def _unanswered(self, key: Key, causes: tuple[BaseException, ...], text: str) -> None:
+        now, retries = asyncio.get_running_loop().time(), self._queue.retries(key) + 1
+        is_probe = self._outage.add(key, self._queue.priority(key), text, retries, now)
+        self._retry(key, causes, text, PROBE_SECONDS * (1.0 + self._random.random()) if is_probe else math.inf)
+
+    def _retry(self, key: Key, causes: tuple[BaseException, ...], text: str, max_delay: float) -> None:
+        self._queue.add_rate_limited(
+            key,
+            min_delay=_retry_after(causes),
+            max_delay=max_delay,
+            priority=self._queue.priority(key),
+            reason=Reason("reconcile", "error", detail=text[:_MAX_DETAIL]),
+        )
+
+
+def _retry_after(causes: tuple[BaseException, ...]) -> float:
+    return max(cause.retry_after_seconds if isinstance(cause, ApiError | RetryLater) else 0.0 for cause in causes)
+
+
+def _max_delay(causes: tuple[BaseException, ...]) -> float:
+    """Return how long a key waits at most: as long as all of its errors ask for, if they are of that kind."""
+    asked = _retry_after(causes)
+    return asked if asked and all(isinstance(cause, RetryLater) for cause in causes) else math.inf
+
+
+def _text(causes: tuple[BaseException, ...]) -> str:
+    return "; ".join(f"{type(cause).__name__}: {cause}".removesuffix(": ") for cause in causes)
