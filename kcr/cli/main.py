@@ -3,14 +3,12 @@
 An error is one line on stderr, `kcr: <cause>: <remedy>`, and an exit code: 2 for a wrong usage, 1 for the rest.
 """
 
-import importlib
 import io
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import NamedTuple
 
 import click
 from click.core import ParameterSource
@@ -18,37 +16,10 @@ from click.core import ParameterSource
 from kcr.app.faults import remedy, unexpected
 from kcr.app.logs import configure_logs
 from kcr.atomicfile import is_full
+from kcr.cli.commands import Commands, added_names
 from kcr.errors import KcrError
 from kcr.log import get_logger
 from kcr.log.lines import flush_stderr, printable
-
-
-class _Entry(NamedTuple):
-    """A command: the module that has it, and its line in the help."""
-
-    module: str
-    summary: str
-
-
-# A module is imported when its command is called: `kcr run` never imports `kcr dev`.
-COMMANDS: Mapping[str, _Entry] = {
-    "check": _Entry("check", "Check a cluster before controllers run on it."),
-    "completion": _Entry("completion", "Print what a shell needs to complete commands."),
-    "crd": _Entry("generators.crd", "Make CustomResourceDefinitions of classes."),
-    "debug": _Entry("debug.commands", "Look into a running kcr: an archive, a profile, its stacks."),
-    "dev": _Entry("dev", "Try it: a cluster in this process, its controllers, and your manifests."),
-    "explain": _Entry("objects.explain", "Explain why an object is where it is, and what happens next."),
-    "init": _Entry("project.init", "Make a project of your own: a kind, its controller, and tests that pass."),
-    "kubeconfig": _Entry("kubeconfig", "Make kubeconfigs for service accounts and users."),
-    "logs": _Entry("objects.logs", "Print the logs of all pods of a Job."),
-    "rbac": _Entry("generators.rbac", "Make roles with exactly the rights of controllers."),
-    "run": _Entry("run", "Run controllers against a Kubernetes API server."),
-    "snapshot": _Entry("snapshot", "Save and restore the state of `kcr dev --data-dir`."),
-    "types": _Entry("generators.types", "Make typed classes of CustomResourceDefinitions and built-in kinds."),
-    "version": _Entry("version", "Print the versions of kcr and of what it stands on."),
-    "wait": _Entry("objects.wait", "Wait until Jobs have ended, whichever way."),
-}
-
 
 # What click's types are called in its messages, and what a value is that is none.
 _TYPES: Mapping[str, str] = {
@@ -122,23 +93,7 @@ VARIABLES = frozenset(
 )
 
 
-class _Commands(click.Group):
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        command = importlib.import_module(f"kcr.cli.{COMMANDS[cmd_name].module}").command
-        assert isinstance(command, click.Command)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(sorted((name, entry.summary) for name, entry in COMMANDS.items()))
-
-
-@click.group(cls=_Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="kcr")
 @click.pass_context
 def cli(ctx: click.Context) -> None:
@@ -230,8 +185,8 @@ def warn_of_unknown_variables(setups: Mapping[str, Callable[..., object]], warn:
     # They may be for another command, or for a plugin that does not run now: neither is imported to find out.
     known |= VARIABLES
     # The variables of someone else's begin with its name, or are warned of.
-    foreign = [point.name for point in entry_points(group="kcr.controllers") if not point.value.startswith("kcr.")]
-    others = tuple(f"KCR_{name.upper().replace('-', '_')}_" for name in foreign)
+    plugins = [point.name for point in entry_points(group="kcr.controllers") if not point.value.startswith("kcr.")]
+    others = tuple(f"KCR_{name.upper().replace('-', '_')}_" for name in (*plugins, *added_names()))
     for variable, nearest in unknown_variables(os.environ, known).items():
         if variable.startswith(others):
             continue

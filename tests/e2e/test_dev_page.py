@@ -13,8 +13,8 @@ import msgspec
 import pytest
 import yaml
 
-from kcr.debug.cluster_state import ClusterOverview
 from kcr.testing import eventually
+from kcr_devcluster.dev.cluster_state import ClusterOverview
 from tests.e2e.kubectl import NEEDS_KUBECTL, Kubectl
 from tests.e2e.processes import ROOT, Running, Start
 

@@ -134,6 +134,6 @@ def test_reader_of_the_talk_that_goes_stops_nothing(manifest: str, environment: 
 
 
 def test_first_words_come_before_what_is_slow_to_import() -> None:
-    code = "import sys, kcr.cli.main, kcr.cli.dev; print(*sys.modules)"
+    code = "import sys, kcr.cli.main, kcr_devcluster.dev.command; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"aiohttp", "kcr.client", "kcr.manager", "kcr_devcluster.apiserver"} & set(loaded)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from kcr.api.explanation import Code, Explanation, Step
-from kcr.debug.cluster_state import (
+from kcr_devcluster.dev.cluster_state import (
     ClusterOverview,
     ConditionOverview,
     CronJobOverview,

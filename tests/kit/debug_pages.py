@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 import msgspec
 from aiohttp import web
 
-from kcr.debug.cluster_state import ClusterOverview
 from kcr.debug.page import page_headers, page_html
 from kcr.debug.state import DebugState, KeyDetail
+from kcr_devcluster.dev.cluster_state import ClusterOverview
 
 
 class ShownProcess:

@@ -1,6 +1,6 @@
-"""`kcr dev`: its options. What is slow to import is in `dev_cluster`."""
+"""`kcr dev`: its options. What is slow to import is in `program`."""
 
-import importlib.util
+import importlib
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,10 +9,6 @@ import click
 
 from kcr.app.logs import configure_logs
 from kcr.cli import options as shared
-from kcr.errors import ConfigError
-
-# What the extra `embedded` brings.
-_EXTRA = ("cryptography", "rich")
 
 
 @click.command(
@@ -116,11 +112,9 @@ def command(**values: Any) -> int:
     Logs of the pods go to stdout, everything else to stderr.
     """
     configure_logs(values["log_format"] or "plain", values["log_level"])
-    if any(importlib.util.find_spec(name) is None for name in _EXTRA):
-        raise ConfigError("kcr dev needs the extra 'embedded': pip install 'kcr[embedded]'")
     title = f"kcr dev: a cluster in this process, until {'its Jobs have ended' if values['wait'] else 'Ctrl-C'}"
     if sys.stderr.isatty():
         # First of all: importing and starting the cluster takes a second, and a blank screen looks broken.
         click.echo(title, err=True)
         title = ""
-    return importlib.import_module("kcr.cli.dev_cluster").start(title, values)  # type: ignore[no-any-return]  # an int
+    return importlib.import_module("kcr_devcluster.dev.program").start(title, values)  # type: ignore[no-any-return]  # an int

@@ -14,13 +14,13 @@ import msgspec
 from kcr.api.batch import CronJob, Job
 from kcr.api.core import Event, Pod
 from kcr.api.meta import Key
-from kcr.cli.display.cluster_overview import ClusterObjects, cluster_overview
-from kcr.cli.display.explanations import Explain, Explanations
 from kcr.debug.thread import ProgramLoop
 from kcr.endpoint import ProbeRequest, ProbeResponse
 from kcr.errors import KcrError
 from kcr.manager import Manager
 from kcr_devcluster.apiserver.responses import StatusError
+from kcr_devcluster.dev.cluster_overview import ClusterObjects, cluster_overview
+from kcr_devcluster.dev.explanations import Explain, Explanations
 
 # Returns the end of a container's log: of a pod, the container (empty for the only one), and at most so many bytes.
 ReadLog = Callable[[Key, str, int], bytes]

@@ -16,14 +16,10 @@ from kcr.api.batch import Job
 from kcr.api.crontab import UnknownZoneError, load_zone
 from kcr.api.explanation import Explanation
 from kcr.api.meta import Key, Resource
-from kcr.app.dev import ClusterSettings, dev_cluster
 from kcr.app.plugins import Setup, find_plugins
 from kcr.app.process import run_to_end
 from kcr.cli import options as shared
-from kcr.cli.display.cluster_pages import ClusterPages
-from kcr.cli.display.dev_page import DevPage, check_port
 from kcr.cli.display.display import Display, open_display
-from kcr.cli.display.progress import Progress
 from kcr.cli.kubeconfig.private_file import candidates, default_path, private_file
 from kcr.cli.main import warn_of_unknown_variables
 from kcr.cli.manifests import Applied, Document, apply, read_documents
@@ -31,6 +27,10 @@ from kcr.cli.objects.look import look
 from kcr.cli.objects.target import ObjectName
 from kcr.log import get_logger
 from kcr.manager import Manager
+from kcr_devcluster.dev.cluster import ClusterSettings, dev_cluster
+from kcr_devcluster.dev.cluster_pages import ClusterPages
+from kcr_devcluster.dev.page import DevPage, check_port
+from kcr_devcluster.dev.progress import Progress
 
 _DEFINITION = "CustomResourceDefinition"
 # A cluster that ends with its Jobs says where to look once they have taken so long: before, it would be gone.

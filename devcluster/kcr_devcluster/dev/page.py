@@ -13,12 +13,12 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from kcr.app.dev import DevCluster
 from kcr.cli.debug.port import EXTENSION
-from kcr.cli.display.cluster_pages import ClusterPages
 from kcr.cli.kubeconfig.private_file import PrivateFile
 from kcr.debug.access import DebugOptions
 from kcr.errors import ConfigError
+from kcr_devcluster.dev.cluster import DevCluster
+from kcr_devcluster.dev.cluster_pages import ClusterPages
 
 _HOST = "127.0.0.1"
 

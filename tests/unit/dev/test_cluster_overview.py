@@ -21,9 +21,9 @@ from kcr.api.core import (
 )
 from kcr.api.explanation import Code, Explanation
 from kcr.api.meta import Condition, Key, PodCondition
-from kcr.cli.display.cluster_overview import MAX_JOBS, MAX_PODS, ClusterObjects, cluster_overview
-from kcr.debug.cluster_state import ClusterOverview, ConditionOverview, JobOverview, PodOverview
 from kcr.testing import build
+from kcr_devcluster.dev.cluster_overview import MAX_JOBS, MAX_PODS, ClusterObjects, cluster_overview
+from kcr_devcluster.dev.cluster_state import ClusterOverview, ConditionOverview, JobOverview, PodOverview
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 PI = build.job("pi")

@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from kcr.cli.display.dev_page import with_debug_port, without_credentials
+from kcr_devcluster.dev.page import with_debug_port, without_credentials
 
 
 @pytest.mark.parametrize(

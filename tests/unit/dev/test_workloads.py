@@ -20,8 +20,8 @@ from kcr.api.core import (
 )
 from kcr.api.explanation import Code, Explanation
 from kcr.api.meta import Condition, Resource
-from kcr.cli.display.workloads import Workloads, is_available, is_in_question
 from kcr.testing import build
+from kcr_devcluster.dev.workloads import Workloads, is_available, is_in_question
 
 PI = build.job("pi")
 RUNS = ContainerState(running=ContainerStateRunning())

@@ -15,7 +15,7 @@ from kcr.cli.display.view import ENDED, INTERIM, view_of
 from kcr.client.pod_context import last_seen
 from kcr.controller.gates.pause import is_paused
 from kcr.controllers.job.decisions.lifecycle import is_ours
-from kcr.debug.cluster_state import DeploymentOverview, WarningOverview
+from kcr_devcluster.dev.cluster_state import DeploymentOverview, WarningOverview
 
 # The states of Jobs that may tell of trouble; of all others the reason is in the spec.
 UNSETTLED = ("Running", "Waiting", "Terminating")

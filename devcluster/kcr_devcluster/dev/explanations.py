@@ -13,9 +13,9 @@ from kcr.api.apps import Deployment, ReplicaSet
 from kcr.api.batch import Job
 from kcr.api.explanation import Explanation
 from kcr.api.meta import Key, Resource
-from kcr.cli.display.workloads import is_available, is_in_question
 from kcr.client import Client
 from kcr.errors import KcrError
+from kcr_devcluster.dev.workloads import is_available, is_in_question
 
 # Explains the object of a kind, as `kcr explain` does.
 Explain = Callable[[type[Resource], Key], Awaitable[Explanation]]

@@ -19,9 +19,9 @@ from kcr.api.core import (
 from kcr.api.meta import Condition, Key, ObjectMeta, OwnerReference
 from kcr.cli.display.display import Display
 from kcr.cli.display.log_follower import runs_of
-from kcr.cli.display.progress import Progress, failure_of
 from kcr.cli.display.view import EventView
 from kcr.testing import FakeManager, VirtualClock
+from kcr_devcluster.dev.progress import Progress, failure_of
 
 METADATA = ObjectMeta(name="pi-x", namespace="default", uid="u1")
 

@@ -9,9 +9,9 @@ from kcr.api.apps import Deployment
 from kcr.api.batch import Job, JobStatus
 from kcr.api.explanation import Code, Explanation
 from kcr.api.meta import Condition, Key, Resource
-from kcr.cli.display.explanations import BUDGET_SECONDS, Explanations
 from kcr.errors import NotFoundError
 from kcr.testing import FakeManager, VirtualClock, build
+from kcr_devcluster.dev.explanations import BUDGET_SECONDS, Explanations
 
 pytestmark = pytest.mark.kcr_virtual
 

@@ -16,9 +16,15 @@ from kcr.api.explanation import Explanation
 from kcr.api.meta import Key, Resource, controller_of
 from kcr.api.pods import is_terminal, is_terminating, sidecars
 from kcr.cli.display.view import JobView, cronjob_view, pod_view, view_of
-from kcr.cli.display.workloads import UNSETTLED, Workloads, is_in_question
 from kcr.controllers.job.decisions.pods import completion_index, is_indexed
-from kcr.debug.cluster_state import ClusterOverview, ConditionOverview, CronJobOverview, JobOverview, PodOverview
+from kcr_devcluster.dev.cluster_state import (
+    ClusterOverview,
+    ConditionOverview,
+    CronJobOverview,
+    JobOverview,
+    PodOverview,
+)
+from kcr_devcluster.dev.workloads import UNSETTLED, Workloads, is_in_question
 
 # How many are shown.
 MAX_JOBS = 500

@@ -10,11 +10,11 @@ from kcr.api.batch import CronJob, Job
 from kcr.api.core import Pod
 from kcr.api.explanation import Code, Explanation
 from kcr.api.meta import Key, Resource
-from kcr.cli.display.cluster_pages import LOG_BYTES, ClusterPages
-from kcr.debug.cluster_state import ClusterOverview
 from kcr.endpoint import ProbeRequest, ProbeResponse
 from kcr.testing import FakeManager, build
 from kcr_devcluster.apiserver.responses import StatusError
+from kcr_devcluster.dev.cluster_pages import LOG_BYTES, ClusterPages
+from kcr_devcluster.dev.cluster_state import ClusterOverview
 
 pytestmark = pytest.mark.kcr_virtual
 
