@@ -59,6 +59,6 @@ def test_files_the_readme_names_are_there() -> None:
 @pytest.mark.parametrize("page", sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md")), ids=relative)
 def test_decision_is_listed_and_measured(page: Path) -> None:
     text = page.read_text()
-    assert re.findall(r"^## (.+)$", text, re.MULTILINE) == ["Why it was asked", "Decision", "Measured", "What it costs"]
+    assert re.findall(r"^## (.+)$", text, re.MULTILINE) == ["Context", "Decision", "Measurements", "Costs"]
     title = text.splitlines()[0].removeprefix("# ")
     assert f"- [{title}]({page.name})\n" in (page.with_name("README.md")).read_text()
