@@ -73,7 +73,7 @@ while it waits are coalesced, and one that failed is requeued with exponential b
 - `Manager` starts informers, then controllers, and stops them in the reverse order; `expose` serves metrics, probes
   and, to this machine, `/debug/kcr`. A reconciler with a method `explain` says there why an object is where it is
   (`Explanation`, `Code`, `Step`).
-  Of several replicas with leader election one runs its controllers, the others stand by: `run(leader_election=…)`.
+  Of several replicas with leader election one runs its controllers, the others stand by: `run(leader_elect=True)`.
 - Failures are one tree, `KcrError`: `ApiError` when the server refused, `TransportError` when it is unknown
   whether a write has happened, `TerminalError` when a reconciler knows that retrying cannot help, `RetryLater` when it
   waits for something. Exceptions of other libraries are failures as well; only programming errors count as panics.

@@ -15,6 +15,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from kcr.app.fields import OptionField, fields_of, text_of
+from kcr.app.options import ProgramOptions
 from kcr.app.plugins import attach, find_plugins
 from kcr.testing import FakeManager
 
@@ -38,6 +40,14 @@ that of one attempt, until the answer begins, and watches count; client-go's end
 # Sections of docstrings whose entries are `name: text`.
 _LISTED = ("Args", "Attributes", "Raises")
 _SECTION = re.compile(r"^(Args|Attributes|Raises|Returns|Yields|Source):(.*)$")
+
+
+# Of a type in a signature that is not read from the source.
+_MODULE = re.compile(r"\b(?:collections\.abc|datetime|pathlib)\.")
+
+
+def _is_made(function: Any) -> bool:
+    return hasattr(function, "__signature__")
 
 
 def pages() -> dict[str, str]:
@@ -120,10 +130,23 @@ def _methods(value: type, documented: frozenset[str]) -> Iterator[tuple[str, Any
 def _function(level: str, name: str, function: Any) -> Iterator[str]:
     if level:
         yield from (f"{level} {name}", "")
-    yield from ("```text", _signature(name, inspect.unwrap(function)), "```", "", *_text(function), "")
+    yield from ("```text", _signature(name, inspect.unwrap(function, stop=_is_made)), "```", "", *_text(function))
+    if _is_made(function):
+        yield from (f"- `{field.name}`: {field.help}{_default(field)}" for field in fields_of(ProgramOptions))
+    yield ""
+
+
+def _default(field: OptionField) -> str:
+    shown = field.flag.default or text_of(field.default)
+    return "" if shown in (None, "") else f" Default: {shown}."
 
 
 def _signature(name: str, function: Any) -> str:
+    if made := getattr(function, "__signature__", None):
+        # Its keywords are the fields of a struct.
+        parts = tuple(_MODULE.sub("", str(one)) for one in made.parameters.values())
+        rest = ",\n    ".join((parts[0], "*", *parts[1:]))
+        return f"{name}(\n    {rest},\n) -> None"
     node = _node(function)
     prefix = "async " if isinstance(node, ast.AsyncFunctionDef) else ""
     decorators = {ast.unparse(decorator) for decorator in node.decorator_list}

@@ -46,33 +46,29 @@ _Seconds = Annotated[float, Meta(ge=0, le=31_536_000)]
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """The tunables. Each is also read from the environment as `KCR_` and its name in capitals.
+    """The options of the Job controller. Each is also read from the environment as `KCR_` and its name in capitals."""
 
-    Attributes:
-        workers: How many Jobs are worked on at the same time.
-        take_over: Whether to look after all Jobs, in place of the cluster's own controller; else only those
-            with `spec.managedBy: kcr.dev/job-controller`.
-        job_pod_failure_backoff: Seconds before the first replacement of a failed pod; doubles each time.
-        max_job_pod_failure_backoff: The most seconds between two replacements.
-        sync_job_batch_period: Seconds between two looks at a Job that is busy; 0 for no limit.
-        max_uncounted_pods: How many ended pods one status write may list.
-        max_pod_create_delete_per_sync: How many pods one look creates or deletes at most.
-        feature_gates: Alpha features to turn on or off, such as `GenericWorkload=true,WorkloadWithJob=true`, which
-            lets the pods of an Indexed Job be scheduled all or none.
-    """
-
-    workers: Annotated[int, Meta(ge=1)] = 5
-    take_over: bool = False
-    job_pod_failure_backoff: _Seconds = 10.0
-    max_job_pod_failure_backoff: _Seconds = 600.0
-    sync_job_batch_period: _Seconds = 1.0
-    max_uncounted_pods: Annotated[int, Meta(ge=1)] = 500
-    max_pod_create_delete_per_sync: Annotated[int, Meta(ge=1)] = 500
-    feature_gates: str = ""
-
-    def __post_init__(self) -> None:
-        """Refuse gates that do not exist."""
-        read_gates(self.feature_gates)
+    workers: Annotated[int, Meta(ge=1), "Jobs reconciled at the same time."] = 5
+    take_over: Annotated[
+        bool,
+        "Reconcile all Jobs, in place of the cluster's own controller; else only those with `spec.managedBy: "
+        "kcr.dev/job-controller`.",
+    ] = False
+    job_pod_failure_backoff: Annotated[
+        _Seconds, "Seconds before a failed pod is replaced the first time; doubles with each failure."
+    ] = 10.0
+    max_job_pod_failure_backoff: Annotated[_Seconds, "Seconds at most between two replacements."] = 600.0
+    sync_job_batch_period: Annotated[_Seconds, "Seconds in which changes of a busy Job are gathered; 0 for none."] = 1.0
+    max_uncounted_pods: Annotated[int, Meta(ge=1), "Finished pods that one status write lists at most."] = 500
+    max_pod_create_delete_per_sync: Annotated[int, Meta(ge=1), "Pods created or deleted in one reconcile at most."] = (
+        500
+    )
+    feature_gates: Annotated[
+        frozenset[str],
+        read_gates,
+        "Alpha features to turn on: `GenericWorkload=true,WorkloadWithJob=true` schedules the pods of an Indexed Job "
+        "all or none.",
+    ] = frozenset()
 
 
 def setup(manager: Manager, options: Options) -> None:
@@ -99,7 +95,7 @@ def setup(manager: Manager, options: Options) -> None:
         manager.client, recorder, Pod, store=pods, own_writes=own_writes, random=manager.random, selects=selects
     )
     gangs, wanted = None, RIGHTS
-    if WORKLOAD_WITH_JOB in read_gates(options.feature_gates):
+    if WORKLOAD_WITH_JOB in options.feature_gates:
         wanted |= rights(Workload, "get", "create") | rights(PodGroup, "get", "create")
         gangs = Gangs(manager.client, manager.store(Workload), manager.store(PodGroup), own_writes, recorder)
     limits = Limits(

@@ -18,6 +18,7 @@ import click
 import msgspec
 
 from kcr.app.faults import YOUR_BUG, import_fault, place_of_user, unexpected
+from kcr.app.fields import fields_of
 from kcr.errors import ConfigError, KcrError
 from kcr.log import get_logger
 from kcr.manager import Manager
@@ -27,11 +28,6 @@ GROUP = "kcr.controllers"
 Setup = Callable[..., object]
 
 _SHAPE = "name a function that adds controllers to a manager: `def setup(manager)`, or with a struct of its options"
-# What msgspec expected, and what a value is then that is none.
-_TYPES: Mapping[str, str] = {
-    "expected int": "its value is no whole number", "expected float": "its value is no number",
-    "expected bool": "its value is neither true nor false",
-}  # fmt: skip
 # No options: what containers have beside a Service called kcr or kcr-metrics, and what those of `kcr dev` have.
 _NO_OPTION = re.compile(
     r"KCR_((\w+_)?(SERVICE_(HOST|PORT)\w*|PORT(_\d+_(TCP|UDP|SCTP)\w*)?)|MOUNT_\w+|TERMINATION_LOG)"
@@ -104,30 +100,24 @@ def read_options(kind: type[Any], environ: Mapping[str, str], given: Mapping[str
     """
     values: dict[str, object] = {}
     read = []
-    for field in msgspec.structs.fields(kind):
+    for field in fields_of(kind):
         variable = f"{_PREFIX}{field.name.upper()}"
         if given.get(field.name) is not None:
             values[field.name] = given[field.name]
         elif environ.get(variable):
-            values[field.name] = _converted(environ[variable], field.type, variable)
+            try:
+                # Without the value, which may be a secret of a user's plugin.
+                values[field.name] = field.read(environ[variable], "its value")
+            except ValueError as error:
+                raise click.UsageError(f"{variable}: {error}") from None
             read.append(variable)
-        elif field.required:
+        elif field.default is msgspec.NODEFAULT:
             raise click.UsageError(f"{variable} is not set, and the controller needs a value")
     try:
         return kind(**values)
     except ValueError as error:
         remedy = f": change {', '.join(read)}" if read else ""
         raise click.UsageError(f"the controller refuses its options: {error}{remedy}") from error
-
-
-def _converted(text: str, wanted: Any, variable: str) -> object:
-    try:
-        return msgspec.convert(text.strip(), wanted, strict=False)
-    except msgspec.ValidationError as error:
-        # "Expected `float`, got `str`": that a variable is text, the user knows.
-        fault = str(error).partition(", got")[0].replace("`", "").lower()
-        # Without the value, which may be a secret of a user's plugin.
-        raise click.UsageError(f"{variable}: {_TYPES.get(fault, fault)}") from None
 
 
 def attach(setups: Mapping[str, Setup], manager: Manager, environ: Mapping[str, str], **given: object) -> None:
@@ -210,7 +200,7 @@ def variables_of(setups: Mapping[str, Setup]) -> Iterator[str]:
     """
     for name, setup in setups.items():
         kind = options_type(name, setup)
-        yield from () if kind is None else (f"{_PREFIX}{field.name.upper()}" for field in msgspec.structs.fields(kind))
+        yield from () if kind is None else (f"{_PREFIX}{field.name.upper()}" for field in fields_of(kind))
 
 
 def unknown_variables(environ: Mapping[str, str], known: Collection[str]) -> dict[str, str]:

@@ -36,25 +36,30 @@ class _NoServer:
         )
 
 
-def declared_by(setups: Mapping[str, Setup], environ: Mapping[str, str], namespace: str = "") -> Manager:
+def declared_by(
+    setups: Mapping[str, Setup], environ: Mapping[str, str], namespace: str = "", gates: frozenset[str] | None = None
+) -> Manager:
     """Return a manager that never runs, with all that these setup functions declare; no server is needed.
 
     Args:
         setups: The functions, by what errors call them.
         environ: The environment that their options are read from.
         namespace: The one namespace to watch; empty for all.
+        gates: Features that are on; None for those of the environment.
 
     Raises:
         ConfigError: A setup cannot be called.
     """
     manager = Manager(Client(_NoServer()), random=Random(0), namespace=namespace)
-    attach(setups, manager, environ, take_over=True)
+    attach(setups, manager, environ, take_over=True, feature_gates=gates)
     return manager
 
 
-def rights_of(setups: Mapping[str, Setup], environ: Mapping[str, str], namespace: str = "") -> frozenset[Right]:
+def rights_of(
+    setups: Mapping[str, Setup], environ: Mapping[str, str], namespace: str = "", gates: frozenset[str] | None = None
+) -> frozenset[Right]:
     """Return what the controllers of these setup functions ask of the API server; see `declared_by`."""
-    return declared_by(setups, environ, namespace).rights
+    return declared_by(setups, environ, namespace, gates).rights
 
 
 def rbac_manifests(  # the options of `kcr rbac generate`, all by name

@@ -26,7 +26,7 @@ from kcr.log.lines import one_line
     context_settings={"auto_envvar_prefix": "KCR", "show_default": True},
     epilog="Exit codes: 0 when all is well, 1 when something has to be done, 2 on a wrong option.",
 )
-@shared.controllers_option("job")
+@shared.plugin_options("controllers")
 @shared.connection_options
 @click.option(
     "--take-over", is_flag=True, show_envvar=True, help="Check for taking the place of the cluster's own controllers."
@@ -37,10 +37,9 @@ from kcr.log.lines import one_line
     show_default="the pod's own, or the context's", help="Namespace of the Lease.",
 )  # fmt: skip
 @click.option("--metrics-secure", is_flag=True, show_envvar=True, help="Check the rights of protected metrics as well.")
-def command(*, controllers: str, **values: Any) -> None:
+def command(*, controllers: tuple[str, ...], **values: Any) -> None:
     """Check a cluster before controllers run on it; nothing is written."""
-    names = shared.names(controllers)
-    setups = find_plugins(names)
+    setups = find_plugins(controllers)
     warn_of_unknown_variables(setups, lambda words: click.echo(f"Warning: {words}", err=True))
     findings = asyncio.run(_findings(setups, values))
     for finding in findings:

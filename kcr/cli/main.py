@@ -11,9 +11,9 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 import click
-from click.core import ParameterSource
 
 from kcr.app.faults import remedy, unexpected
+from kcr.app.fields import given_as
 from kcr.app.logs import configure_logs
 from kcr.atomicfile import is_full
 from kcr.cli.commands import Commands, added_names
@@ -207,15 +207,12 @@ def variables_of_options(command: click.Command, prefix: str | None) -> Iterator
 
 
 def _fault(error: click.UsageError) -> str:
-    """Return click's message, with the variable or keyword that a wrong value came from, which click leaves out."""
+    """Return click's message, with the option, variable or keyword that a wrong value came from."""
     match error:
+        case click.MissingParameter():
+            pass
         case click.BadParameter(ctx=click.Context() as ctx, param=click.Option() as option) if option.name:
-            match ctx.get_parameter_source(option.name):
-                case ParameterSource.ENVIRONMENT:
-                    variable = option.envvar or f"{ctx.auto_envvar_prefix}_{option.name.upper()}"
-                    return f"Invalid value for {variable}: {_plainer(error.message)}"
-                case ParameterSource.DEFAULT_MAP:
-                    return f"Invalid value for {option.name}: {_plainer(error.message)}"
+            return f"Invalid value for {given_as(ctx, option.name)(option.name)}: {_plainer(error.message)}"
     return _plainer(error.format_message())
 
 

@@ -12,40 +12,42 @@ from typing import Any
 
 import click
 
+from kcr.app.fields import given_as
 from kcr.app.logs import configure_logs
+from kcr.app.options import PluginOptions, ProgramOptions
 from kcr.app.plugins import Setup, find_plugins
-from kcr.app.run import Settings, run
+from kcr.app.run import run
 from kcr.cli import options as shared
 from kcr.cli.main import explain, open_standard_streams, single, warn_of_unknown_variables
 from kcr.log import get_logger
 from kcr.log.lines import flush_stderr
 
 
-@click.command(
-    "run",
-    context_settings={"auto_envvar_prefix": "KCR", "show_default": True},
-    epilog="Exit codes: 0 after SIGTERM or SIGINT, 1 on failure, 2 on a wrong option.",
-)
-@shared.controllers_option("job")
-@shared.connection_options
-@click.option(
-    "--take-over",
-    is_flag=True,
-    show_envvar=True,
-    help="Take the place of the cluster's own controllers: reconcile Jobs without spec.managedBy too.",
-)
-@shared.workers_option
-@shared.feature_gates_option
-@shared.dry_run_option
-@shared.election_options("kcr-controller-manager")
-@shared.operation_options("info")
-def command(**values: Any) -> None:
+@click.command("run", epilog="Exit codes: 0 after SIGTERM or SIGINT, 1 on failure, 2 on a wrong option.")
+@shared.plugin_options()
+@shared.program_options(leader_elect_resource_name="kcr-controller-manager")
+def command(*, controllers: tuple[str, ...], **values: Any) -> None:
     """Run controllers against a Kubernetes API server."""
-    names = shared.names(values.pop("controllers"))
-    if not names:
-        raise click.UsageError("--controllers names none")
-    given = {name: values.pop(name) for name in ("workers", "take_over", "feature_gates")}
-    run(Settings.of(values), lambda: _warned(find_plugins(names)), given, command="kcr run", controllers=names)
+    given = {name: values.pop(name) for name in PluginOptions.__struct_fields__ if name in values}
+    made = program_options(values)
+    run(made, lambda: _warned(find_plugins(controllers)), given, command="kcr run", controllers=controllers)
+
+
+def program_options(values: Mapping[str, Any]) -> ProgramOptions:
+    """Return the options of the command that runs.
+
+    Args:
+        values: By parameter name.
+
+    Raises:
+        click.UsageError: Options contradict each other.
+    """
+    made = ProgramOptions(**values)
+    for name, fault in made.contradictions():
+        spell = given_as(click.get_current_context(), name)
+        spelled = {field: spell(field) for field in ProgramOptions.__struct_fields__}
+        raise click.UsageError(f"{spelled[name]}: {fault.format_map(spelled)}")
+    return made
 
 
 def _warned(setups: Mapping[str, Setup]) -> Mapping[str, Setup]:
@@ -79,19 +81,12 @@ def run_program(setup: Setup, args: Sequence[str] | None, defaults: Mapping[str,
 
 
 def _command(setup: Setup, defaults: Mapping[str, Any]) -> click.Command:
-    settings = {
-        "auto_envvar_prefix": "KCR",
-        "show_default": True,
-        "help_option_names": ["-h", "--help"],
-        "default_map": {name: value for name, value in defaults.items() if value is not None},
-    }
-
-    @click.command(context_settings=settings, help=inspect.getdoc(setup) or "Run controllers against an API server.")
-    @shared.connection_options
-    @shared.dry_run_option
-    @shared.election_options("")
-    @shared.operation_options("info")
+    @click.command(
+        help=inspect.getdoc(setup) or "Run controllers against an API server.",
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    @shared.program_options(**{name: value for name, value in defaults.items() if value is not None})
     def command(**values: Any) -> None:
-        run(Settings.of(values), lambda: _warned({"the program": setup}), {})
+        run(program_options(values), lambda: _warned({"the program": setup}), {})
 
     return command

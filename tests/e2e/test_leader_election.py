@@ -66,7 +66,7 @@ GREETER = dedent(
     def setup(manager):
         manager.add_controller("greeter", Greeter(), watches=[kcr.watch(ConfigMap)])
 
-    kcr.run(setup, leader_election="greeter")
+    kcr.run(setup, leader_elect=True, leader_elect_resource_name="greeter")
     """
 )
 
@@ -107,7 +107,7 @@ SUSPENDED = dedent(
         writer = manager.add_controller("writer", Writer(manager))
         writer.queue.add(kcr.Key("default", "all"))
 
-    kcr.run(setup, leader_election="writer")
+    kcr.run(setup, leader_elect=True, leader_elect_resource_name="writer")
     """
 )
 

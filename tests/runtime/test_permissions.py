@@ -18,6 +18,7 @@ from kcr.app.plugins import find_plugins
 from kcr.app.rbac import LEASE_RIGHTS, rights_of
 from kcr.controller import Right
 from kcr.errors import BadRequestError, ForbiddenError
+from kcr.gates import read_gates
 from kcr.testing import FaultyTransport, VirtualClock
 from kcr_devcluster.apiserver.authentication.users import user_named
 from kcr_devcluster.cluster import EmbeddedCluster, InProcessTransport
@@ -118,7 +119,7 @@ async def test_role_of_the_readme_suffices(kcr_clock: VirtualClock) -> None:
             # What was created without a reply is created again, and then read, before its watch shows it.
             transport.on("watch", kind).lag(20)
         async with (
-            harness.job_controller(cluster, kcr_clock, transport=transport, feature_gates=GATES),
+            harness.job_controller(cluster, kcr_clock, transport=transport, feature_gates=read_gates(GATES)),
             ttl_controller(cluster, kcr_clock, transport=transport),
             cronjob_harness.cronjob_controller(cluster, kcr_clock, transport=transport),
         ):

@@ -302,7 +302,15 @@ async def test_program_reads_options_before_variables_before_arguments(tmp_path:
         ),
         pytest.param(
             PROGRAM.replace("run(setup)", "run(setup, metrics_secure=True)"), [], {},
-            "--metrics-secure: metrics are served nowhere: add --metrics-bind-address=:8443", id="secure-nowhere",
+            "metrics_secure: metrics are served nowhere: add metrics_bind_address=:8443", id="secure-keyword",
+        ),
+        pytest.param(
+            PROGRAM, [], {"KCR_METRICS_CERT_PATH": "/certs"},
+            "KCR_METRICS_CERT_PATH: it has no effect without KCR_METRICS_SECURE: add that as well", id="no-effect",
+        ),
+        pytest.param(
+            PROGRAM.replace("run(setup)", "run(setup, kube_api_burst=0)"), [], {},
+            "Invalid value for kube_api_burst: 0 is not a whole number of at least 1", id="bound",
         ),
     ],
 )  # fmt: skip
@@ -393,7 +401,7 @@ async def test_setup_of_a_program_may_have_options_of_its_own(tmp_path: Path) ->
         process = await start(tmp_path / "kubeconfig", program, KCR_GREETING="hello")
         _, stderr = await process.communicate()
         assert process.returncode == 2
-        assert stderr.decode() == "greeter.py: KCR_GREETING: its value is no whole number\n"
+        assert stderr.decode() == "greeter.py: KCR_GREETING: its value is not a whole number\n"
 
 
 async def test_asynchronous_setup_is_refused(tmp_path: Path) -> None:

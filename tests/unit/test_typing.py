@@ -40,7 +40,7 @@ def setup(manager: kcr.Manager) -> None:
     )
 
 if __name__ == "__main__":
-    kcr.run(setup)
+    kcr.run(setup, leader_elect=True, leader_elect_resource_name="website", kube_api_burst=50)
 """
 
 WRONG = """
@@ -48,6 +48,8 @@ site = Website(spec=WebsiteSpec(image="nginx"))
 site.spec.replicas = 3
 site.metadata.labels["a"] = "b"
 WebsiteSpec()
+kcr.run(setup, kube_api_burst="many")
+kcr.run(setup, bursts=1)
 """
 
 # As `kcr types generate` writes a condition that is not metav1's to the letter.
@@ -98,4 +100,6 @@ def test_example_is_accepted_and_its_misuse_refused(tmp_path: Path) -> None:
     assert 'Property "replicas" defined in "WebsiteSpec" is read-only' in out
     assert 'Unsupported target for indexed assignment ("Mapping[str, str]")' in out
     assert 'Missing named argument "image" for "WebsiteSpec"' in out
-    assert "Found 3 errors in 1 file" in out
+    assert 'Argument "kube_api_burst" to "run" has incompatible type "str"; expected "int"' in out
+    assert 'Unexpected keyword argument "bursts" for "run"' in out
+    assert "Found 5 errors in 1 file" in out

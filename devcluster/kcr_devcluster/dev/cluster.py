@@ -13,7 +13,7 @@ from kcr.app.logs import configure_logs
 from kcr.app.plugins import Setup, attach
 from kcr.client import Client
 from kcr.errors import ConfigError
-from kcr.gates import GENERIC_WORKLOAD, read_gates
+from kcr.gates import GENERIC_WORKLOAD
 from kcr.manager import Manager
 from kcr_devcluster.apiserver.endpoints.pods.container_logs import end_of_log
 from kcr_devcluster.apiserver.kinds.catalogue import PODS
@@ -39,7 +39,7 @@ class ClusterSettings(NamedTuple):
     port: int = 0
     legacy_apis: bool = False
     terminated_pod_gc_threshold: int = 0
-    feature_gates: str = ""
+    feature_gates: frozenset[str] = frozenset()
     authorization: Authorization = "always-allow"
     no_controllers: bool = False
     data_dir: Path | None = None
@@ -93,7 +93,7 @@ async def dev_cluster(
         legacy_apis=settings.legacy_apis,
         terminated_pod_gc_threshold=settings.terminated_pod_gc_threshold,
         authorization=settings.authorization,
-        gangs=GENERIC_WORKLOAD in read_gates(settings.feature_gates),
+        gangs=GENERIC_WORKLOAD in settings.feature_gates,
         service_accounts="tokens" if settings.authorization == "rbac" else "accounts",
         data_dir=settings.data_dir,
         faults=read_faults(settings.faults) if settings.faults else None,

@@ -78,9 +78,7 @@ from kcr.cli import options as shared
     is_flag=True,
     help="Run no controllers, of Deployments, quotas and PodDisruptionBudgets neither: they run elsewhere.",
 )
-@shared.controllers_option("job,ttl,cronjob")
-@shared.workers_option
-@shared.feature_gates_option
+@shared.plugin_options("controllers", "workers", "feature_gates", controllers=("job", "ttl", "cronjob"))
 @click.option(
     "--authorization",
     type=click.Choice(["always-allow", "rbac"]),
@@ -105,7 +103,7 @@ from kcr.cli import options as shared
     show_default="kubeconfig in the data folder; without one dev.kubeconfig in $XDG_RUNTIME_DIR/kcr or ~/.kcr",
     help="Where to write the kubeconfig.",
 )
-@shared.log_options("warning", "lines as all others")
+@shared.program_options("log_format", "log_level", words={"log_format": "lines as all others"}, log_level="warning")
 def command(**values: Any) -> int:
     """Start a cluster, run the controllers, apply the files, show what happens.
 

@@ -18,7 +18,6 @@ from kcr.api.explanation import Explanation
 from kcr.api.meta import Key, Resource
 from kcr.app.plugins import Setup, find_plugins
 from kcr.app.process import run_to_end
-from kcr.cli import options as shared
 from kcr.cli.display.display import Display, open_display
 from kcr.cli.kubeconfig.private_file import candidates, default_path, private_file
 from kcr.cli.main import warn_of_unknown_variables
@@ -48,7 +47,7 @@ def start(title: str, values: Mapping[str, Any]) -> int:
         click.UsageError: An option cannot be used.
         ConfigError: A port cannot be used, or a file cannot be read or written, or an object of it is refused.
     """
-    setups = {} if values["no_controllers"] else find_plugins(shared.names(values["controllers"]))
+    setups = {} if values["no_controllers"] else find_plugins(values["controllers"])
     warn_of_unknown_variables(setups, get_logger().warning)
     documents = [document for file in values["files"] for document in read_documents(file)]
     kinds = {document.kind for document in documents}

@@ -30,7 +30,7 @@ def command() -> None:
 @command.command(
     "generate", short_help="Write the roles that controllers need.", context_settings={"show_default": True}
 )
-@shared.controllers_option("job")
+@shared.plugin_options("controllers")
 @click.option("--name", default="kcr", metavar="NAME", help="Name of the roles and bindings.")
 @click.option(
     "--service-account", default="default/kcr", metavar="NAMESPACE/NAME", callback=lambda *given: _account(given[2]),
@@ -39,20 +39,23 @@ def command() -> None:
 @click.option("--namespace", default="", show_default="all", metavar="NAME", help="Grant the rights in one namespace.")
 @click.option("--leader-elect", is_flag=True, help="Grant the rights of leader election as well.")
 @click.option("--metrics-secure", is_flag=True, help="Grant the rights of protected metrics as well.")
-@shared.feature_gates_option
+@shared.plugin_options("feature_gates")
 @click.option("-o", "--output", default="-", metavar="FILE", help="File to write; `-` for stdout.")
-def generate(*, controllers: str, service_account: Key, namespace: str, feature_gates: str, **values: Any) -> None:
+def generate(  # the options of the command, all by name
+    *, controllers: tuple[str, ...], service_account: Key, namespace: str, feature_gates: frozenset[str], **values: Any
+) -> None:
     """Write the rights that controllers need: what they watch, and what they declare of their requests.
 
     Controllers of your own are named MODULE:SETUP, and declare their requests with
     manager.add_controller(…, rights=kcr.rights(ConfigMap, "create", "patch")).
     """
-    setups = find_plugins(shared.names(controllers))
+    setups = find_plugins(controllers)
     warn_of_unknown_variables(setups, lambda words: click.echo(f"Warning: {words}", err=True))
-    environ = {**os.environ, **({"KCR_FEATURE_GATES": feature_gates} if feature_gates else {})}
 
     async def wanted() -> str:
-        each = {called: rights_of({called: setup}, environ, namespace) for called, setup in setups.items()}
+        each = {
+            called: rights_of({called: setup}, os.environ, namespace, feature_gates) for called, setup in setups.items()
+        }
         for called in (called for called, asked in each.items() if all(right.verb in _WATCHING for right in asked)):
             click.echo(f"kcr: {called}: {_READS_ONLY}", err=True)
         found = frozenset[Right]().union(*each.values())

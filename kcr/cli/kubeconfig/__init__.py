@@ -38,23 +38,7 @@ def _seconds(ctx: click.Context, parameter: click.Parameter, text: str) -> int:
 @click.option("--user", metavar="NAME", help="For a user of this name, with a certificate.")
 @click.option("--group", "groups", multiple=True, metavar="NAME", help="A group of the user. May be repeated.")
 @click.option("--duration", "seconds", default="24h", metavar="TIME", callback=_seconds, help="How long it is valid.")
-@click.option(
-    "--kubeconfig",
-    metavar="FILE",
-    envvar="KCR_KUBECONFIG",
-    show_envvar=True,
-    show_default="KUBECONFIG, in-cluster, ~/.kube/config",
-    help="Kubeconfig of a user who may create and approve signing requests and create tokens.",
-)
-@click.option(
-    "--context",
-    metavar="NAME",
-    envvar="KCR_CONTEXT",
-    show_envvar=True,
-    show_default="its current one",
-    help="Context of the kubeconfig.",
-)
-@shared.exec_plugins_option
+@shared.program_options("kubeconfig", "context", "exec_plugins")
 def create(account: str | None, user: str | None, **values: Any) -> None:
     """Print a kubeconfig with fresh credentials: it is a secret.
 

@@ -14,6 +14,7 @@ from kcr.api.meta import Key
 from kcr.api.scheduling import PodGroup, TypedLocalReference, Workload, WorkloadSpec
 from kcr.client import Transport
 from kcr.errors import InvalidError
+from kcr.gates import read_gates
 from kcr.testing import VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.node import RunResult
@@ -42,7 +43,7 @@ async def groups_of_pods(cluster: EmbeddedCluster) -> list[Any]:
 
 
 async def test_gang_gets_a_workload_and_a_group(cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
-    async with job_controller(cluster, kcr_clock, feature_gates=GATES):
+    async with job_controller(cluster, kcr_clock, feature_gates=read_gates(GATES)):
         await create(cluster.client, manifest(**GANG))
         await kcr_clock.advance(5)
         (workload,) = await cluster.client.list(Workload, "default")
@@ -67,7 +68,7 @@ async def test_gates_are_off_by_default(cluster: EmbeddedCluster, kcr_clock: Vir
 
 
 async def test_suspended_gang_has_its_group_before_it_runs(cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
-    async with job_controller(cluster, kcr_clock, feature_gates=GATES):
+    async with job_controller(cluster, kcr_clock, feature_gates=read_gates(GATES)):
         await create(cluster.client, manifest(**GANG, suspend=True))
         await kcr_clock.advance(5)
         assert len(await cluster.client.list(PodGroup, "default")) == 1
@@ -82,7 +83,7 @@ async def test_somebody_elses_workload_is_left_alone(cluster: EmbeddedCluster, k
     theirs = msgspec.structs.replace(
         theirs, metadata=msgspec.structs.replace(theirs.metadata, name="theirs", namespace="default")
     )
-    async with job_controller(cluster, kcr_clock, feature_gates=GATES):
+    async with job_controller(cluster, kcr_clock, feature_gates=read_gates(GATES)):
         await cluster.client.create(theirs)
         await create(cluster.client, manifest(**GANG))
         await finished(cluster.client)
@@ -92,7 +93,7 @@ async def test_somebody_elses_workload_is_left_alone(cluster: EmbeddedCluster, k
 
 
 async def test_job_that_is_no_gang_is_scheduled_as_ever(cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
-    async with job_controller(cluster, kcr_clock, feature_gates=GATES):
+    async with job_controller(cluster, kcr_clock, feature_gates=read_gates(GATES)):
         await create(cluster.client, manifest(parallelism=3, completions=3))
         await finished(cluster.client)
         assert await cluster.client.list(Workload, "default") == ()
@@ -121,7 +122,7 @@ async def live(fault: WriteFault) -> int:
     cluster = cluster_with_gangs(clock)
 
     def controller(transport: Transport, seed: int) -> AbstractAsyncContextManager[object]:
-        return job_controller(cluster, clock, transport=transport, seed=seed, feature_gates=GATES)
+        return job_controller(cluster, clock, transport=transport, seed=seed, feature_gates=read_gates(GATES))
 
     async def is_over() -> bool:
         return await ended(cluster.client) is not None

@@ -68,9 +68,9 @@ def test_values_for_other_plugins_are_passed_over() -> None:
 @pytest.mark.parametrize(
     ("variable", "value", "fault"),
     [
-        pytest.param("KCR_WORKERS", "many", "its value is no whole number", id="word-for-a-number"),
-        pytest.param("KCR_TAKE_OVER", "perhaps", "its value is neither true nor false", id="word-for-a-truth"),
-        pytest.param("KCR_SYNC_JOB_BATCH_PERIOD", "1s", "its value is no number", id="unit-in-a-number"),
+        pytest.param("KCR_WORKERS", "many", "its value is not a whole number", id="word-for-a-number"),
+        pytest.param("KCR_TAKE_OVER", "perhaps", "its value is not true or false", id="word-for-a-truth"),
+        pytest.param("KCR_SYNC_JOB_BATCH_PERIOD", "1s", "its value is not a number", id="unit-in-a-number"),
     ],
 )
 def test_bad_value_is_named_with_its_variable(variable: str, value: str, fault: str) -> None:

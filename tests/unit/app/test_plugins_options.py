@@ -1,5 +1,6 @@
 """Every tunable comes from the environment (design: command line)."""
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from kcr.cli.run import command
 from kcr.controllers.job import controller as job
 from kcr.controllers.job import ttl
 from kcr.errors import ConfigError
+from kcr.gates import read_gates
 from kcr.testing import FakeManager, VirtualClock
 
 GATES = "GenericWorkload=true,WorkloadWithJob=true"
@@ -22,24 +24,24 @@ JOB: dict[str, tuple[str, str, object]] = {
     "KCR_SYNC_JOB_BATCH_PERIOD": ("0", "sync_job_batch_period", 0.0),
     "KCR_MAX_UNCOUNTED_PODS": ("10", "max_uncounted_pods", 10),
     "KCR_MAX_POD_CREATE_DELETE_PER_SYNC": ("20", "max_pod_create_delete_per_sync", 20),
-    "KCR_FEATURE_GATES": (GATES, "feature_gates", GATES),
+    "KCR_FEATURE_GATES": (GATES, "feature_gates", read_gates(GATES)),
 }
 RUN: dict[str, tuple[str, str, object]] = {
-    "KCR_CONTROLLERS": ("job,ttl", "controllers", "job,ttl"),
+    "KCR_CONTROLLERS": ("job,ttl", "controllers", ("job", "ttl")),
     "KCR_KUBECONFIG": ("/some/where", "kubeconfig", "/some/where"),
     "KCR_CONTEXT": ("staging", "context", "staging"),
     "KCR_EXEC_PLUGINS": ("never", "exec_plugins", "never"),
     "KCR_NAMESPACE": ("mine", "namespace", "mine"),
     "KCR_TAKE_OVER": ("1", "take_over", True),
     "KCR_WORKERS": ("1", "workers", 1),
-    "KCR_FEATURE_GATES": (GATES, "feature_gates", GATES),
+    "KCR_FEATURE_GATES": (GATES, "feature_gates", read_gates(GATES)),
     "KCR_DRY_RUN": ("server", "dry_run", "server"),
     "KCR_LEADER_ELECT": ("true", "leader_elect", True),
     "KCR_LEADER_ELECT_RESOURCE_NAME": ("mine", "leader_elect_resource_name", "mine"),
     "KCR_LEADER_ELECT_RESOURCE_NAMESPACE": ("kube-system", "leader_elect_resource_namespace", "kube-system"),
-    "KCR_LEADER_ELECT_LEASE_DURATION": ("1m0s", "leader_elect_lease_duration", 60.0),
-    "KCR_LEADER_ELECT_RENEW_DEADLINE": ("40s", "leader_elect_renew_deadline", 40.0),
-    "KCR_LEADER_ELECT_RETRY_PERIOD": ("500ms", "leader_elect_retry_period", 0.5),
+    "KCR_LEADER_ELECT_LEASE_DURATION": ("1m0s", "leader_elect_lease_duration", timedelta(minutes=1)),
+    "KCR_LEADER_ELECT_RENEW_DEADLINE": ("40s", "leader_elect_renew_deadline", timedelta(seconds=40)),
+    "KCR_LEADER_ELECT_RETRY_PERIOD": ("500ms", "leader_elect_retry_period", timedelta(seconds=0.5)),
     "KCR_KUBE_API_QPS": ("50.5", "kube_api_qps", 50.5),
     "KCR_KUBE_API_BURST": ("60", "kube_api_burst", 60),
     "KCR_METRICS_BIND_ADDRESS": (":8080", "metrics_bind_address", ":8080"),
@@ -76,7 +78,7 @@ def test_all_options_of_the_job_controller_are_in_the_table() -> None:
     ],
 )
 def test_value_that_makes_no_sense_is_named(variable: str, text: str) -> None:
-    with pytest.raises(click.UsageError, match=f"{variable}: (expected|its value is no whole number)"):
+    with pytest.raises(click.UsageError, match=f"{variable}: its value is not a (whole )?number of at least"):
         read_options(job.Options, {variable: text}, {})
 
 

@@ -38,12 +38,14 @@ def logs_as_before() -> Iterator[None]:
     [
         pytest.param(["walk"], "No such command 'walk'", id="unknown-command"),
         pytest.param(["run", "--fast"], "No such option", id="unknown-option"),
-        pytest.param(["run", "--workers", "0"], "0 is not in the range", id="value-out-of-range"),
-        pytest.param(["run", "--workers", "x"], "'x' is no whole number", id="value-of-another-type"),
+        pytest.param(["run", "--workers", "0"], "'0' is not a whole number of at least 1", id="value-out-of-range"),
+        pytest.param(["run", "--workers", "x"], "'x' is not a whole number of at least 1", id="value-of-another-type"),
         pytest.param(
             ["run", "--controllers", "jop"], "no controller is named 'jop': known are", id="unknown-controller"
         ),
-        pytest.param(["run", "--controllers", ","], "--controllers names none", id="no-controller"),
+        pytest.param(
+            ["run", "--controllers", ","], "Invalid value for --controllers: ',' names none", id="no-controller"
+        ),
         pytest.param(["run", "--metrics-bind-address", "8080"], "'8080' is no address to listen on", id="no-address"),
         pytest.param(["dev", "--wait"], "--wait needs a Job", id="nothing-to-wait-for"),
         pytest.param([*CREATE], "name either --service-account or --user", id="for-no-user"),
@@ -81,7 +83,7 @@ def test_wrong_variable_is_named(
 ) -> None:
     monkeypatch.setenv(variable, "none")
     assert exit_code_of(["run"]) == 2
-    assert f"Invalid value for {variable}: 'none' is no whole number" in capsys.readouterr().err
+    assert f"Invalid value for {variable}: 'none' is not a whole number of at least 1" in capsys.readouterr().err
 
 
 def test_missing_kubeconfig_is_one_line_and_one(capsys: pytest.CaptureFixture[str]) -> None:
@@ -148,9 +150,9 @@ def test_full_disk_is_one_line_and_one(monkeypatch: pytest.MonkeyPatch, capsys: 
 @pytest.mark.parametrize(
     ("variable", "text", "fault"),
     [
-        pytest.param("KCR_KUBE_API_BURST", "many", "'many' is no whole number", id="whole-number"),
-        pytest.param("KCR_KUBE_API_QPS", "many", "'many' is no number", id="number"),
-        pytest.param("KCR_TAKE_OVER", "many", "'many' is neither true nor false", id="truth"),
+        pytest.param("KCR_KUBE_API_BURST", "many", "'many' is not a whole number of at least 1", id="whole-number"),
+        pytest.param("KCR_KUBE_API_QPS", "many", "'many' is not a number of at least 0", id="number"),
+        pytest.param("KCR_TAKE_OVER", "many", "'many' is not true or false", id="truth"),
     ],
 )
 def test_value_of_another_type_is_said_plainly(

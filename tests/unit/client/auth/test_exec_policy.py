@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from kcr.app.options import ProgramOptions
 from kcr.app.run import load_again
 from kcr.client import load_config
 from kcr.client.auth.credentials import PluginCredentials, PluginSpec
@@ -212,7 +213,8 @@ def test_plugin_that_changed_after_the_answer_is_refused(home: Path, monkeypatch
     monkeypatch.setattr(sys, "stderr", Terminal())
     path = str(home / ".kube" / "config")
     confirmed = load_config(path, exec_plugins="ask")
-    assert load_again(confirmed, path, None, "ask").credentials is not confirmed.credentials
+    options = ProgramOptions(kubeconfig=path, exec_plugins="ask")
+    assert load_again(options, confirmed).credentials is not confirmed.credentials
     rename_plugin(home, args=["other"])
     with pytest.raises(ConfigError, match="no longer the one you allowed"):
-        load_again(confirmed, path, None, "ask")
+        load_again(options, confirmed)

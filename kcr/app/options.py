@@ -1,0 +1,163 @@
+"""The options of programs with controllers: each is written here, and nowhere else.
+
+`kcr.app.fields` makes the options of the command line of them, and their variables; `kcr.run` takes the fields of
+`ProgramOptions` as keywords; `tools.reference` writes their table.
+"""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from kcr.api.durations import parse_duration
+from kcr.app.fields import Flag, text_of
+from kcr.errors import ConfigError
+from kcr.gates import read_gates
+
+_NOWHERE = ("", "0")
+
+
+def names(given: str) -> tuple[str, ...]:
+    """Return the names of a list with commas, without blanks and repetitions, in the order given.
+
+    Raises:
+        ValueError: There is none.
+    """
+    found = tuple(dict.fromkeys(part.strip() for part in given.split(",") if part.strip()))
+    if not found:
+        raise ValueError(f"{given!r} names none")
+    return found
+
+
+def duration(given: str | timedelta) -> timedelta:
+    """Return a duration, such as `1m30s`.
+
+    Raises:
+        ValueError: The text is none.
+    """
+    if isinstance(given, timedelta):
+        return given
+    try:
+        return timedelta(microseconds=parse_duration(given) / 1000)
+    except ValueError as error:
+        raise ValueError(f"{error}; write it as 15s or 1m30s") from error
+
+
+def _address(given: str) -> str:
+    from kcr.endpoint import parse_address  # noqa: PLC0415  # with it comes the client, which takes 0.15 s
+
+    try:
+        parse_address(given)
+    except ConfigError as error:
+        raise ValueError(str(error)) from error
+    return given
+
+
+class PluginOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Which controllers `kcr run` and `kcr dev` run, and the options that are handed to all of them."""
+
+    controllers: Annotated[
+        tuple[str, ...],
+        names,
+        "Controllers to run, by the names they are installed under, or as MODULE:SETUP.",
+        Flag("NAME[,NAME…]"),
+    ] = ("job",)
+    take_over: Annotated[
+        bool, "Take the place of the cluster's own controllers: reconcile Jobs without spec.managedBy too."
+    ] = False
+    workers: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        "Objects a controller works on at the same time.",
+        Flag("N", "the controller's own"),
+    ] = None
+    feature_gates: Annotated[
+        frozenset[str],
+        read_gates,
+        "Alpha features: GenericWorkload, WorkloadWithJob.",
+        Flag("NAME=true[,…]", "all off"),
+    ] = frozenset()
+
+
+class ProgramOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of `kcr run` and of programs with `kcr.run`: how to connect and to operate."""
+
+    kubeconfig: Annotated[str | None, "Kubeconfig to use.", Flag("FILE", "KUBECONFIG, in-cluster, ~/.kube/config")] = (
+        None
+    )
+    context: Annotated[str | None, "Context of the kubeconfig.", Flag("NAME", "its current one")] = None
+    exec_plugins: Annotated[
+        Literal["never", "ask", "always"] | None,
+        "Whether a program that the kubeconfig names for its credentials may run.",
+        Flag(default="as kubectl: what kuberc says, else always", guide="security.md#credential-programs"),
+    ] = None
+    namespace: Annotated[str, "Namespace to work in.", Flag("NAME", "all", "-n")] = ""
+    dry_run: Annotated[
+        Literal["none", "server"],
+        "With server, all writes are checked by the server, logged, and not kept; no Lease is taken.",
+        Flag(guide="operate.md#dry-run"),
+    ] = "none"
+    leader_elect: Annotated[
+        bool,
+        "Lead only while holding a Lease: of several replicas one works, the others stand by.",
+        Flag(default="no", negation=True, guide="writing-controllers.md#leader-election"),
+    ] = False
+    leader_elect_resource_name: Annotated[str, "Lease to hold; the same in all replicas.", Flag("NAME")] = ""
+    leader_elect_resource_namespace: Annotated[
+        str, "Namespace of the Lease.", Flag("NAME", "the pod's own, or the context's")
+    ] = ""
+    leader_elect_lease_duration: Annotated[
+        timedelta, duration, "Time after which a Lease that is not renewed may be taken.", Flag("DURATION")
+    ] = timedelta(seconds=15)
+    leader_elect_renew_deadline: Annotated[
+        timedelta, duration, "Time in which the leader must have renewed, or stop.", Flag("DURATION")
+    ] = timedelta(seconds=10)
+    leader_elect_retry_period: Annotated[
+        timedelta, duration, "Time between two tries to take or renew the Lease.", Flag("DURATION")
+    ] = timedelta(seconds=2)
+    kube_api_qps: Annotated[float, Meta(ge=0), "Requests per second in the long run.", Flag("N", "no limit")] = 0.0
+    kube_api_burst: Annotated[int, Meta(ge=1), "Requests at once, under a limit.", Flag("N")] = 100
+    metrics_bind_address: Annotated[
+        str, _address, "Address to serve /metrics at, such as :8080; 0 for none.", Flag("HOST:PORT")
+    ] = "0"
+    metrics_secure: Annotated[
+        bool,
+        "Serve /metrics over HTTPS, for bearer tokens whose user may get /metrics.",
+        Flag(default="no", negation=True, guide="operate.md#protected-metrics"),
+    ] = False
+    metrics_cert_path: Annotated[
+        str,
+        "Folder of the certificate for --metrics-secure; it is read again when it changes.",
+        Flag("FOLDER", "a self-signed one, which needs the extra 'secure'"),
+    ] = ""
+    metrics_cert_name: Annotated[str, "Certificate in that folder.", Flag("FILE")] = "tls.crt"
+    metrics_cert_key: Annotated[str, "Its key in that folder.", Flag("FILE")] = "tls.key"
+    health_probe_bind_address: Annotated[
+        str,
+        _address,
+        "Address to serve /healthz, /livez, /readyz and /debug/kcr at, such as :8080; 0 for none.",
+        Flag("HOST:PORT"),
+    ] = "0"
+    ready_file: Annotated[
+        str | Path | None, Path, "File made once the caches are synced and the workers run.", Flag("FILE")
+    ] = None
+    log_format: Annotated[
+        Literal["json", "console"] | None,
+        "Form of the log lines on stderr.",
+        Flag(default="console on a terminal, else json"),
+    ] = None
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], "Log lines of this level and above."] = "info"
+
+    def contradictions(self) -> Iterator[tuple[str, str]]:
+        """Yield the fields that do not fit the others, each with the remedy, in which names of fields are in braces."""
+        if self.metrics_secure and self.metrics_bind_address in _NOWHERE:
+            yield "metrics_secure", "metrics are served nowhere: add {metrics_bind_address}=:8443"
+        if self.metrics_cert_path and not self.metrics_secure:
+            yield "metrics_cert_path", "it has no effect without {metrics_secure}: add that as well"
+
+
+def shown(options: msgspec.Struct) -> dict[str, object]:
+    """Return options by name as the command line takes them, for the debug pages: names of files, no secrets."""
+    return {name: text_of(value) for name, value in msgspec.structs.asdict(options).items()}
