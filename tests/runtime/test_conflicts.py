@@ -108,3 +108,39 @@ async def test_single_conflict_asks_the_server_nothing(kcr_cluster: EmbeddedClus
         await kcr_clock.advance(5)
         assert await data(kcr_cluster) == {"wanted": "2", "done": "2"}
         assert [call.verb for call in wire.calls] == ["patch", "patch"]
+
+
+class Refused:
+    """Meets a conflict every time, whatever the store shows: with another object, or an outside service."""
+
+    async def reconcile(self, key: kcr.Key) -> kcr.Result:
+        raise kcr.ConflictError(409, "Conflict", "the object has been modified")
+
+
+async def test_conflicts_that_last_compare_an_object_ever_more_rarely(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    await create(kcr_cluster, "a")
+    wire, looks = FaultyTransport(kcr_cluster.transport), list[float]()
+    manager = kcr.Manager(Client(wire), random=random.Random(1))
+    controller = manager.add_controller("refused", Refused(), watches=[kcr.watch(ConfigMap)])
+
+    async def conflicts(seconds: int) -> None:
+        """Let something enqueue the key ten times a second."""
+        for _ in range(10 * seconds):
+            controller.queue.add(KEY)
+            wire.calls.clear()
+            await kcr_clock.advance(0.1)
+            looks.extend(kcr_clock.boottime() - began for call in wire.calls if call.verb == "list")
+
+    async with manager.running():
+        await kcr_clock.settle()
+        began = kcr_clock.boottime()
+        await conflicts(100)
+        assert [round(look) for look in looks] == [0, 1, 3, 7, 15, 31, 61, 91]
+        # A new version is news.
+        looks.clear()
+        await patch(kcr_cluster, changed="1")
+        began = kcr_clock.boottime()
+        await conflicts(5)
+        assert [round(look) for look in looks] == [0, 1, 3]

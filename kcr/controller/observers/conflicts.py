@@ -6,13 +6,14 @@ the server's version of the object without showing it has lost the event, for a 
 need ever come, so the informer lists again. A store that has not passed it yet is late, and needs nothing but time.
 
 A conflict is the one trace that a lost event leaves, and it is left only where an object is written with its
-resourceVersion as the precondition.
+resourceVersion as the precondition. A conflict may also come from elsewhere, such as another object or an outside
+service, and then it may last: comparisons of one object at one version are a second apart, and later 30 s.
 """
 
 import asyncio
 from collections.abc import Awaitable
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from kcr.api.meta import Key
 from kcr.client import Client
@@ -23,6 +24,22 @@ from kcr.informer.store import version_of
 
 # How long the worker waits for the server: no timeout of a reconcile counts here.
 _LOOK_SECONDS = 5.0
+# Between two comparisons of one object at one version: the first pause, which doubles each time, and the longest.
+_FIRST_PAUSE_SECONDS, _MAX_PAUSE_SECONDS = 1.0, 30.0
+
+
+class _Met(NamedTuple):
+    """The conflicts that a key has met at one version.
+
+    Attributes:
+        version: The version that the store shows of the object.
+        next_look: The loop's time from which the next conflict is followed by a comparison.
+        pause: The seconds from that comparison to the one after it.
+    """
+
+    version: str
+    next_look: float
+    pause: float
 
 
 class Conflicts(Observer):
@@ -34,8 +51,8 @@ class Conflicts(Observer):
         # Watches the objects that the keys name; None when they name none that is known.
         self._informer: Informer[Any] | InformerHandle[Any] | None = None
         self._store: Store[Any] | None = None
-        # The version at which the store showed the object of a key at its last conflict.
-        self._versions: dict[Key, str] = {}
+        # The last conflict of each key that has met one, until its reconcile meets none.
+        self._met: dict[Key, _Met] = {}
 
     def watch(self, informer: Informer[Any] | InformerHandle[Any]) -> None:
         """Compare the objects of this informer, whose keys are those of the controller."""
@@ -45,18 +62,24 @@ class Conflicts(Observer):
         """Note a conflict, or forget those of a key whose reconcile met none; compare one that has met two."""
         key, causes = run.key, run.causes
         if not causes:
-            if self._versions and run.outcome != "cancelled":
-                self._versions.pop(key, None)
+            if self._met and run.outcome != "cancelled":
+                self._met.pop(key, None)
             return None
         if all(isinstance(cause, TerminalError) for cause in causes):
-            self._versions.pop(key, None)
-        elif all(isinstance(cause, ConflictError) for cause in causes):
-            version = self._shown(key)
-            repeated = bool(version) and self._versions.get(key) == version
-            self._versions[key] = version
-            if repeated:
-                return self._inspect(key)
+            self._met.pop(key, None)
+        elif all(isinstance(cause, ConflictError) for cause in causes) and self._note(key, run.ended):
+            return self._inspect(key)
         return None
+
+    def _note(self, key: Key, now: float) -> bool:
+        """Note that a reconcile of a key has met a conflict; return whether its object is to be compared."""
+        version, met = self._shown(key), self._met.get(key)
+        if not version or met is None or met.version != version:
+            self._met[key] = _Met(version, now, _FIRST_PAUSE_SECONDS)
+            return False
+        if is_due := now >= met.next_look:
+            self._met[key] = _Met(version, now + met.pause, min(2 * met.pause, _MAX_PAUSE_SECONDS))
+        return is_due
 
     async def _inspect(self, key: Key) -> None:
         """Compare a key's object with the server, and list again if an event was lost."""
