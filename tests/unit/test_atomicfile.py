@@ -1,8 +1,10 @@
 """Files that are replaced: whole or not at all, with their permissions, through links, and what is no regular file."""
 
-import errno
 import os
 import stat
+import subprocess
+import sys
+import tempfile
 import threading
 from pathlib import Path
 
@@ -149,27 +151,46 @@ def test_file_behind_a_descriptor_is_written_in_place(file: Path) -> None:
     assert file.read_bytes() == b"/proc/self/fd"
 
 
-def test_private_file_does_not_replace_that_of_another(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: file.stat().st_uid + 1)
-    with pytest.raises(PermissionError, match="it belongs to another user"):
-        replace_files({file: b"after"}, mode=0o600)
-    assert file.read_bytes() == b"before"
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
+def test_private_file_does_not_replace_that_of_another() -> None:
+    # Not in pytest's folder, which other users may not enter.
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "file")
+        file.write_bytes(b"before")
+        file.chmod(0o666)
+        file.parent.chmod(0o777)
+        os.seteuid(12)
+        try:
+            with pytest.raises(PermissionError, match="it belongs to another user"):
+                replace_files({file: b"after"}, mode=0o600)
+        finally:
+            os.seteuid(0)
+        assert file.read_bytes() == b"before"
 
 
-def test_file_that_is_a_mount_is_written_in_place(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def replace(path: Path, target: Path) -> None:
-        raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+def replace_in_namespace(file: Path, mode: int | None, *, mount: bool = False) -> None:
+    """Replace a file in a user namespace that maps this user alone; `mount` mounts the file on its own there."""
+    replace = f"replace_files({{Path(sys.argv[1]): b'after'}}, mode={mode})"
+    program = f"import sys; from pathlib import Path; from kcr.atomicfile import replace_files; {replace}"
+    bind = 'mount --bind "$1" "$1" && ' if mount else ""
+    shell = ["sh", "-c", f'{bind}exec "$0" -c "$2" "$1"', sys.executable, str(file), program]
+    command = ["unshare", "--user", "--map-root-user", "--mount", *shell]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.stderr.startswith("unshare: "):
+        pytest.skip(done.stderr)
+    assert not done.stderr
 
-    monkeypatch.setattr(Path, "replace", replace)
-    replace_files({file: b"after"}, mode=0o600)
-    assert (file.read_bytes(), mode_of(file)) == (b"after", 0o600)
+
+def test_file_that_is_a_mount_is_written_in_place(file: Path) -> None:
+    same = file.stat().st_ino
+    replace_in_namespace(file, 0o600, mount=True)
+    assert (file.read_bytes(), mode_of(file), file.stat().st_ino) == (b"after", 0o600, same)
     assert list(file.parent.iterdir()) == [file]
 
 
-def test_owner_that_the_namespace_does_not_map_is_left(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fchown(*_: int) -> None:
-        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
-
-    monkeypatch.setattr(os, "fchown", fchown)
-    replace_files({file: b"after"})
-    assert file.read_bytes() == b"after"
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_owner_that_the_namespace_does_not_map_is_left(file: Path) -> None:
+    os.chown(file, 12, 34)
+    file.chmod(0o646)
+    replace_in_namespace(file, None)
+    assert (file.read_bytes(), file.stat().st_uid, mode_of(file)) == (b"after", os.geteuid(), 0o646)
