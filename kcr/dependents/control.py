@@ -107,7 +107,8 @@ class DependentControl(Generic[R]):
 
         An object that was created otherwise than asked for, by a mutating webhook or policy, and that does not belong
         to its owner so (a label of its selector, the owner reference or a finalizer is missing) is deleted again, and
-        counts as refused. The next create of this owner fails for a second, then for two, for a minute at most.
+        counts as refused. The next create of this owner fails for a second, then for two, for a minute at most. An
+        object whose reply was lost is kept, because it may have been changed since: `claim` releases it.
 
         Args:
             owner: Becomes their controller.
@@ -297,8 +298,8 @@ class DependentControl(Generic[R]):
     async def _answered(self, owner: Resource, sent: Resource, made: R, *, is_new: bool) -> R:
         """Note the answer to a create, and return the object.
 
-        One that was found may have changed since its creation. With a stated name, it may even be older than the
-        create, and is not judged; with a drawn one it is, but for finalizers: those may have been removed on purpose.
+        One that was found may have been changed since its creation, and one with a stated name may be older than the
+        create. So it is not judged: what its owner has lost meanwhile, `claim` releases.
 
         Raises:
             AlreadyExistsError: It has the stated name, and is being deleted.
@@ -308,8 +309,7 @@ class DependentControl(Generic[R]):
         if not is_new and not sent.metadata.generate_name:
             return self._accept_named(owner, made)
         self._own_writes.wrote(owner.key, self.store, made)
-        asked = sent if is_new else replace(sent, metadata=replace(sent.metadata, finalizers=()))
-        if not (changes := alterations(owner, asked, made, self._selects)):
+        if not is_new or not (changes := alterations(owner, sent, made, self._selects)):
             return made
         undone = ", and is deleted again" if await self._undo(owner, sent, made) else ""
         what = f"{self._kind.resource.kind.lower()} {made.key} was changed when it was created{undone}"

@@ -7,7 +7,7 @@ import pytest
 
 from kcr.api.core import Event, Pod
 from kcr.controllers.job.explanation import explain_job
-from kcr.testing import CrashingTransport, VirtualClock
+from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.harness import create, finished, job_controller, manifest, pods_of, read
 from tests.kit.transports import MutatedCreates, disown, unfinalize
@@ -82,3 +82,31 @@ async def test_crash_leaves_no_pod_that_runs_or_counts(
         webhook.mutate = lambda metadata: None
         job = await finished(kcr_cluster.client)
         assert (job.status.succeeded, job.status.failed) == (2, 0)
+
+
+async def test_pod_that_is_relabelled_before_its_create_is_confirmed_is_released(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    wire = FaultyTransport(kcr_cluster.transport)
+    wire.on("create", Pod, nth=1).lose_reply()
+    label = {"metadata": {"labels": {"batch.kubernetes.io/controller-uid": None, "controller-uid": None}}}
+
+    async def take_away() -> None:
+        (pod,) = await kcr_cluster.client.list(Pod, "default")
+        await kcr_cluster.client.merge_patch(Pod, pod.key, label)
+        taken.append(pod.metadata.uid)
+
+    taken = list[str]()
+    wire.on("get", Pod, nth=1).then(take_away)
+    async with job_controller(kcr_cluster, kcr_clock, transport=wire):
+        await create(kcr_cluster.client, manifest())
+        job = await finished(kcr_cluster.client)
+        pods = await kcr_cluster.client.list(Pod, "default")
+    assert (job.status.succeeded, job.status.failed) == (1, 0)
+    assert not await refusals(kcr_cluster)
+    # As upstream, which finds that the selector does not match: it lives on, without its Job.
+    (released,) = (pod for pod in pods if pod.metadata.uid in taken)
+    assert len(pods) == 2
+    assert not released.metadata.owner_references
+    assert not released.metadata.finalizers
+    assert released.metadata.deletion_timestamp is None

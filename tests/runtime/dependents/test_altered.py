@@ -131,7 +131,7 @@ async def test_other_owners_do_not_wait(kcr_cluster: EmbeddedCluster) -> None:
     assert len((await shop.control.create(other, template)).done) == 1
 
 
-@pytest.mark.parametrize("verb", ["create", "patch", "delete"])
+@pytest.mark.parametrize("verb", ["patch", "delete"])
 async def test_lost_reply_leaves_nothing_behind(kcr_cluster: EmbeddedCluster, verb: Any) -> None:
     shop = Shop(kcr_cluster, relabel)
     await shop.create(0)
@@ -156,20 +156,22 @@ async def test_altered_object_that_another_client_writes_to_is_freed(kcr_cluster
     assert await shop.left() == []
 
 
-async def test_object_that_was_found_altered_after_a_lost_reply_is_deleted(
-    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
-) -> None:
-    shop = Shop(kcr_cluster, relabel)
+async def test_object_that_is_relabelled_before_its_create_is_confirmed_stays(kcr_cluster: EmbeddedCluster) -> None:
+    # A user took it from its owner, to debug it: `claim` releases it. No webhook has altered it.
+    shop = Shop(kcr_cluster, lambda metadata: None)
     await shop.create(0)
     shop.faults.on("create", ConfigMap).lose_reply()
     shop.faults.on("get", ConfigMap).lose_request()
     await shop.create()
     assert len(shop.own_writes.of(shop.owner).creates) == 1
+    (name,) = await shop.left()
+    await shop.client.merge_patch(ConfigMap, Key("default", name), {"metadata": {"labels": {"app": "other"}}})
     shop.faults.heal()
     attempts = await shop.control.resolve(shop.owner, wanted=False)
-    assert isinstance(attempts.failures[0].error, AlteredObjectError)
-    assert await shop.left() == []
+    assert ([made.metadata.name for made in attempts.done], attempts.failures) == ([name], ())
+    assert await shop.left() == [name]
     assert not shop.own_writes.of(shop.owner).creates
+    assert len((await shop.create()).done) == 1
 
 
 async def test_pause_outlasts_a_batch_with_one_altered_object(
