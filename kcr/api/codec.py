@@ -4,13 +4,13 @@ Whatever is wrong with the bytes, the `decode` functions raise `msgspec.DecodeEr
 that sets undecodable objects apart has one exception to catch.
 """
 
-import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache, wraps
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 import msgspec
+from msgspec import inspect
 from msgspec.structs import FieldInfo, fields
 
 from kcr.api.meta import FullResource, ListMeta, Object, Resource, Status, from_wire, to_wire
@@ -19,10 +19,6 @@ from kcr.api.unstructured import RawFields, Unstructured
 R = TypeVar("R", bound=Resource)
 T = TypeVar("T")
 P = ParamSpec("P")
-
-# The message about a null, and the steps of the path in it: `$.items[0].data[...].spec`.
-_NULL = re.compile(r"got `null` - at `\$(\..*[^\]])`$")
-_STEP = re.compile(r"\[[^\]]*\]|[^.\[]+")
 
 # Go's decoder accepts 10,000 levels of nesting; a list or a watch event wraps an object in a few more.
 _MAX_DEPTH = 10_000 + 100
@@ -55,7 +51,16 @@ def decoder(wanted: Any) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(wanted, dec_hook=from_wire)
 
 
-def _raises_decode_error_only(read: Callable[P, T]) -> Callable[P, T]:
+def _raises_decode_error_only(around: Any = None) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Return a decorator; `around` is the generic type around the kind that the function decodes, None for none."""
+
+    def decorator(read: Callable[P, T]) -> Callable[P, T]:
+        return _guarded(read, around)
+
+    return decorator
+
+
+def _guarded(read: Callable[P, T], around: Any) -> Callable[P, T]:
     """Let a decoding function raise DecodeError only, and let it read what is nested as deep as Go reads.
 
     msgspec raises RecursionError beyond the interpreter's limit, UnicodeDecodeError for a byte that is no UTF-8,
@@ -72,7 +77,8 @@ def _raises_decode_error_only(read: Callable[P, T]) -> Callable[P, T]:
             if not _is_complete(*args):
                 raise
             again: Callable[..., T] = guarded
-            return again(args[0], _without_null(cast("bytes", args[1]), error))
+            kind = args[0] if around is None else around[args[0]]
+            return again(args[0], _without_nulls(cast("bytes", args[1]), kind, error))
         except msgspec.DecodeError:
             raise
         except RecursionError:
@@ -89,40 +95,62 @@ def _is_complete(*arguments: object) -> bool:
     return isinstance(kind, type) and issubclass(kind, FullResource) and not issubclass(kind, Unstructured)
 
 
-def _without_null(data: bytes, error: msgspec.ValidationError) -> bytes:
-    """Return the bytes without the nulls in a field that refused one, which is what Go's decoder makes of them.
+def _without_nulls(data: bytes, kind: Any, error: msgspec.ValidationError) -> bytes:
+    """Return the bytes without the nulls of fields that take none, which is what Go's decoder makes of them.
 
     Raises:
-        msgspec.ValidationError: It refused something else.
+        msgspec.ValidationError: There is no such null: the error is about something else.
 
     Source: Go's encoding/json, Unmarshal.
     """
-    refused = _NULL.search(str(error))
-    if refused is None:
-        raise error
     try:
         value = msgspec.json.decode(data)
-        *path, last = _STEP.findall(refused[1])
-        found = [value]
-        for step in path:
-            # The same field of all items, for they are of one kind.
-            found = [inner for one in found for inner in _members(one, step) if inner is not None]
-        nulls = [one for one in found if one.get(last, "") is None]
-        for one in nulls:
-            del one[last]
+        has_nulls = _drop_nulls(value, _type_info(kind))
         kept = msgspec.json.encode(value)
     except Exception:
         # What follows the null is no JSON, or is nested deeper than the values of Python.
         raise error from None
-    if not nulls:
+    if not has_nulls:
         raise error
     return kept
 
 
-def _members(value: Any, step: str) -> Iterable[Any]:
-    if not step.startswith("["):
-        return (value.get(step),)
-    return value.values() if isinstance(value, dict) else value
+@cache
+def _type_info(kind: Any) -> inspect.Type:
+    return inspect.type_info(kind)
+
+
+def _drop_nulls(value: Any, kind: inspect.Type) -> bool:
+    """Drop from a value the null fields whose type takes no null, and return whether there were any."""
+    # The type decides, and not the message of the error. What is opaque (`Raw`, `Any`) keeps its nulls.
+    match kind:
+        case inspect.StructType(fields=known) if isinstance(value, dict):
+            refused = [
+                one.encode_name for one in known if _is_null(value, one.encode_name) and not _takes_null(one.type)
+            ]
+            for name in refused:
+                del value[name]
+            inner = [(value.get(one.encode_name), one.type) for one in known]
+        case inspect.DictType(value_type=entry) if isinstance(value, dict):
+            refused, inner = [], [(one, entry) for one in value.values()]
+        case inspect.ListType(item_type=item) | inspect.VarTupleType(item_type=item) if isinstance(value, list):
+            refused, inner = [], [(one, item) for one in value]
+        case inspect.UnionType(types=types):
+            refused, inner = [], [(value, one) for one in types]
+        case _:
+            return False
+    # A sum, for `any` would stop at the first.
+    return sum(_drop_nulls(one, wanted) for one, wanted in inner) + len(refused) > 0
+
+
+def _is_null(value: Mapping[str, Any], name: str) -> bool:
+    return value.get(name, "") is None
+
+
+def _takes_null(kind: inspect.Type) -> bool:
+    if isinstance(kind, inspect.UnionType):
+        return kind.includes_none
+    return isinstance(kind, inspect.AnyType | inspect.NoneType | inspect.RawType | inspect.CustomType)
 
 
 def _with_deep_recursion(read: Callable[[], T]) -> T:
@@ -140,7 +168,7 @@ def _with_deep_recursion(read: Callable[[], T]) -> T:
         sys.setrecursionlimit(limit)
 
 
-@_raises_decode_error_only
+@_raises_decode_error_only()
 def decode(kind: type[T], data: bytes) -> T:
     """Decode one value.
 
@@ -151,14 +179,14 @@ def decode(kind: type[T], data: bytes) -> T:
     return cast("T", _own(kind, value) if issubclass(kind, Resource) else value)
 
 
-@_raises_decode_error_only
+@_raises_decode_error_only(Items)
 def decode_items(kind: type[R], data: bytes) -> tuple[ListMeta, tuple[R, ...]]:
     """Decode one page of a list, and return its metadata and its objects."""
     page = decoder(Items[_form(kind)]).decode(data)  # type: ignore[misc]  # a type made at run time
     return page.metadata, tuple(_own(kind, item) for item in page.items or ())
 
 
-@_raises_decode_error_only
+@_raises_decode_error_only(WatchEvent)
 def decode_event(kind: type[R], line: bytes) -> WatchEvent[R]:
     """Decode one line of a watch; see `WatchEvent` about errors."""
     event = _event_decoder(kind).decode(line)
@@ -183,7 +211,7 @@ def _own(kind: type[R], decoded: Any) -> R:
     return cast("R", own)
 
 
-@_raises_decode_error_only
+@_raises_decode_error_only()
 def decode_error_event(line: bytes) -> Status:
     """Decode the Status that a watch event of type ERROR carries."""
     event: _ErrorEvent = decoder(_ErrorEvent).decode(line)

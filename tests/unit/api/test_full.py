@@ -97,6 +97,21 @@ def test_null_is_an_empty_list_as_in_go() -> None:
     assert first.status.current_metrics == ()
 
 
+def test_nulls_of_all_fields_and_items_are_dropped() -> None:
+    # Those of an opaque field are its owner's.
+    rules = b'[{"verbs":["get"],"resources":null,"apiGroups":null},{"verbs":["list"],"resourceNames":null}]'
+    event = codec.decode_event(Role, b'{"type":"ADDED","object":{"metadata":{"labels":null},"rules":%s}}' % rules)
+    assert [rule.verbs for rule in event.object.rules] == [("get",), ("list",)]
+    assert event.object.metadata.labels == {}
+    definition = importlib.import_module("kcr.api.full.apiextensions_v1").CustomResourceDefinition
+    schema = b'{"openAPIV3Schema":{"properties":{"a":{"required":null,"default":{"b":null}}}}}'
+    names = b'{"kind":"A","plural":"as","shortNames":null}'
+    versions = b'[{"name":"v1","served":true,"storage":true,"schema":%s}]' % schema
+    spec = b'{"group":"g.dev","scope":"Cluster","names":%s,"versions":%s}' % (names, versions)
+    kept = codec.decode(definition, b'{"spec":%s}' % spec).spec.versions[0].schema.open_api_v3_schema.properties["a"]
+    assert (kept.required, bytes(kept.default)) == ((), b'{"b":null}')
+
+
 @pytest.mark.parametrize(
     "body",
     [
