@@ -23,15 +23,17 @@ if TYPE_CHECKING:
 
 LIBRARY = "cel-expr-python"
 OVER_BUDGET = "operation cancelled: actual cost limit exceeded"
-_STRINGS = re.compile(
-    r"""[rR]?("""
+# Texts and comments, in which nothing is named.
+_NO_CODE = re.compile(
+    r"""//[^\n]*|[rR]?("""
     + r'"""(?:\\.|[^\\])*?"""'
     + r"|'''(?:\\.|[^\\])*?'''"
     + r"""|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')"""
 )
 _OLD = re.compile(r"\boldSelf\b")
+_SELECTED = re.compile(r"\.\s*\w+")
 _LINE = re.compile(r"<input>:(\d+):")
-# What the library says of errors, and what cel-go says.
+# What the library says of errors, and what cel-go says. A test has the exact words of both.
 _ERRORS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r'Key not found in map : "?(.*?)"?'), r"no such key: \1"),
     (re.compile(r'No value with name "(?:.*\.)?(.*)" found in Activation'), r"no such key: \1"),
@@ -101,7 +103,12 @@ def is_available() -> bool:
 
 def uses_old(expression: str) -> bool:
     """Return whether an expression names `oldSelf`."""
-    return _OLD.search(_STRINGS.sub("''", expression)) is not None
+    return _OLD.search(_SELECTED.sub("", _code(expression))) is not None
+
+
+def _code(expression: str) -> str:
+    """Return an expression with blanks in place of its texts and comments."""
+    return _NO_CODE.sub(lambda found: " " * len(found[0]), expression)
 
 
 def compile_expression(expression: str, scope: Scope, wanted: str) -> Program:
@@ -115,7 +122,7 @@ def compile_expression(expression: str, scope: Scope, wanted: str) -> Program:
     Raises:
         CompilationError: It is no expression, or has another type.
     """
-    if (bind := _BIND.search(_STRINGS.sub(lambda found: "'" * len(found[0]), expression))) is not None:
+    if (bind := _BIND.search(_code(expression))) is not None:
         raise CompilationError(f"compilation failed: {error_at(expression, bind.start(), _UNDECLARED.format('cel'))}")
     text, offset = expression, 0
     if scope.optional_old and uses_old(expression):
@@ -247,7 +254,7 @@ def _substituted(text: str, moments: Mapping[str, tuple[str, str]]) -> str:
     if not moments:
         return text
     names = "|".join(re.escape(name) for name in sorted(moments, key=len, reverse=True))
-    pattern = re.compile(rf"{_STRINGS.pattern}|(\bhas\(\s*)?(?<![\w.])({names})(?![\w(])")
+    pattern = re.compile(rf"{_NO_CODE.pattern}|(\bhas\(\s*)?(?<![\w.])({names})(?![\w(])")
 
     def variable(found: re.Match[str]) -> str:
         *_, has, name = found.groups()
