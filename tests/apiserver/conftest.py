@@ -12,9 +12,14 @@ from tests.kit.api import Api
 
 
 @pytest_asyncio.fixture
-async def bare(kcr_clock: VirtualClock) -> AsyncIterator[EmbeddedCluster]:
-    """Give a cluster without a node."""
-    async with EmbeddedCluster(clock=kcr_clock, random=random.Random(0), runtime=None) as cluster:
+async def bare(request: pytest.FixtureRequest, kcr_clock: VirtualClock) -> AsyncIterator[EmbeddedCluster]:
+    """Give a cluster without a node.
+
+    It has controllers for garbage, namespaces, quotas and budgets where the mark `collects` asks for them: they take
+    three quarters of a test's time.
+    """
+    collects = request.node.get_closest_marker("collects") is not None
+    async with EmbeddedCluster(clock=kcr_clock, random=random.Random(0), runtime=None, gc=collects) as cluster:
         yield cluster
 
 
@@ -27,5 +32,6 @@ def api(bare: EmbeddedCluster) -> Api:
 @pytest_asyncio.fixture
 async def guarded(kcr_clock: VirtualClock) -> AsyncIterator[Api]:
     """Give the API, as the admin sees it, of a cluster where users may do what roles grant."""
-    async with EmbeddedCluster(clock=kcr_clock, random=random.Random(0), runtime=None, authorization="rbac") as cluster:
+    made = EmbeddedCluster(clock=kcr_clock, random=random.Random(0), runtime=None, gc=False, authorization="rbac")
+    async with made as cluster:
         yield Api(cluster.server)

@@ -79,6 +79,7 @@ async def test_kinds_are_told_of_with_their_names(api: Api) -> None:
     assert (volumes["namespaced"], volumes["shortNames"]) == (False, ["pv"])
 
 
+@pytest.mark.collects
 async def test_namespace_takes_its_objects_of_all_kinds_along(api: Api, kcr_clock: Any) -> None:
     await api.post("/api/v1/namespaces", {"metadata": {"name": "team"}})
     await api.post("/apis/apps/v1/namespaces/team/statefulsets", stateful_set())

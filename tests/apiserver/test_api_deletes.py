@@ -9,7 +9,7 @@ import pytest
 
 from tests.kit.api import Api, config_map, exists, job, owner, pod, pod_binding
 
-pytestmark = pytest.mark.kcr_virtual
+pytestmark = [pytest.mark.kcr_virtual, pytest.mark.collects]
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 PODS = "/api/v1/namespaces/default/pods"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"

@@ -218,6 +218,7 @@ async def test_storage_version_changes_without_a_new_object(api: Api) -> None:
     )
 
 
+@pytest.mark.collects
 async def test_dependents_of_custom_resources_are_collected(kcr_clock: VirtualClock, api: Api) -> None:
     await api.post(DEFINITIONS, definition(version("v1", SIZED)))
     parent = await api.post(WIDGETS, widget("parent"))
@@ -233,6 +234,7 @@ async def test_dependents_of_custom_resources_are_collected(kcr_clock: VirtualCl
     assert not await exists(api, f"{CONFIG_MAPS}/data")
 
 
+@pytest.mark.collects
 async def test_dependents_outlive_neither_definition_nor_owner(kcr_clock: VirtualClock, api: Api) -> None:
     await api.post(DEFINITIONS, definition(version("v1", SIZED)))
     parent = await api.post(WIDGETS, widget("parent"))
@@ -242,6 +244,7 @@ async def test_dependents_outlive_neither_definition_nor_owner(kcr_clock: Virtua
     assert not await exists(api, f"{CONFIG_MAPS}/data")
 
 
+@pytest.mark.collects
 async def test_namespace_takes_its_custom_resources_along(kcr_clock: VirtualClock, api: Api) -> None:
     await api.post(DEFINITIONS, definition(version("v1", SIZED)))
     await api.post("/api/v1/namespaces", {"metadata": {"name": "n"}})

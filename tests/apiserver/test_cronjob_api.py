@@ -152,6 +152,7 @@ async def with_job(api: Api, **more: Any) -> None:
     await api.post(JOBS, job("hello-1", ownerReferences=[owner(made, controller=True)], **more))
 
 
+@pytest.mark.collects
 async def test_delete_takes_the_jobs_along_without_a_warning(api: Api, kcr_clock: Any) -> None:
     # BA 13: Background is the default of CronJobs
     await with_job(api)
@@ -161,6 +162,7 @@ async def test_delete_takes_the_jobs_along_without_a_warning(api: Api, kcr_clock
     assert not await exists(api, f"{JOBS}/hello-1")
 
 
+@pytest.mark.collects
 async def test_orphaned_jobs_lose_their_reference(api: Api, kcr_clock: Any) -> None:
     # BA 13
     await with_job(api)
@@ -170,6 +172,7 @@ async def test_orphaned_jobs_lose_their_reference(api: Api, kcr_clock: Any) -> N
     assert "ownerReferences" not in (await api.get(f"{JOBS}/hello-1"))["metadata"]
 
 
+@pytest.mark.collects
 async def test_foreground_delete_waits_for_the_jobs(api: Api, kcr_clock: Any) -> None:
     # BA 13
     made = await api.post(CRON_JOBS, sent())

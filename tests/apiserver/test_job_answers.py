@@ -167,6 +167,7 @@ async def test_duration_column_stops_with_completion_alone(api: Api, kcr_clock: 
     assert {row["cells"][0]: row["cells"][3] for row in rows} == {"completes": "90s", "fails": "10m", "waits": ""}
 
 
+@pytest.mark.collects
 @pytest.mark.parametrize(
     ("query", "body", "warns", "kept"),
     [

@@ -14,7 +14,7 @@ from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.api import TABLE, Api, config_map, job, pod
 from tests.kit.protobuf import PROTOBUF, body, message
 
-pytestmark = pytest.mark.kcr_virtual
+pytestmark = [pytest.mark.kcr_virtual, pytest.mark.collects]
 PODS = "/api/v1/namespaces/default/pods"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 QUOTAS = "/api/v1/namespaces/default/resourcequotas"
