@@ -24,6 +24,11 @@ T = TypeVar("T")
 RunController = Callable[[Transport, int], AbstractAsyncContextManager[object]]
 
 
+def loss_of(write: int, loss: Loss | None) -> Loss:
+    """Return how the reply to a write is lost: as said, or each way in its turn."""
+    return loss or LOSSES[write % len(LOSSES)]
+
+
 class WriteFault(NamedTuple):
     """What goes wrong.
 
@@ -48,14 +53,14 @@ class WriteFault(NamedTuple):
         if self.crash_after > before:
             transport.crash_after(self.crash_after - before)
         if self.lost_reply > before:
-            loss = self.loss or LOSSES[self.lost_reply % len(LOSSES)]
-            transport.lose_reply(self.lost_reply - before, loss)
+            transport.lose_reply(self.lost_reply - before, loss_of(self.lost_reply, self.loss))
 
 
-# Parameters of tests that live a life for every write: `make test` takes one loss without an answer and one with a
-# wrong one, `make soak` the others.
+# Parameters of tests that lose the reply to one write after the other: in `make test` the ways to lose it take turns,
+# `make soak` takes each of them for all writes.
 EVERY_LOSS = [
-    pytest.param(loss, marks=() if loss in ("silence", "502") else pytest.mark.soak, id=loss) for loss in LOSSES
+    pytest.param(None, id="in-turn"),
+    *(pytest.param(loss, marks=pytest.mark.soak, id=loss) for loss in LOSSES),
 ]
 # At how many writes `make test` lets it happen; `make soak` takes every one. And the parameters of such tests.
 SAMPLE = 3
@@ -123,10 +128,13 @@ def lose_replies(life: Life, most: int | None = None, **fault: Any) -> None:
         in_virtual_time(life(WriteFault(lost_reply=write, **fault)))
 
 
-def disturb(life: Life, most: int) -> None:
-    """Live once for so many of the writes: crash after one, lose the reply to the next one, and so on."""
-    for number, write in enumerate(_spread(live_undisturbed(life), most)):
-        in_virtual_time(life(WriteFault(lost_reply=write) if number % 2 else WriteFault(crash_after=write)))
+def disturb(life: Life, seed: str) -> None:
+    """Live once undisturbed, once with a crash after one of the writes, and once with the reply to one of them lost."""
+    writes = range(1, live_undisturbed(life) + 1)
+    if writes:
+        random = Random(seed)
+        in_virtual_time(life(WriteFault(crash_after=random.choice(writes))))
+        in_virtual_time(life(WriteFault(lost_reply=random.choice(writes))))
 
 
 def _spread(count: int, most: int | None) -> Sequence[int]:

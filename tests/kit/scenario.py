@@ -1,5 +1,5 @@
-"""Scenarios of the Job controller: each is run undisturbed, and with a crash after some of the controller's writes or
-the reply to them lost; `make soak` takes each of the writes.
+"""Scenarios of the Job controller: each is run undisturbed, with a crash after one of the controller's writes, and
+with the reply to one of them lost. The scenario's name draws which ones; `make soak` takes each of the writes.
 
 ```python
 @scenario()
@@ -34,9 +34,6 @@ from tests.kit.simulation import Setting, Simulation, index_of
 __all__ = ["Simulation", "index_of", "scenario"]
 
 Scenario = Callable[..., Awaitable[None]]
-
-# At how many writes `make test` disturbs each scenario, half of them by a crash.
-DISTURBED = 4
 
 
 async def live_through(told: Scenario, fault: WriteFault, setting: Setting, arguments: Mapping[str, Any]) -> Simulation:
@@ -103,10 +100,11 @@ def scenario(
         own = list(inspect.signature(told).parameters.values())[1:]
         faults = inspect.Parameter("faults", inspect.Parameter.POSITIONAL_OR_KEYWORD)
         test.__signature__ = inspect.Signature([faults, *own])  # type: ignore[attr-defined]  # what pytest reads
-        rows = [pytest.param(live_undisturbed, id="undisturbed")]
         if disturbed and not soak:
-            some = partial(disturb, most=DISTURBED)
-            rows.append(pytest.param(some, id="disturbed", marks=pytest.mark.timeout(60)))
+            some = partial(disturb, seed=told.__name__)
+            rows = [pytest.param(some, id="disturbed", marks=pytest.mark.timeout(60))]
+        else:
+            rows = [pytest.param(live_undisturbed, id="undisturbed")]
         if disturbed:
             marks = [pytest.mark.soak, pytest.mark.timeout(0)]
             for name, faults_of in (("all-crashes", crash_after_writes), ("all-lost", lose_replies)):

@@ -172,7 +172,7 @@ async def users_of(cluster: EmbeddedCluster, clock: VirtualClock, story: Story) 
 async def live(fault: WriteFault, story: Story) -> int:
     """Let five minutes pass in spite of the fault, check what came of them, and return the number of writes."""
     clock = VirtualClock(CREATED)
-    cluster = EmbeddedCluster(clock=clock, random=Random(0), runtime=None)
+    cluster = EmbeddedCluster(clock=clock, random=Random(0), runtime=None, gc=False)
 
     def controller(transport: Transport, seed: int) -> AbstractAsyncContextManager[object]:
         return cronjob_controller(cluster, clock, transport=transport, seed=seed)

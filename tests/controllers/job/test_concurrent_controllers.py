@@ -14,7 +14,7 @@ from kcr.leaderelection import LeaderElectionConfig, LeaderElector
 from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock
 from kcr.testing.transports.answers import Loss
 from kcr_devcluster.cluster import EmbeddedCluster
-from tests.kit.crash import EVERY_LOSS
+from tests.kit.crash import EVERY_LOSS, loss_of
 from tests.kit.harness import create, finished, job_controller, manifest
 
 pytestmark = pytest.mark.kcr_virtual
@@ -98,14 +98,14 @@ async def test_controller_alone_does_not_warn(kcr_cluster: EmbeddedCluster, kcr_
 @pytest.mark.parametrize("step", [pytest.param(3, id="some"), pytest.param(1, id="all", marks=pytest.mark.soak)])
 @pytest.mark.parametrize("loss", EVERY_LOSS)
 async def test_own_write_without_an_answer_is_no_other_clients(
-    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock, loss: Loss, step: int
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock, loss: Loss | None, step: int
 ) -> None:
     with capture_logs() as logs:
-        for number in range(1, 16, step):
+        for turn, number in enumerate(range(1, 16, step)):
             faults = FaultyTransport(kcr_cluster.transport)
             faults.on("watch", Job).lag(1)
             wire = CrashingTransport(faults)
-            wire.lose_reply(number, loss)
+            wire.lose_reply(number, loss_of(turn, loss))
             async with job_controller(kcr_cluster, kcr_clock, transport=wire):
                 await create(kcr_cluster.client, manifest(f"job-{number}", **MANY))
                 await finished(kcr_cluster.client, f"job-{number}")

@@ -11,8 +11,9 @@ from kcr.api.core import Pod
 from kcr.api.meta import Key
 from kcr.errors import ApiError, ConflictError, ForbiddenError, TooManyRequestsError
 from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock
-from kcr.testing.transports.answers import LOSSES, Loss
+from kcr.testing.transports.answers import Loss
 from kcr_devcluster.cluster import EmbeddedCluster
+from tests.kit.crash import EVERY_LOSS, loss_of
 from tests.kit.harness import conditions, create, finished, job_controller, manifest, pods_of, read
 from tests.kit.observers import observing_pods
 from tests.kit.transports import LateWatches, WatchGate
@@ -223,14 +224,14 @@ async def test_two_pods_that_draw_one_name_are_two(kcr_cluster: EmbeddedCluster,
 
 
 @pytest.mark.kcr_virtual
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", EVERY_LOSS)
 async def test_success_whose_record_had_no_answer_is_not_made_again(
-    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock, loss: Loss
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock, loss: Loss | None
 ) -> None:
     # Whichever reply is lost: index 0 is on record when its pod is deleted, though the store does not show it.
     for number in range(1, 12):
         transport = CrashingTransport(LateWatches(kcr_cluster.transport, Random(number), {"jobs": 3.0}))
-        transport.lose_reply(number, loss)
+        transport.lose_reply(number, loss_of(number, loss))
         async with job_controller(kcr_cluster, kcr_clock, transport=transport), observing_pods(kcr_cluster) as seen:
             spec: dict[str, Any] = {"completionMode": "Indexed", "completions": 1, "parallelism": 1}
             await create(kcr_cluster.client, manifest(**spec, annotations={"sim.kcr.dev/run-for": "5s"}))

@@ -16,6 +16,7 @@ from kcr.client import Transport
 from kcr.errors import InvalidError
 from kcr.gates import read_gates
 from kcr.testing import VirtualClock
+from kcr.testing.transports.answers import Loss
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.node import RunResult
 from tests.kit.crash import EVERY_LOSS, MOST_WRITES, WriteFault, crash_after_writes, lose_replies, surviving
@@ -107,13 +108,15 @@ async def test_size_of_a_gang_is_fixed(cluster: EmbeddedCluster, kcr_clock: Virt
 
 
 @pytest.mark.parametrize("most", MOST_WRITES)
-@pytest.mark.parametrize("loss", ["crash", *EVERY_LOSS])
-def test_no_pod_is_made_outside_the_group(loss: str, most: int | None) -> None:
-    # Whatever write the process dies after, or whatever reply is lost: one workload, one group, and all pods in it.
-    if loss == "crash":
-        crash_after_writes(live, most)
-    else:
-        lose_replies(live, most, loss=loss)
+def test_crash_after_any_write_makes_no_pod_outside_the_group(most: int | None) -> None:
+    # One workload, one group, and all pods in it.
+    crash_after_writes(live, most)
+
+
+@pytest.mark.parametrize("most", MOST_WRITES)
+@pytest.mark.parametrize("loss", EVERY_LOSS)
+def test_lost_reply_of_any_write_makes_no_pod_outside_the_group(loss: Loss | None, most: int | None) -> None:
+    lose_replies(live, most, loss=loss)
 
 
 async def live(fault: WriteFault) -> int:

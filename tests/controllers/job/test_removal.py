@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import pytest_asyncio
@@ -12,8 +12,9 @@ from kcr.api.core import Pod
 from kcr.controllers.job.decisions.pods import is_tracked
 from kcr.errors import ConflictError, ServerError
 from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock
-from kcr.testing.transports.answers import LOSSES, Loss
+from kcr.testing.transports.answers import Loss
 from kcr_devcluster.cluster import EmbeddedCluster
+from tests.kit.crash import EVERY_LOSS, loss_of
 from tests.kit.fake_node import FakeNode
 from tests.kit.harness import job_controller, pods_of, read
 from tests.kit.transports import LateWatches
@@ -27,7 +28,7 @@ TWO: dict[str, Any] = {"parallelism": 2, "completions": 2, "podReplacementPolicy
 @pytest_asyncio.fixture
 async def bare(kcr_clock: VirtualClock) -> AsyncIterator[EmbeddedCluster]:
     """Give a cluster without a node: nothing but the test itself ends pods."""
-    async with EmbeddedCluster(clock=kcr_clock, random=Random(0), runtime=None) as cluster:
+    async with EmbeddedCluster(clock=kcr_clock, random=Random(0), runtime=None, gc=False) as cluster:
         yield cluster
 
 
@@ -134,16 +135,18 @@ async def test_deletion_that_the_watch_does_not_show_yet_is_no_obstacle(
         await all_go(bare, kcr_clock, failed=0)
 
 
-@pytest.mark.parametrize("loss", ["crash", *LOSSES])
-async def test_removal_that_is_cut_short_after_any_write_is_made_up_for(kcr_clock: VirtualClock, loss: Loss) -> None:
+@pytest.mark.parametrize("loss", ["crash", *EVERY_LOSS])
+async def test_removal_that_is_cut_short_after_any_write_is_made_up_for(
+    kcr_clock: VirtualClock, loss: str | None
+) -> None:
     # The other client deletes the pods while the controller dies, or gets no answer. What it then finds terminating
     # is the kubelet's to end, and counts as what it ends as.
     for number in range(1, 12):
-        async with EmbeddedCluster(clock=kcr_clock, random=Random(number), runtime=None) as cluster:
+        async with EmbeddedCluster(clock=kcr_clock, random=Random(number), runtime=None, gc=False) as cluster:
             await cut_short(cluster, kcr_clock, number, loss)
 
 
-async def cut_short(cluster: EmbeddedCluster, clock: VirtualClock, number: int, loss: Any) -> None:
+async def cut_short(cluster: EmbeddedCluster, clock: VirtualClock, number: int, loss: str | None) -> None:
     user, faults = UserActions(cluster.client, clock), FaultyTransport(cluster.transport)
     wire = CrashingTransport(faults)
     async with job_controller(cluster, clock, transport=wire):
@@ -151,7 +154,10 @@ async def cut_short(cluster: EmbeddedCluster, clock: VirtualClock, number: int, 
         await comes_to(cluster, clock, active=2)
         pods = await pods_of(cluster.client)
         number += wire.writes
-        wire.crash_after(number) if loss == "crash" else wire.lose_reply(number, loss)
+        if loss == "crash":
+            wire.crash_after(number)
+        else:
+            wire.lose_reply(number, loss_of(number, cast(Loss | None, loss)))
         faults.on("patch", Pod, nth=1).then(lambda: user.delete_pods(pods))
         await user.patch(suspend=True)
         await clock.advance(20)

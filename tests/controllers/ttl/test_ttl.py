@@ -286,7 +286,7 @@ def test_crash_after_any_write_keeps_no_job_for_ever(most: int | None) -> None:
 
 @pytest.mark.parametrize("most", MOST_WRITES)
 @pytest.mark.parametrize("loss", EVERY_LOSS)
-def test_lost_reply_of_any_write_keeps_no_job_for_ever(loss: Loss, most: int | None) -> None:
+def test_lost_reply_of_any_write_keeps_no_job_for_ever(loss: Loss | None, most: int | None) -> None:
     lose_replies(live, most, loss=loss)
 
 
