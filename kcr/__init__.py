@@ -105,7 +105,7 @@ if TYPE_CHECKING:
         metadata_only,
     )
     from kcr.api.unstructured import Unstructured, unstructured
-    from kcr.cli.program import run
+    from kcr.app.run import run
     from kcr.client import Client, HttpTransport, load_config, retry_on_conflict
     from kcr.clock import Clock, SystemClock
     from kcr.controller import (
@@ -292,8 +292,8 @@ _HOMES = {
         "controller_reference is_controlled_by metadata_only"
     ),
     "kcr.api.unstructured": "Unstructured unstructured",
+    "kcr.app.run": "run",
     "kcr.client": "Client HttpTransport load_config retry_on_conflict",
-    "kcr.cli.program": "run",
     "kcr.clock": "Clock SystemClock",
     "kcr.controller": (
         "Controller Expectations OwnWrites Reconciler Result Source all_of annotations_changed any_of channel "

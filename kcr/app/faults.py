@@ -1,4 +1,4 @@
-"""Unexpected errors as one line: the error, its place, and whether user code or kcr raised it.
+"""Errors as one line on stderr, `kcr: <cause>: <remedy>`, and an exit code: 2 for a wrong usage, 1 for the rest.
 
 A `kcr.KcrError` says cause and remedy itself. Any other error comes from a bug, and most bugs are in the program that
 kcr runs: a name that is not imported, an attribute that is misspelled. So the line names the innermost place in that
@@ -6,12 +6,26 @@ program, and calls only an error that has none a bug of kcr. Tracebacks begin wh
 `kcr.run` is not in them.
 """
 
+import os
+import sys
 import traceback
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
+import click
+
+from kcr.app.fields import given_as
+from kcr.atomicfile import is_full
+from kcr.errors import KcrError
+from kcr.log import get_logger
+from kcr.log.lines import printable
 from kcr.runnables import Line, own_lines
 
+# What click's types are called in its messages, and what a value is that is none.
+_TYPES: Mapping[str, str] = {
+    "integer": "no whole number", "int": "no whole number", "float": "no number", "boolean": "neither true nor false",
+}  # fmt: skip
 # How an error line ends when no user's code is on the stack.
 _OUR_BUG = "this is a bug; KCR_LOG_LEVEL=debug shows the traceback"
 YOUR_BUG = "correct it there; KCR_LOG_LEVEL=debug shows the traceback"
@@ -67,3 +81,78 @@ def place_of_user(trace: TracebackType | None) -> str:
         return ""
     inside = "" if own[-1].function == "<module>" else f" in {own[-1].function}"
     return f"{Path(own[-1].file).name}:{own[-1].number}{inside}"
+
+
+def run_command(
+    command: click.Command, arguments: Sequence[str], called: str, program: str, *, has_help: bool = True
+) -> int | None:
+    """Run a command, print an error as one line on stderr, and return the exit code; None for a success.
+
+    Args:
+        command: The command.
+        arguments: Its arguments.
+        called: How it was called, for the help.
+        program: Its name, which begins the line of an error.
+        has_help: Whether the line names `--help`: the program has read options.
+    """
+    try:
+        code: int | None = command.main(list(arguments), prog_name=called, standalone_mode=False)
+    except BaseException as error:
+        return _explain(_single(error), program, has_help)
+    return code
+
+
+def _explain(error: BaseException, program: str, has_help: bool) -> int:
+    """Print an error as one line on stderr, and return the exit code."""
+    match error:
+        case click.UsageError():
+            path = error.ctx.command_path if error.ctx else program
+            see = f": see '{path} --help'" if has_help else ""
+            return _say(program, f"{_fault(error).rstrip('.')}{see}", 2)
+        case KcrError():
+            return _say(program, str(error), 1)
+        case click.Abort() | KeyboardInterrupt():
+            return 130
+        case BrokenPipeError():
+            # The reader of stdout has closed it. What is still buffered must not be flushed again at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 141
+        case OSError() if is_full(error):
+            # As when stdout is a file on a full disk.
+            return _say(program, f"cannot write: {error.strerror}: free some space", 1)
+        case Exception():
+            get_logger().debug("unexpected error", exc_info=error)
+            return _say(program, f"{unexpected(error)}: {remedy(error)}", 1)
+        case _:
+            raise error
+
+
+def _fault(error: click.UsageError) -> str:
+    """Return click's message, with the option, variable or keyword that a wrong value came from."""
+    match error:
+        case click.MissingParameter():
+            pass
+        case click.BadParameter(ctx=click.Context() as ctx, param=click.Option() as option) if option.name:
+            return f"Invalid value for {given_as(ctx, option.name)(option.name)}: {_plainer(error.message)}"
+    return _plainer(error.format_message())
+
+
+def _plainer(message: str) -> str:
+    """Return click's message about a value, which names its own types, in words for what the value is not."""
+    value, said, kind = message.partition(" is not a valid ")
+    if not said:
+        return message
+    words = next((words for name, words in _TYPES.items() if kind.startswith(name)), "")
+    return f"{value} is {words}" if words else message
+
+
+def _single(error: BaseException) -> BaseException:
+    """Return the error inside exception groups of one, which task groups raise."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
+
+
+def _say(program: str, text: str, code: int) -> int:
+    click.echo(f"{program}: {printable(' '.join(text.split()))}", err=True)
+    return code

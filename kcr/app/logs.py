@@ -1,7 +1,9 @@
-"""Log lines on stderr, as JSON or for people."""
+"""The standard streams, and log lines on stderr, as JSON or for people."""
 
+import io
 import json
 import logging
+import os
 import sys
 
 import msgspec
@@ -58,3 +60,17 @@ def configure_logs(form: str | None, level: str) -> None:
     )
     # Libraries are quieter than we are: their info lines are about every request.
     logging.basicConfig(level=max(number, logging.WARNING), handlers=[handler], force=True)
+
+
+def open_standard_streams() -> None:
+    """Make the standard streams usable: closed ones get the null device, or the next file would take their place."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            descriptor = os.open(os.devnull, os.O_RDWR)
+            if descriptor != number:
+                os.dup2(descriptor, number)
+                os.close(descriptor)
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8", closefd=False))
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        # As stderr does: where the locale has no UTF-8, a character of a log is no error.
+        sys.stdout.reconfigure(errors="backslashreplace")

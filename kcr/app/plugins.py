@@ -19,6 +19,7 @@ import msgspec
 
 from kcr.app.faults import YOUR_BUG, import_fault, place_of_user, unexpected
 from kcr.app.fields import fields_of
+from kcr.app.options import PluginOptions, ProgramOptions
 from kcr.errors import ConfigError, KcrError
 from kcr.log import get_logger
 from kcr.manager import Manager
@@ -33,6 +34,16 @@ _NO_OPTION = re.compile(
     r"KCR_((\w+_)?(SERVICE_(HOST|PORT)\w*|PORT(_\d+_(TCP|UDP|SCTP)\w*)?)|MOUNT_\w+|TERMINATION_LOG)"
 )
 _PREFIX = "KCR_"
+# The variables of the commands beside `kcr run`, and of kcr's own controllers; a test compares them with the options.
+_VARIABLES = (
+    "KCR_ALL_NAMESPACES", "KCR_CONTAINER", "KCR_CRONJOB_TIME_ZONE", "KCR_DEBUG_ADDRESS", "KCR_DEV_AUTHORIZATION",
+    "KCR_DEV_DATA_DIR", "KCR_DEV_DEBUG_PORT", "KCR_DEV_FAULTS", "KCR_DEV_FILES", "KCR_DEV_KUBECONFIG",
+    "KCR_DEV_LEGACY_APIS", "KCR_DEV_NODES", "KCR_DEV_NO_CONTROLLERS", "KCR_DEV_NO_DEBUG_PAGE", "KCR_DEV_PORT",
+    "KCR_DEV_RUNTIME", "KCR_DEV_TERMINATED_POD_GC_THRESHOLD", "KCR_DEV_WAIT", "KCR_FOLLOW", "KCR_JOB", "KCR_JOBS",
+    "KCR_JOB_POD_FAILURE_BACKOFF", "KCR_MAX_JOB_POD_FAILURE_BACKOFF", "KCR_MAX_POD_CREATE_DELETE_PER_SYNC",
+    "KCR_MAX_UNCOUNTED_PODS", "KCR_METRICS_ADDRESS", "KCR_NAME", "KCR_OUTPUT", "KCR_PREFIX", "KCR_SECONDS",
+    "KCR_SINCE", "KCR_SYNC_JOB_BATCH_PERIOD", "KCR_TAIL", "KCR_TIMESTAMPS",
+)  # fmt: skip
 # How much of a name has to be right for the nearest to be proposed.
 _LIKENESS = 0.75
 
@@ -222,3 +233,46 @@ def unknown_variables(environ: Mapping[str, str], known: Collection[str]) -> dic
             near = get_close_matches(name.removeprefix(_PREFIX), rests, 1, _LIKENESS)
             found[name] = rests[near[0]] if near else ""
     return found
+
+
+def known_variables() -> Iterator[str]:
+    """Yield the variables of all commands and of kcr's own controllers, none of which is imported for it."""
+    for kind in (PluginOptions, ProgramOptions):
+        yield from (f"{_PREFIX}{field.name.upper()}" for field in fields_of(kind))
+    yield from _VARIABLES
+
+
+def warn_of_unknown_variables(setups: Mapping[str, Setup], warn: Callable[[str], object]) -> None:
+    """Warn of variables that begin with `KCR_` and that no option has; called by the command that reads options.
+
+    Args:
+        setups: The plugins of the command, whose options have variables as well.
+        warn: Says a warning.
+    """
+    ctx = click.get_current_context()
+    known = {*variables_of_options(ctx.command, ctx.auto_envvar_prefix), *variables_of(setups)}
+    if not unknown_variables(os.environ, known):
+        return
+    # They may be for another command, or for a plugin that does not run now: neither is imported to find out.
+    known |= {*known_variables()}
+    # The variables of someone else's begin with its name, or are warned of.
+    points = (point for group in (GROUP, "kcr.commands") for point in entry_points(group=group))
+    foreign = (point.name for point in points if not point.value.startswith(("kcr.", "kcr_devcluster.")))
+    others = tuple(f"{_PREFIX}{name.upper().replace('-', '_')}_" for name in foreign)
+    for variable, nearest in unknown_variables(os.environ, known).items():
+        if variable.startswith(others):
+            continue
+        hint = f"is it {nearest}?" if nearest else "see --help for those that are read"
+        warn(f"no option has the variable {variable}: {hint}")
+
+
+def variables_of_options(command: click.Command, prefix: str | None) -> Iterator[str]:
+    """Yield the variables of a command's options, and of the commands below it."""
+    prefix = command.context_settings.get("auto_envvar_prefix", prefix)
+    for option in command.params:
+        if isinstance(option.envvar, str):
+            yield option.envvar
+        elif prefix and option.name:
+            yield f"{prefix}_{option.name.upper()}"
+    for one in command.commands.values() if isinstance(command, click.Group) else ():
+        yield from variables_of_options(one, prefix and f"{prefix}_{(one.name or '').upper()}")

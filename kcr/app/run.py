@@ -1,19 +1,29 @@
-"""Controllers on an API server that a kubeconfig, or the pod they run in, names."""
+"""`kcr.run` and `kcr run`: controllers on the API server that a kubeconfig, or the pod they run in, names."""
 
 import asyncio
+import inspect
 import os
 import random
-from collections.abc import AsyncIterator, Callable, Mapping
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import wraps
 from pathlib import Path
 from tempfile import NamedTemporaryFile
+from typing import Any, Concatenate, ParamSpec, get_type_hints
 from urllib.parse import urlsplit
 
+import click
+import msgspec
+
 from kcr.app.checks import Wanted, ask_version, check_cluster, needs_of
-from kcr.app.logs import configure_logs
+from kcr.app.faults import run_command
+from kcr.app.fields import fields_of, given_as
+from kcr.app.fields import options as program_options
+from kcr.app.logs import configure_logs, open_standard_streams
 from kcr.app.options import ProgramOptions, shown
 from kcr.app.permissions import Permissions
-from kcr.app.plugins import Setup, attach
+from kcr.app.plugins import Setup, attach, warn_of_unknown_variables
 from kcr.app.process import fast_loop, run_to_end, tune_gc
 from kcr.app.startup import check_access, check_lease, explain_failure
 from kcr.client import Client, HttpTransport, RateLimit, load_config
@@ -25,11 +35,85 @@ from kcr.endpoint import SecureServing
 from kcr.errors import ApiError, ConfigError, TransportError
 from kcr.leaderelection import ElectorThread, LeaderElectionConfig
 from kcr.log import get_logger
+from kcr.log.lines import flush_stderr
 from kcr.manager import Manager
 from kcr.metrics import Metrics
 
+P = ParamSpec("P")
 
-def run(
+
+class _Keywords(ProgramOptions, frozen=True, kw_only=True):
+    """The keywords of `kcr.run`."""
+
+    args: Sequence[str] | None = None
+
+
+def _with_keywords(
+    kind: Callable[P, _Keywords],
+) -> Callable[[Callable[[Setup, Mapping[str, Any]], None]], Callable[Concatenate[Setup, P], None]]:
+    """Return a decorator that makes the fields of a struct the keywords of a function.
+
+    Type checkers and editors take names and types from the struct; `help` and the reference from the signature.
+    """
+
+    def decorate(function: Callable[[Setup, Mapping[str, Any]], None]) -> Callable[Concatenate[Setup, P], None]:
+        @wraps(function)
+        def call(setup: Setup, /, *args: P.args, **given: P.kwargs) -> None:
+            function(setup, msgspec.structs.asdict(kind(*args, **given)))
+
+        types, first = get_type_hints(_Keywords), inspect.Parameter("setup", inspect.Parameter.POSITIONAL_ONLY)
+        keywords = (
+            inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=types[one.name])
+            for one in fields_of(_Keywords)
+        )
+        made = inspect.Signature((first, *keywords), return_annotation=None)
+        call.__signature__ = made  # type: ignore[attr-defined]  # `inspect` looks for it
+        return call
+
+    return decorate
+
+
+@_with_keywords(_Keywords)
+def run(setup: Setup, keywords: Mapping[str, Any]) -> None:
+    """Run controllers as a program, until SIGTERM or SIGINT; what cannot be used is one line and exit code 1 or 2.
+
+    Before the controllers run, the program checks that the server answers, serves every kind that they watch, and
+    allows to list and watch it.
+
+    The program has the options of `kcr run`, but those of kcr's own controllers (`--kube-api-qps`, …, and `--help`,
+    which shows the docstring of `setup`), and reads the same variables (`KCR_KUBE_API_QPS`, …). Each is a keyword here
+    as well: `kcr.run(setup, kube_api_qps=50)`. An option takes precedence over a variable, and a variable over a
+    keyword.
+
+    A program with options of its own parses them first, and passes the arguments that are left, or none:
+    `kcr.run(setup, args=[])`. The variables are read all the same.
+
+    Args:
+        setup: Adds the controllers to a manager: `setup(manager)`, or `setup(manager, options)`, where the annotation
+            of `options` is a struct whose fields are read from `KCR_` and their names.
+        keywords: The options of `kcr run` by name, and `args`: the arguments to read them from; None for those of the
+            command line.
+    """
+    values = {name: value for name, value in keywords.items() if value is not None}
+    name, arguments = Path(sys.argv[0]).name, list(values.pop("args", sys.argv[1:]))
+    open_standard_streams()
+    configure_logs(None, "info")
+
+    @click.command(
+        help=inspect.getdoc(setup) or "Run controllers against an API server.",
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    @program_options(ProgramOptions, **values)
+    def command(**found: Any) -> None:
+        run_controllers(ProgramOptions(**found), lambda: {"the program": setup}, {})
+
+    code = run_command(command, arguments, name, name, has_help=bool(arguments))
+    flush_stderr()
+    if code is not None:
+        sys.exit(code)
+
+
+def run_controllers(
     options: ProgramOptions, find: Callable[[], Mapping[str, Setup]], given: Mapping[str, object], *, command: str = "",
     **logged: object,
 ) -> None:  # fmt: skip
@@ -44,14 +128,24 @@ def run(
 
     Raises:
         ConfigError: A setting or the server cannot be used; the message has the cause and the remedy.
-        click.UsageError: An option of a plugin cannot be used.
+        click.UsageError: Options contradict each other, or one of a plugin cannot be used.
     """
+    _refuse_contradictions(options)
     configure_logs(options.log_format, options.log_level)
     if options.ready_file:
         clear(Path(options.ready_file))
     setups = find()
+    warn_of_unknown_variables(setups, get_logger().warning)
     debug = DebugOptions(command=command, options={**shown(options), **given, **logged})
     run_to_end(lambda: _run(options, setups, given, logged, debug), fast_loop())
+
+
+def _refuse_contradictions(options: ProgramOptions) -> None:
+    """Raise UsageError for options that contradict each other, with their names as the user gave them."""
+    for name, fault in options.contradictions():
+        spell = given_as(click.get_current_context(), name)
+        spelled = {field: spell(field) for field in ProgramOptions.__struct_fields__}
+        raise click.UsageError(f"{spelled[name]}: {fault.format_map(spelled)}")
 
 
 async def _run(

@@ -9,11 +9,10 @@ import click
 
 from kcr.api.meta import Key
 from kcr.app.checks import Finding, Wanted, check_cluster
-from kcr.app.plugins import Setup, find_plugins
+from kcr.app.plugins import Setup, find_plugins, warn_of_unknown_variables
 from kcr.app.rbac import declared_by
 from kcr.app.startup import explain_failure
 from kcr.cli import options as shared
-from kcr.cli.main import warn_of_unknown_variables
 from kcr.client import Client, HttpTransport, load_config
 from kcr.client.auth.credentials import PluginCredentials
 from kcr.clock import SystemClock

@@ -77,11 +77,6 @@ class Commands(click.Group):
             formatter.write_dl(sorted(rows.items()))
 
 
-def added_names() -> list[str]:
-    """Return the names of commands that other packages than kcr-devcluster add."""
-    return [name for name in _added() if name not in EMBEDDED]
-
-
 def _added() -> dict[str, EntryPoint]:
     """Return the commands of installed packages by name; none may take the name of one of kcr's own."""
     return {point.name: point for point in entry_points(group="kcr.commands") if point.name not in COMMANDS}

@@ -26,6 +26,8 @@ MOST_LINES, LEAST_LINES, MOST_MODULES = 400, 50, 12
 
 SMALL: Mapping[str, str] = {
     "kcr/__main__.py": "the name that Python asks for",
+    "kcr/cli/main.py": "the entry point",
+    "kcr/cli/run.py": "a command by itself",
     "kcr/cli/version.py": "a command by itself",
     "kcr/tokenbucket.py": "below its users: workqueue, client, events, plugins",
     "kcr/clock.py": "the only module that reads the system's clock",

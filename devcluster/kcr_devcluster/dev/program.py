@@ -16,11 +16,10 @@ from kcr.api.batch import Job
 from kcr.api.crontab import UnknownZoneError, load_zone
 from kcr.api.explanation import Explanation
 from kcr.api.meta import Key, Resource
-from kcr.app.plugins import Setup, find_plugins
+from kcr.app.plugins import Setup, find_plugins, warn_of_unknown_variables
 from kcr.app.process import run_to_end
 from kcr.cli.display.display import Display, open_display
 from kcr.cli.kubeconfig.private_file import candidates, default_path, private_file
-from kcr.cli.main import warn_of_unknown_variables
 from kcr.cli.manifests import Applied, Document, apply, read_documents
 from kcr.cli.objects.look import look
 from kcr.cli.objects.target import ObjectName

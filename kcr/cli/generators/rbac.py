@@ -8,10 +8,9 @@ import click
 import yaml
 
 from kcr.api.meta import Key
-from kcr.app.plugins import find_plugins
+from kcr.app.plugins import find_plugins, warn_of_unknown_variables
 from kcr.app.rbac import rbac_manifests, rights_of
 from kcr.cli import options as shared
-from kcr.cli.main import warn_of_unknown_variables
 from kcr.cli.output import write_output
 from kcr.controller import Right
 
