@@ -181,6 +181,9 @@ def _arguments(arguments: ast.arguments) -> Iterator[str]:
 
 def _argument(argument: ast.arg, default: ast.expr | None) -> str:
     equals = " = " if argument.annotation else "="
+    if isinstance(argument.annotation, ast.Constant):
+        # In quotes, where the name is imported for types only.
+        argument.annotation = ast.parse(str(argument.annotation.value), mode="eval").body
     return ast.unparse(argument) + (f"{equals}{ast.unparse(default)}" if default is not None else "")
 
 

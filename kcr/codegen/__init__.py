@@ -1,7 +1,7 @@
 """Typed classes from schemas: what `kcr types generate` writes.
 
-`builtin` and `crds` make `Class` values (`model`) of the two kinds of schemas, Kubernetes' own and those of
-CustomResourceDefinitions; `render` writes them as a module, formatted as `ruff format` has it.
+`crds` makes `Class` values (`model`) of CustomResourceDefinitions, `kcr_devcluster.builtin_types` those of built-in
+kinds; `render` writes them as a module, formatted as `ruff format` has it.
 
 The classes keep everything that the schema has a place for. Two things are one to them: an empty list or map and none.
 """

@@ -23,15 +23,16 @@ import importlib
 from typing import TYPE_CHECKING
 
 from kcr.testing.loop import StallError, VirtualClock
+from kcr.testing.servers import needed_by
 from kcr.testing.waiting import consistently, eventually
 
 if TYPE_CHECKING:
     from kcr.testing import build
-    from kcr.testing.clusters import simulated_cluster
-    from kcr.testing.controlplane import ApiServer
     from kcr.testing.fakes import FakeInformer, FakeManager, FakeRecorder
     from kcr.testing.fixtures import MutatedError, unchanged_stores
     from kcr.testing.pods import PodScript
+    from kcr.testing.servers.clusters import simulated_cluster
+    from kcr.testing.servers.controlplane import ApiServer
     from kcr.testing.source import FakeSource
     from kcr.testing.transports.crash import CrashingTransport
     from kcr.testing.transports.faults import FaultyTransport
@@ -57,7 +58,7 @@ __all__ = [
 
 # Imported when first used: the pytest plugin imports this package in every project, and the client brings aiohttp.
 _HOMES = {
-    "ApiServer": "controlplane",
+    "ApiServer": "servers.controlplane",
     "CrashingTransport": "transports.crash",
     "FakeInformer": "fakes",
     "FakeManager": "fakes",
@@ -66,7 +67,7 @@ _HOMES = {
     "FaultyTransport": "transports.faults",
     "MutatedError": "fixtures",
     "PodScript": "pods",
-    "simulated_cluster": "clusters",
+    "simulated_cluster": "servers.clusters",
     "unchanged_stores": "fixtures",
 }
 
@@ -78,7 +79,8 @@ if not TYPE_CHECKING:  # type checkers have the imports above, and shall refuse 
             return importlib.import_module("kcr.testing.build")
         if name not in _HOMES:
             raise AttributeError(f"module 'kcr.testing' has no attribute {name!r}")
-        value = globals()[name] = getattr(importlib.import_module(f"kcr.testing.{_HOMES[name]}"), name)
+        with needed_by(f"kcr.testing.{name}"):
+            value = globals()[name] = getattr(importlib.import_module(f"kcr.testing.{_HOMES[name]}"), name)
         return value
 
 

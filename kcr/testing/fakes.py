@@ -19,7 +19,7 @@ import random
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Generic, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 
 from msgspec.structs import replace
 
@@ -33,10 +33,12 @@ from kcr.events import EventRecorder
 from kcr.informer import Informer, Selection
 from kcr.informer.store import version_of
 from kcr.manager import Manager
+from kcr.testing.servers import needed_by
 from kcr.testing.source import FakeSource
 from kcr.workqueue.reasons import dispatch
-from kcr_devcluster.cluster import EmbeddedCluster
-from kcr_devcluster.cluster.kinds import KindSource
+
+if TYPE_CHECKING:
+    from kcr_devcluster.kinds import KindSource
 
 R = TypeVar("R", bound=Resource)
 
@@ -200,7 +202,7 @@ class FakeManager(Manager):
         client: Client | None = None,
         clock: Clock | None = None,
         namespace: str = "",
-        kinds: Sequence[KindSource] = (),
+        kinds: "Sequence[KindSource]" = (),
         follow_writes: bool = False,
     ) -> None:
         """Make a manager.
@@ -216,6 +218,7 @@ class FakeManager(Manager):
 
         Raises:
             ValueError: `kinds` or `follow_writes` with another client.
+            ImportError: There is no client, and `kcr-devcluster`, which has the embedded server, is not installed.
         """
         if client is not None and follow_writes:
             raise ValueError(
@@ -225,8 +228,8 @@ class FakeManager(Manager):
             raise ValueError("FakeManager: kinds is for its own server; declare them where that of the client is made")
         clock = clock or SystemClock()
         if client is None:
-            cluster = EmbeddedCluster(clock=clock, random=random.Random(0), runtime=None, gc=False, kinds=kinds)
-            client = Client(_Followed(cluster.transport, self._follow)) if follow_writes else cluster.client
+            transport = _own_server(clock, kinds)
+            client = Client(_Followed(transport, self._follow) if follow_writes else transport)
         super().__init__(client, clock=clock, random=random.Random(0), namespace=namespace)
         self._events: dict[str, FakeRecorder] = {}
 
@@ -269,6 +272,14 @@ class FakeManager(Manager):
         chosen = selection.normal()
         found = await self.client.list(chosen.kind, chosen.namespace, labels=chosen.labels, fields=chosen.fields)
         return found if chosen.transform is None else tuple(chosen.transform(obj) for obj in found)
+
+
+def _own_server(clock: Clock, kinds: "Sequence[KindSource]") -> Transport:
+    """Return the way to a new API server: without nodes, controllers and sockets."""
+    with needed_by("FakeManager() without a client"):
+        from kcr_devcluster.transport import serve_in_process  # noqa: PLC0415  # a test with a client needs none
+
+    return serve_in_process(kinds, clock=clock, random=random.Random(0))
 
 
 class _Followed:

@@ -18,6 +18,7 @@ nothing until it is used.
 """
 
 import asyncio
+import importlib.util
 import inspect
 import random
 from collections.abc import Callable, Generator, Mapping
@@ -28,6 +29,8 @@ import pytest
 if TYPE_CHECKING:
     from kcr.testing.timeline import Timeline
 
+# Fixtures with a server, which is in kcr-devcluster.
+_NEED_SERVER = ("kcr_apiserver", "kcr_cluster", "kcr_faults")
 LoopFactories = Mapping[str, Callable[[], asyncio.AbstractEventLoop]]
 
 SEED = pytest.StashKey[int]()
@@ -100,13 +103,16 @@ def pytest_pycollect_makeitem(collector: pytest.Module | pytest.Class, obj: obje
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Say what to install where tests need fixtures that are not there."""
-    if config.pluginmanager.hasplugin("asyncio"):
-        return
+    if not config.pluginmanager.hasplugin("asyncio"):
+        _refuse(items, "kcr_", "the fixtures and marks kcr_… need pytest-asyncio")
+    if importlib.util.find_spec("kcr_devcluster") is None:
+        _refuse(items, _NEED_SERVER, "the fixtures kcr_cluster, kcr_faults and kcr_apiserver need kcr-devcluster")
+
+
+def _refuse(items: list[pytest.Item], fixtures: str | tuple[str, ...], reason: str) -> None:
     for item in items:
-        if any(name.startswith("kcr_") for name in getattr(item, "fixturenames", ())):
-            raise pytest.UsageError(
-                f"{item.nodeid}: the fixtures and marks kcr_… need pytest-asyncio: pip install 'kcr[test]'"
-            )
+        if any(name.startswith(fixtures) for name in getattr(item, "fixturenames", ())):
+            raise pytest.UsageError(f"{item.nodeid}: {reason}: pip install 'kcr[test]'")
 
 
 @pytest.hookimpl(wrapper=True)

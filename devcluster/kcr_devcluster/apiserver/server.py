@@ -66,6 +66,7 @@ from kcr_devcluster.apiserver.schema.deep_fields import without_deep_fields
 from kcr_devcluster.apiserver.storage.records import in_version
 from kcr_devcluster.apiserver.storage.selection import selection_predicate
 from kcr_devcluster.apiserver.storage.storage import Storage
+from kcr_devcluster.observers import OBSERVERS
 
 _FIRST_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 _WATCH_SECONDS = (1800, 3600)
@@ -178,7 +179,10 @@ class APIServer:
         """Handle one request. Errors are responses as well, never exceptions."""
         headers = {name.lower(): value for name, value in request.headers.items()}
         response = await _respond(request, self._handle(request, headers))
-        return as_accepted(response, headers.get("accept", ""))
+        response = as_accepted(response, headers.get("accept", ""))
+        for observe in OBSERVERS:
+            observe(request, response)
+        return response
 
     async def _handle(self, request: HTTPRequest, headers: Mapping[str, str]) -> APIResponse:
         target = request.target

@@ -2,6 +2,6 @@
 
 from kcr_devcluster.cluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.faults import FaultRule, ListenerFaults
-from kcr_devcluster.cluster.transport import InProcessTransport
+from kcr_devcluster.transport import InProcessTransport
 
 __all__ = ["EmbeddedCluster", "FaultRule", "InProcessTransport", "ListenerFaults"]

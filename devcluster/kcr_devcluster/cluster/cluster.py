@@ -42,14 +42,14 @@ from kcr_devcluster.cluster.controllers.namespaces import NamespaceController
 from kcr_devcluster.cluster.effects.advice import process_warnings
 from kcr_devcluster.cluster.faults import ListenerFaults
 from kcr_devcluster.cluster.first_objects import FirstObjects
-from kcr_devcluster.cluster.kinds import KindSource, define, definitions_of
 from kcr_devcluster.cluster.node import OnRun
 from kcr_devcluster.cluster.node.runtime import RunningContainer
 from kcr_devcluster.cluster.node.usage.proc import has_process_table
 from kcr_devcluster.cluster.nodes import Nodes
 from kcr_devcluster.cluster.scheduling import scheduler
-from kcr_devcluster.cluster.transport import InProcessTransport
 from kcr_devcluster.cluster.workloads import setup as setup_workloads
+from kcr_devcluster.kinds import KindSource, define, definitions_of
+from kcr_devcluster.transport import InProcessTransport
 
 if TYPE_CHECKING:  # the listener needs aiohttp's server and cryptography; only `serve` loads them
     from kcr_devcluster.cluster.datadir import DataDir

@@ -6,8 +6,7 @@ from random import Random
 from typing import Literal
 
 from kcr.api.meta import Key
-from kcr.client import Client
-from kcr.client.wire.transport import Transport
+from kcr.client import Client, Transport
 from kcr.clock import Clock
 from kcr.manager import Manager
 from kcr_devcluster.apiserver.endpoints.pods.pod_streams import SIMULATED

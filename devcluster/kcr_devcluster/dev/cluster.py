@@ -21,7 +21,7 @@ from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.cluster import Authorization
 from kcr_devcluster.cluster.effects.advice import absent_controller_warnings
 from kcr_devcluster.cluster.faults import read_faults
-from kcr_devcluster.cluster.transport import InProcessTransport
+from kcr_devcluster.transport import InProcessTransport
 
 
 class ClusterSettings(NamedTuple):

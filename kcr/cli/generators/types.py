@@ -1,12 +1,12 @@
 """`kcr types generate`: typed classes of CustomResourceDefinitions and of built-in kinds."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from importlib.metadata import entry_points
 
 import click
 
 from kcr.cli.manifests import EXTENSIONS, read_documents
 from kcr.cli.output import write_output
-from kcr.codegen import builtin
 from kcr.codegen.crds import crd_classes
 from kcr.codegen.model import Class, flat
 from kcr.codegen.render import module_text
@@ -41,9 +41,18 @@ def generate(sources: tuple[str, ...], version: str, output: str) -> None:
 
 
 def _builtin_classes(names: list[str]) -> list[Class]:
-    kinds = [builtin.builtin_kind(*_split(name)) for name in names]
-    types = builtin.types_of(kinds)
-    return builtin.classes(types, kinds, builtin.class_names(types), builtin.published_prose)
+    kinds = [_split(name) for name in names]
+    return _generator()(kinds) if kinds else []
+
+
+def _generator() -> Callable[[Sequence[tuple[str, str]]], list[Class]]:
+    """Return the function that has the schema of the built-in kinds; it is of kcr-devcluster."""
+    try:
+        return next(point.load() for point in entry_points(group="kcr.types"))  # type: ignore[no-any-return]  # see above
+    except (ModuleNotFoundError, StopIteration):
+        raise ConfigError(
+            "the schema of built-in kinds needs the extra 'embedded': pip install 'kcr[embedded]'"
+        ) from None
 
 
 def _split(name: str) -> tuple[str, str]:

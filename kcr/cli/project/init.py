@@ -25,11 +25,21 @@ from kcr.cli.output import unwritable
 from kcr.cli.project.imports import LINE_LENGTH, with_sorted_imports
 from kcr.cli.project.requirement import KcrRequirement, devcluster_requirement, installed_requirement
 from kcr.errors import ConfigError
-from kcr_devcluster.apiserver.schema.builtin import builtin_kinds
 
 _LABEL = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 _GROUP = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+")
 _KIND = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
+
+# Kubernetes' own kinds; a test compares them with its schema.
+_BUILTIN_KINDS = frozenset((
+    "CSIDriver", "CSINode", "CSIStorageCapacity", "ClusterRole", "ClusterRoleBinding", "ConfigMap",
+    "ControllerRevision", "CronJob", "DaemonSet", "Deployment", "DeviceClass", "EndpointSlice", "Endpoints", "Event",
+    "FlowSchema", "HorizontalPodAutoscaler", "Ingress", "IngressClass", "Job", "Lease", "LimitRange", "Namespace",
+    "NetworkPolicy", "Node", "PersistentVolume", "PersistentVolumeClaim", "Pod", "PodDisruptionBudget", "PodTemplate",
+    "PriorityClass", "PriorityLevelConfiguration", "ReplicaSet", "ReplicationController", "ResourceClaim",
+    "ResourceClaimTemplate", "ResourceQuota", "ResourceSlice", "Role", "RoleBinding", "RuntimeClass", "Secret",
+    "Service", "ServiceAccount", "StatefulSet", "StorageClass", "VolumeAttachment", "VolumeAttributesClass",
+))  # fmt: skip
 
 # Files of the example, and where they are in the new folder.
 _FILES: Mapping[str, str] = {
@@ -148,7 +158,7 @@ def names_of(name: str, kind: str, group: str) -> Names:
     singular = kind.lower()
     if not _KIND.fullmatch(kind):
         raise click.UsageError(f"--kind {kind!r}: write it in CamelCase, with letters and digits only")
-    if any(known == kind for _, known in builtin_kinds()):
+    if kind in _BUILTIN_KINDS:
         raise click.UsageError(f"--kind {kind}: Kubernetes has such a kind, and kubectl would mean that one")
     taken = _names_in_example()
     if keyword.iskeyword(singular) or {kind, singular, plural_of(singular)} & taken:

@@ -1,11 +1,12 @@
 """Made-up responses of a transport."""
 
 from collections.abc import AsyncIterator, Mapping
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
+
+import msgspec
 
 from kcr.client import Request, Response
 from kcr.errors import ApiError, TransportError
-from kcr_devcluster.apiserver.responses import StatusError
 
 # What becomes of the reply to a request that the server has executed: none comes (`silence`), half of its body (`cut`),
 # a success or refusal that is no JSON (`garbage`) or another object (`other`), or a proxy's page with code 404 or 502.
@@ -80,13 +81,15 @@ def made(error: type[ApiError] | ApiError, retry_after_seconds: float = 0.0) -> 
 
 def refusal(error: ApiError) -> MadeUp:
     """Return the response that a client decodes to this error."""
-    causes = [cause._asdict() for cause in error.causes]
-    answer = StatusError(
-        error.code,
-        error.reason,
-        error.message,
-        details={"causes": causes} if causes else None,
-        retry_after_seconds=round(error.retry_after_seconds),
-    ).response()
-    assert isinstance(answer.body, bytes)
-    return MadeUp(answer.status, answer.body, answer.headers)
+    details: dict[str, Any] = {}
+    headers = {"Content-Type": "application/json"}
+    if error.causes:
+        details["causes"] = [cause._asdict() for cause in error.causes]
+    if seconds := round(error.retry_after_seconds):
+        details["retryAfterSeconds"] = seconds
+        headers["Retry-After"] = str(seconds)
+    status = {
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": error.message,
+        "reason": error.reason, "details": details, "code": error.code,
+    }  # fmt: skip
+    return MadeUp(error.code, msgspec.json.encode(status), headers)

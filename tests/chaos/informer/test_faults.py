@@ -15,7 +15,7 @@ from kcr.informer import Handler, Informer, Selection
 from kcr.testing import VirtualClock
 from kcr_devcluster.apiserver.server import APIServer
 from kcr_devcluster.apiserver.storage.storage import Storage
-from kcr_devcluster.cluster.transport import InProcessTransport
+from kcr_devcluster.transport import InProcessTransport
 from tests.chaos.random_faults import RandomFaults
 
 pytestmark = pytest.mark.kcr_virtual

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
-from kcr.client.wire.transport import Request, Response, Transport
+from kcr.client import Request, Response, Transport
 
 
 class NodeConnection:

@@ -7,6 +7,7 @@ import pytest
 
 from kcr.cli.main import exit_code_of
 from kcr.cli.project.init import Names, names_of, plural_of, renamed
+from kcr_devcluster.apiserver.schema.builtin import builtin_kinds
 
 
 @pytest.mark.parametrize(
@@ -53,6 +54,12 @@ def test_name_that_cannot_be_used_is_refused(name: str, kind: str, group: str, w
     with pytest.raises(click.UsageError) as refused:
         names_of(name, kind, group)
     assert words in refused.value.message
+
+
+@pytest.mark.parametrize("kind", sorted({kind for _, kind in builtin_kinds()}))
+def test_every_kind_of_kubernetes_is_refused(kind: str) -> None:
+    with pytest.raises(click.UsageError, match="Kubernetes has such a kind"):
+        names_of("shop", kind, "a.dev")
 
 
 def test_plural_follows_the_end_of_the_word() -> None:

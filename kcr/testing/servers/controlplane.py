@@ -31,7 +31,7 @@ from kcr.client.auth.credentials import Credential, FixedCredentials
 from kcr.clock import SystemClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.certificates import make_certificates
-from kcr_devcluster.cluster.kinds import KindSource, definitions_of, install
+from kcr_devcluster.kinds import KindSource, definitions_of, install
 
 VARIABLE = "KUBEBUILDER_ASSETS"
 # How long each may take to start, and to stop after SIGTERM.

@@ -215,3 +215,17 @@ def published_prose(name: str, field: str) -> str:
     """Return the text of Kubernetes' OpenAPI document, that of `no_prose` without the extra `schema`."""
     prose, full = installed_prose(), full_name(name)
     return (prose.of_field(full, field) if field else prose.of_type(full)) or no_prose(name, field)
+
+
+def classes_of_kinds(named: Iterable[tuple[str, str]]) -> list[Class]:
+    """Return the classes of built-in kinds and of all that they are made of, for `kcr types generate`.
+
+    Args:
+        named: The kinds by apiVersion and name.
+
+    Raises:
+        ConfigError: Kubernetes has no such kind.
+    """
+    kinds = [builtin_kind(*one) for one in named]
+    types = types_of(kinds)
+    return classes(types, kinds, class_names(types), published_prose)

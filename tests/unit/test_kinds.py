@@ -13,7 +13,7 @@ from kcr.api.full.apiextensions_v1 import CustomResourceDefinitionCondition as C
 from kcr.client import Client
 from kcr.testing import FakeManager, FaultyTransport, VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
-from kcr_devcluster.cluster.kinds import define, definitions_of, install, reason_unestablished
+from kcr_devcluster.kinds import define, definitions_of, install, reason_unestablished
 
 
 class Color(kcr.Resource, api_version="example.dev/v1alpha1", plural="colors"):

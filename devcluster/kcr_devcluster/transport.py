@@ -1,13 +1,19 @@
 """Transport that calls the embedded API server in the same process, without a socket."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from random import Random
 
-from kcr.client.wire.transport import Request, Response
+from kcr.client import Request, Response
+from kcr.clock import Clock
 from kcr_devcluster.apiserver.authentication import ADMIN, User
+from kcr_devcluster.apiserver.kinds.catalogue import KINDS
+from kcr_devcluster.apiserver.kinds.views import VIEWS
 from kcr_devcluster.apiserver.responses import APIResponse
 from kcr_devcluster.apiserver.server import APIServer, HTTPRequest
+from kcr_devcluster.apiserver.storage.storage import Storage
+from kcr_devcluster.kinds import KindSource, define, definitions_of
 
 
 class InProcessTransport:
@@ -79,3 +85,19 @@ class _InProcessResponse:
                 yield line
         if rest:
             yield rest
+
+
+def serve_in_process(kinds: Sequence[KindSource] = (), *, clock: Clock, random: Random) -> InProcessTransport:
+    """Make an API server in memory, without controllers and nodes, and return the way to it.
+
+    Args:
+        kinds: Kinds that it serves beside the built-in ones.
+        clock: What time it is.
+        random: Where names and uids come from.
+
+    Raises:
+        ConfigError: A kind cannot be served.
+    """
+    server = APIServer(Storage(), clock=clock, random=random, kinds=(*KINDS, *VIEWS))
+    define(server, definitions_of(kinds))
+    return InProcessTransport(server)

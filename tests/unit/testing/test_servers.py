@@ -1,0 +1,49 @@
+"""The test kit without kcr-devcluster: all that needs no server works, and the rest names the extra."""
+
+import subprocess
+import sys
+
+import pytest
+
+WITHOUT = "import sys; sys.modules['kcr_devcluster'] = None\n"
+UNIT_TEST = """
+import asyncio, random
+from kcr.api.core import ConfigMap
+from kcr.client import Client
+from kcr.testing import FakeInformer, FakeManager, FakeRecorder, FakeSource, VirtualClock, build, eventually
+
+manager = FakeManager(client=Client(FakeSource(ConfigMap)))
+manager.informer(ConfigMap).add(build.config_map("colors"))
+informer = FakeInformer(ConfigMap, build.config_map("shapes"))
+print([obj.metadata.name for obj in (*manager.store(ConfigMap).list(), *informer.store.list())])
+"""
+
+
+def run(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", WITHOUT + code], capture_output=True, text=True, check=False)
+
+
+def test_fakes_and_builders_need_no_server() -> None:
+    done = run(UNIT_TEST)
+    assert (done.stdout, done.stderr) == ("['colors', 'shapes']\n", "")
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        pytest.param("from kcr.testing import FakeManager; FakeManager()", "FakeManager() without a client", id="fake"),
+        pytest.param("from kcr.testing import ApiServer", "kcr.testing.ApiServer", id="server"),
+        pytest.param("from kcr.testing import simulated_cluster", "kcr.testing.simulated_cluster", id="cluster"),
+    ],
+)
+def test_server_without_its_package_names_the_extra(code: str, name: str) -> None:
+    last = run(code).stderr.splitlines()[-1]
+    assert last == f"ImportError: {name} needs the extra 'test': pip install 'kcr[test]'"
+
+
+def test_fake_manager_loads_two_hundred_modules_at_most() -> None:
+    code = "import sys; from kcr.testing import FakeManager; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    ours = [name for name in loaded if name.startswith("kcr")]
+    assert len(ours) <= 200
+    assert "kcr_devcluster.apiserver" not in ours
