@@ -33,7 +33,7 @@ class PodTrail:
         here: Whether it is still there.
         moved: Whether another client has made it, or touched its owner or labels.
         disturbed: Whether that, or another client has removed its finalizer.
-        spared: Whether the controller has let it go before it ended: there were too many.
+        spared: Whether the controller has let it go before it ended, and without counting it: there were too many.
         ended: The state in which it ended, or None.
         finals: That state and those that it has had since.
         told_to_go_by: Who asked first for it to go.
@@ -240,12 +240,18 @@ class History:
         if old is not None:
             trail.moved |= not is_ours and _belongings(old) != _belongings(new)
             trail.disturbed |= trail.moved or (not is_ours and is_tracked(old) != is_tracked(new))
-            trail.spared |= is_ours and is_tracked(old) and not is_tracked(new) and is_active(old)
+            trail.spared |= is_ours and is_tracked(old) and not is_tracked(new) and self._is_given_up(trail, old)
         if new.metadata.deletion_timestamp is not None and trail.told_to_go_by is None:
             trail.told_to_go_by, trail.told_early = author, not is_terminal(new)
         if is_terminal(new):
             trail.ended = trail.ended or new
             trail.finals.append(new)
+
+    def _is_given_up(self, trail: PodTrail, pod: Pod) -> bool:
+        """Return whether a pod that loses its finalizer is not counted, though a deletion may not be seen yet."""
+        owner = self.jobs.get(trail.owner)
+        is_listed = owner is not None and any(trail.uid in ever for ever in owner.listed.values())
+        return is_active(pod) or not (is_terminal(pod) or is_listed)
 
 
 def _belongings(pod: Pod) -> tuple[object, ...]:
