@@ -97,7 +97,7 @@ def builtin_kind(api_version: str, name: str) -> KindFacts:
 
 
 def _hint(api_version: str, name: str) -> str:
-    """Return what may be meant by an apiVersion and a name that are no kind."""
+    """Return the kinds that an unknown apiVersion and name may mean."""
     others = [f"{version}/{kind}" for version, kind in kind_types() if kind == name]
     if others:
         return f"there is {' and '.join(others)}"

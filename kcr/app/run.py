@@ -165,7 +165,7 @@ async def _run(
         client = Client(transport, limiter=limiter, observer=metrics.requests(host))
         if options.dry_run == "server":
             client = client.with_options(dry_run=True)
-            get_logger().info("dry run: the server checks what is written, and keeps nothing")
+            get_logger().info("dry run: the server checks all writes and stores none")
         manager = Manager(
             client, metrics=metrics, random=random.Random(), namespace=options.namespace, leader_election=elector
         )

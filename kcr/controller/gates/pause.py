@@ -60,7 +60,7 @@ class Pauses:
         if obj is None or not is_paused(obj):
             if self._uids and self._uids.pop(key, None) is not None:
                 self._metrics.paused = len(self._uids)
-                _log.info("resumed" if obj is not None else "paused object is gone")
+                _log.info("resumed" if obj is not None else "paused object was deleted")
             return GateDecision.ADMIT
         if self._uids.get(key) != obj.metadata.uid:
             self._uids[key] = obj.metadata.uid
