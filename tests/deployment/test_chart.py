@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from kcr.cli.run import command
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.charts import (
     NEEDS_HELM,
@@ -182,6 +183,15 @@ def test_pod_may_do_nothing_on_its_node() -> None:
     assert container["securityContext"] == {
         "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]},
     }  # fmt: skip
+
+
+# The largest set names a controller that is not installed.
+@pytest.mark.parametrize("name", sorted(SETS.keys() - {"everything"}))
+def test_command_line_takes_the_arguments(name: str) -> None:
+    (deployment,) = of_kind(manifests(SETS[name]), "Deployment")
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    params = command.make_context("run", list(container["args"])).params
+    assert params["leader_elect"] is (deployment["spec"]["replicas"] > 1)
 
 
 def test_readers_of_protected_metrics_verify_the_certificate_there_is() -> None:

@@ -2,8 +2,10 @@
 
 import asyncio
 import random
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -29,9 +31,10 @@ OTHERS = {"holderIdentity": "b", "leaseDurationSeconds": 60}
 class Thread:
     """An `ElectorThread`, and clocks that a test shifts."""
 
-    def __init__(self, lease: dict[str, object] | None = None) -> None:
+    def __init__(self, lease: dict[str, object] | None = None, **config: float) -> None:
         self.clock = ShiftedClock(SystemClock())
-        self.elector = ElectorThread(self._connect, CONFIG, clock=self.clock, random=random.Random(1))
+        given = replace(CONFIG, **config)  # type: ignore[arg-type]  # the durations
+        self.elector = ElectorThread(self._connect, given, clock=self.clock, random=random.Random(1))
         self._lease = lease
 
     @asynccontextmanager
@@ -100,3 +103,27 @@ async def test_standby_on_a_thread_is_neither_leader_nor_overdue() -> None:
         thread.clock.suspended = 3600
         assert (elector.leads, elector.overdue(), elector.elected.is_set()) == (False, "", False)
         elector.check()
+
+
+def block(seconds: float) -> None:
+    """Block the event loop, as a reconcile does that never awaits."""
+    threading.Event().wait(seconds)
+
+
+async def test_loop_blocked_for_a_moment_delays_no_renewal() -> None:  # CM-36
+    async with Thread(retry_period=0.05).running() as elector:
+        await elector.elected.wait()
+        before = elector.lease
+        block(0.3)
+        assert elector.leads
+        assert elector.lease != before
+
+
+async def test_loop_blocked_for_long_loses_the_lease() -> None:  # CM-36
+    with pytest.raises(ExceptionGroup) as lost:
+        async with Thread(lease_duration=1, renew_deadline=0.2, retry_period=0.05).running() as elector:
+            await elector.elected.wait()
+            block(0.6)
+            assert not elector.leads
+            await asyncio.sleep(1)
+    assert lost.group_contains(LeadershipLostError)

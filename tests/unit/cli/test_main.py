@@ -251,3 +251,25 @@ def test_variable_that_no_option_has_imports_no_other_command() -> None:
     done = subprocess.run(arguments, env=environ, capture_output=True, text=True, check=True)
     assert "KCR_CRONJOB_TIMEZONE" in done.stderr
     assert done.stdout == "set()\n"
+
+
+# The next file would take the place of a closed stream, and the talk would be in it.
+CLOSED = """
+import os, sys
+from kcr.cli.main import open_standard_streams
+open_standard_streams()
+with open(sys.argv[1], "w") as file:
+    print("talk", file=sys.stderr, flush=True)
+    os.write(2, b"talk")
+    print("data")
+"""
+
+
+@pytest.mark.parametrize("closed", ["2>&-", "2>&- <&-"])
+def test_closed_stderr_leaves_files_and_data_alone(tmp_path: Path, closed: str) -> None:
+    command = f'exec "{sys.executable}" -c "$1" "$2" {closed}'
+    done = subprocess.run(
+        ["sh", "-c", command, "sh", CLOSED, str(tmp_path / "file")], stdout=subprocess.PIPE, check=True
+    )
+    assert done.stdout == b"data\n"
+    assert (tmp_path / "file").read_bytes() == b""

@@ -63,3 +63,11 @@ def test_folder_in_use_is_not_restored_into(data: Path, capsys: pytest.CaptureFi
     finally:
         os.close(lock)
     assert "is in use by another kcr dev" in capsys.readouterr().err
+
+
+def test_damaged_folder_ends_the_cluster_in_one_line(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (data / "kcr.db").write_bytes(b"no database at all" * 1000)
+    assert exit_code_of(["dev", "--data-dir", str(data), "--kubeconfig", str(data.with_name("config"))]) == 1
+    error = capsys.readouterr().err
+    assert f"kcr: {data}/kcr.db is damaged, or no database of kcr: file is not a database" in error
+    assert error.splitlines()[-1].startswith("kcr: ")

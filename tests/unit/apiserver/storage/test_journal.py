@@ -1,5 +1,6 @@
 """What a journal keeps, what it forgets, and which files it refuses."""
 
+import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -66,6 +67,16 @@ def test_objects_and_the_revision_are_there_again(tmp_path: Path) -> None:
         assert again.cache(CONFIG_MAPS).records["ns/a"].metadata == metadata
         put(again, "c")
         assert again.cache(CONFIG_MAPS).records["ns/c"].revision == 7
+
+
+def test_what_was_stored_survives_a_process_that_is_killed(tmp_path: Path) -> None:
+    with opened(tmp_path / "kcr.db") as storage:
+        for number in range(3):
+            put(storage, f"object-{number}")
+            # What a process leaves that ends without closing anything.
+            left = Path(shutil.copytree(tmp_path, tmp_path.with_name(f"left-{number}")))
+            with opened(left / "kcr.db") as again:
+                assert state(again) == state(storage)
 
 
 def test_changes_after_an_old_version_are_there_again(tmp_path: Path) -> None:
