@@ -122,8 +122,9 @@ def grant_remedy(denials: Sequence[Denial], plugin: str = "") -> str:
 
     Args:
         denials: The rights that are known to be missing, of one user; one at least.
-        plugin: The controller of kcr that lacks them: all its rights are granted then, for those that it has not asked
-            for yet are most likely missing too. Empty for another program: those that are named, and events.
+        plugin: The plugin that lacks them, as `--controllers` names it: all its rights are granted then, for those that
+            it has not asked for yet are most likely missing too. Empty for another program: those that are named, and
+            events.
     """
     first = denials[0]
     if plugin:
@@ -153,16 +154,15 @@ def grant_remedy(denials: Sequence[Denial], plugin: str = "") -> str:
 
 def _plugin_command(denial: Denial, plugin: str) -> str:
     account, place = _ACCOUNT.fullmatch(denial.user), shlex.quote(denial.namespace)
-    command = f"kcr rbac generate --controllers {plugin}{f' --namespace {place}' if place != repr('') else ''}"
+    command = f"kcr rbac generate --controllers {shlex.quote(plugin)}"
+    if denial.namespace:
+        command = f"{command} --namespace {place}"
     if account is not None:
         return f"{command} --service-account {account[1]}/{account[2]} | kubectl apply -f -"
-    bind = (
-        f"create rolebinding kcr-{plugin} --role=kcr-{plugin}"
-        if denial.namespace
-        else (f"create clusterrolebinding kcr-{plugin} --clusterrole=kcr-{plugin}")
-    )
-    where = f"kubectl -n {place}" if denial.namespace else "kubectl"
-    return f"{command} --name kcr-{plugin} | kubectl apply -f - && {where} {bind} --user={shlex.quote(denial.user)}"
+    name = f"kcr-{re.sub('[^a-z0-9]+', '-', plugin.lower()).strip('-')}"
+    where, kind = (f"kubectl -n {place}", "role") if denial.namespace else ("kubectl", "clusterrole")
+    bind = f"{where} create {kind}binding {name} --{kind}={name} --user={shlex.quote(denial.user)}"
+    return f"{command} --name {name} | kubectl apply -f - && {bind}"
 
 
 def refusal_of(message: str, *, namespace: str, resource: str, change: str, plugin: str = "") -> Refusal:
@@ -173,7 +173,7 @@ def refusal_of(message: str, *, namespace: str, resource: str, change: str, plug
         namespace: Where the objects were to be.
         resource: Their plural.
         change: How a user gets another template, such as `create the Job anew with a template`.
-        plugin: The controller of kcr that creates them; empty for another program's.
+        plugin: The plugin that creates them, as `--controllers` names it; empty for another program.
     """
     fields = {"namespace": namespace, "resource": resource, "change": change}
     for pattern, cause, remedy in _REFUSALS:

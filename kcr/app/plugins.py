@@ -57,7 +57,7 @@ def find_plugins(names: tuple[str, ...], installed: Mapping[str, EntryPoint] | N
         installed: The entry points to choose from; None means those installed.
 
     Returns:
-        The setup functions by what errors call them, such as `controller 'job'`.
+        The setup functions by name.
 
     Raises:
         click.UsageError: There is no plugin of this name, or it is none.
@@ -75,7 +75,12 @@ def find_plugins(names: tuple[str, ...], installed: Mapping[str, EntryPoint] | N
         elif name not in known:
             listed = ", ".join(sorted(known)) or "none is installed"
             raise click.UsageError(f"no controller is named {name!r}: known are {listed}, or name it module:setup")
-    return {f"controller {name!r}": _load(known[name]) for name in names}
+    return {name: _load(known[name]) for name in names}
+
+
+def called(name: str) -> str:
+    """Return what errors call a setup function: `controller 'job'`; `the program` for one without a name."""
+    return f"controller {name!r}" if name else "the program"
 
 
 def _load(point: EntryPoint) -> Setup:
@@ -132,10 +137,10 @@ def read_options(kind: type[Any], environ: Mapping[str, str], given: Mapping[str
 
 
 def attach(setups: Mapping[str, Setup], manager: Manager, environ: Mapping[str, str], **given: object) -> None:
-    """Call each setup function with the manager and its options.
+    """Call each setup function with the manager and its options; the controllers that it adds have its name.
 
     Args:
-        setups: The functions, by what errors call them.
+        setups: The functions by name, as `--controllers` takes it; empty for that of a program of one's own.
         manager: What they add controllers to.
         environ: The environment that options are read from.
         given: Values of the command line by field name; they come before the environment.
@@ -145,21 +150,21 @@ def attach(setups: Mapping[str, Setup], manager: Manager, environ: Mapping[str, 
         ConfigError: A setup is not made as the module's docstring says.
     """
     for name, setup in setups.items():
-        kind = options_type(name, setup)
+        kind, before = options_type(name, setup), set(manager.controllers)
         result = _call(name, setup, [manager] if kind is None else [manager, read_options(kind, environ, given)])
+        for added in manager.controllers.keys() - before:
+            manager.controllers[added].plugin = name
         if inspect.iscoroutine(result):
             result.close()
-            raise ConfigError(
-                f"{name}: its setup is an async function: write `def setup(manager)`, and await in a component that "
-                "is given to manager.add"
-            )
+            remedy = "write `def setup(manager)`, and await in a component that is given to manager.add"
+            raise ConfigError(f"{called(name)}: its setup is an async function: {remedy}")
 
 
 def options_type(name: str, setup: Setup) -> type[msgspec.Struct] | None:
     """Return the struct of a setup's options, None where it takes the manager alone.
 
     Args:
-        name: What errors call it.
+        name: Its name.
         setup: The function.
 
     Raises:
@@ -168,22 +173,24 @@ def options_type(name: str, setup: Setup) -> type[msgspec.Struct] | None:
     try:
         parameters = tuple(inspect.signature(setup).parameters.values())
     except ValueError as error:
-        raise ConfigError(f"{name}: {error}: {_SHAPE}") from error
+        raise ConfigError(f"{called(name)}: {error}: {_SHAPE}") from error
     placed = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
     needed = [one for one in parameters if one.default is one.empty and one.kind is not one.VAR_KEYWORD]
     if not any(one in placed or one.kind is one.VAR_POSITIONAL for one in parameters):
-        raise ConfigError(f"{name}: it takes no manager: {_SHAPE}")
+        raise ConfigError(f"{called(name)}: it takes no manager: {_SHAPE}")
     beyond = [one.name for one in needed if one not in placed[:2] and one.kind is not one.VAR_POSITIONAL]
     if beyond:
-        raise ConfigError(f"{name}: it needs {', '.join(beyond)} as well, which nothing gives it: {_SHAPE}")
+        raise ConfigError(f"{called(name)}: it needs {', '.join(beyond)} as well, which nothing gives it: {_SHAPE}")
     if len(placed) < 2:
         return None
     try:
         kind = get_type_hints(setup).get(placed[1].name)
     except NameError as error:
-        raise ConfigError(f"{name}: {error}: import in its module what the annotations of its setup name") from error
+        raise ConfigError(
+            f"{called(name)}: {error}: import in its module what the annotations of its setup name"
+        ) from error
     if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
-        raise ConfigError(f"{name}: the options of its setup are no struct: annotate them with one")
+        raise ConfigError(f"{called(name)}: the options of its setup are no struct: annotate them with one")
     return kind
 
 
@@ -200,14 +207,14 @@ def _call(name: str, setup: Setup, arguments: list[object]) -> object:
         get_logger().debug("setup failed", exc_info=error)
         # A function of Python is none at all; one of an installed package has a bug.
         remedy = _SHAPE if top in sys.stdlib_module_names else YOUR_BUG
-        raise ConfigError(f"{name}: {unexpected(error)}: {remedy}") from error
+        raise ConfigError(f"{called(name)}: {unexpected(error)}: {remedy}") from error
 
 
 def variables_of(setups: Mapping[str, Setup]) -> Iterator[str]:
     """Yield the variables that the options of plugins are read from.
 
     Args:
-        setups: Their setup functions, by what errors call them.
+        setups: Their setup functions by name.
     """
     for name, setup in setups.items():
         kind = options_type(name, setup)

@@ -42,7 +42,7 @@ def declared_by(
     """Return a manager that never runs, with all that these setup functions declare; no server is needed.
 
     Args:
-        setups: The functions, by what errors call them.
+        setups: The functions by name.
         environ: The environment that their options are read from.
         namespace: The one namespace to watch; empty for all.
         gates: Features that are on; None for those of the environment.

@@ -105,7 +105,7 @@ def run(setup: Setup, keywords: Mapping[str, Any]) -> None:
     )
     @program_options(ProgramOptions, **values)
     def command(**found: Any) -> None:
-        run_controllers(ProgramOptions(**found), lambda: {"the program": setup}, {})
+        run_controllers(ProgramOptions(**found), lambda: {"": setup}, {})
 
     code = run_command(command, arguments, name, name, has_help=bool(arguments))
     flush_stderr()
@@ -121,7 +121,7 @@ def run_controllers(
 
     Args:
         options: How to connect and to operate.
-        find: Returns the setup functions by what errors call them; called once the logs are set up.
+        find: Returns the setup functions by name; called once the logs are set up.
         given: Values of the command line for the options of the setup functions, by field name.
         command: What runs, for the debug pages; empty for the program's name.
         logged: What the line about the connection says besides server and version.

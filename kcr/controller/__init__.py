@@ -3,6 +3,7 @@
 from kcr.controller.batching import Batching
 from kcr.controller.controller import Controller
 from kcr.controller.expectations import Expectations
+from kcr.controller.explainers import Explainer, explainers_of, explains
 from kcr.controller.own_writes import OwnWrites, PendingObjects, StaleStoreError
 from kcr.controller.predicates import (
     Predicate,
@@ -27,6 +28,7 @@ __all__ = [
     "Controller",
     "DeadlineError",
     "Expectations",
+    "Explainer",
     "OwnWrites",
     "PendingObjects",
     "Predicate",
@@ -39,6 +41,8 @@ __all__ = [
     "annotations_changed",
     "any_of",
     "channel",
+    "explainers_of",
+    "explains",
     "finalizers_changed",
     "generation_changed",
     "keys_by_index",

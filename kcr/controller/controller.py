@@ -48,7 +48,10 @@ class Controller:
         metrics: What it counts.
         own_writes: Defers keys until the stores show what was written; None for no such care.
         journal: The running reconciles and the last that have ended.
+        plugin: The plugin that has added it, as `--controllers` names it; empty for a program of one's own.
     """
+
+    plugin: str = ""
 
     def __init__(  # noqa: PLR0913  # the options of a controller, all by name
         self,

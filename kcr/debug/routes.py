@@ -121,6 +121,7 @@ class DebugPages:
             explanation=explanation,
             explanation_error=error,
             hot_loop=hot and HotLoopState(event=hot.event, place=hot.place, remedy=hot.remedy),
+            plugin=controller.plugin,
         )
 
     async def _explain(self, controller: Controller, key: Key) -> tuple[dict[str, object] | None, str]:

@@ -270,6 +270,7 @@ class KeyDetail(_Value, frozen=True, kw_only=True):
             such method.
         explanation_error: Why there is no explanation: `the event loop is blocked: …`; empty when there is one.
         hot_loop: What has kept it busy in the last ten minutes; None for nothing.
+        plugin: The plugin that has added the controller, as `--controllers` names it; empty for a program of one's own.
     """
 
     controller: str
@@ -279,3 +280,4 @@ class KeyDetail(_Value, frozen=True, kw_only=True):
     explanation: dict[str, object] | None
     explanation_error: str
     hot_loop: HotLoopState | None = None
+    plugin: str = ""

@@ -75,7 +75,7 @@ async def dev_cluster(
 
     Args:
         settings: What it consists of.
-        setups: The controllers that the manager gets, by what errors call them.
+        setups: The controllers that the manager gets, by name.
         environ: Where their options are read.
         given: Values of the command line for these options, by field name.
 

@@ -8,7 +8,7 @@ import click
 import yaml
 
 from kcr.api.meta import Key
-from kcr.app.plugins import find_plugins, warn_of_unknown_variables
+from kcr.app.plugins import called, find_plugins, warn_of_unknown_variables
 from kcr.app.rbac import rbac_manifests, rights_of
 from kcr.cli import options as shared
 from kcr.cli.output import write_output
@@ -52,11 +52,9 @@ def generate(  # the options of the command, all by name
     warn_of_unknown_variables(setups, lambda words: click.echo(f"Warning: {words}", err=True))
 
     async def wanted() -> str:
-        each = {
-            called: rights_of({called: setup}, os.environ, namespace, feature_gates) for called, setup in setups.items()
-        }
-        for called in (called for called, asked in each.items() if all(right.verb in _WATCHING for right in asked)):
-            click.echo(f"kcr: {called}: {_READS_ONLY}", err=True)
+        each = {name: rights_of({name: setup}, os.environ, namespace, feature_gates) for name, setup in setups.items()}
+        for name in (name for name, asked in each.items() if all(right.verb in _WATCHING for right in asked)):
+            click.echo(f"kcr: {called(name)}: {_READS_ONLY}", err=True)
         found = frozenset[Right]().union(*each.values())
         manifests = rbac_manifests(
             found, name=values["name"], account=service_account, namespace=namespace, elects=values["leader_elect"],

@@ -82,7 +82,7 @@ async def simulated_cluster(  # noqa: PLR0913  # the options of the mark, all by
 
 def _setups(controllers: Sequence[str | Callable[..., object]]) -> dict[str, Setup]:
     setups = find_plugins(tuple(name for name in controllers if isinstance(name, str)))
-    return setups | {f"controller {setup!r}": setup for setup in controllers if not isinstance(setup, str)}
+    return setups | {repr(setup): setup for setup in controllers if not isinstance(setup, str)}
 
 
 def _succeed(pod: KubeletPod, container: str, attempt: int) -> RunResult | None:

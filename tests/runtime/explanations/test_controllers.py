@@ -15,6 +15,7 @@ import kcr
 from kcr.api.batch import Job
 from kcr.api.core import ConfigMap, Namespace
 from kcr.api.explanation import Code, Explanation, merged
+from kcr.app.plugins import attach
 from kcr.cli.objects.inside import ControllerView, Inside
 from kcr.cli.objects.kinds.controllers import findings
 from kcr.cli.objects.look import Shown
@@ -165,7 +166,7 @@ async def test_missing_rights_of_the_job_controller_are_granted_at_once(
     await grant(kcr_cluster.client, [READS])
     own = kcr_cluster.client_as("system:serviceaccount:ns:a")
     manager = OpenManager(own, clock=kcr_clock, random=random.Random(0))
-    setup(manager, Options(take_over=True))
+    attach({"job": setup}, manager, {}, take_over=True)
     async with manager.running():
         await kcr_cluster.client.create_manifest(Job, manifest(), "default")
         await kcr_clock.advance(30)

@@ -147,7 +147,7 @@ def unnamed(manager: object, options: "Missing") -> None: ...  # type: ignore[na
 )  # fmt: skip
 def test_function_that_is_no_setup_is_refused(setup: Setup, fault: str) -> None:
     with pytest.raises(ConfigError, match=f"^controller 'mine': {fault}"):
-        attach({"controller 'mine'": setup}, Manager(Client(FakeSource(Pod))), {})
+        attach({"mine": setup}, Manager(Client(FakeSource(Pod))), {})
 
 
 def test_bug_of_an_installed_operator_is_named_there() -> None:
@@ -155,7 +155,7 @@ def test_bug_of_an_installed_operator_is_named_there() -> None:
     file = f"{sysconfig.get_path('purelib')}/installed_operator.py"
     exec(compile("def setup(manager):\n    {}['zone']\n", file, "exec"), code)
     with pytest.raises(KeyError) as caught:
-        attach({"controller 'shop'": code["setup"]}, Manager(Client(FakeSource(Pod))), {})
+        attach({"shop": code["setup"]}, Manager(Client(FakeSource(Pod))), {})
     # As the command catches it: without the frame of the test.
     error = caught.value.with_traceback(caught.value.__traceback__.tb_next if caught.value.__traceback__ else None)
     assert f"{unexpected(error)}: {remedy(error)}".startswith(
@@ -168,7 +168,7 @@ def test_error_of_the_users_setup_stays_as_it_is() -> None:
         raise LookupError("of mine")
 
     with pytest.raises(LookupError, match="of mine"):
-        attach({"the program": setup}, Manager(Client(FakeSource(Pod))), {})
+        attach({"": setup}, Manager(Client(FakeSource(Pod))), {})
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ async def asynchronous(manager: object) -> None: ...
 def test_asynchronous_setup_is_refused_with_the_remedy() -> None:
     manager = Manager(Client(FakeSource(Pod)))
     with pytest.raises(ConfigError, match=r"controller 'mine': its setup is an async function: write `def setup"):
-        attach({"controller 'mine'": asynchronous}, manager, {})
+        attach({"mine": asynchronous}, manager, {})
 
 
 def test_function_of_the_working_directory_is_a_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

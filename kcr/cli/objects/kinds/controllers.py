@@ -13,9 +13,6 @@ from kcr.debug.state import DebugState
 _LONG_SECONDS = 10.0
 # From so much lag on, the event loop counts as blocked: below it, it may only be busy.
 _BLOCKED_SECONDS = 1.0
-# The controllers of kcr itself, and the plugins that have their rights.
-_PLUGINS = {"job": "job", "job_orphan_pod": "job", "ttl": "ttl", "cronjob": "cronjob"}
-_OWN_COMMANDS = ("kcr run", "kcr dev")
 
 
 def findings(inside: Inside) -> Iterator[Explanation]:
@@ -73,9 +70,8 @@ def _failing(view: ControllerView, inside: Inside) -> Explanation | None:
     if denials:
         user, text = denials[0].user, _all_errors(inside)
         missing = tuple(dict.fromkeys((*denials, *(one for one in denials_in(text) if one.user == user))))
-        plugin = _PLUGINS.get(name, "") if inside.state.process.command in _OWN_COMMANDS else ""
         headline = f"controller {name} lacks the right to {denials[0].verb} {denials[0].resource}"
-        return Explanation(Code.REFUSED, headline, remedies=(grant_remedy(missing, plugin),))
+        return Explanation(Code.REFUSED, headline, remedies=(grant_remedy(missing, view.detail.plugin),))
     if "webhook" in state.error or "is forbidden" in state.error:
         found = refusal_of(state.error, namespace=_namespace(view), resource="", change="change what is created to one")
         return Explanation(Code.REFUSED, headline, remedies=(found.remedy,), webhook=found.webhook)

@@ -1,0 +1,69 @@
+"""Explanations from outside: what a plugin says of its objects where its controller cannot be asked.
+
+`Reconciler.explain` answers at the debug port of a running controller, with its memory. An explainer answers for
+`kcr explain` and the page of `kcr dev` from the API server alone, also when no controller runs.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple, TypeVar
+
+from kcr.api.core import Event
+from kcr.api.explanation import Explanation
+from kcr.api.meta import Resource
+from kcr.client import Client
+
+R = TypeVar("R", bound=Resource)
+S = TypeVar("S", bound=Callable[..., object])
+
+Explain = Callable[[Client, R, Sequence[Event], datetime], Awaitable[Explanation]]
+
+# The attribute of a setup function that has its explainers.
+_ATTRIBUTE = "kcr_explainers"
+
+
+class Explainer(NamedTuple):
+    """A function that explains the objects of a kind.
+
+    Attributes:
+        kind: The type that objects are decoded to.
+        explain: Called with a client, an object, the events about it, the latest last, and the time.
+    """
+
+    kind: type[Resource]
+    explain: Explain[Any]
+
+
+def explains(kind: type[R], explain: Explain[R]) -> Callable[[S], S]:
+    """Return a decorator for a plugin's `setup` that adds an explainer for `kcr explain`.
+
+    ```python
+    async def explain_website(
+        client: kcr.Client, website: Website, events: Sequence[Event], now: datetime
+    ) -> kcr.Explanation:
+        return kcr.Explanation(kcr.Code.WAITING, "waits for its certificate")
+
+
+    @kcr.explains(Website, explain_website)
+    def setup(manager: kcr.Manager) -> None: ...
+    ```
+
+    The explainer sends read requests only, with the rights of the user. It takes the place of the explanation by
+    metadata and conditions that all kinds have; the reconciler's own, at the debug port, is merged with it.
+
+    Args:
+        kind: The kind of the objects.
+        explain: Explains one of them.
+    """
+
+    def decorate(setup: S) -> S:
+        setattr(setup, _ATTRIBUTE, (*explainers_of(setup), Explainer(kind, explain)))
+        return setup
+
+    return decorate
+
+
+def explainers_of(setup: Callable[..., object]) -> tuple[Explainer, ...]:
+    """Return the explainers of a setup function; none where it has no decorator `explains`."""
+    found: tuple[Explainer, ...] = getattr(setup, _ATTRIBUTE, ())
+    return found
