@@ -119,6 +119,7 @@ if TYPE_CHECKING:
         annotations_changed,
         any_of,
         channel,
+        explains,
         finalizers_changed,
         generation_changed,
         keys_by_index,
@@ -250,6 +251,7 @@ __all__ = [
     "controller_reference",
     "crd_manifest",
     "create_or_patch",
+    "explains",
     "finalized",
     "finalizers_changed",
     "find_condition",
@@ -297,7 +299,7 @@ _HOMES = {
     "kcr.clock": "Clock SystemClock",
     "kcr.controller": (
         "Controller Expectations OwnWrites Reconciler Result Source all_of annotations_changed any_of channel "
-        "finalizers_changed generation_changed keys_by_index labels_changed labels_match none_of "
+        "explains finalizers_changed generation_changed keys_by_index labels_changed labels_match none_of "
         "owned resource_version_changed rights watch"
     ),
     "kcr.dependents": (

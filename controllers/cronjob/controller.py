@@ -14,11 +14,12 @@ from kcr.api.batch import CronJob, Job
 from kcr.api.crontab import CronError, load_zone
 from kcr.api.meta import Key, controller_of
 from kcr.clock import Clock
-from kcr.controller import OwnWrites, resource_version_changed, rights, watch
+from kcr.controller import OwnWrites, explains, resource_version_changed, rights, watch
 from kcr.controller.gates.pause import is_resumed
 from kcr.controllers.cronjob.actions import Actions
 from kcr.controllers.cronjob.decisions.jobs import BY_CONTROLLER, controller_names
 from kcr.controllers.cronjob.decisions.schedule import requeue_delay, timetable_of
+from kcr.controllers.cronjob.explanation import explain_cronjob
 from kcr.controllers.cronjob.memory import Memory
 from kcr.controllers.cronjob.reconciler import CronJobReconciler
 from kcr.controllers.cronjob.wall_clock import ClockWatch, local_zone
@@ -60,6 +61,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         load_zone(self.cronjob_time_zone)
 
 
+@explains(CronJob, explain_cronjob)
 def setup(manager: Manager, options: Options) -> None:
     """Attach the CronJob controller to a manager.
 

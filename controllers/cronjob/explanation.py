@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from kcr.api.batch import CronJob, Job
 from kcr.api.core import Event
 from kcr.api.explanation import Explanation
-from kcr.api.meta import Key, is_controlled_by
+from kcr.api.meta import is_controlled_by
 from kcr.client import Client
 from kcr.controller.own_writes import PendingObjects
 from kcr.controllers.cronjob.decisions.explain import CronJobEvidence, explain
@@ -18,26 +18,19 @@ from kcr.controllers.cronjob.decisions.status import absent, is_unrecorded, rest
 from kcr.controllers.cronjob.memory import CronJobState
 
 
-async def explain_cronjob(
-    client: Client, key: Key, events: Sequence[Event], now: datetime
-) -> tuple[CronJob, Explanation]:
-    """Return a CronJob, and why it is where it is.
+async def explain_cronjob(client: Client, cron: CronJob, events: Sequence[Event], now: datetime) -> Explanation:
+    """Return why a CronJob is where it is.
 
     A schedule that names no time zone goes by the controller's, which is taken for UTC.
 
     Args:
-        client: Reads the CronJob and its Jobs.
-        key: The CronJob.
-        events: Events about CronJobs of its name, the latest last; those of an earlier one are passed over.
+        client: Reads the Jobs of the CronJob.
+        cron: The CronJob.
+        events: Events about it, the latest last.
         now: The moment to judge at.
-
-    Raises:
-        NotFoundError: There is no such CronJob.
     """
-    cron = await client.get(CronJob, key)
-    jobs = tuple(job for job in await client.list(Job, key.namespace) if is_controlled_by(job, cron))
-    about = tuple(event for event in events if event.involved_object.uid == cron.metadata.uid)
-    return cron, explain(_facts(cron, jobs, UTC, now), CronJobEvidence(about))
+    jobs = tuple(job for job in await client.list(Job, cron.metadata.namespace) if is_controlled_by(job, cron))
+    return explain(_facts(cron, jobs, UTC, now), CronJobEvidence(tuple(events)))
 
 
 def explain_own(

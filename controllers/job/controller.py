@@ -10,11 +10,12 @@ from msgspec import Meta
 from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.api.scheduling import PodGroup, Workload
-from kcr.controller import Batching, OwnWrites, rights
+from kcr.controller import Batching, OwnWrites, explains, rights
 from kcr.controllers.job.actions import Actions, Gangs
 from kcr.controllers.job.decisions.lifecycle import KCR, RESERVED, is_ours
 from kcr.controllers.job.decisions.plan import Limits
 from kcr.controllers.job.decisions.pods import ORPHANS, UNSETTLED, index_orphans, index_unsettled, selects
+from kcr.controllers.job.explanation import ManagedJob, explain_job
 from kcr.controllers.job.handlers import JobEvents, Keys, OrphanReconciler, PodEvents
 from kcr.controllers.job.memory import Memory
 from kcr.controllers.job.metrics import EndedPods, ExternalJobs, JobMetrics
@@ -71,6 +72,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     ] = frozenset()
 
 
+@explains(ManagedJob, explain_job)
 def setup(manager: Manager, options: Options) -> None:
     """Attach the Job controller to a manager."""
     jobs, pods, ours = manager.store(Job), manager.store(Pod), partial(is_ours, take_over=options.take_over)

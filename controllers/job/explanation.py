@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
-from kcr.api import codec, selectors
+from kcr.api import selectors
 from kcr.api.batch import Job, is_finished
 from kcr.api.core import Event, Pod
 from kcr.api.explanation import Explanation, counted
-from kcr.api.managed_fields import ManagedObject, ManagedObjectMeta
-from kcr.api.meta import Key, is_controlled_by
+from kcr.api.managed_fields import ManagedObjectMeta
+from kcr.api.meta import is_controlled_by
 from kcr.api.pod_symptoms import DetailedPod
 from kcr.client import Client
 from kcr.client.pod_context import read_pod_context
@@ -26,25 +26,26 @@ _LATELY = timedelta(minutes=5)
 _NAMED = 3
 
 
-async def explain_job(client: Client, key: Key, events: Sequence[Event], now: datetime) -> tuple[Job, Explanation]:
-    """Return a Job, and why it is where it is.
+class ManagedJob(Job, api_version="batch/v1", kind="Job", plural="jobs"):
+    """A Job with what caches of Jobs leave out."""
+
+    metadata: ManagedObjectMeta = ManagedObjectMeta()
+
+
+async def explain_job(client: Client, job: ManagedJob, events: Sequence[Event], now: datetime) -> Explanation:
+    """Return why a Job is where it is.
 
     The failures in a row, which a controller remembers, are those that the Job's pods tell of; the backoff is judged
     by the controller's default times.
 
     Args:
-        client: Reads the Job, its pods, and what was told of those that have not started.
-        key: The Job.
-        events: Events about Jobs of its name, the latest last; those of an earlier one are passed over.
+        client: Reads the pods of the Job, and what was told of those that have not started.
+        job: The Job.
+        events: Events about it, the latest last.
         now: The moment to judge at.
-
-    Raises:
-        NotFoundError: There is no such Job.
     """
-    body = await client.request("GET", Job.resource.path(key.namespace, key.name))
-    job = codec.decode(Job, body)
     labels = selectors.text(job.spec.selector) if job.spec.selector is not None else ""
-    found = await client.list(DetailedPod, key.namespace, labels=labels)
+    found = await client.list(DetailedPod, job.metadata.namespace, labels=labels)
     pods = tuple(pod for pod in found if is_controlled_by(pod, job))
     seen = Snapshot(
         job=job,
@@ -55,19 +56,17 @@ async def explain_job(client: Client, key: Key, events: Sequence[Event], now: da
         limits=Limits(take_over=True),
         now=now,
     )
-    about = tuple(event for event in events if event.involved_object.uid == job.metadata.uid)
-    metadata = codec.decode(ManagedObject, body).metadata
     known = Evidence(
         pods=pods,
-        events=about,
-        writers=() if is_finished(job) else _writers(metadata, now),
-        told_twice=_told_twice(about, now),
+        events=tuple(events),
+        writers=() if is_finished(job) else _writers(job.metadata, now),
+        told_twice=_told_twice(events, now),
         context=await read_pod_context(client, pods, CHANGE),
         # A controller that heeds the pause is silent.
         is_own=job.metadata.annotations.get(PAUSED) == "true",
-        changed=max((entry.time for entry in metadata.managed_fields if entry.time is not None), default=None),
+        changed=max((entry.time for entry in job.metadata.managed_fields if entry.time is not None), default=None),
     )
-    return job, explain(seen, known)
+    return explain(seen, known)
 
 
 def own_evidence(state: JobState, own_writes: OwnWrites, job: Job, pods: tuple[Pod, ...], now: datetime) -> Evidence:

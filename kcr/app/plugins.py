@@ -20,6 +20,7 @@ import msgspec
 from kcr.app.faults import YOUR_BUG, import_fault, place_of_user, unexpected
 from kcr.app.fields import fields_of
 from kcr.app.options import PluginOptions, ProgramOptions
+from kcr.controller import Explainer, explainers_of
 from kcr.errors import ConfigError, KcrError
 from kcr.log import get_logger
 from kcr.manager import Manager
@@ -63,7 +64,7 @@ def find_plugins(names: tuple[str, ...], installed: Mapping[str, EntryPoint] | N
         click.UsageError: There is no plugin of this name, or it is none.
         ConfigError: A plugin cannot be imported.
     """
-    known = {point.name: point for point in entry_points(group=GROUP)} if installed is None else installed
+    known = _installed() if installed is None else installed
     for name in names:
         if ":" in name:
             # `sys.path` begins with the folder of the command `kcr` and lacks the working directory.
@@ -78,9 +79,37 @@ def find_plugins(names: tuple[str, ...], installed: Mapping[str, EntryPoint] | N
     return {name: _load(known[name]) for name in names}
 
 
+def find_explainers(
+    names: tuple[str, ...], warn: Callable[[str], object], installed: Mapping[str, EntryPoint] | None = None
+) -> tuple[Explainer, ...]:
+    """Return the explainers of the installed plugins, and of others.
+
+    Args:
+        names: As for `find_plugins`; the installed ones need not be named.
+        warn: Called with the reason for each installed plugin that cannot be imported.
+        installed: The entry points to choose from; None means those installed.
+
+    Raises:
+        click.UsageError: There is no plugin of this name, or it is none.
+        ConfigError: A plugin that is named cannot be imported.
+    """
+    known = _installed() if installed is None else installed
+    setups = find_plugins(names, known)
+    for name in known.keys() - setups.keys():
+        try:
+            setups[name] = _load(known[name])
+        except ConfigError as error:
+            warn(str(error))
+    return tuple(one for name in sorted(setups) for one in explainers_of(setups[name]))
+
+
 def called(name: str) -> str:
     """Return what errors call a setup function: `controller 'job'`; `the program` for one without a name."""
     return f"controller {name!r}" if name else "the program"
+
+
+def _installed() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=GROUP)}
 
 
 def _load(point: EntryPoint) -> Setup:

@@ -3,7 +3,7 @@
 from kcr.controller.batching import Batching
 from kcr.controller.controller import Controller
 from kcr.controller.expectations import Expectations
-from kcr.controller.explainers import Explainer, explainers_of, explains
+from kcr.controller.explainers import Explainer, ExplainerError, explainers_of, explains
 from kcr.controller.own_writes import OwnWrites, PendingObjects, StaleStoreError
 from kcr.controller.predicates import (
     Predicate,
@@ -29,6 +29,7 @@ __all__ = [
     "DeadlineError",
     "Expectations",
     "Explainer",
+    "ExplainerError",
     "OwnWrites",
     "PendingObjects",
     "Predicate",

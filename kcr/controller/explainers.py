@@ -12,6 +12,7 @@ from kcr.api.core import Event
 from kcr.api.explanation import Explanation
 from kcr.api.meta import Resource
 from kcr.client import Client
+from kcr.errors import KcrError
 
 R = TypeVar("R", bound=Resource)
 S = TypeVar("S", bound=Callable[..., object])
@@ -20,6 +21,10 @@ Explain = Callable[[Client, R, Sequence[Event], datetime], Awaitable[Explanation
 
 # The attribute of a setup function that has its explainers.
 _ATTRIBUTE = "kcr_explainers"
+
+
+class ExplainerError(KcrError):
+    """An explainer is wrong; the object can be explained without it."""
 
 
 class Explainer(NamedTuple):
@@ -32,6 +37,27 @@ class Explainer(NamedTuple):
 
     kind: type[Resource]
     explain: Explain[Any]
+
+    async def __call__(self, client: Client, obj: Resource, events: Sequence[Event], now: datetime) -> Explanation:
+        """Explain an object.
+
+        Raises:
+            ExplainerError: The function fails by a bug, or returns something else.
+            KcrError: A request of the function fails.
+        """
+        try:
+            found: object = await self.explain(client, obj, events, now)
+        except KcrError:
+            raise
+        except Exception as error:
+            raise ExplainerError(f"{self} fails: {type(error).__name__}: {error}") from error
+        if not isinstance(found, Explanation):
+            raise ExplainerError(f"{self} returned {found!r:.100}, not a kcr.Explanation")
+        return found
+
+    def __str__(self) -> str:
+        """Return the function's name, with that of its module."""
+        return f"{self.explain.__module__}.{self.explain.__qualname__}"
 
 
 def explains(kind: type[R], explain: Explain[R]) -> Callable[[S], S]:

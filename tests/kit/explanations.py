@@ -1,12 +1,13 @@
 """What `kcr explain` prints, for tests that compare whole texts."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from textwrap import dedent
 from urllib.parse import parse_qs, urlencode
 
 from kcr.api.batch import Job
 from kcr.api.meta import Key, Resource
+from kcr.app.plugins import find_explainers
 from kcr.cli.debug.port import DebugPort
 from kcr.cli.objects.inside import Inside, ask
 from kcr.cli.objects.look import look, resolved
@@ -15,6 +16,7 @@ from kcr.cli.objects.show import lines_of
 from kcr.cli.objects.target import ObjectName, parse_object
 from kcr.client import Client
 from kcr.clock import Clock
+from kcr.controller import Explainer
 from kcr.debug.access import DebugOptions
 from kcr.debug.routes import DebugPages
 from kcr.debug.sources import StateSources
@@ -24,17 +26,24 @@ from kcr.health import Health
 from tests.kit.open_manager import OpenManager
 from tests.kit.scenario import Simulation
 
+# Those of the plugins of kcr.
+EXPLAINERS = find_explainers((), print)
 _COMMAND = re.compile(r" *(kubectl|kcr) .*")
 
 
 async def explained(sim: Simulation, name: str = "pi") -> str:
     """Return what `kcr explain` prints of a Job; the random ends of pods' names are `x`."""
     target, key, now = ObjectName(Job, name), Key("default", name), sim.clock.now()
-    return screen(lines_of(target, key, await look(sim.client, target, key, now), now))
+    return screen(lines_of(target, key, await look(sim.client, target, key, now, EXPLAINERS), now))
 
 
 async def explained_object(
-    client: Client, clock: Clock, what: str, namespace: str = "default", manager: OpenManager | None = None
+    client: Client,
+    clock: Clock,
+    what: str,
+    namespace: str = "default",
+    manager: OpenManager | None = None,
+    explainers: Sequence[Explainer] = EXPLAINERS,
 ) -> str:
     """Return what `kcr explain KIND/NAME` prints of an object of any kind.
 
@@ -44,11 +53,12 @@ async def explained_object(
         what: The object, as the command line names it.
         namespace: Where it is.
         manager: The manager whose debug port is asked too; None for none.
+        explainers: Those of plugins.
     """
     target = await resolved(client, parse_object(what))
     key, now = Key(namespace if target.kind.resource.namespaced else "", target.name), clock.now()
     inside = None if manager is None else await inside_of(manager, target.kind, key)
-    return screen(lines_of(target, key, await look(client, target, key, now, inside), now, inside))
+    return screen(lines_of(target, key, await look(client, target, key, now, explainers, inside), now, inside))
 
 
 class _OwnPort(DebugPort):

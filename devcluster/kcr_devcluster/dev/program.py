@@ -16,13 +16,14 @@ from kcr.api.batch import Job
 from kcr.api.crontab import UnknownZoneError, load_zone
 from kcr.api.explanation import Explanation
 from kcr.api.meta import Key, Resource
-from kcr.app.plugins import Setup, find_plugins, warn_of_unknown_variables
+from kcr.app.plugins import Setup, find_explainers, find_plugins, warn_of_unknown_variables
 from kcr.app.process import run_to_end
 from kcr.cli.display.display import Display, open_display
 from kcr.cli.kubeconfig.private_file import candidates, default_path, private_file
 from kcr.cli.manifests import Applied, Document, apply, read_documents
 from kcr.cli.objects.look import look
 from kcr.cli.objects.target import ObjectName
+from kcr.controller import Explainer
 from kcr.log import get_logger
 from kcr.manager import Manager
 from kcr_devcluster.dev.cluster import ClusterSettings, dev_cluster
@@ -89,7 +90,8 @@ async def _dev(
             # Nothing is served, and the event loop is monitored all the same.
             manager.expose()
         else:
-            pages = ClusterPages(manager, zone, dev.read_log, partial(_explain, manager))
+            explainers = find_explainers(tuple(setups), get_logger().warning)
+            pages = ClusterPages(manager, zone, dev.read_log, partial(_explain, manager, explainers))
             DevPage(dev, file, announce, pages).expose(values["debug_port"], values)
         if path not in (values["kubeconfig"], default) and not is_brief:
             display.say(f"{default} belongs to another kcr dev; this one writes {path}")
@@ -124,9 +126,9 @@ def _zone(name: str) -> tzinfo:
         return UTC
 
 
-async def _explain(manager: Manager, kind: type[Resource], key: Key) -> Explanation:
+async def _explain(manager: Manager, explainers: Sequence[Explainer], kind: type[Resource], key: Key) -> Explanation:
     """Return what `kcr explain` says of an object without its controller."""
-    return (await look(manager.client, ObjectName(kind, key.name), key, manager.clock.now())).explanation
+    return (await look(manager.client, ObjectName(kind, key.name), key, manager.clock.now(), explainers)).explanation
 
 
 async def _announce_late(lines: Sequence[str], display: Display) -> None:

@@ -8,6 +8,7 @@ import msgspec
 
 from kcr.api.explanation import Explanation
 from kcr.api.meta import Key
+from kcr.app.plugins import find_explainers
 from kcr.cli import options as shared
 from kcr.cli.completion import complete_objects
 from kcr.cli.debug.port import DebugPort, debug_option, port_of
@@ -33,6 +34,15 @@ from kcr.errors import ConfigError, TransportError
 )  # fmt: skip
 @shared.object_options
 @debug_option
+@click.option(
+    "--controllers",
+    default="",
+    metavar="MODULE:SETUP[,…]",
+    envvar="KCR_CONTROLLERS",
+    show_envvar=True,
+    show_default="those installed",
+    help="More controllers whose explainers are used, as for kcr run.",
+)
 @click.option("-o", "--output", type=click.Choice(["json"]), help="Print one JSON object.")
 def command(name: ObjectName | UnresolvedName, output: str | None, **values: Any) -> int:
     """Explain why an object is where it is: what is wanted, what is there, what happens next and when.
@@ -53,23 +63,28 @@ class _Answer(NamedTuple):
 
 
 async def _explain(named: ObjectName | UnresolvedName, output: str | None, values: Mapping[str, Any]) -> int:
+    explainers = find_explainers(shared.names(values["controllers"]), _complain)
     async with connected(values) as found:
         port = values["debug_address"] or port_of(found.config)
         if port is not None and (blocked := await _blocked_server(port)) is not None:
-            click.echo(f"kcr: {blocked.headline}: {blocked.remedies[0]}", err=True)
+            _complain(f"{blocked.headline}: {blocked.remedies[0]}")
             return 1
         name = await resolved(found.client, named)
         key = Key(found.namespace if name.kind.resource.namespaced else "", name.name)
         answer = await _ask(port, name, key)
         now, inside = SystemClock().now(), answer.inside
-        shown = await look(found.client, name, key, now, inside)
+        shown = await look(found.client, name, key, now, explainers, inside)
     if output == "json":
         click.echo(msgspec.json.encode(as_json(name, key, shown, inside)))
     else:
         click.echo("\n".join(lines_of(name, key, shown, now, inside)))
     if answer.complaint:
-        click.echo(f"kcr: {answer.complaint}", err=True)
+        _complain(answer.complaint)
     return 0 if shown.exists and not answer.complaint else 1
+
+
+def _complain(text: str) -> None:
+    click.echo(f"kcr: {text}", err=True)
 
 
 async def _blocked_server(port: DebugPort) -> Explanation | None:

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from kcr.api.batch import CronJob, Job
 from kcr.api.core import Event
 from kcr.api.explanation import Code, Explanation, merged, merged_with_own
 from kcr.api.meta import Condition, Key
@@ -16,16 +15,15 @@ from kcr.api.unstructured import unstructured
 from kcr.cli.objects.absence import explain_absence
 from kcr.cli.objects.inside import Inside
 from kcr.cli.objects.kinds.controllers import findings
-from kcr.cli.objects.kinds.read import ReadObject, read_object
+from kcr.cli.objects.kinds.read import read_object
 from kcr.cli.objects.kinds.refusals import name_refuser
 from kcr.cli.objects.screen import condensed
 from kcr.cli.objects.target import ObjectName, UnresolvedName
 from kcr.client import Client
 from kcr.client.discovery import all_served_kinds, find_kind, near_names
 from kcr.client.pod_context import last_seen
+from kcr.controller import Explainer
 from kcr.controller.gates.pause import PAUSED
-from kcr.controllers.cronjob.explanation import explain_cronjob
-from kcr.controllers.job.explanation import explain_job
 from kcr.errors import ConfigError, ForbiddenError, NotFoundError
 
 # So many events are shown, the latest.
@@ -67,7 +65,14 @@ async def resolved(client: Client, name: ObjectName | UnresolvedName) -> ObjectN
     raise ConfigError(f"the server has no kind {name.kind!r}: {hint}")
 
 
-async def look(client: Client, name: ObjectName, key: Key, now: datetime, inside: Inside | None = None) -> Shown:
+async def look(
+    client: Client,
+    name: ObjectName,
+    key: Key,
+    now: datetime,
+    explainers: Sequence[Explainer],
+    inside: Inside | None = None,
+) -> Shown:
     """Read what is to be shown of an object; it need not exist.
 
     Args:
@@ -75,11 +80,12 @@ async def look(client: Client, name: ObjectName, key: Key, now: datetime, inside
         name: The object as the user named it.
         key: Its namespace and name.
         now: The moment to judge at.
+        explainers: Those of plugins.
         inside: What the process of its controllers knows; None when that is not known.
     """
     events = await _events(client, name, key)
     try:
-        found = await _find(client, name, key, events, now)
+        found = await read_object(client, name.kind, key, events, now, explainers)
     except NotFoundError:
         gone = await explain_absence(client, name.kind, key, events, now)
         return Shown(gone, (), condensed(events)[-_EVENTS:], exists=False)
@@ -96,16 +102,6 @@ async def look(client: Client, name: ObjectName, key: Key, now: datetime, inside
     return Shown(
         explanation, tuple(one for one in found.conditions if one.status == "True"), condensed(about)[-_EVENTS:]
     )
-
-
-async def _find(client: Client, name: ObjectName, key: Key, events: Sequence[Event], now: datetime) -> ReadObject:
-    if name.kind is Job:
-        job, explanation = await explain_job(client, key, events, now)
-        return ReadObject(job.metadata, job.status.conditions, explanation)
-    if name.kind is CronJob:
-        cron, explanation = await explain_cronjob(client, key, events, now)
-        return ReadObject(cron.metadata, (), explanation)
-    return await read_object(client, name.kind, key, events, now)
 
 
 async def _events(client: Client, name: ObjectName, key: Key) -> tuple[Event, ...]:

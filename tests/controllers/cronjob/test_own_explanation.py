@@ -10,6 +10,7 @@ from kcr.errors import ServerError
 from kcr.testing import FaultyTransport, VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.cronjob_harness import at, create, cronjob_controller, manifest, names_of, until
+from tests.kit.explanations import EXPLAINERS
 from tests.kit.open_manager import explanation_of
 
 pytestmark = pytest.mark.kcr_virtual
@@ -22,7 +23,7 @@ async def test_explanation_names_the_zone_of_the_controller(server: EmbeddedClus
     async with cronjob_controller(server, kcr_clock, cronjob_time_zone="Europe/Berlin") as manager:
         await until(kcr_clock, at("09:59:30"))
         inside = await explanation_of(manager, "cronjob", HELLO)
-        outside = await look(server.client, ObjectName(CronJob, "hello"), HELLO, kcr_clock.now())
+        outside = await look(server.client, ObjectName(CronJob, "hello"), HELLO, kcr_clock.now(), EXPLAINERS)
     zone = "schedule '0 12 * * *' in Europe/Berlin, the zone of its controller, concurrencyPolicy Allow"
     assert (inside.headline, inside.wanted) == ("runs next in 30s, at 2026-06-01 12:00 Europe/Berlin", zone)
     # From outside the zone is not known.

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kcr.api.core import Event, Pod
-from kcr.controllers.job.explanation import explain_job
+from kcr.controllers.job.explanation import ManagedJob, explain_job
 from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.harness import create, finished, job_controller, manifest, pods_of, read
@@ -55,7 +55,8 @@ async def test_warning_names_the_pod_and_explain_the_remedy(
         first = (await refusals(kcr_cluster))[0]
         assert first.message.startswith("Error creating: pod default/pi-")
         assert "batch.kubernetes.io/controller-uid is missing" in first.message
-        _, told = await explain_job(kcr_cluster.client, job.key, await refusals(kcr_cluster), kcr_clock.now())
+        made = await kcr_cluster.client.get(ManagedJob, job.key)
+        told = await explain_job(kcr_cluster.client, made, await refusals(kcr_cluster), kcr_clock.now())
     assert told.headline == (
         "cannot create pods: a mutating webhook or policy changes them, so that their owner loses them"
     )

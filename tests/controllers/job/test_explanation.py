@@ -6,10 +6,10 @@ from kcr.api.batch import Job
 from kcr.api.core import Event, ObjectReference, Pod
 from kcr.api.meta import Key, ObjectMeta
 from kcr.api.unstructured import unstructured
-from kcr.controllers.job.explanation import explain_job
+from kcr.cli.objects.kinds.read import read_object
 from kcr.testing import VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
-from tests.kit.explanations import explained, text
+from tests.kit.explanations import EXPLAINERS, explained, text
 from tests.kit.harness import create, manifest
 from tests.kit.scenario import Simulation, scenario
 
@@ -230,7 +230,8 @@ async def test_refusal_of_an_earlier_job_is_not_this_ones(
     for uid in ("of the one before", made.metadata.uid):
         about = ObjectReference(kind="Job", name=made.metadata.name, uid=uid)
         refused = Event(reason="FailedCreate", message=DENIED, last_timestamp=now, involved_object=about)
-        headlines.append((await explain_job(kcr_cluster.client, made.key, [refused], now))[1].headline)
+        found = await read_object(kcr_cluster.client, Job, made.key, [refused], now, EXPLAINERS)
+        headlines.append(found.explanation.headline)
     assert headlines == ["creates 1 pod now", "cannot create pods: a ResourceQuota is used up"]
 
 

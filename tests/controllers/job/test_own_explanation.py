@@ -10,6 +10,7 @@ from kcr.api.meta import Key
 from kcr.api.unstructured import unstructured
 from kcr.cli.objects.look import look
 from kcr.cli.objects.target import ObjectName
+from tests.kit.explanations import EXPLAINERS
 from tests.kit.harness import manifest
 from tests.kit.open_manager import explanation_of
 from tests.kit.scenario import Simulation, scenario
@@ -23,7 +24,7 @@ async def inside(sim: Simulation, key: Key = PI) -> Explanation:
 
 
 async def outside(sim: Simulation) -> Explanation:
-    return (await look(sim.client, ObjectName(Job, "pi"), PI, sim.clock.now())).explanation
+    return (await look(sim.client, ObjectName(Job, "pi"), PI, sim.clock.now(), EXPLAINERS)).explanation
 
 
 @scenario(disturbed=False)

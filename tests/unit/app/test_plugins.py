@@ -14,7 +14,7 @@ import pytest
 
 from kcr.api.core import Pod
 from kcr.app.faults import remedy, unexpected
-from kcr.app.plugins import GROUP, Setup, attach, find_plugins, read_options, unknown_variables
+from kcr.app.plugins import GROUP, Setup, attach, find_explainers, find_plugins, read_options, unknown_variables
 from kcr.client import Client
 from kcr.errors import ConfigError
 from kcr.manager import Manager
@@ -88,6 +88,33 @@ def test_refused_options_name_the_variables_read() -> None:
         read_options(Picky, {"KCR_ZONE": "Mars", "KCR_OTHER": "x"}, {})
     with pytest.raises(click.UsageError, match=r"refuses its options: unknown time zone Mars$"):
         read_options(Picky, {}, {"zone": "Mars"})
+
+
+EXPLAINING = """
+import kcr
+from kcr.api.core import Secret
+
+async def explain_secret(client, secret, events, now):
+    return kcr.Explanation(kcr.Code.WAITING, "waits")
+
+@kcr.explains(Secret, explain_secret)
+def setup(manager): ...
+"""
+
+
+def test_explainers_are_those_of_installed_and_named_plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "kcr_test_vault.py").write_text(EXPLAINING, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    warnings: list[str] = []
+    known = {**point("job", "kcr.controllers.job.controller:setup"), **point("broken", "no_such_package.x:setup")}
+    found = find_explainers(("kcr_test_vault:setup",), warnings.append, known)
+    assert [str(one) for one in found] == [
+        "kcr.controllers.job.explanation.explain_job", "kcr_test_vault.explain_secret",
+    ]  # fmt: skip
+    assert [line.partition(":")[0] for line in warnings] == [
+        "controller 'broken' cannot be imported from no_such_package.x"
+    ]
 
 
 def test_unknown_controller_lists_the_known_ones() -> None:

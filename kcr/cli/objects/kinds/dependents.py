@@ -1,11 +1,10 @@
-"""Follows the owner of workloads, Jobs and pods to the pod that is the cause of its trouble."""
+"""Follows the owner of workloads, of plugins' kinds and of pods to the one that is the cause of its trouble."""
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import TypeVar
 
-from kcr.api.batch import Job, finished_type
 from kcr.api.explanation import Code, Explanation, merged
 from kcr.api.meta import Resource
 from kcr.api.pod_symptoms import DetailedPod
@@ -16,8 +15,7 @@ from kcr.cli.objects.kinds.pods import change_of, explain_pod
 from kcr.cli.objects.kinds.workloads import explain_workload
 from kcr.client import Client
 from kcr.client.pod_context import read_pod_context
-from kcr.controllers.job.explanation import explain_job
-from kcr.errors import NotFoundError
+from kcr.controller import Explainer, ExplainerError
 
 R = TypeVar("R", bound=Resource)
 
@@ -30,7 +28,9 @@ _MOST = 5
 _TROUBLES = (Code.FAILED, Code.PODS_NOT_READY, Code.REFUSED, Code.NO_CONTROLLER)
 
 
-async def with_dependents(client: Client, obj: Unstructured, explanation: Explanation, now: datetime) -> Explanation:
+async def with_dependents(
+    client: Client, obj: Unstructured, explanation: Explanation, now: datetime, explainers: Sequence[Explainer]
+) -> Explanation:
     """Return the explanation of a custom resource, with the trouble of what it owns, if there is any.
 
     Args:
@@ -38,13 +38,14 @@ async def with_dependents(client: Client, obj: Unstructured, explanation: Explan
         obj: The object; only kinds of a user's own are followed, for the others own nothing of the kind.
         explanation: What the object itself tells.
         now: The moment to judge at.
+        explainers: Those of plugins, whose kinds are followed as well.
     """
     group = obj.resource.group
     if "." not in group or group.endswith(".k8s.io") or not obj.resource.namespaced:
         return explanation
     if explanation.code is Code.TERMINATING:
         return explanation
-    async for dependent, found in _dependents(client, obj, now):
+    async for dependent, found in _dependents(client, obj, now, explainers):
         if found.code in _TROUBLES:
             kind, metadata = dependent.resource.kind.lower(), dependent.metadata
             see = f"see it: kcr explain -n {metadata.namespace} {kind}/{metadata.name}"
@@ -61,18 +62,18 @@ async def with_dependents(client: Client, obj: Unstructured, explanation: Explan
     return explanation
 
 
-async def _dependents(client: Client, obj: Unstructured, now: datetime) -> AsyncIterator[tuple[Resource, Explanation]]:
+async def _dependents(
+    client: Client, obj: Unstructured, now: datetime, explainers: Sequence[Explainer]
+) -> AsyncIterator[tuple[Resource, Explanation]]:
     """Yield what an object owns, and why it is where it is."""
     namespace = obj.metadata.namespace
     for kind in _WORKLOADS:
-        for one in _newest(obj, await list_or_nothing(client, kind, namespace)):
-            yield one, explain_workload(await read_workload(client, one, (), now))
-    for job in _newest(obj, await list_or_nothing(client, Job, namespace)):
-        if finished_type(job) == "Complete":
-            continue
-        with suppress(NotFoundError):
-            found = (await explain_job(client, job.key, (), now))[1]
-            yield job, found
+        for workload in _newest(obj, await list_or_nothing(client, kind, namespace)):
+            yield workload, explain_workload(await read_workload(client, workload, (), now))
+    for explainer in (one for one in explainers if one.kind.resource.namespaced):
+        for one in _newest(obj, await list_or_nothing(client, explainer.kind, namespace)):
+            with suppress(ExplainerError):
+                yield one, await explainer(client, one, (), now)
     for pod in _newest(obj, await list_or_nothing(client, DetailedPod, namespace)):
         context = await read_pod_context(client, [pod], change_of(pod.metadata))
         yield pod, explain_pod(pod, context, now)

@@ -2,10 +2,13 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
+from functools import reduce
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from kcr.api.core import Event, Namespace, Pod
-from kcr.api.explanation import Explanation
+from kcr.api.explanation import Explanation, merged
 from kcr.api.meta import Condition, Key, ObjectMeta, Resource, metadata_only
 from kcr.api.pod_symptoms import DetailedPod
 from kcr.api.unstructured import Unstructured, unstructured
@@ -20,6 +23,7 @@ from kcr.cli.objects.kinds.workloads import explain_workload
 from kcr.client import Client
 from kcr.client.discovery import all_served_kinds, find_kind
 from kcr.client.pod_context import read_pod_context
+from kcr.controller import Explainer, ExplainerError
 from kcr.errors import ForbiddenError
 
 # So many resources of a namespace are searched for what holds it up, and so many objects of each.
@@ -44,9 +48,14 @@ Reader = Callable[[Client, Unstructured, Sequence[Event], datetime], Awaitable[E
 
 
 async def read_object(
-    client: Client, kind: type[Resource], key: Key, events: Sequence[Event], now: datetime
+    client: Client,
+    kind: type[Resource],
+    key: Key,
+    events: Sequence[Event],
+    now: datetime,
+    explainers: Sequence[Explainer],
 ) -> ReadObject:
-    """Read an object, and why it is where it is.
+    """Read an object, and why it is where it is: by the explainers of its kind, else by what is known of all kinds.
 
     Args:
         client: Where to read.
@@ -54,6 +63,7 @@ async def read_object(
         key: Its namespace and name.
         events: Those about objects of its name, the latest last.
         now: The moment to judge at.
+        explainers: Those of plugins.
 
     Raises:
         NotFoundError: It is not there.
@@ -63,12 +73,22 @@ async def read_object(
     obj = await client.get(whole, key)
     about = tuple(event for event in events if event.involved_object.uid in ("", obj.metadata.uid))
     reader = _READERS.get((place.group, place.plural), _read_other)
+    found: list[Explanation] = []
+    failures: list[str] = []
+    for explainer in explainers:
+        if (explainer.kind.resource.group, explainer.kind.resource.plural) == (place.group, place.plural):
+            try:
+                found.append(await explainer(client, await client.get(explainer.kind, key), about, now))
+            except ExplainerError as error:
+                failures.append(str(error))
+    explanation = reduce(merged, found or [await reader(client, obj, about, now)])
+    explanation = replace(explanation, reasons=(*explanation.reasons, *failures))
     conditions = () if place.display in _CONDITIONS_SHOWN else conditions_of(obj)
-    return ReadObject(obj.metadata, conditions, await reader(client, obj, about, now))
+    return ReadObject(obj.metadata, conditions, await with_dependents(client, obj, explanation, now, explainers))
 
 
 async def _read_other(client: Client, obj: Unstructured, events: Sequence[Event], now: datetime) -> Explanation:
-    return await with_dependents(client, obj, explain_object(obj, now), now)
+    return explain_object(obj, now)
 
 
 async def _read_pod(client: Client, obj: Unstructured, events: Sequence[Event], now: datetime) -> Explanation:
