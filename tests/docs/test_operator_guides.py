@@ -15,6 +15,7 @@ from kcr.api.batch import Job
 from kcr.api.core import ConfigMap
 from kcr.testing import FakeManager, build
 import kcr
+from explained_setup import explain_website
 from explaining import ExplainingReconciler
 from typed import copy, suspend
 from website import Website, WebsiteSpec
@@ -39,6 +40,8 @@ async def test_explanation_of_the_guide():
     manager.informer(ConfigMap).add(build.config_map("texts", {"text": "hello"}))
     assert (await reconciler.explain(shop.key)).headline == "is published"
     assert (await reconciler.explain(kcr.Key("default", "x"))).headline == "is not in the cache of its controller"
+    told = await explain_website(manager.client, shop, (), manager.clock.now())
+    assert told.reasons == ("ConfigMap default/shop-page does not exist",)
 """
 
 

@@ -34,15 +34,7 @@ from kcr.errors import ConfigError, TransportError
 )  # fmt: skip
 @shared.object_options
 @debug_option
-@click.option(
-    "--controllers",
-    default="",
-    metavar="MODULE:SETUP[,…]",
-    envvar="KCR_CONTROLLERS",
-    show_envvar=True,
-    show_default="those installed",
-    help="More controllers whose explainers are used, as for kcr run.",
-)
+@shared.plugin_options("controllers", words={"controllers": "those installed"}, controllers=())
 @click.option("-o", "--output", type=click.Choice(["json"]), help="Print one JSON object.")
 def command(name: ObjectName | UnresolvedName, output: str | None, **values: Any) -> int:
     """Explain why an object is where it is: what is wanted, what is there, what happens next and when.
@@ -63,7 +55,7 @@ class _Answer(NamedTuple):
 
 
 async def _explain(named: ObjectName | UnresolvedName, output: str | None, values: Mapping[str, Any]) -> int:
-    explainers = find_explainers(shared.names(values["controllers"]), _complain)
+    explainers = find_explainers(values["controllers"], _complain)
     async with connected(values) as found:
         port = values["debug_address"] or port_of(found.config)
         if port is not None and (blocked := await _blocked_server(port)) is not None:
