@@ -107,6 +107,7 @@ if TYPE_CHECKING:
     from kcr.api.unstructured import Unstructured, unstructured
     from kcr.app.run import run
     from kcr.client import Client, HttpTransport, load_config, retry_on_conflict
+    from kcr.client.explainers import explains
     from kcr.clock import Clock, SystemClock
     from kcr.controller import (
         Controller,
@@ -119,7 +120,6 @@ if TYPE_CHECKING:
         annotations_changed,
         any_of,
         channel,
-        explains,
         finalizers_changed,
         generation_changed,
         keys_by_index,
@@ -296,10 +296,11 @@ _HOMES = {
     "kcr.api.unstructured": "Unstructured unstructured",
     "kcr.app.run": "run",
     "kcr.client": "Client HttpTransport load_config retry_on_conflict",
+    "kcr.client.explainers": "explains",
     "kcr.clock": "Clock SystemClock",
     "kcr.controller": (
         "Controller Expectations OwnWrites Reconciler Result Source all_of annotations_changed any_of channel "
-        "explains finalizers_changed generation_changed keys_by_index labels_changed labels_match none_of "
+        "finalizers_changed generation_changed keys_by_index labels_changed labels_match none_of "
         "owned resource_version_changed rights watch"
     ),
     "kcr.dependents": (

@@ -13,8 +13,9 @@ from prometheus_client import Histogram
 from kcr.api.batch import CronJob, Job
 from kcr.api.crontab import CronError, load_zone
 from kcr.api.meta import Key, controller_of
+from kcr.client.explainers import explains
 from kcr.clock import Clock
-from kcr.controller import OwnWrites, explains, resource_version_changed, rights, watch
+from kcr.controller import OwnWrites, resource_version_changed, rights, watch
 from kcr.controller.gates.pause import is_resumed
 from kcr.controllers.cronjob.actions import Actions
 from kcr.controllers.cronjob.decisions.jobs import BY_CONTROLLER, controller_names

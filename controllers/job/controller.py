@@ -10,7 +10,8 @@ from msgspec import Meta
 from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.api.scheduling import PodGroup, Workload
-from kcr.controller import Batching, OwnWrites, explains, rights
+from kcr.client.explainers import explains
+from kcr.controller import Batching, OwnWrites, rights
 from kcr.controllers.job.actions import Actions, Gangs
 from kcr.controllers.job.decisions.lifecycle import KCR, RESERVED, is_ours
 from kcr.controllers.job.decisions.plan import Limits

@@ -20,7 +20,7 @@ import msgspec
 from kcr.app.faults import YOUR_BUG, import_fault, place_of_user, unexpected
 from kcr.app.fields import fields_of
 from kcr.app.options import PluginOptions, ProgramOptions
-from kcr.controller import Explainer, explainers_of
+from kcr.client.explainers import Explainer, explainers_of
 from kcr.errors import ConfigError, KcrError
 from kcr.log import get_logger
 from kcr.manager import Manager

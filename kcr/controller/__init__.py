@@ -3,7 +3,6 @@
 from kcr.controller.batching import Batching
 from kcr.controller.controller import Controller
 from kcr.controller.expectations import Expectations
-from kcr.controller.explainers import Explainer, ExplainerError, explainers_of, explains
 from kcr.controller.own_writes import OwnWrites, PendingObjects, StaleStoreError
 from kcr.controller.predicates import (
     Predicate,
@@ -28,8 +27,6 @@ __all__ = [
     "Controller",
     "DeadlineError",
     "Expectations",
-    "Explainer",
-    "ExplainerError",
     "OwnWrites",
     "PendingObjects",
     "Predicate",
@@ -42,8 +39,6 @@ __all__ = [
     "annotations_changed",
     "any_of",
     "channel",
-    "explainers_of",
-    "explains",
     "finalizers_changed",
     "generation_changed",
     "keys_by_index",

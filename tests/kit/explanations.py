@@ -15,8 +15,8 @@ from kcr.cli.objects.screen import COLUMNS, LINES
 from kcr.cli.objects.show import lines_of
 from kcr.cli.objects.target import ObjectName, parse_object
 from kcr.client import Client
+from kcr.client.explainers import Explainer
 from kcr.clock import Clock
-from kcr.controller import Explainer
 from kcr.debug.access import DebugOptions
 from kcr.debug.routes import DebugPages
 from kcr.debug.sources import StateSources

@@ -23,7 +23,7 @@ from kcr.cli.kubeconfig.private_file import candidates, default_path, private_fi
 from kcr.cli.manifests import Applied, Document, apply, read_documents
 from kcr.cli.objects.look import look
 from kcr.cli.objects.target import ObjectName
-from kcr.controller import Explainer
+from kcr.client.explainers import Explainer
 from kcr.log import get_logger
 from kcr.manager import Manager
 from kcr_devcluster.dev.cluster import ClusterSettings, dev_cluster

@@ -21,8 +21,8 @@ from kcr.cli.objects.screen import condensed
 from kcr.cli.objects.target import ObjectName, UnresolvedName
 from kcr.client import Client
 from kcr.client.discovery import all_served_kinds, find_kind, near_names
+from kcr.client.explainers import Explainer
 from kcr.client.pod_context import last_seen
-from kcr.controller import Explainer
 from kcr.controller.gates.pause import PAUSED
 from kcr.errors import ConfigError, ForbiddenError, NotFoundError
 

@@ -9,7 +9,7 @@ import pytest
 import kcr
 from kcr.api.core import ConfigMap, Event
 from kcr.app.plugins import attach
-from kcr.controller import Explainer, explainers_of
+from kcr.client.explainers import Explainer, explainers_of
 from kcr.testing import VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.explanations import explained_object, text

@@ -14,8 +14,8 @@ from kcr.cli.objects.kinds.lists import list_or_nothing, read_workload
 from kcr.cli.objects.kinds.pods import change_of, explain_pod
 from kcr.cli.objects.kinds.workloads import explain_workload
 from kcr.client import Client
+from kcr.client.explainers import Explainer, ExplainerError
 from kcr.client.pod_context import read_pod_context
-from kcr.controller import Explainer, ExplainerError
 
 R = TypeVar("R", bound=Resource)
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 from kcr.api.core import Event
 from kcr.api.explanation import Explanation
 from kcr.api.meta import Resource
-from kcr.client import Client
+from kcr.client.client import Client
 from kcr.errors import KcrError
 
 R = TypeVar("R", bound=Resource)
