@@ -34,7 +34,7 @@ from kcr.errors import ConfigError, TransportError
 )  # fmt: skip
 @shared.object_options
 @debug_option
-@shared.plugin_options("controllers", words={"controllers": "those installed"}, controllers=())
+@shared.plugin_options("controllers", words={"controllers": "those installed"})
 @click.option("-o", "--output", type=click.Choice(["json"]), help="Print one JSON object.")
 def command(name: ObjectName | UnresolvedName, output: str | None, **values: Any) -> int:
     """Explain why an object is where it is: what is wanted, what is there, what happens next and when.
