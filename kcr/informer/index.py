@@ -16,14 +16,9 @@ _log = get_logger("kcr.informer")
 
 
 class Index(Generic[R]):
-    """Objects by index value. A value without objects takes no memory: values come and go for ever.
-
-    Attributes:
-        errors: How often an object could not be taken.
-    """
+    """Objects by index value. A value without objects takes no memory: values come and go for ever."""
 
     def __init__(self, name: str, values: Values[R]) -> None:
-        self.errors = 0
         self._name = name
         self._values = values
         self._found: dict[str, dict[Pair, R]] = {}
@@ -59,7 +54,6 @@ class Index(Generic[R]):
             return values if type(values) is tuple else tuple(values)
         except Exception:
             # One object that an index cannot take must not stop the others.
-            self.errors += 1
             _log.exception("index failed", index=self._name, key=str(obj.key))
             return ()
 

@@ -143,11 +143,6 @@ class Store(Generic[R]):
         for pair, obj in self._objects.items():
             index.change(pair, None, obj)
 
-    @property
-    def index_errors(self) -> int:
-        """How often an index could not take an object, which it then does not hold."""
-        return sum(index.errors for index in self._indexes.values())
-
     def _index_of(self, name: str) -> Index[R]:
         if name not in self._indexes:
             self.add_index(name)

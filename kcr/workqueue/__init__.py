@@ -27,8 +27,6 @@ from kcr.workqueue.priorities import LOW_PRIORITY
 from kcr.workqueue.queue import WorkQueue
 from kcr.workqueue.ratelimit import (
     BucketRateLimiter,
-    Capped,
-    FastSlow,
     ItemExponential,
     MaxOf,
     RateLimiter,
@@ -39,8 +37,6 @@ from kcr.workqueue.reasons import KeyState, Reason
 __all__ = [
     "LOW_PRIORITY",
     "BucketRateLimiter",
-    "Capped",
-    "FastSlow",
     "ItemExponential",
     "KeyState",
     "MaxOf",

@@ -31,17 +31,25 @@ class RateLimiter(Protocol[K_contra]):
         ...
 
 
-class _PerKey(Generic[K]):
-    """Counts the failures of each key since it was last forgotten.
+class ItemExponential(Generic[K]):
+    """Delays that double with each failure of a key: base, 2·base, 4·base, … up to a maximum.
 
     Keys that are never forgotten, because their object was deleted while they waited, are dropped once they have not
     failed for twice the longest delay.
+
+    Source: client-go/util/workqueue/default_rate_limiters.go, ItemExponentialFailureRateLimiter.
     """
 
-    def __init__(self, longest_seconds: float) -> None:
-        self._idle = 2.0 * longest_seconds
+    def __init__(self, base_seconds: float = 0.005, max_seconds: float = 1000.0) -> None:
+        self._base = base_seconds
+        self._max = max_seconds
         # Count and moment of the last failure; the key that failed longest ago comes first.
         self._counts: OrderedDict[K, tuple[int, float]] = OrderedDict()
+
+    def when(self, key: K) -> float:
+        """Record one more failure of a key, and return its delay in seconds."""
+        # The exponent is bounded: 2.0 ** n overflows long before a key has failed for a week.
+        return min(self._base * 2.0 ** min(self._add(key), 1000), self._max)
 
     def retries(self, key: K) -> int:
         """Return how often a key has failed since it was last forgotten."""
@@ -57,43 +65,9 @@ class _PerKey(Generic[K]):
         count = self.retries(key)
         self._counts[key] = (count + 1, now)
         self._counts.move_to_end(key)
-        while now - next(iter(self._counts.values()))[1] > self._idle:
+        while now - next(iter(self._counts.values()))[1] > 2.0 * self._max:
             self._counts.popitem(last=False)
         return count
-
-
-class ItemExponential(_PerKey[K]):
-    """Delays that double with each failure of a key: base, 2·base, 4·base, … up to a maximum.
-
-    Source: client-go/util/workqueue/default_rate_limiters.go, ItemExponentialFailureRateLimiter.
-    """
-
-    def __init__(self, base_seconds: float = 0.005, max_seconds: float = 1000.0) -> None:
-        super().__init__(max_seconds)
-        self._base = base_seconds
-        self._max = max_seconds
-
-    def when(self, key: K) -> float:
-        """Record one more failure of a key, and return its delay in seconds."""
-        # The exponent is bounded: 2.0 ** n overflows long before a key has failed for a week.
-        return min(self._base * 2.0 ** min(self._add(key), 1000), self._max)
-
-
-class FastSlow(_PerKey[K]):
-    """One delay for the first failures of a key, another for all that follow.
-
-    Source: client-go/util/workqueue/default_rate_limiters.go, ItemFastSlowRateLimiter.
-    """
-
-    def __init__(self, fast_seconds: float, slow_seconds: float, fast_tries: int) -> None:
-        super().__init__(max(fast_seconds, slow_seconds))
-        self._fast = fast_seconds
-        self._slow = slow_seconds
-        self._tries = fast_tries
-
-    def when(self, key: K) -> float:
-        """Record one more failure of a key, and return its delay in seconds."""
-        return self._fast if self._add(key) < self._tries else self._slow
 
 
 class BucketRateLimiter(Generic[K]):
@@ -135,21 +109,6 @@ class MaxOf(Generic[K]):
         """Have all of them forget."""
         for limiter in self._limiters:
             limiter.forget(key)
-
-
-class Capped(MaxOf[K]):
-    """Another limiter's delays, up to a maximum.
-
-    Source: client-go/util/workqueue/default_rate_limiters.go, WithMaxWaitRateLimiter.
-    """
-
-    def __init__(self, limiter: RateLimiter[K], max_seconds: float) -> None:
-        super().__init__(limiter)
-        self._max = max_seconds
-
-    def when(self, key: K) -> float:
-        """Record one more failure of a key, and return its delay in seconds."""
-        return min(super().when(key), self._max)
 
 
 def default_limiter() -> RateLimiter[Hashable]:

@@ -15,9 +15,7 @@ _log = get_logger("kcr.client")
 class RateLimit:
     """A token bucket on the loop's time. Requests that wait are sent in the order in which they came.
 
-    Attributes:
-        held_back: How many requests have had to wait for longer than 50 ms. The log names each with the
-            controller and the key that its reconcile was about.
+    Each that waits for longer than 50 ms is logged, with the controller and the key that its reconcile is about.
     """
 
     def __init__(self, qps: float, burst: int, *, on_wait: Callable[[str, float], None] | None = None) -> None:
@@ -28,7 +26,6 @@ class RateLimit:
             burst: How many may be sent at once after a pause; at least one.
             on_wait: Called for every request, with its method and the seconds it has waited, which may be 0.
         """
-        self.held_back = 0
         self._on_wait = on_wait
         self._bucket = TokenBucket(qps, burst)
 
@@ -42,7 +39,6 @@ class RateLimit:
         began = now()
         seconds = self._bucket.reserve(began)
         if seconds > _TOLD_SECONDS:
-            self.held_back += 1
             _log.debug("held back by the rate limit", seconds=round(seconds, 3))
         if seconds > 0:
             await asyncio.sleep(seconds)

@@ -91,16 +91,6 @@ async def test_forbidden_list_says_who_may_not_do_what() -> None:
         await Client(Script(failure(403, "Forbidden", words))).list(Website)
 
 
-async def test_requests_held_back_are_counted() -> None:
-    # CL-2: only those that waited for longer than 50 ms.
-    limit = RateLimit(25, 1)
-    client = Client(Script(*(Say(POD) for _ in range(4))), limiter=limit)
-    async with asyncio.TaskGroup() as group:
-        for _ in range(4):
-            group.create_task(client.get(Pod, Key("", "a")))
-    assert limit.held_back == 2
-
-
 async def test_limit_can_be_lifted_for_what_somebody_waits_for() -> None:
     script = Script(*(Say(POD) for _ in range(5)))
     client = Client(script, limiter=RateLimit(1, 1))

@@ -1,5 +1,6 @@
 import pytest
 from msgspec.structs import replace
+from structlog.testing import capture_logs
 
 from kcr.api.core import PodSpec
 from kcr.api.meta import OwnerReference
@@ -60,9 +61,10 @@ def test_value_without_objects_is_not_kept() -> None:
 
 
 # IN-20
-def test_object_that_cannot_be_indexed_is_counted_and_left_out() -> None:
+def test_object_that_cannot_be_indexed_is_logged_and_left_out() -> None:
     index = Index[Pod]("broken", lambda found: [found.metadata.labels["app"]])
-    index.change(("d", "a"), None, pod("a"))
-    index.change(("d", "b"), None, pod("b", labels={"app": "web"}))
-    assert index.errors == 1
+    with capture_logs() as lines:
+        index.change(("d", "a"), None, pod("a"))
+        index.change(("d", "b"), None, pod("b", labels={"app": "web"}))
+    assert [(line["event"], line["key"]) for line in lines] == [("index failed", "d/a")]
     assert [found.metadata.name for found in index.get("web")] == ["b"]

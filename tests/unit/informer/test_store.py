@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from structlog.testing import capture_logs
 
 from kcr.api import codec
 from kcr.api.core import Pod
@@ -299,11 +300,13 @@ def test_built_in_indexes_are_made_when_first_asked_for() -> None:
 
 
 # IN-20
-def test_objects_an_index_could_not_take_are_counted() -> None:
+def test_object_that_an_index_cannot_take_is_logged_and_kept() -> None:
     store = Store[Pod]()
     store.add_index("broken", lambda found: [str(1 // len(found.metadata.labels))])
-    store.put(pod("a"))
-    assert store.index_errors == 1
+    with capture_logs() as lines:
+        store.put(pod("a"))
+    assert [(line["event"], line["index"], line["key"]) for line in lines] == [("index failed", "broken", "default/a")]
+    assert names(store.list()) == ["a"]
 
 
 # IN-25

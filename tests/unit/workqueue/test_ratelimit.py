@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kcr.testing import VirtualClock
-from kcr.workqueue import BucketRateLimiter, Capped, FastSlow, ItemExponential, MaxOf, RateLimiter, default_limiter
+from kcr.workqueue import BucketRateLimiter, ItemExponential, MaxOf, RateLimiter, default_limiter
 
 pytestmark = pytest.mark.kcr_virtual
 
@@ -34,9 +34,7 @@ async def test_keys_fail_each_for_itself() -> None:
     "limiter",
     [
         pytest.param(ItemExponential[str](1, 60), id="exponential"),
-        pytest.param(FastSlow[str](1, 60, 1), id="fast-slow"),
-        pytest.param(MaxOf[str](ItemExponential(1, 60), FastSlow(1, 1, 1)), id="max-of"),
-        pytest.param(Capped[str](ItemExponential(1, 60), 10), id="capped"),
+        pytest.param(MaxOf[str](ItemExponential(1, 60), ItemExponential(2, 2)), id="max-of"),
     ],
 )
 async def test_forgotten_key_begins_anew(limiter: RateLimiter[str]) -> None:  # WQ-19, WQ-20
@@ -76,18 +74,10 @@ async def test_bucket_that_lets_nothing_pass_is_refused(per_second: float, burst
         BucketRateLimiter[str](per_second, burst)
 
 
-async def test_fast_tries_come_before_slow_ones() -> None:  # WQ-17
-    assert delays(FastSlow[str](0.5, 30, fast_tries=3), 5) == [0.5, 0.5, 0.5, 30, 30]
-
-
 async def test_longest_of_several_delays_counts() -> None:  # WQ-17
-    limiter = MaxOf[str](ItemExponential(1, 60), FastSlow(3, 5, 2))
-    assert delays(limiter, 4) == [3, 3, 5, 8]
+    limiter = MaxOf[str](ItemExponential(1, 60), ItemExponential(3, 5))
+    assert delays(limiter, 4) == [3, 5, 5, 8]
     assert limiter.retries("a") == 4
-
-
-async def test_capped_delay_stays_below_its_limit() -> None:  # WQ-17
-    assert delays(Capped[str](ItemExponential(1, 60), 5), 5) == [1, 2, 4, 5, 5]
 
 
 async def test_controllers_default_delays_each_key_by_itself() -> None:  # WQ-17

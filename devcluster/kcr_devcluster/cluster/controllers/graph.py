@@ -31,10 +31,6 @@ class Graph(Handler[PartialObjectMetadata]):
         """Return an object as last seen, or None."""
         return self._objects.get(uid)
 
-    def has_dependents(self, uid: str) -> bool:
-        """Return whether any object names this owner."""
-        return uid in self._dependents
-
     def dependents(self, owner: PartialObjectMetadata) -> list[PartialObjectMetadata]:
         """Return the objects that name an owner; references do not reach into other namespaces."""
         found = (self._objects.get(uid) for uid in self._dependents.get(owner.metadata.uid, ()))

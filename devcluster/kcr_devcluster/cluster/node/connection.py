@@ -15,11 +15,6 @@ class NodeConnection:
         self._up = asyncio.Event()
         self._up.set()
 
-    @property
-    def is_up(self) -> bool:
-        """Whether anything passes."""
-        return self._up.is_set()
-
     def cut(self) -> None:
         """Let nothing pass any more."""
         self._up.clear()

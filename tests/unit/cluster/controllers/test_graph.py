@@ -56,12 +56,12 @@ def test_deleted_owner_has_its_dependents_looked_at() -> None:
 
 
 def test_owner_is_looked_at_when_a_dependent_is_deleted_or_released() -> None:
-    first, second = obj("a", owned_by("owner")), obj("b", owned_by("owner"))
-    graph, changed = graph_of(obj("owner"), first, second)
+    owner, first, second = obj("owner"), obj("a", owned_by("owner")), obj("b", owned_by("owner"))
+    graph, changed = graph_of(owner, first, second)
     graph.on_delete(first, final_state_unknown=False)
     graph.on_update(second, obj("b"))
     assert changed == ["uid-owner", "uid-owner"]
-    assert not graph.has_dependents("uid-owner")
+    assert graph.dependents(owner) == []
 
 
 @pytest.mark.parametrize(("finalizer", "expected"), [(FOREGROUND, True), (ORPHAN, True), ("example.dev/hold", False)])
