@@ -22,7 +22,7 @@ from kcr.events import EventRecorder
 from kcr.health import Health
 from kcr.informer import Informer, InformerHandle, Selection, Store
 from kcr.informer.cache import InformerCache
-from kcr.leaderelection import ElectorThread, LeaderElector
+from kcr.leaderelection import Leadership
 from kcr.log import get_logger
 from kcr.metrics import Metrics
 from kcr.operations import Operations
@@ -64,7 +64,7 @@ class Manager:
         random: randomness.Random | None = None,
         namespace: str = "",
         metrics: Metrics | None = None,
-        leader_election: LeaderElector | ElectorThread | None = None,
+        leader_election: Leadership | None = None,
     ) -> None:
         """Make a manager; `run` runs it.
 

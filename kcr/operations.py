@@ -25,7 +25,7 @@ from kcr.errors import ConfigError
 from kcr.health import Health, LoopMonitor
 from kcr.informer import Informer, Selection
 from kcr.informer.cache import informer_name
-from kcr.leaderelection import ElectorThread, LeaderElector
+from kcr.leaderelection import Leadership
 from kcr.metrics import Metrics
 from kcr.runnables import RunnableGroup
 
@@ -118,7 +118,7 @@ class Operations:
         name = self._names[kind] = next(one for one in (plain, *others) if one not in taken)
         return name
 
-    def add_elector(self, elector: LeaderElector | ElectorThread) -> None:
+    def add_elector(self, elector: Leadership) -> None:
         """Export the metrics of leader election, and let liveness depend on it; readiness names the leader.
 
         Source: controller-runtime/pkg/manager/manager.go, New: LeaderElectionLivenessProbe.

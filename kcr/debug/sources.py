@@ -11,7 +11,7 @@ from kcr.controller import Controller
 from kcr.debug.access import DebugOptions
 from kcr.health import Health, LoopMonitor
 from kcr.informer import Informer, Selection
-from kcr.leaderelection import ElectorThread, LeaderElector
+from kcr.leaderelection import Leadership
 
 T = TypeVar("T")
 
@@ -55,7 +55,7 @@ class StateSources:
         self.health = health
         self.controllers: dict[str, Controller] = {}
         self.informers: dict[str, WatchedKind] = {}
-        self.elector: LeaderElector | ElectorThread | None = None
+        self.elector: Leadership | None = None
         self.monitor: LoopMonitor | None = None
         self.options = DebugOptions()
         self.clock = clock or SystemClock()

@@ -31,6 +31,7 @@ Source: client-go/tools/leaderelection; controller-runtime/pkg/leaderelection, p
 
 from kcr.leaderelection.config import LeaderElectionConfig
 from kcr.leaderelection.elector import LeaderElector
+from kcr.leaderelection.leadership import Leadership
 from kcr.leaderelection.thread import ElectorThread
 
-__all__ = ["ElectorThread", "LeaderElectionConfig", "LeaderElector"]
+__all__ = ["ElectorThread", "LeaderElectionConfig", "LeaderElector", "Leadership"]

@@ -12,36 +12,21 @@ from kcr.api.meta import ObjectMeta
 from kcr.client import Client
 from kcr.clock import Clock
 from kcr.errors import ApiError, ConflictError, KcrError, LeadershipLostError, NotFoundError, TransportError
-from kcr.events import EventRecorder
-from kcr.informer.store import version_of
 from kcr.leaderelection.config import LeaderElectionConfig
-from kcr.leaderelection.fence import Fence
+from kcr.leaderelection.leadership import Leadership
 from kcr.leaderelection.record import Observation, claimed, released
 from kcr.log import get_logger
 from kcr.ratelimitedlog import RateLimitedLogger
 
-# Writes stop so long before the others may take the Lease: what is on its way then still arrives in time.
-SAFETY_SECONDS = 1.0
 # A process has five seconds to end.
 RELEASE_SECONDS = 2.0
-# How overdue a renewal may be before liveness fails. Source: cmd/kube-controller-manager/app/controllermanager.go,
-# ControllersHealthzAdaptor's LeaderHealthzAdaptorTimeout.
-TOLERATED_SECONDS = 20.0
 _FAILURES = (ApiError, TransportError, TimeoutError)
 
 _log = get_logger()
 
 
-class LeaderElector:
-    """Holds a Lease, or waits for it; one per process and Lease. `run` once.
-
-    Attributes:
-        config: The Lease, the identity and the durations.
-        elected: Set while this process leads.
-        lease: The Lease as it was last seen; None before the first contact.
-        leading_since: The version of the Lease with which this process began to lead; 0 before.
-        slow_renewals: How many renewals had to read the Lease first.
-    """
+class LeaderElector(Leadership):
+    """Holds a Lease, or waits for it; one per process and Lease. `run` once."""
 
     def __init__(
         self,
@@ -51,7 +36,6 @@ class LeaderElector:
         clock: Clock,
         random: Random,
         is_blocked: Callable[[], bool] = lambda: False,
-        on_elected: Callable[[], object] = lambda: None,
     ) -> None:
         """Make an elector; it campaigns while `run` runs.
 
@@ -61,37 +45,9 @@ class LeaderElector:
             clock: For the times in the Lease, and for the fence.
             random: For pauses.
             is_blocked: Returns whether the process does no work any more: then its lease is not renewed.
-            on_elected: Called once, when this process begins to lead.
         """
-        self.config = config
-        self.elected = asyncio.Event()
-        self.leading_since = 0
-        self.slow_renewals = 0
-        self._client = client
-        self._clock = clock
-        self._random = random
-        self._is_blocked = is_blocked
-        self._on_elected = on_elected
-        self._loop = asyncio.get_running_loop()
-        self._seen: Observation | None = None
-        safety = min(SAFETY_SECONDS, (config.lease_duration - config.renew_deadline) / 2)
-        self._fence = Fence(clock, self._loop.time, int(config.lease_duration) - safety)
-        # Whether it was logged that the fence is closed, since the last renewal.
-        self._closed_logged = False
-        # Whether a claim was sent, so that the Lease may be ours.
-        self._has_claimed = False
-        self._over = self._has_lost = False
-        self._complaints = RateLimitedLogger(_log)
-
-    @property
-    def lease(self) -> Lease | None:
-        """The Lease as it was last seen; None before the first contact."""
-        return self._seen.lease if self._seen is not None else None
-
-    @property
-    def leads(self) -> bool:
-        """Whether this process leads; it may be asked from another thread."""
-        return self.elected.is_set()
+        super().__init__(config, clock)
+        self._campaign = Campaign(self, client, random=random, is_blocked=is_blocked, on_elected=self.elected.set)
 
     async def run(self) -> None:
         """Campaign, then renew until cancelled; the lease is released then.
@@ -99,13 +55,56 @@ class LeaderElector:
         Raises:
             LeadershipLostError: The lease could not be renewed in time, or another process has it.
         """
+        await self._campaign.run()
+
+
+class Campaign:
+    """Acquires a Lease and renews it, and writes into a `Leadership` what comes of it."""
+
+    def __init__(
+        self,
+        leadership: Leadership,
+        client: Client,
+        *,
+        random: Random,
+        is_blocked: Callable[[], bool],
+        on_elected: Callable[[], object],
+    ) -> None:
+        """Make a campaign.
+
+        Args:
+            leadership: What the rest of the program asks; with the options of the campaign.
+            client: Reaches the server.
+            random: For pauses.
+            is_blocked: Returns whether the process does no work any more.
+            on_elected: Called once, when this process begins to lead.
+        """
+        self.config = leadership.config
+        self._leadership = leadership
+        self._client = client
+        self._clock = leadership.clock
+        self._random = random
+        self._is_blocked = is_blocked
+        self._on_elected = on_elected
+        # The Lease, and since when it has not changed: the only thing that a candidate may count from.
+        self._seen: Observation | None = None
+        # Whether a claim was sent, so that the Lease may be ours, though no answer said so.
+        self._has_claimed = False
+        self._has_lost = False
+        self._complaints = RateLimitedLogger(_log)
+
+    async def run(self) -> None:
+        """Campaign, then renew until cancelled; the lease is released then.
+
+        Raises:
+            LeadershipLostError: The lease could not be renewed in time, or another process has it.
+        """
+        self._now = asyncio.get_running_loop().time
+        self._fence = self._leadership.begin(self._now)
         key = str(self.config.key)
         _log.info("attempting to acquire leader lease", lease=key, identity=self.config.identity)
         try:
-            await self._acquire()
-            assert self.lease is not None
-            self.leading_since = version_of(self.lease.metadata.resource_version)
-            self.elected.set()
+            self._leadership.lead(await self._acquire())
             self._on_elected()
             _log.info("successfully acquired lease", lease=key, identity=self.config.identity)
             while True:
@@ -116,59 +115,13 @@ class LeaderElector:
             _log.error("failed to renew lease, leader election lost", lease=key, error=str(error))
             raise
         finally:
-            # From here on `check` refuses writes.
-            self._over = True
-            self.elected.clear()
+            # Before the release: what this process writes must not overlap with the next leader's.
+            self._leadership.end()
             if self.config.release_on_cancel and self._has_claimed:
                 await self._release()
 
-    def check(self) -> None:
-        """Refuse to go on once the lease may be another's: to be called before every write (fencing).
-
-        A process that was stopped for longer than its lease lasts, or whose machine was suspended, wakes up as if
-        nothing had happened; this is what keeps it from writing. It may be called from another thread.
-
-        Raises:
-            LeadershipLostError: This process has led, and does no longer; or not until the lease is renewed.
-        """
-        if not self._over:
-            if not self.leads or not self._fence.is_closed:
-                return
-            self._log_closed()
-        raise LeadershipLostError(f"leader election lost: lease {self.config.key} may be another process's")
-
-    def _log_closed(self) -> None:
-        if not self._closed_logged:
-            self._closed_logged = True
-            age = round(self._fence.age, 1)
-            _log.warning("writes refused until the lease is renewed", lease=str(self.config.key), unrenewed_seconds=age)
-
-    def overdue(self) -> str:
-        """Return an empty string, or that the leader has not renewed its lease for too long: a liveness check.
-
-        Source: client-go/tools/leaderelection/healthzadaptor.go, Check.
-        """
-        if self.leads and self._fence.age > int(self.config.lease_duration) + TOLERATED_SECONDS:
-            return f"failed election to renew leadership on lease {self.config.name}"
-        return ""
-
-    def standby_remark(self) -> str:
-        """Return what `/readyz?verbose` adds: nothing on the leader, the identity of the leader on a standby."""
-        if self.leads:
-            return ""
-        holder = self.lease and self.lease.spec.holder_identity
-        return f"standing by, {holder} leads" if holder else "standing by, there is no leader"
-
-    def record_event(self, recorder: EventRecorder) -> None:
-        """Record that this process leads, as an event of the Lease.
-
-        Source: client-go/tools/leaderelection/resourcelock/leaselock.go, RecordEvent.
-        """
-        if self.lease is not None:
-            recorder.event(self.lease, "Normal", "LeaderElection", f"{self.config.identity} became leader")
-
-    async def _acquire(self) -> None:
-        """Try until the lease is ours.
+    async def _acquire(self) -> Lease:
+        """Try until the lease is ours, and return it.
 
         Upstream pauses for one to 2.2 retry periods. Here it is at most one, so that a released lease is taken within
         one.
@@ -176,8 +129,9 @@ class LeaderElector:
         Source: client-go/tools/leaderelection/leaderelection.go, acquire: JitterUntil.
         """
         while True:
-            if await self._try():
-                return
+            if await self._try() and self._seen is not None:
+                return self._seen.lease
+            # Drawn, so that candidates that were started together do not meet in conflicts for ever.
             await asyncio.sleep(self.config.retry_period * (1 - self._random.random() / 2))
 
     async def _renew(self) -> None:
@@ -189,11 +143,9 @@ class LeaderElector:
         try:
             async with asyncio.timeout(config.renew_deadline):
                 while not await self._try():
-                    if self._is_held_by_other():
-                        assert self.lease is not None
-                        raise LeadershipLostError(
-                            f"lease {config.key}: {self.lease.spec.holder_identity} has taken it from {config.identity}"
-                        )
+                    if (holder := self._other_holder()) is not None:
+                        # Not a failed try: nothing that comes later can make it ours before it expires.
+                        raise LeadershipLostError(f"lease {config.key}: {holder} has taken it from {config.identity}")
                     await asyncio.sleep(config.retry_period)
         except TimeoutError:
             raise LeadershipLostError(
@@ -206,19 +158,21 @@ class LeaderElector:
         A write whose reply was lost is found out by the next read: the Lease names us then.
         """
         if self._is_blocked():
-            self._complaints.warning(self._loop.time(), "lease not renewed: the main event loop is blocked")
+            # A process whose loop is stuck does no work: another one had better lead.
+            self._complaints.warning(self._now(), "lease not renewed: the main event loop is blocked")
             return False
-        started = self._fence.read()
+        # Before the request is sent: the others count from its arrival, which is later. So the fence never closes
+        # after their lease has ended.
+        sent = self._fence.read()
         try:
             if not await self._renew_known() and not await self._claim():
                 return False
         except _FAILURES as error:
-            words = "failed to renew lease, retrying" if self.leads else "failed to acquire lease, retrying"
+            words = f"failed to {'renew' if self._leadership.leads else 'acquire'} lease, retrying"
             why = str(error) or "the request timed out"
-            self._complaints.warning(self._loop.time(), words, lease=str(self.config.key), error=why)
+            self._complaints.warning(self._now(), words, lease=str(self.config.key), error=why)
             return False
-        self._fence.renewed(started)
-        self._closed_logged = False
+        self._leadership.renew(self._fence, sent)
         return True
 
     async def _renew_known(self) -> bool:
@@ -226,13 +180,13 @@ class LeaderElector:
 
         Source: client-go/tools/leaderelection/leaderelection.go, tryAcquireOrRenew, the fast path.
         """
-        lease = self.lease
-        if not self.leads or lease is None or self._is_held_by_other():
+        if not self._leadership.leads or self._seen is None or self._other_holder() is not None:
             return False
         try:
-            await self._write(lease)
+            # Optimistic concurrency: a conflict says that another client has written the Lease since.
+            await self._write(self._seen.lease)
         except _FAILURES:
-            self.slow_renewals += 1
+            self._leadership.slow_renewals += 1
             return False
         return True
 
@@ -243,16 +197,21 @@ class LeaderElector:
         except NotFoundError:
             await self._create()
             return True
-        if self._is_held_by_other():
+        if self._other_holder() is not None:
             return False
         try:
+            # Expired, released, or ours: the precondition is the version that was read just now, so of several
+            # candidates that see it expire at most one write succeeds.
             await self._write(lease)
         except ConflictError:  # another candidate was faster
             return False
         return True
 
-    def _is_held_by_other(self) -> bool:
-        return self._seen is not None and self._seen.is_held_by_other(self.config.identity, self._loop.time())
+    def _other_holder(self) -> str | None:
+        """Return which other candidate holds the lease, unexpired by this machine's clock; None for none."""
+        if self._seen is None or not self._seen.is_held_by_other(self.config.identity, self._now()):
+            return None
+        return self._seen.lease.spec.holder_identity
 
     async def _read(self) -> Lease:
         async with asyncio.timeout(self.config.request_timeout):
@@ -263,6 +222,7 @@ class LeaderElector:
     async def _create(self) -> None:
         config = self.config
         spec = claimed(None, config, self._clock.now())
+        # Before it is sent: its reply may be lost, and the Lease ours.
         self._has_claimed = True
         lease = Lease(metadata=ObjectMeta(name=config.name, namespace=config.namespace), spec=spec)
         async with asyncio.timeout(config.request_timeout):
@@ -271,16 +231,18 @@ class LeaderElector:
     async def _write(self, lease: Lease, what: Literal["claim", "release"] = "claim") -> None:
         """Write the next record on the version that was read: of two candidates one meets a conflict."""
         moment = self._clock.now()
+        # Noted before it is sent, as in `_create`; a release that fails is not tried again.
         self._has_claimed = is_claim = what == "claim"
         spec = claimed(lease.spec, self.config, moment) if is_claim else released(lease.spec, moment)
         async with asyncio.timeout(self.config.request_timeout):
             self._observe(await self._client.update(replace(lease, spec=spec)))
 
     def _observe(self, lease: Lease) -> None:
-        now, before = self._loop.time(), self.lease
-        self._seen = Observation(lease, now) if self._seen is None else self._seen.follow(lease, now)
+        now, before = self._now(), self._seen
+        self._seen = Observation(lease, now) if before is None else before.follow(lease, now)
+        self._leadership.lease = lease
         holder = lease.spec.holder_identity
-        if holder and (before is None or before.spec.holder_identity != holder):
+        if holder and (before is None or before.lease.spec.holder_identity != holder):
             _log.info("new leader elected", lease=str(self.config.key), leader=holder)
 
     async def _release(self) -> None:

@@ -6,27 +6,22 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, suppress
 from random import Random
 
-from kcr.api.coordination import Lease
 from kcr.client import Client
 from kcr.clock import Clock
-from kcr.events import EventRecorder
 from kcr.leaderelection.config import LeaderElectionConfig
-from kcr.leaderelection.elector import RELEASE_SECONDS, LeaderElector
+from kcr.leaderelection.elector import RELEASE_SECONDS, Campaign
+from kcr.leaderelection.leadership import Leadership
 from kcr.log import get_logger
 
 _log = get_logger()
 
 
-class ElectorThread:
-    """A `LeaderElector` with connections, a thread and a loop of its own; used as one.
+class ElectorThread(Leadership):
+    """Elects a leader as `LeaderElector` does, with connections, a thread and a loop of its own.
 
     A callback that blocks the program's loop for a few seconds delays no renewal. The program's loop sends a heartbeat
     meanwhile: once that is older than the renew deadline the lease is not renewed any more, and another process takes
     over.
-
-    Attributes:
-        config: The Lease, the identity and the durations.
-        elected: Set, on the program's loop, while this process leads.
     """
 
     def __init__(
@@ -45,51 +40,11 @@ class ElectorThread:
             clock: For the times in the Lease, and for the fence.
             random: For pauses.
         """
-        self.config = config
-        self.elected = asyncio.Event()
+        super().__init__(config, clock)
         self._connect = connect
-        self._clock = clock
         self._random = random
-        self._elector: LeaderElector | None = None
+        # When the program's loop last ran, in the time of the thread's loop.
         self._heartbeat = 0.0
-
-    @property
-    def lease(self) -> Lease | None:
-        """The Lease as it was last seen; None before the first contact."""
-        return self._elector.lease if self._elector is not None else None
-
-    @property
-    def leads(self) -> bool:
-        """Whether this process leads."""
-        return self._elector is not None and self._elector.leads
-
-    @property
-    def leading_since(self) -> int:
-        """The version of the Lease with which this process began to lead; 0 before."""
-        return self._elector.leading_since if self._elector is not None else 0
-
-    @property
-    def slow_renewals(self) -> int:
-        """How many renewals had to read the Lease first."""
-        return self._elector.slow_renewals if self._elector is not None else 0
-
-    def check(self) -> None:
-        """Refuse to go on once the lease may be another's; see `LeaderElector.check`."""
-        if self._elector is not None:
-            self._elector.check()
-
-    def overdue(self) -> str:
-        """Return whether the lease was not renewed for too long; see `LeaderElector.overdue`."""
-        return self._elector.overdue() if self._elector is not None else ""
-
-    def standby_remark(self) -> str:
-        """Return which replica leads, on a standby; see `LeaderElector.standby_remark`."""
-        return self._elector.standby_remark() if self._elector is not None else ""
-
-    def record_event(self, recorder: EventRecorder) -> None:
-        """Record that this process leads; see `LeaderElector.record_event`."""
-        if self._elector is not None:
-            self._elector.record_event(recorder)
 
     async def run(self) -> None:
         """Campaign, then renew until cancelled; the lease is released and the thread has ended then.
@@ -118,6 +73,7 @@ class ElectorThread:
                 self._heartbeat = own.time()
                 await asyncio.wait((ended,), timeout=self.config.retry_period / 2)
         finally:
+            # At once, while the release is still on its way.
             self.elected.clear()
             if not ended.done():
                 with suppress(RuntimeError):  # the loop is closed: the elector has just ended by itself
@@ -131,15 +87,14 @@ class ElectorThread:
 
     async def _elect(self, main: asyncio.AbstractEventLoop) -> None:
         async with self._connect() as client:
-            self._elector = LeaderElector(
+            campaign = Campaign(
+                self,
                 client,
-                self.config,
-                clock=self._clock,
                 random=self._random,
                 is_blocked=self._is_blocked,
                 on_elected=lambda: main.call_soon_threadsafe(self.elected.set),
             )
-            await self._elector.run()
+            await campaign.run()
 
     def _is_blocked(self) -> bool:
         return asyncio.get_running_loop().time() - self._heartbeat > self.config.renew_deadline
