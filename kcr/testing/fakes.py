@@ -57,13 +57,16 @@ class FakeInformer(Informer[R], Generic[R]):
         """Make an informer with some objects in its store."""
         # Never used: `run` neither lists nor watches.
         super().__init__(Client(FakeSource(kind)), kind, random=random.Random(0))
+        self.declare_synced()
+        # Whether the test lets it count as synced.
+        self._released = asyncio.Event()
+        self._released.set()
         self._newest = FIRST_VERSION
         self._present: dict[Key, R] = {}
         # What the last list had: the test's own objects are not in it.
         self._listed: set[Key] = set()
         for obj in objects:
             self.add(obj)
-        self.synced = True
 
     @property
     def synced(self) -> bool:
@@ -73,7 +76,21 @@ class FakeInformer(Informer[R], Generic[R]):
     @synced.setter
     def synced(self, synced: bool) -> None:
         self.store.synced = synced
-        (self._synced.set if synced else self._synced.clear)()
+        (self._released.set if synced else self._released.clear)()
+
+    async def wait_synced(self) -> None:
+        """Return once the test has it synced.
+
+        Raises:
+            NotSyncedError: The informer was closed.
+        """
+        await self._released.wait()
+        await super().wait_synced()
+
+    def close(self) -> None:
+        """End for good; see `Informer.close`."""
+        super().close()
+        self._released.set()
 
     async def run(self) -> None:
         """Do nothing until cancelled."""
@@ -258,20 +275,27 @@ class FakeManager(Manager):
         Args:
             *kinds: None for all that have been asked for, with `store`, `informer` or a watch of a controller.
         """
-        for kind in kinds or self._cache.kinds:
-            found = [await self._list(selection) for selection in self._cache.selections_of(kind)]
-            self.informer(kind).relist([obj for objects in found for obj in objects])
+        for kind in kinds or self._kinds():
+            # A kind that is asked for here, too.
+            informer = self.informer(kind)
+            found = [await self._list(selection) for selection in self.selections if selection.kind is kind]
+            informer.relist([obj for objects in found for obj in objects])
+
+    def _kinds(self) -> list[type[Resource]]:
+        """Return the kinds that have been asked for, in their order."""
+        return list(dict.fromkeys(selection.kind for selection in self.selections))
 
     async def _follow(self) -> None:
-        for kind in self._cache.kinds:
+        for kind in self._kinds():
             # A kind that the server does not have: its store holds what the test adds.
             with suppress(NotFoundError):
                 await self.relist(kind)
 
     async def _list(self, selection: Selection[R]) -> tuple[R, ...]:
-        chosen = selection.normal()
-        found = await self.client.list(chosen.kind, chosen.namespace, labels=chosen.labels, fields=chosen.fields)
-        return found if chosen.transform is None else tuple(chosen.transform(obj) for obj in found)
+        found = await self.client.list(
+            selection.kind, selection.namespace, labels=selection.labels, fields=selection.fields
+        )
+        return found if selection.transform is None else tuple(selection.transform(obj) for obj in found)
 
 
 def _own_server(clock: Clock, kinds: "Sequence[KindSource]") -> Transport:
