@@ -24,8 +24,8 @@ from kcr.controllers.cronjob.explanation import explain_cronjob
 from kcr.controllers.cronjob.memory import Memory
 from kcr.controllers.cronjob.reconciler import CronJobReconciler
 from kcr.controllers.cronjob.wall_clock import ClockWatch, local_zone
+from kcr.controllers.policy import require_take_over
 from kcr.events import EventRecorder
-from kcr.gates import require_take_over
 from kcr.informer import Handler, Store
 from kcr.manager import Manager
 from kcr.workqueue import WorkQueue

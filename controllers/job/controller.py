@@ -21,8 +21,8 @@ from kcr.controllers.job.handlers import JobEvents, Keys, OrphanReconciler, PodE
 from kcr.controllers.job.memory import Memory
 from kcr.controllers.job.metrics import EndedPods, ExternalJobs, JobMetrics
 from kcr.controllers.job.reconciler import JobReconciler
+from kcr.controllers.policy import WORKLOAD_WITH_JOB, read_gates
 from kcr.dependents import DependentControl
-from kcr.gates import WORKLOAD_WITH_JOB, read_gates
 from kcr.informer import Store
 from kcr.log import get_logger
 from kcr.manager import Manager

@@ -18,8 +18,8 @@ from kcr.clock import Clock
 from kcr.controller import Result, rights, watch
 from kcr.controller.gates.pause import is_paused
 from kcr.controllers.job.decisions.lifecycle import is_being_deleted
+from kcr.controllers.policy import require_take_over
 from kcr.errors import KcrError, NotFoundError
-from kcr.gates import require_take_over
 from kcr.informer import Store
 from kcr.log import get_logger
 from kcr.manager import Manager

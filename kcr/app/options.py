@@ -14,8 +14,8 @@ from msgspec import Meta
 
 from kcr.api.durations import parse_duration
 from kcr.app.fields import Flag, text_of
+from kcr.controllers.policy import read_gates
 from kcr.errors import ConfigError
-from kcr.gates import read_gates
 
 _NOWHERE = ("", "0")
 

@@ -75,7 +75,6 @@ NOT_YET = frozenset(
         "kcr/endpoint",
         "kcr/errors",
         "kcr/events",
-        "kcr/gates",
         "kcr/health",
         "kcr/informer",
         "kcr/leaderelection",

@@ -12,8 +12,8 @@ from kcr.api.meta import Key
 from kcr.app.logs import configure_logs
 from kcr.app.plugins import Setup, attach
 from kcr.client import Client
+from kcr.controllers.policy import GENERIC_WORKLOAD
 from kcr.errors import ConfigError
-from kcr.gates import GENERIC_WORKLOAD
 from kcr.manager import Manager
 from kcr_devcluster.apiserver.endpoints.pods.container_logs import end_of_log
 from kcr_devcluster.apiserver.kinds.catalogue import PODS

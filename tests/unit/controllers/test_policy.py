@@ -1,7 +1,7 @@
 import pytest
 
+from kcr.controllers.policy import read_gates, require_take_over
 from kcr.errors import ConfigError
-from kcr.gates import read_gates, require_take_over
 
 
 def test_gates_are_off_unless_turned_on() -> None:

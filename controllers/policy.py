@@ -1,4 +1,4 @@
-"""What the user must turn on: alpha features (`--feature-gates`), and to replace the cluster's own controllers."""
+"""Policy of the built-in controllers: alpha features, and replacing the cluster's own controllers."""
 
 from kcr.errors import ConfigError
 
