@@ -173,6 +173,7 @@ if TYPE_CHECKING:
         InformerHandle,
         Selection,
         Store,
+        Trigger,
     )
     from kcr.leaderelection import LeaderElectionConfig, LeaderElector
     from kcr.manager import Manager
@@ -238,6 +239,7 @@ __all__ = [
     "TerminalError",
     "TooManyRequestsError",
     "TransportError",
+    "Trigger",
     "UnauthorizedError",
     "Unstructured",
     "Validation",
@@ -309,7 +311,7 @@ _HOMES = {
     ),
     "kcr.endpoint": "SecureServing",
     "kcr.events": "EventRecorder",
-    "kcr.informer": "Handler Informer InformerHandle Selection Store",
+    "kcr.informer": "Handler Informer InformerHandle Selection Store Trigger",
     "kcr.leaderelection": "LeaderElectionConfig LeaderElector",
     "kcr.manager": "Manager",
     "kcr.metrics": "Metrics",

@@ -26,7 +26,7 @@ from kcr.controllers.cronjob.reconciler import CronJobReconciler
 from kcr.controllers.cronjob.wall_clock import ClockWatch, local_zone
 from kcr.controllers.policy import require_take_over
 from kcr.events import EventRecorder
-from kcr.informer import Handler, Store
+from kcr.informer import Handler, Store, Trigger
 from kcr.manager import Manager
 from kcr.workqueue import WorkQueue
 
@@ -128,14 +128,14 @@ class CronJobEvents(Handler[CronJob]):
     def on_add(self, obj: CronJob, initial: bool) -> None:
         """A CronJob came. The failures of an older one of its name are not its own."""
         self._queue.forget(obj.key)
-        self._queue.add(obj.key)
+        self._queue.add(obj.key, *Trigger.added(obj, initial))
 
     def on_update(self, old: CronJob, new: CronJob) -> None:
         """A CronJob changed. A new schedule starts nothing at once, only when it is next due."""
         before, after = old.spec, new.spec
         if (before.schedule, before.time_zone) == (after.schedule, after.time_zone) or is_resumed(old, new):
             # What has happened to its Jobs during a pause does not wait for the next run.
-            self._queue.add(new.key)
+            self._queue.add(new.key, *Trigger.updated(old, new))
             return
         try:
             timetable = timetable_of(new, self._local)
@@ -145,12 +145,12 @@ class CronJobEvents(Handler[CronJob]):
             return
         # A turn that the old schedule has asked for stays: it finds what the new one says.
         delay = requeue_delay(new, timetable, self._clock.now()) or timedelta()
-        self._queue.add_after(new.key, delay.total_seconds())
+        self._queue.add_after(new.key, delay.total_seconds(), *Trigger.updated(old, new))
 
     def on_delete(self, obj: CronJob, final_state_unknown: bool) -> None:
         """A CronJob went."""
         self._queue.cancel_after(obj.key)
-        self._queue.add(obj.key)
+        self._queue.add(obj.key, *Trigger.deleted(obj))
 
 
 def owning_cronjob(crons: Store[CronJob], job: Job) -> Iterable[Key]:

@@ -15,7 +15,7 @@ from kcr.controllers.job.actions import UNTRACK
 from kcr.controllers.job.decisions.pods import UNSETTLED, is_tracked, selects
 from kcr.controllers.job.memory import Memory
 from kcr.errors import KcrError, NotFoundError
-from kcr.informer import Handler, Store
+from kcr.informer import Handler, Store, Trigger
 from kcr.workqueue import WorkQueue
 
 # When a pod is reconciled again whose Job the server has and the store does not show.
@@ -30,29 +30,30 @@ class Keys(NamedTuple):
     memory: Memory
     is_ours: Callable[[Job], bool]
 
-    def enqueue_batched(self, job: Job, version: str) -> None:
+    def enqueue_batched(self, job: Job, version: str, trigger: Trigger) -> None:
         """Enqueue a Job when its token bucket allows, unless the event is the echo of our own write.
 
         Args:
             job: The Job.
             version: The version of the object that the event shows; empty when the event is no echo for sure.
+            trigger: The event.
         """
         if self.is_ours(job):
-            enqueue = partial(self.memory.batching.enqueue, job.key)
+            enqueue = partial(self.memory.batching.enqueue, job.key, *trigger)
             self.memory.own_writes.enqueue_unless_echo(job.key, version, enqueue)
 
-    def enqueue_orphan(self, pod: Pod) -> None:
+    def enqueue_orphan(self, pod: Pod, trigger: Trigger) -> None:
         """Enqueue a pod that no Job counts, if it has the tracking finalizer."""
         if is_tracked(pod):
-            self.orphans.add(pod.key)
+            self.orphans.add(pod.key, *trigger)
 
-    def enqueue_matching_jobs(self, pod: Pod, jobs: Store[Job]) -> None:
+    def enqueue_matching_jobs(self, pod: Pod, jobs: Store[Job], trigger: Trigger) -> None:
         """Enqueue the Jobs whose selector matches a pod: one of them may adopt it."""
         for job in jobs.list(pod.metadata.namespace) if pod.metadata.labels else ():
             if _selects(job, pod):
-                self.enqueue_batched(job, "")
+                self.enqueue_batched(job, "", trigger)
 
-    def forget_finished(self, job: Job, pods: Store[Pod]) -> None:
+    def forget_finished(self, job: Job, pods: Store[Pod], trigger: Trigger) -> None:
         """Drop the state of a Job that is finished or deleted, and enqueue its pods that still have the finalizer.
 
         Pods without a controller were enqueued when they lost it.
@@ -61,7 +62,7 @@ class Keys(NamedTuple):
             released = self.memory.own_writes.of(job).released
             for pod in pods.by_index(UNSETTLED, job.metadata.uid):
                 if pod.metadata.uid not in released:
-                    self.enqueue_orphan(pod)
+                    self.enqueue_orphan(pod, trigger)
         self.memory.forget(job.key)
 
 
@@ -84,24 +85,27 @@ class JobEvents(Handler[Job]):
 
     def on_add(self, obj: Job, initial: bool) -> None:
         """Enqueue a new Job, without the backoff of an older one of its name."""
+        trigger = Trigger.added(obj, initial)
         self._keys.queue.forget(obj.key)
-        self._keys.queue.add(obj.key)
+        self._keys.queue.add(obj.key, *trigger)
         if is_finished(obj):
-            self._keys.forget_finished(obj, self._pods)
+            self._keys.forget_finished(obj, self._pods, trigger)
 
     def on_update(self, old: Job, new: Job) -> None:
         """Enqueue a changed Job: after a change of the spec at once, of the status when its token bucket allows."""
+        trigger = Trigger.updated(old, new)
         if is_finished(new):
-            self._keys.forget_finished(new, self._pods)
+            self._keys.forget_finished(new, self._pods, trigger)
         elif old.metadata.generation != new.metadata.generation:
-            self._keys.queue.add(new.key)
+            self._keys.queue.add(new.key, *trigger)
         else:
-            self._keys.enqueue_batched(new, new.metadata.resource_version)
+            self._keys.enqueue_batched(new, new.metadata.resource_version, trigger)
 
     def on_delete(self, obj: Job, final_state_unknown: bool) -> None:
         """Enqueue a deleted Job, and drop its state."""
-        self._keys.forget_finished(obj, self._pods)
-        self._keys.queue.add(obj.key)
+        trigger = Trigger.deleted(obj)
+        self._keys.forget_finished(obj, self._pods, trigger)
+        self._keys.queue.add(obj.key, *trigger)
 
 
 class PodEvents(Handler[Pod]):
@@ -116,50 +120,51 @@ class PodEvents(Handler[Pod]):
 
     def on_add(self, obj: Pod, initial: bool) -> None:
         """Enqueue the pod's Job."""
-        job = self._job_of(obj)
-        self._changed(obj, job, is_news=obj.status.phase not in ("", "Pending"))
+        job, trigger = self._job_of(obj), Trigger.added(obj, initial)
+        self._changed(obj, job, trigger, is_news=obj.status.phase not in ("", "Pending"))
         # All Jobs are looked at when the controller starts.
         if not initial:
-            self._offer(obj)
+            self._offer(obj, trigger)
 
     def on_update(self, old: Pod, new: Pod) -> None:
         """Enqueue the Jobs that control the pod, or did."""
         if new.metadata.resource_version == old.metadata.resource_version:
             return
-        before, job = self._job_of(old), self._job_of(new)
+        before, job, trigger = self._job_of(old), self._job_of(new), Trigger.updated(old, new)
         if before is not None and before is not job and not is_finished(before):
             # Another client took the pod away from its Job, which may want another one.
-            self._keys.enqueue_batched(before, "")
-        self._changed(new, job, is_news=new.status != old.status)
+            self._keys.enqueue_batched(before, "", trigger)
+        self._changed(new, job, trigger, is_news=new.status != old.status)
         if new.metadata.labels != old.metadata.labels or controller_of(old.metadata) is not None:
-            self._offer(new)
+            self._offer(new, trigger)
 
     def on_delete(self, obj: Pod, final_state_unknown: bool) -> None:
         """Enqueue the pod's Job."""
         job = self._job_of(obj)
         if job is not None and not is_finished(job):
-            self._keys.enqueue_batched(job, "")
+            self._keys.enqueue_batched(job, "", Trigger.deleted(obj))
 
-    def _changed(self, pod: Pod, job: Job | None, *, is_news: bool) -> None:
+    def _changed(self, pod: Pod, job: Job | None, trigger: Trigger, *, is_news: bool) -> None:
         """Enqueue the pod's Job.
 
         Args:
             pod: The pod as it is now.
             job: Its Job, if that is in the store.
+            trigger: The event.
             is_news: Whether the event shows more than our own write could have brought. The answer to that write may
                 have told of changes by others as well, and after a relist its version is the only one that comes.
         """
         going = pod.metadata.deletion_timestamp is not None
         if job is not None and not is_finished(job):
-            self._keys.enqueue_batched(job, "" if is_news or going else pod.metadata.resource_version)
+            self._keys.enqueue_batched(job, "" if is_news or going else pod.metadata.resource_version, trigger)
         elif going or job is not None or controller_of(pod.metadata) is None:
             # A pod with an owner that is not in the store may have come before its Job: it waits.
-            self._keys.enqueue_orphan(pod)
+            self._keys.enqueue_orphan(pod, trigger)
 
-    def _offer(self, pod: Pod) -> None:
+    def _offer(self, pod: Pod, trigger: Trigger) -> None:
         """Enqueue the Jobs that may adopt a pod without a controller."""
         if controller_of(pod.metadata) is None and pod.metadata.deletion_timestamp is None:
-            self._keys.enqueue_matching_jobs(pod, self._jobs)
+            self._keys.enqueue_matching_jobs(pod, self._jobs, trigger)
 
     def _job_of(self, pod: Pod) -> Job | None:
         return owning_job(self._jobs, pod.metadata.namespace, controller_of(pod.metadata))

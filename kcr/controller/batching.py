@@ -9,7 +9,7 @@ import asyncio
 
 from kcr.api.meta import Key
 from kcr.tokenbucket import TokenBucket
-from kcr.workqueue import WorkQueue
+from kcr.workqueue import Reason, WorkQueue
 
 # How many reconciles of a quiet object are not delayed.
 BURST = 5
@@ -30,15 +30,16 @@ class Batching:
         # Of the objects that have spent a token. Dropped by `forget`.
         self._buckets: dict[Key, TokenBucket] = {}
 
-    def enqueue(self, key: Key, priority: int | None = None) -> None:
+    def enqueue(self, key: Key, priority: int = 0, reason: Reason | None = None) -> None:
         """Enqueue a key when its bucket has a token: at once while its object has been quiet.
 
         Args:
             key: The key.
             priority: As for `WorkQueue.add`.
+            reason: As for `WorkQueue.add`.
         """
         bucket = self._buckets.get(key)
-        self._queue.add_after(key, 0.0 if bucket is None else bucket.delay(_now()), priority=priority)
+        self._queue.add_after(key, 0.0 if bucket is None else bucket.delay(_now()), priority, reason)
 
     def spend(self, key: Key) -> None:
         """Take a token, because a reconcile of the key has sent a request."""

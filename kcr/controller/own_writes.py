@@ -36,7 +36,6 @@ from kcr.client import Client
 from kcr.errors import KcrError
 from kcr.informer import Store
 from kcr.informer.store import version_of
-from kcr.workqueue.reasons import for_dispatched_event
 
 # How long a key is deferred for a store, before that becomes an error.
 STALE_SECONDS = 0.5
@@ -126,7 +125,7 @@ class OwnWrites:
         """
         events = self._events.get(key)
         if events is not None and version and len(events) < _MAX_EVENTS:
-            events.append((version, for_dispatched_event(enqueue)))
+            events.append((version, enqueue))
         elif not self.is_echo(key, version):
             enqueue()
 

@@ -8,7 +8,7 @@ from kcr.api.meta import Key, OwnerReference, Resource, controller_of
 from kcr.controller.gates.pause import is_resumed
 from kcr.controller.predicates import Predicate
 from kcr.errors import KcrError
-from kcr.informer import Handler, Store
+from kcr.informer import Handler, Store, Trigger
 from kcr.workqueue import Reason, WorkQueue
 
 R = TypeVar("R", bound=Resource)
@@ -96,13 +96,13 @@ def keys_by_index(store: Store[R], index: str) -> Callable[[Resource], Iterable[
 class EnqueueRequests(Handler[Any]):
     """Event handler that enqueues the keys of changes that pass the predicate; of an update, those of both objects."""
 
-    def __init__(self, controller: str, source: Source, add: Callable[[Key], None]) -> None:
+    def __init__(self, controller: str, source: Source, add: Callable[[Key, int, Reason | None], object]) -> None:
         """Make a handler.
 
         Args:
             controller: The controller's name, for errors.
             source: The kind, its mapping function and its predicate.
-            add: Adds a key to the controller's queue.
+            add: Adds a key to the controller's queue, with its priority and reason.
         """
         self._controller = controller
         self._source = source
@@ -111,17 +111,17 @@ class EnqueueRequests(Handler[Any]):
     def on_add(self, obj: Resource, initial: bool) -> None:
         """Enqueue the object's keys."""
         if self._passes(None, obj):
-            self._enqueue(obj)
+            self._enqueue(Trigger.added(obj, initial), obj)
 
     def on_update(self, old: Resource, new: Resource) -> None:
         """Enqueue the keys of both objects: an object that is no longer mapped to must be reconciled as well."""
         if self._passes(old, new) or (self._source.enqueues_itself and is_resumed(old, new)):
-            self._enqueue(old, new)
+            self._enqueue(Trigger.updated(old, new), old, new)
 
     def on_delete(self, obj: Resource, final_state_unknown: bool) -> None:
         """Enqueue the object's keys."""
         if self._passes(obj, None):
-            self._enqueue(obj)
+            self._enqueue(Trigger.deleted(obj), obj)
 
     def _passes(self, old: Resource | None, new: Resource | None) -> bool:
         try:
@@ -129,7 +129,7 @@ class EnqueueRequests(Handler[Any]):
         except Exception as error:
             raise self._failure("predicate", new or old, error) from error
 
-    def _enqueue(self, *objects: Resource) -> None:
+    def _enqueue(self, trigger: Trigger, *objects: Resource) -> None:
         keys: dict[Key, None] = {}
         failure: KcrError | None = None
         for obj in objects:
@@ -140,7 +140,7 @@ class EnqueueRequests(Handler[Any]):
                 failure.__cause__ = error
         # Where the mapping of one object fails, that of the other counts.
         for key in keys:
-            self._add(key)
+            self._add(key, *trigger)
         if failure is not None:
             raise failure
 

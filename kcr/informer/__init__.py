@@ -23,9 +23,9 @@ Controllers are level-triggered: a handler enqueues the key of what changed, and
 """
 
 from kcr.informer.cache import InformerHandle
-from kcr.informer.handlers import Handler, Registration
+from kcr.informer.handlers import Handler, Registration, Trigger
 from kcr.informer.informer import Informer
 from kcr.informer.selection import Selection
 from kcr.informer.store import Store
 
-__all__ = ["Handler", "Informer", "InformerHandle", "Registration", "Selection", "Store"]
+__all__ = ["Handler", "Informer", "InformerHandle", "Registration", "Selection", "Store", "Trigger"]

@@ -2,20 +2,65 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from functools import cache
+from typing import Generic, NamedTuple, Self, TypeVar
 
 from kcr.api.meta import Resource
 from kcr.errors import NotSyncedError
 from kcr.log import get_logger
 from kcr.workqueue.priorities import LOW_PRIORITY
-from kcr.workqueue.reasons import Dispatch, Reason
+from kcr.workqueue.reasons import Reason
 
 R = TypeVar("R", bound=Resource)
 
 _log = get_logger("kcr.informer")
 
-# The event of objects that a handler starts with. Nothing has changed, so their keys have a low priority.
-INITIAL_LIST = "initial list"
+
+class Trigger(NamedTuple):
+    """The event for which a handler enqueues a key: its priority and reason, the last arguments of a queue's methods.
+
+    ```python
+    def on_add(self, obj: Pod, initial: bool) -> None:
+        self.queue.add(obj.key, *kcr.Trigger.added(obj, initial))
+    ```
+
+    Attributes:
+        priority: 0; `LOW_PRIORITY` for an object of the list that the handler starts with, because nothing has changed.
+        reason: The kind of event, the object and its versions.
+
+    Source: controller-runtime/pkg/handler/eventhandler.go, WithLowPriorityWhenUnchanged (CM-16).
+    """
+
+    priority: int = 0
+    reason: Reason | None = None
+
+    @classmethod
+    def added(cls, obj: Resource, initial: bool = False) -> Self:
+        """Return the trigger of `Handler.on_add`, from its arguments."""
+        if initial:
+            return cls(LOW_PRIORITY, _initial_list(obj.resource.kind))
+        return cls(0, _reason("add", obj))
+
+    @classmethod
+    def updated(cls, old: Resource, new: Resource) -> Self:
+        """Return the trigger of `Handler.on_update`, from its arguments."""
+        return cls(0, _reason("update", new, old.metadata.resource_version))
+
+    @classmethod
+    def deleted(cls, obj: Resource) -> Self:
+        """Return the trigger of `Handler.on_delete`."""
+        return cls(0, _reason("delete", obj))
+
+
+def _reason(event: str, obj: Resource, old_version: str = "") -> Reason:
+    metadata = obj.metadata
+    return Reason(obj.resource.kind, event, metadata.namespace, metadata.name, old_version, metadata.resource_version)
+
+
+@cache
+def _initial_list(kind: str) -> Reason:
+    """Return the reason that all keys of a kind's initial list share: there are many."""
+    return Reason(kind, "initial list")
 
 
 class Handler(Generic[R]):
@@ -56,8 +101,6 @@ class Registration(Generic[R]):
     def __init__(
         self,
         handler: Handler[R],
-        current: Dispatch,
-        initial: Reason,
         failed: Callable[[], None],
         removed: "Callable[[Registration[R]], None]",
     ) -> None:
@@ -65,15 +108,11 @@ class Registration(Generic[R]):
 
         Args:
             handler: The handler.
-            current: Holds the event while the handler is called with it.
-            initial: The event of the list that the handler starts with.
             failed: Called when the handler raised.
             removed: Called when it is removed.
         """
         self.handler = handler
         self.is_removed = False
-        self._current = current
-        self._initial = initial
         self._failed = failed
         self._removed = removed
         self._synced = asyncio.Event()
@@ -104,43 +143,25 @@ class Registration(Generic[R]):
 
     def added(self, obj: R, initial: bool) -> None:
         """Call the handler with a new object."""
-        reason = self._initial if initial else self._reason_of("add", obj)
-        self.dispatch(reason, self.handler.on_add, obj, initial)
+        self._call(self.handler.on_add, obj, initial)
 
     def updated(self, old: R, new: R) -> None:
         """Call the handler with a changed object."""
-        reason = self._reason_of("update", new, old.metadata.resource_version)
-        self.dispatch(reason, self.handler.on_update, old, new)
+        self._call(self.handler.on_update, old, new)
 
     def deleted(self, obj: R, final_state_unknown: bool) -> None:
         """Call the handler with a deleted object."""
-        self.dispatch(self._reason_of("delete", obj), self.handler.on_delete, obj, final_state_unknown)
+        self._call(self.handler.on_delete, obj, final_state_unknown)
 
-    def _reason_of(self, event: str, obj: R, old_version: str = "") -> Reason:
-        metadata, kind = obj.metadata, self._initial.source
-        return Reason(kind, event, metadata.namespace, metadata.name, old_version, metadata.resource_version)
-
-    def dispatch(self, reason: Reason, call: Callable[..., None], *arguments: object) -> None:
-        """Call the handler, unless it is removed; log and count what it raises, so that the others miss no change.
-
-        Args:
-            reason: The event, as the reason of the keys that the handler enqueues.
-            call: The handler's method.
-            arguments: Its arguments.
-        """
+    def _call(self, call: Callable[..., None], *arguments: object) -> None:
+        """Call the handler, unless it is removed; log and count what it raises, so that the others miss no change."""
         if self.is_removed:
             return
-        # A handler that adds one to the same informer causes this while it is being called itself.
-        outer = self._current.reason, self._current.priority
-        self._current.reason = reason
-        self._current.priority = LOW_PRIORITY if reason.event == INITIAL_LIST else 0
         try:
             call(*arguments)
         except Exception as error:
             self._failed()
             _log.exception("handler failed", handler=getattr(call, "__qualname__", str(call)), error=str(error))
-        finally:
-            self._current.reason, self._current.priority = outer
 
     def declare_synced(self) -> None:
         """Note that the handler has been called with every object of the initial list."""

@@ -10,11 +10,10 @@ from kcr.api.codec import WatchEvent
 from kcr.api.meta import Key, Resource
 from kcr.client import Client
 from kcr.errors import NotSyncedError
-from kcr.informer.handlers import INITIAL_LIST, Handler, Registration
+from kcr.informer.handlers import Handler, Registration
 from kcr.informer.reflector import Reflector
 from kcr.informer.selection import Selection, as_selections, disjoint
 from kcr.informer.store import Changes, Store, allow_unsynced_reads, version_of
-from kcr.workqueue.reasons import Dispatch, Reason, dispatch
 
 R = TypeVar("R", bound=Resource)
 
@@ -55,7 +54,6 @@ class Informer(Generic[R]):
         selections = disjoint(as_selections(selection))
         self.store: Store[R] = Store(lambda: self.not_synced_reason)
         self.kind = selections[0].kind
-        self._initial, self._current = Reason(self.kind.resource.kind, INITIAL_LIST), Dispatch()
         self._random = random or Random()
         self._synced = asyncio.Event()
         self._counts: Counter[str] = Counter()
@@ -80,7 +78,6 @@ class Informer(Generic[R]):
         """List and watch until cancelled or closed."""
         # Handlers run in this task, and may read the stores of other kinds that are not synced yet.
         allow_unsynced_reads.set(True)
-        dispatch.set(self._current)
         try:
             async with asyncio.TaskGroup() as group:
                 if not self.store.is_closed:
@@ -199,12 +196,11 @@ class Informer(Generic[R]):
         """
         if self._has_ended:
             raise RuntimeError(f"{self.kind.resource.display}: the informer has ended, no handler would be called")
-        registration = Registration(handler, self._current, self._initial, self._count_failure, self._forget)
-        token, outer = allow_unsynced_reads.set(True), dispatch.set(self._current)
+        registration = Registration(handler, self._count_failure, self._forget)
+        token = allow_unsynced_reads.set(True)
         # No await in between: the handler misses no change and is called for none twice.
         for obj in self.store.snapshot():
             registration.added(obj, True)
-        dispatch.reset(outer)
         allow_unsynced_reads.reset(token)
         if self.store.synced:
             registration.declare_synced()

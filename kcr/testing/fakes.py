@@ -35,7 +35,6 @@ from kcr.informer.store import version_of
 from kcr.manager import Manager
 from kcr.testing.servers import needed_by
 from kcr.testing.source import FakeSource
-from kcr.workqueue.reasons import dispatch
 
 if TYPE_CHECKING:
     from kcr_devcluster.kinds import KindSource
@@ -134,12 +133,7 @@ class FakeInformer(Informer[R], Generic[R]):
             self._present.pop(obj.key, None)
         else:
             self._present[obj.key] = obj
-        # As in the task of an informer: keys that are enqueued know the event.
-        outer = dispatch.set(self._current)
-        try:
-            self.apply(WatchEvent(type=type, object=obj))
-        finally:
-            dispatch.reset(outer)
+        self.apply(WatchEvent(type=type, object=obj))
         return obj
 
     def _changed(self, obj: R) -> R:

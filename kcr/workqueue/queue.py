@@ -12,13 +12,11 @@ from kcr.metrics import QueueMetrics
 from kcr.workqueue.delaying import DelayingQueue
 from kcr.workqueue.priorities import PriorityFIFO
 from kcr.workqueue.ratelimit import RateLimiter, default_limiter
-from kcr.workqueue.reasons import Dispatch, KeyState, Reason, Reasons, as_tuple, dispatch, joined
+from kcr.workqueue.reasons import KeyState, Reason, Reasons, as_tuple, joined
 from kcr.workqueue.snapshot import QueueSnapshot
 
 K = TypeVar("K", bound=Hashable)
 
-# A method that is looked up once: every watch event comes by here.
-_dispatch = dispatch.get
 _DELAY = Reason("delay")
 
 
@@ -61,45 +59,46 @@ class WorkQueue(Generic[K]):
         if metrics is not None:
             metrics.depths = self._ready.depths
 
-    def add(self, key: K, *, priority: int | None = None, reason: Reason | None = None) -> None:
+    def add(self, key: K, priority: int = 0, reason: Reason | None = None) -> None:
         """Queue a key, unless it is queued already; ignored after `shut_down`.
 
         A key that is queued already at a lower priority is raised: it goes to the end of those of the new priority.
 
         Args:
             key: The key.
-            priority: Keys of a higher priority are handed out first. None for 0, and while an informer dispatches its
-                initial list for `LOW_PRIORITY`.
-            reason: Why, for whoever debugs. None for the event that an informer is dispatching.
+            priority: Keys of a higher priority are handed out first.
+            reason: Why it is queued, for logs and debugging; an event handler passes both: `add(key, *trigger)`.
+
+        Raises:
+            TypeError: The priority is no whole number.
         """
         if self._closed:
             return
-        wanted, event = 0, _dispatch()
-        if event is not None or priority is not None or reason is not None:
-            wanted, reason = _caused(event, priority, reason)
-            if reason is not None:
-                known = self._reasons.get(key)
-                self._reasons[key] = reason if known is None else joined(known, reason)
+        if type(priority) is not int:
+            _check(priority)
+        if reason is not None:
+            known = self._reasons.get(key)
+            self._reasons[key] = reason if known is None else joined(known, reason)
         queued = self._dirty.get(key)
         if queued is not None:
-            if queued < wanted:
-                self._raise(key, queued, wanted)
+            if queued < priority:
+                self._raise(key, queued, priority)
             return
         if self._metrics is not None:
             self._metrics.add(key)
-        self._dirty[key] = wanted
+        self._dirty[key] = priority
         if key in self._processing:
             self._waiting_for_done += 1
             return
         plain = self._ready.plain
-        if wanted or plain is None:
-            self._ready.push(key, wanted)
+        if priority or plain is None:
+            self._ready.push(key, priority)
         else:
             plain.append(key)
         if self._getters:
             self._wake_getter()
 
-    def add_after(self, key: K, seconds: float, *, priority: int | None = None, reason: Reason | None = None) -> None:
+    def add_after(self, key: K, seconds: float, priority: int = 0, reason: Reason | None = None) -> None:
         """Add the key in `seconds`, at once when that is not positive.
 
         A key has one delay: the earliest asked for, at the highest priority. An `add` in between does not cancel it.
@@ -113,12 +112,13 @@ class WorkQueue(Generic[K]):
         if self._closed:
             return
         if seconds <= 0:
-            self.add(key, priority=priority, reason=reason)
+            self.add(key, priority, reason)
             return
+        if type(priority) is not int:
+            _check(priority)
         if self._metrics is not None:
             self._metrics.retry()
-        wanted, reason = _caused(_dispatch(), priority, reason)
-        self._delayed.add(key, seconds, wanted, reason)
+        self._delayed.add(key, seconds, priority, reason)
 
     def cancel_after(self, key: K) -> None:
         """Cancel the key's delay, if it has one: for a caller that knows that nothing will be left to do then."""
@@ -130,7 +130,7 @@ class WorkQueue(Generic[K]):
         *,
         min_delay: float = 0.0,
         max_delay: float = math.inf,
-        priority: int | None = None,
+        priority: int = 0,
         reason: Reason | None = None,
     ) -> None:
         """Add the key after the delay that the rate limiter asks for, within bounds.
@@ -143,7 +143,7 @@ class WorkQueue(Generic[K]):
             reason: As for `add`.
         """
         delay = max(min(self._limiter.when(key), max_delay), min_delay)
-        self.add_after(key, delay, priority=priority, reason=reason)
+        self.add_after(key, delay, priority, reason)
 
     def forget(self, key: K) -> None:
         """Reset the key's backoff: its next failure counts as the first."""
@@ -277,7 +277,7 @@ class WorkQueue(Generic[K]):
             self._ready.move(key, queued, wanted)
 
     def _add_delayed(self, key: K, priority: int, reason: Reason | None) -> None:
-        self.add(key, priority=priority, reason=reason or _DELAY)
+        self.add(key, priority, reason or _DELAY)
 
     async def _next(self) -> K:
         while not len(self):
@@ -318,13 +318,6 @@ def _wake(waiter: asyncio.Future[None]) -> None:
         waiter.set_result(None)
 
 
-def _caused(event: Dispatch | None, priority: int | None, reason: Reason | None) -> tuple[int, Reason | None]:
-    """Return the priority and the reason of an add: those that were named, else those of the event."""
-    if event is not None:
-        priority = event.priority if priority is None else priority
-        reason = event.reason if reason is None else reason
-    if priority is None:
-        return 0, reason
+def _check(priority: object) -> None:
     if not isinstance(priority, int):
         raise TypeError(f"priority is {priority!r:.100}: give it a whole number, such as 10")
-    return priority, reason

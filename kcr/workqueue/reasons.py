@@ -1,7 +1,5 @@
 """Why a key is queued: for whoever debugs a controller, never for its decisions."""
 
-from collections.abc import Callable
-from contextvars import ContextVar
 from typing import NamedTuple, TypeAlias
 
 import msgspec
@@ -95,43 +93,3 @@ class KeyState(NamedTuple):
     reasons: tuple[Reason, ...]
     processing_reasons: tuple[Reason, ...]
     waited: float | None = None
-
-
-class Dispatch:
-    """The event that an informer dispatches to its handlers just now.
-
-    A key that is added meanwhile has its priority and reason, unless the handler names others: so every handler, and
-    every function that maps objects to keys, gives low priority to initial lists without a line of its own.
-
-    Source: controller-runtime/pkg/handler/eventhandler.go, WithLowPriorityWhenUnchanged (CM-16).
-    """
-
-    __slots__ = ("priority", "reason")
-
-    def __init__(self) -> None:
-        # None when no handler is being called.
-        self.reason: Reason | None = None
-        self.priority = 0
-
-
-# The one of the informer whose task is running. An object that changes, and not a value: a task that a handler starts
-# inherits the context, but goes on when the handlers have been called.
-dispatch: ContextVar[Dispatch | None] = ContextVar("dispatch", default=None)
-
-
-def for_dispatched_event(call: Callable[[], object]) -> Callable[[], object]:
-    """Return a call to be made later, whose keys have the priority and reason of the event that is dispatched now."""
-    current = dispatch.get()
-    if current is None or current.reason is None:
-        return call
-    event = Dispatch()
-    event.reason, event.priority = current.reason, current.priority
-
-    def later() -> None:
-        token = dispatch.set(event)
-        try:
-            call()
-        finally:
-            dispatch.reset(token)
-
-    return later

@@ -57,4 +57,4 @@ class ReadYourWrites(Observer):
     def _enqueue_deferred(self, key: Key, state: KeyState) -> None:
         """Queue a key again that was not reconciled, as it had been queued."""
         for reason in (*state.processing_reasons, _STALE_STORE):
-            self._queue.add(key, priority=state.processing, reason=reason)
+            self._queue.add(key, state.processing or 0, reason)

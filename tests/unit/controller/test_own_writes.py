@@ -13,10 +13,9 @@ from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.api.meta import Key
 from kcr.controller import Controller, OwnWrites, Result
-from kcr.informer import Store
+from kcr.informer import Store, Trigger
 from kcr.testing import FakeInformer, VirtualClock, build
-from kcr.workqueue import LOW_PRIORITY, ItemExponential, Reason, WorkQueue
-from kcr.workqueue.reasons import Dispatch, dispatch
+from kcr.workqueue import ItemExponential, WorkQueue
 
 pytestmark = pytest.mark.kcr_virtual
 
@@ -239,17 +238,13 @@ async def test_echo_before_the_answer_is_judged_when_the_reconcile_ends() -> Non
 
 
 async def test_event_that_waited_keeps_its_reason_and_priority() -> None:
-    own_writes, queue = OwnWrites(), WorkQueue[Key]()
-    event = Dispatch()
-    event.reason, event.priority = Reason("Pod", "update", "default", "p", "1", "2"), LOW_PRIORITY
+    own_writes, queue, old = OwnWrites(), WorkQueue[Key](), pod_at("1")
     own_writes.begin(KEY)
-    token = dispatch.set(event)
-    own_writes.enqueue_unless_echo(KEY, "2", partial(queue.add, KEY))
-    dispatch.reset(token)
-    event.reason = None
+    own_writes.enqueue_unless_echo(KEY, "2", partial(queue.add, KEY, *Trigger.updated(old, pod_at("2"))))
+    own_writes.enqueue_unless_echo(KEY, "3", partial(queue.add, KEY, *Trigger.added(old, initial=True)))
     own_writes.end(KEY, lambda: None)
     state = queue.state(KEY)
-    assert (state.queued, list(map(str, state.reasons))) == (LOW_PRIORITY, ["Pod update default/p 1→2"])
+    assert (state.queued, list(map(str, state.reasons))) == (0, ["Pod update default/p 1→2", "Pod initial list"])
 
 
 # EX-8, EX-9

@@ -109,7 +109,7 @@ def test_predicates_combine(predicate: Predicate, passes: bool) -> None:  # CM-1
 )
 def test_change_that_does_not_matter_brings_no_key(source: Source) -> None:  # CM-17
     added: list[Key] = []
-    handler = EnqueueRequests("web", source, added.append)
+    handler = EnqueueRequests("web", source, lambda key, *_: added.append(key))
     handler.on_add(pod(), False)
     handler.on_update(pod(), pod("2"))
     handler.on_delete(pod(), False)
@@ -124,7 +124,7 @@ def test_predicate_is_told_what_was_and_what_is() -> None:
         return True
 
     added: list[Key] = []
-    handler = EnqueueRequests("web", watch(Pod, predicate=note), added.append)
+    handler = EnqueueRequests("web", watch(Pod, predicate=note), lambda key, *_: added.append(key))
     first, second = pod(), pod("2")
     handler.on_add(first, False)
     handler.on_update(first, second)

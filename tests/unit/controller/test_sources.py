@@ -56,14 +56,14 @@ def test_every_owner_of_the_kind_counts_when_asked() -> None:  # CM-15
 
 def test_update_brings_old_and_new_keys_once() -> None:  # CM-15
     added: list[Key] = []
-    handler = EnqueueRequests("web", LABELLED, added.append)
+    handler = EnqueueRequests("web", LABELLED, lambda key, *_: added.append(key))
     handler.on_update(pod(one="a", two="b"), pod(one="b", two="c"))
     assert [key.name for key in added] == ["a", "b", "c"]
 
 
 def test_add_and_delete_bring_the_keys() -> None:  # CM-15
     added: list[Key] = []
-    handler = EnqueueRequests("web", LABELLED, added.append)
+    handler = EnqueueRequests("web", LABELLED, lambda key, *_: added.append(key))
     handler.on_add(pod(one="a"), False)
     handler.on_delete(pod(one="b"), False)
     assert [key.name for key in added] == ["a", "b"]
@@ -71,9 +71,8 @@ def test_add_and_delete_bring_the_keys() -> None:  # CM-15
 
 def test_failing_mapping_function_names_controller_kind_and_object() -> None:
     added: list[Key] = []
-    handler = EnqueueRequests(
-        "web", watch(Pod, map_to=lambda pod: [Key("default", pod.metadata.labels["app"])]), added.append
-    )
+    by_app = watch(Pod, map_to=lambda pod: [Key("default", pod.metadata.labels["app"])])
+    handler = EnqueueRequests("web", by_app, lambda key, *_: added.append(key))
     with pytest.raises(KcrError, match=r"^controller 'web': the mapping function failed for Pod default/pod: Key"):
         handler.on_add(pod(), True)
     with pytest.raises(KcrError, match="Pod default/pod"):
@@ -85,7 +84,7 @@ def test_failing_predicate_names_controller_kind_and_object() -> None:
     def broken(old: object, new: object) -> bool:
         raise ValueError("no such label")
 
-    handler = EnqueueRequests("web", watch(Pod, predicate=broken), lambda key: None)
+    handler = EnqueueRequests("web", watch(Pod, predicate=broken), lambda *_: None)
     line = "controller 'web': the predicate failed for Pod default/pod: ValueError: no such label"
     with pytest.raises(KcrError, match=line):
         handler.on_add(pod(), False)

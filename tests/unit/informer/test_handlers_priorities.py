@@ -1,4 +1,4 @@
-"""Priority and reason of the keys that handlers enqueue, as the event says that is dispatched to them."""
+"""Priority and reason of the keys that handlers enqueue: those of the event."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from kcr.api.core import Pod
 from kcr.api.meta import Key, ObjectMeta
 from kcr.client import Client
-from kcr.informer import Handler, Informer
+from kcr.informer import Handler, Informer, Trigger
 from kcr.testing import VirtualClock
 from kcr.testing.source import FakeSource
-from kcr.workqueue import LOW_PRIORITY, Reason, WorkQueue
+from kcr.workqueue import LOW_PRIORITY, WorkQueue
 
 pytestmark = pytest.mark.kcr_virtual
 
@@ -25,19 +25,19 @@ def pod(name: str) -> Pod:
 
 
 class Enqueuing(Handler[Pod]):
-    """A user's handler, which knows neither priorities nor reasons."""
+    """A user's handler, which passes on the event of each call."""
 
     def __init__(self) -> None:
         self.queue = WorkQueue[Key]()
 
     def on_add(self, obj: Pod, initial: bool) -> None:
-        self.queue.add(obj.key)
+        self.queue.add(obj.key, *Trigger.added(obj, initial))
 
     def on_update(self, old: Pod, new: Pod) -> None:
-        self.queue.add_after(new.key, 0 if new.metadata.labels else 30)
+        self.queue.add_after(new.key, 0 if new.metadata.labels else 30, *Trigger.updated(old, new))
 
     def on_delete(self, obj: Pod, final_state_unknown: bool) -> None:
-        self.queue.add(obj.key)
+        self.queue.add(obj.key, *Trigger.deleted(obj))
 
     def of(self, key: Key) -> tuple[int | None, list[str]]:
         state = self.queue.state(key)
@@ -98,9 +98,6 @@ async def test_handler_added_later_starts_with_low_priority(kcr_clock: VirtualCl
         late = Enqueuing()
         informer.add_handler(late)
         assert late.of(A) == (LOW_PRIORITY, ["Pod initial list"])
-        # What is enqueued when no handler is called is no event's.
-        late.queue.add(B)
-        assert late.of(B) == (0, [])
 
 
 async def test_delay_that_a_handler_asks_for_keeps_the_reason(kcr_clock: VirtualClock) -> None:  # WQ-31, WQ-38
@@ -110,42 +107,3 @@ async def test_delay_that_a_handler_asks_for_keeps_the_reason(kcr_clock: Virtual
         source.modify(pod("a"))
         await kcr_clock.advance(30)
         assert handler.of(A) == (0, ["Pod update default/a 1001→1002"])
-
-
-async def test_task_that_a_handler_starts_is_no_part_of_the_event(kcr_clock: VirtualClock) -> None:
-    class Starting(Enqueuing):
-        def on_add(self, obj: Pod, initial: bool) -> None:
-            asyncio.get_running_loop().call_later(5, self.queue.add, obj.key)
-
-    async with watching(FakeSource(Pod, pod("a")), kcr_clock) as (informer, _):
-        handler = Starting()
-        informer.add_handler(handler)
-        await kcr_clock.advance(5)
-        assert handler.of(A) == (0, [])
-
-
-async def test_handler_that_adds_another_keeps_its_own_event(kcr_clock: VirtualClock) -> None:
-    class Adding(Enqueuing):
-        def on_add(self, obj: Pod, initial: bool) -> None:
-            informer.add_handler(Enqueuing())
-            self.queue.add(obj.key)
-
-    source = FakeSource(Pod, pod("a"))
-    async with watching(source, kcr_clock) as (informer, _):
-        handler = Adding()
-        informer.add_handler(handler)
-        assert handler.of(A) == (LOW_PRIORITY, ["Pod initial list"])
-        source.add(pod("b"))
-        await kcr_clock.settle()
-        assert handler.of(B) == (0, ["Pod add default/b 1002"])
-
-
-async def test_handler_may_name_priority_and_reason(kcr_clock: VirtualClock) -> None:
-    class Naming(Enqueuing):
-        def on_add(self, obj: Pod, initial: bool) -> None:
-            self.queue.add(obj.key, priority=50, reason=Reason("mine"))
-
-    async with watching(FakeSource(Pod, pod("a")), kcr_clock) as (informer, _):
-        handler = Naming()
-        informer.add_handler(handler)
-        assert handler.of(A) == (50, ["mine"])

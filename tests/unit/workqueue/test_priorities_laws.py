@@ -11,7 +11,7 @@ from kcr.testing.loop import VirtualLoop
 from kcr.workqueue import WorkQueue
 
 KEYS = st.integers(0, 5)
-PRIORITIES = st.sampled_from((None, -100, -30, 0, 40))
+PRIORITIES = st.sampled_from((-100, -30, 0, 40))
 
 
 class Waiting(NamedTuple):
@@ -88,14 +88,14 @@ class Model(RuleBasedStateMachine):
         self.pass_time(seconds)
 
     @rule(key=KEYS, priority=PRIORITIES)
-    def add(self, key: int, priority: int | None) -> None:
+    def add(self, key: int, priority: int) -> None:
         self.do(lambda: self.queue.add(key, priority=priority))
-        self.model_add(key, priority or 0)
+        self.model_add(key, priority)
 
     @rule(key=KEYS, seconds=st.integers(1, 90), priority=PRIORITIES)
-    def add_after(self, key: int, seconds: int, priority: int | None) -> None:
+    def add_after(self, key: int, seconds: int, priority: int) -> None:
         self.do(lambda: self.queue.add_after(key, seconds, priority=priority))
-        deadline, highest = self.now + seconds, priority or 0
+        deadline, highest = self.now + seconds, priority
         known = self.delayed.get(key)
         if known is not None and known[0] <= deadline and highest <= known[2]:
             return

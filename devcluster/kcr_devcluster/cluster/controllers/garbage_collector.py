@@ -18,7 +18,7 @@ from kcr.api.resources import ResourceType
 from kcr.client import Client
 from kcr.controller import Result
 from kcr.errors import ApiError, NotFoundError, NotSyncedError
-from kcr.informer import InformerHandle
+from kcr.informer import InformerHandle, Trigger
 from kcr.manager import Manager
 from kcr_devcluster.cluster.controllers.graph import FOREGROUND, ORPHAN, Graph, is_named, waits_for_dependents
 
@@ -66,8 +66,8 @@ class GarbageCollector:
             for obj in objects:
                 self._graph.on_delete(obj, final_state_unknown=True)
 
-    def _enqueue(self, uid: str) -> None:
-        self._queue.add(Key("", uid))
+    def _enqueue(self, uid: str, trigger: Trigger) -> None:
+        self._queue.add(Key("", uid), *trigger)
 
     async def reconcile(self, key: Key) -> Result:
         """Delete the object, or let its deletion go on, if that is what its owners and dependents call for."""
@@ -102,7 +102,7 @@ class GarbageCollector:
             dependents = self._graph.dependents(obj)
             for dependent in dependents:
                 if dependent.metadata.deletion_timestamp is None:
-                    self._enqueue(dependent.metadata.uid)
+                    self._enqueue(dependent.metadata.uid, Trigger())
             if not any(_blocks(dependent, obj) for dependent in dependents):
                 await self._remove_finalizer(obj, FOREGROUND)
 

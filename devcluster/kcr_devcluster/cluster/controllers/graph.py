@@ -9,7 +9,7 @@ Source: kubernetes/pkg/controller/garbagecollector/graph_builder.go.
 from collections.abc import Callable
 
 from kcr.api.meta import OwnerReference, PartialObjectMetadata
-from kcr.informer import Handler
+from kcr.informer import Handler, Trigger
 
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 
@@ -18,11 +18,12 @@ class Graph(Handler[PartialObjectMetadata]):
     """Handler of all informers of the garbage collector.
 
     Attributes:
-        on_change: Called with the uid of each object that may have to be deleted, or whose deletion may go on.
+        on_change: Called with the uid of each object that may have to be deleted, or whose deletion may go on, and the
+            event that is the cause.
     """
 
     def __init__(self) -> None:
-        self.on_change: Callable[[str], None] = lambda uid: None
+        self.on_change: Callable[[str, Trigger], None] = lambda uid, trigger: None
         self._objects: dict[str, PartialObjectMetadata] = {}
         # The uids of the dependents of every owner that is named, there or not. Invariant: no empty values.
         self._dependents: dict[str, dict[str, None]] = {}
@@ -60,29 +61,34 @@ class Graph(Handler[PartialObjectMetadata]):
 
     def on_add(self, obj: PartialObjectMetadata, initial: bool) -> None:
         """Add an object."""
+        self._link(obj, Trigger.added(obj, initial))
+
+    def _link(self, obj: PartialObjectMetadata, trigger: Trigger) -> None:
         self._objects[obj.metadata.uid] = obj
         for reference in obj.metadata.owner_references:
             self._dependents.setdefault(reference.uid, {})[obj.metadata.uid] = None
         if not self.is_settled(obj):
-            self.on_change(obj.metadata.uid)
+            self.on_change(obj.metadata.uid, trigger)
 
     def on_update(self, old: PartialObjectMetadata, new: PartialObjectMetadata) -> None:
         """Replace an object."""
+        trigger = Trigger.updated(old, new)
         if old.metadata.owner_references != new.metadata.owner_references:
-            self._unlink(old)
-            self.on_add(new, initial=False)
+            self._unlink(old, trigger)
+            self._link(new, trigger)
             return
         self._objects[new.metadata.uid] = new
         if new.metadata.deletion_timestamp is not None and not self.is_settled(new):
-            self.on_change(new.metadata.uid)
+            self.on_change(new.metadata.uid, trigger)
 
     def on_delete(self, obj: PartialObjectMetadata, final_state_unknown: bool) -> None:
         """Remove an object; its dependents have lost an owner."""
-        self._unlink(self._objects.pop(obj.metadata.uid, obj))
+        trigger = Trigger.deleted(obj)
+        self._unlink(self._objects.pop(obj.metadata.uid, obj), trigger)
         for uid in tuple(self._dependents.get(obj.metadata.uid, ())):
-            self.on_change(uid)
+            self.on_change(uid, trigger)
 
-    def _unlink(self, obj: PartialObjectMetadata) -> None:
+    def _unlink(self, obj: PartialObjectMetadata, trigger: Trigger) -> None:
         """Remove an object from its owners' dependents; an owner that waits for it may be deleted now."""
         for reference in obj.metadata.owner_references:
             dependents = self._dependents.get(reference.uid, {})
@@ -90,7 +96,7 @@ class Graph(Handler[PartialObjectMetadata]):
             if not dependents:
                 self._dependents.pop(reference.uid, None)
             if reference.uid in self._objects:
-                self.on_change(reference.uid)
+                self.on_change(reference.uid, trigger)
 
 
 def waits_for_dependents(owner: PartialObjectMetadata) -> bool:

@@ -14,8 +14,9 @@ from kcr.api.core import Node, Pod
 from kcr.api.meta import Condition, Key, PartialObjectMetadata, metadata_only, whole_seconds
 from kcr.controller import Result, watch
 from kcr.errors import NotFoundError
-from kcr.informer import Handler, Store
+from kcr.informer import Handler, Store, Trigger
 from kcr.manager import Manager
+from kcr.workqueue import Reason
 
 # Source: gc_controller.go, gcCheckPeriod; kube-controller-manager, --terminated-pod-gc-threshold.
 CHECK_SECONDS = 20.0
@@ -64,24 +65,27 @@ class FinishedPodCollector(Handler[PartialObjectMetadata]):
     """Deletes the oldest finished pods while there are more than a threshold.
 
     Attributes:
-        check_after: Called when there are more pods than the threshold, finished or not, with the key and the seconds
-            after which to reconcile it. While there are fewer, no pod is looked at.
+        check_after: Called when there are more pods than the threshold, finished or not, with the key, the seconds
+            after which to reconcile it, its priority and its reason. While there are fewer, no pod is looked at.
     """
 
     def __init__(self, manager: Manager, threshold: int) -> None:
         self._client = manager.client
         self._threshold = threshold
         self._pods: Store[PartialObjectMetadata] = manager.store(metadata_only(Pod))
-        self.check_after: Callable[[Key, float], None] = lambda key, seconds: None
+        self.check_after: Callable[[Key, float, int, Reason | None], None] = lambda *_: None
 
     def on_add(self, obj: PartialObjectMetadata, initial: bool) -> None:
         """Have the pods looked at, when there are many."""
-        if len(self._pods) > self._threshold:
-            self.check_after(_CLUSTER, CHECK_SECONDS)
+        self._check(Trigger.added(obj, initial))
 
     def on_update(self, old: PartialObjectMetadata, new: PartialObjectMetadata) -> None:
         """Do the same: the pod may have finished."""
-        self.on_add(new, initial=False)
+        self._check(Trigger.updated(old, new))
+
+    def _check(self, trigger: Trigger) -> None:
+        if len(self._pods) > self._threshold:
+            self.check_after(_CLUSTER, CHECK_SECONDS, *trigger)
 
     async def reconcile(self, _: Key) -> Result:
         """Delete the surplus."""

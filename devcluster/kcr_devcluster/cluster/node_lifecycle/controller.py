@@ -17,7 +17,7 @@ from kcr.api.core import Pod, reference_to
 from kcr.api.meta import Key
 from kcr.controller import Result, watch
 from kcr.errors import ConflictError, NotFoundError
-from kcr.informer import Handler, Selection
+from kcr.informer import Handler, Selection, Trigger
 from kcr.manager import Manager
 from kcr_devcluster.cluster.node_lifecycle.health import GRACE_SECONDS, silent_conditions, wanted_taints
 from kcr_devcluster.cluster.scheduling.objects import ScheduledNode
@@ -60,12 +60,15 @@ class NodeLifecycleReconciler(Handler[Lease]):
 
     def on_add(self, obj: Lease, initial: bool) -> None:
         """Note that a node is alive."""
-        self._renewed[obj.metadata.name] = obj.spec.renew_time
-        self._queue.add(Key("", obj.metadata.name))
+        self._note_renewal(obj, Trigger.added(obj, initial))
 
     def on_update(self, old: Lease, new: Lease) -> None:
         """Note that a node is alive."""
-        self.on_add(new, initial=False)
+        self._note_renewal(new, Trigger.updated(old, new))
+
+    def _note_renewal(self, lease: Lease, trigger: Trigger) -> None:
+        self._renewed[lease.metadata.name] = lease.spec.renew_time
+        self._queue.add(Key("", lease.metadata.name), *trigger)
 
     def on_delete(self, obj: Lease, final_state_unknown: bool) -> None:
         """Forget the Lease."""

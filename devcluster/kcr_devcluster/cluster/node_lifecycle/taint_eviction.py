@@ -14,7 +14,7 @@ from kcr.api.full.core_v1 import Taint, Toleration
 from kcr.api.meta import Condition, Key, whole_seconds
 from kcr.controller import Result, watch
 from kcr.errors import NotFoundError
-from kcr.informer import Handler
+from kcr.informer import Handler, Trigger
 from kcr.manager import Manager
 from kcr_devcluster.cluster.scheduling.matching import tolerates
 from kcr_devcluster.cluster.scheduling.objects import PlacedPod, ScheduledNode
@@ -55,15 +55,18 @@ class TaintEvictionReconciler(Handler[PlacedPod]):
         self._queue = manager.add_controller("taint-eviction", self, watches=[nodes]).queue
 
     def on_add(self, obj: PlacedPod, initial: bool) -> None:
-        """Have the pod's node looked at, if it is tainted."""
-        key = Key("", obj.spec.node_name)
-        if key in self._since:
-            self._queue.add(key)
+        """Enqueue the pod's node, if it is tainted."""
+        self._enqueue_node(obj, Trigger.added(obj, initial))
 
     def on_update(self, old: PlacedPod, new: PlacedPod) -> None:
         """Do the same when the pod tolerates something else."""
         if old.spec.tolerations != new.spec.tolerations:
-            self.on_add(new, initial=False)
+            self._enqueue_node(new, Trigger.updated(old, new))
+
+    def _enqueue_node(self, pod: PlacedPod, trigger: Trigger) -> None:
+        key = Key("", pod.spec.node_name)
+        if key in self._since:
+            self._queue.add(key, *trigger)
 
     async def reconcile(self, key: Key) -> Result:
         """Delete the pods whose time is over, and come back when the next one's is."""

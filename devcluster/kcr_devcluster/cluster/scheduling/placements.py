@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 from kcr.api.core import Namespace
 from kcr.api.meta import Key
-from kcr.informer import Handler, Informer
+from kcr.informer import Handler, Informer, Trigger
 from kcr.manager import Manager
 from kcr_devcluster.cluster.scheduling.cluster_state import ClusterState, PodInfo
 from kcr_devcluster.cluster.scheduling.objects import PlacedPod, ScheduledPod
@@ -23,14 +23,14 @@ class Placements(Handler[PlacedPod]):
 
     Attributes:
         state: The nodes and their pods.
-        on_room: Called when a pod has left its node.
-        on_neighbour: Called when a pod has come to a node, or its labels have changed.
+        on_room: Called when a pod has left its node, with the event that shows it.
+        on_neighbour: Called when a pod has come to a node, or its labels have changed, with the event that shows it.
     """
 
     def __init__(self, manager: Manager) -> None:
         self.state = ClusterState()
-        self.on_room: Callable[[], None] = lambda: None
-        self.on_neighbour: Callable[[], None] = lambda: None
+        self.on_room: Callable[[Trigger], None] = lambda trigger: None
+        self.on_neighbour: Callable[[Trigger], None] = lambda trigger: None
         self._manager = manager
         self._informer: Informer[PlacedPod] | None = None
         self._namespaces: Informer[Namespace] | None = None
@@ -81,7 +81,7 @@ class Placements(Handler[PlacedPod]):
         """Forget an assumed pod, unless the server shows it on a node."""
         if self.assumed_node(pod) is not None:
             del self._assumed[pod.key]
-            self._remove(pod.key)
+            self._remove(pod.key, Trigger())
 
     def has_assumed(self, key: Key) -> bool:
         """Return whether the outcome of a decision about a pod of this name is not known."""
@@ -90,27 +90,27 @@ class Placements(Handler[PlacedPod]):
     def forget(self, key: Key) -> None:
         """Take back the decision about a pod that is not there any more."""
         if self._assumed.pop(key, None) is not None:
-            self._remove(key)
+            self._remove(key, Trigger())
 
     def on_add(self, obj: PlacedPod, initial: bool) -> None:
         """Count the pod."""
         self._assumed.pop(obj.key, None)
         self.state.place(PodInfo.of(obj), obj.spec.node_name)
-        self.on_neighbour()
+        self.on_neighbour(Trigger.added(obj, initial))
 
     def on_update(self, old: PlacedPod, new: PlacedPod) -> None:
         """Count the pod as it is now."""
         self.state.place(PodInfo.of(new), new.spec.node_name)
         if _seen_by_others(old) != _seen_by_others(new):
-            self.on_neighbour()
+            self.on_neighbour(Trigger.updated(old, new))
 
     def on_delete(self, obj: PlacedPod, final_state_unknown: bool) -> None:
         """Count the pod no longer: it is gone or has ended."""
-        self._remove(obj.key)
+        self._remove(obj.key, Trigger.deleted(obj))
 
-    def _remove(self, key: Key) -> None:
+    def _remove(self, key: Key, trigger: Trigger) -> None:
         if self.state.remove(key) is not None:
-            self.on_room()
+            self.on_room(trigger)
 
 
 def _seen_by_others(pod: PlacedPod) -> tuple[object, ...]:

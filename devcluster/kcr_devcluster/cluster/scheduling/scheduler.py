@@ -16,7 +16,7 @@ from kcr.api.conditions import find_condition
 from kcr.api.meta import Condition, Key, whole_seconds
 from kcr.controller import Result
 from kcr.errors import ApiError, ConflictError, NotFoundError
-from kcr.informer import Handler, Selection
+from kcr.informer import Handler, Selection, Trigger
 from kcr.manager import Manager
 from kcr_devcluster.cluster.scheduling.cluster_state import PodInfo
 from kcr_devcluster.cluster.scheduling.objects import (
@@ -56,35 +56,36 @@ class SchedulerReconciler(Handler[ScheduledPod]):
         self._unschedulable: dict[Key, PodInfo] = {}
         # Nominated pods (`status.nominatedNodeName`): preemption frees these nodes for them.
         self._nominated: dict[Key, tuple[str, PodInfo]] = {}
-        self.enqueue: Callable[[Key], None] = lambda key: None
+        self.enqueue: Callable[..., None] = lambda *_: None
         self.budgets: Callable[[], Budgets] = tuple
 
     def on_add(self, obj: ScheduledPod, initial: bool) -> None:
         """Enqueue a pod that wants a node."""
         if wants_a_node(obj):
             self._nominate(obj)
-            self.enqueue(obj.key)
+            self.enqueue(obj.key, *Trigger.added(obj, initial))
 
     def on_update(self, old: ScheduledPod, new: ScheduledPod) -> None:
         """Enqueue a pod that wants a node, when it asks for something else than before."""
+        trigger = Trigger.updated(old, new)
         if not wants_a_node(new):
-            self._forget(new.key)
+            self._forget(new.key, trigger)
             return
         self._nominate(new)
         if old.spec != new.spec or not wants_a_node(old):
-            self.enqueue(new.key)
+            self.enqueue(new.key, *trigger)
 
     def on_delete(self, obj: ScheduledPod, final_state_unknown: bool) -> None:
         """Forget a pod that has got a node, or is gone."""
-        self._forget(obj.key)
+        self._forget(obj.key, Trigger.deleted(obj))
 
-    def _forget(self, key: Key) -> None:
+    def _forget(self, key: Key, trigger: Trigger) -> None:
         self._unschedulable.pop(key, None)
         if self._nominated.pop(key, None) is not None:
             # What was being freed for it is there for others, unless it is on that node now.
-            self._enqueue_retry()
+            self._enqueue_retry(trigger)
         if self._placements.has_assumed(key):
-            self.enqueue(key)
+            self.enqueue(key, *trigger)
 
     def _nominate(self, pod: ScheduledPod) -> None:
         node = pod.status.nominated_node_name
@@ -93,28 +94,28 @@ class SchedulerReconciler(Handler[ScheduledPod]):
         else:
             self._nominated.pop(pod.key, None)
 
-    def set_node(self, node: ScheduledNode) -> None:
+    def set_node(self, node: ScheduledNode, trigger: Trigger) -> None:
         """Take over a node, and try all pods again."""
         self._placements.state.set_node(node)
-        self._enqueue_waiting()
+        self._enqueue_waiting(trigger)
 
-    def remove_node(self, node: ScheduledNode) -> None:
-        """Take a node away, and try all pods again: what they are told names the number of nodes."""
+    def remove_node(self, node: ScheduledNode, trigger: Trigger) -> None:
+        """Take a node away, and try all pods again: their conditions name the number of nodes."""
         self._placements.state.remove_node(node.metadata.name)
-        self._enqueue_waiting()
+        self._enqueue_waiting(trigger)
 
-    def _enqueue_waiting(self) -> None:
+    def _enqueue_waiting(self, trigger: Trigger) -> None:
         for info in self._in_turn():
-            self.enqueue(info.key)
+            self.enqueue(info.key, *trigger)
 
-    def _enqueue_attentive(self) -> None:
+    def _enqueue_attentive(self, trigger: Trigger) -> None:
         """Retry all if an unschedulable pod has inter-pod affinity or topology spread constraints."""
         if any(info.minds_others for info in self._unschedulable.values()):
-            self.enqueue(_WAITING)
+            self.enqueue(_WAITING, *trigger)
 
-    def _enqueue_retry(self) -> None:
+    def _enqueue_retry(self, trigger: Trigger) -> None:
         if self._unschedulable:
-            self.enqueue(_WAITING)
+            self.enqueue(_WAITING, *trigger)
 
     def _in_turn(self) -> list[PodInfo]:
         """Return the pods that no node took, in the order of their turn: by priority, then by age.
@@ -273,14 +274,14 @@ class _Nodes(Handler[ScheduledNode]):
         self._scheduler = scheduler
 
     def on_add(self, obj: ScheduledNode, initial: bool) -> None:
-        self._scheduler.set_node(obj)
+        self._scheduler.set_node(obj, Trigger.added(obj, initial))
 
     def on_update(self, old: ScheduledNode, new: ScheduledNode) -> None:
         if _shown(old) != _shown(new):
-            self._scheduler.set_node(new)
+            self._scheduler.set_node(new, Trigger.updated(old, new))
 
     def on_delete(self, obj: ScheduledNode, final_state_unknown: bool) -> None:
-        self._scheduler.remove_node(obj)
+        self._scheduler.remove_node(obj, Trigger.deleted(obj))
 
 
 def _shown(node: ScheduledNode) -> tuple[object, ...]:

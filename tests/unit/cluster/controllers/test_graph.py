@@ -24,7 +24,7 @@ def graph_of(*objects: PartialObjectMetadata) -> tuple[Graph, list[str]]:
     graph, changed = Graph(), list[str]()
     for each in objects:
         graph.on_add(each, initial=True)
-    graph.on_change = changed.append
+    graph.on_change = lambda uid, _: changed.append(uid)
     return graph, changed
 
 
