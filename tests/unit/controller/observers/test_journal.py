@@ -9,7 +9,7 @@ import pytest
 
 from kcr.api.meta import Key
 from kcr.controller import Controller, Result
-from kcr.controller.observers.journal import MAX_RUNS, MAX_TEXT, EndedReconcile, ReconcileJournal
+from kcr.controller.observers.journal import MAX_FAILING, MAX_RUNS, MAX_TEXT, EndedReconcile, ReconcileJournal
 from kcr.errors import ConflictError, TerminalError
 from kcr.runnables import await_stack
 from kcr.testing import VirtualClock
@@ -92,3 +92,14 @@ def test_oldest_reconciles_give_way() -> None:
         journal.record(EndedReconcile(Key("", str(number)), 0.0, 0.0, "success", ""))
     assert len(journal.runs) == MAX_RUNS
     assert journal.runs[0].key.name == "5"
+
+
+def test_key_that_failed_first_gives_way_to_the_next() -> None:
+    journal = ReconcileJournal()
+    for number in (*range(MAX_FAILING), 0):
+        journal.record(EndedReconcile(Key("", str(number)), 0.0, 0.0, "error", "no"))
+    # A key that fails again takes no other's place.
+    assert [key.name for key in journal.failing][:2] == ["0", "1"]
+    journal.record(EndedReconcile(Key("", "next"), 0.0, 0.0, "error", "no"))
+    assert len(journal.failing) == MAX_FAILING
+    assert next(iter(journal.failing)).name == "1"
