@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from kcr.api.batch import Job
-from kcr.api.meta import Key
+from kcr.api.meta import Key, ObjectMeta
 from kcr.api.scheduling import PodGroup, TypedLocalReference, Workload, WorkloadSpec
 from kcr.client import Transport
 from kcr.controllers.policy import read_gates
@@ -90,6 +90,22 @@ async def test_somebody_elses_workload_is_left_alone(cluster: EmbeddedCluster, k
         await finished(cluster.client)
         assert len(await cluster.client.list(Workload, "default")) == 1
         assert await cluster.client.list(PodGroup, "default") == ()
+        assert await groups_of_pods(cluster) == [None] * 3
+
+
+@pytest.mark.parametrize("kind", [Workload, PodGroup])
+async def test_gang_with_two_workloads_or_groups_has_no_group(
+    cluster: EmbeddedCluster, kcr_clock: VirtualClock, kind: type[Workload | PodGroup]
+) -> None:
+    async with job_controller(cluster, kcr_clock, feature_gates=read_gates(GATES)):
+        await create(cluster.client, manifest(**GANG, suspend=True))
+        await kcr_clock.advance(5)
+        (first,) = await cluster.client.list(kind, "default")
+        metadata = {"name": "second", "namespace": "default", "ownerReferences": first.metadata.owner_references}
+        second = msgspec.structs.replace(first, metadata=msgspec.convert(metadata, ObjectMeta))
+        await cluster.client.create(second)
+        await cluster.client.merge_patch(Job, Key("default", "pi"), {"spec": {"suspend": False}})
+        await finished(cluster.client)
         assert await groups_of_pods(cluster) == [None] * 3
 
 
