@@ -115,7 +115,9 @@ async def test_candidate_that_never_wrote_releases_nothing(
         await kcr_clock.settle()
         async with campaigning(elector(kcr_clock, wire, "b")):
             await kcr_clock.advance(10)
+            asked = len(wire.calls)
         assert {call.verb for call in wire.calls} == {"get"}
+        assert len(wire.calls) == asked
 
 
 async def test_leader_renews_by_one_request_each(
@@ -209,6 +211,18 @@ async def test_release_leaves_another_holder_alone(kcr_cluster: EmbeddedCluster,
         await kcr_clock.settle()
         await kcr_cluster.client.merge_patch(Lease, LEASE, {"spec": {"holderIdentity": "thief"}})
     assert (await lease(kcr_cluster)).spec.holder_identity == "thief"
+
+
+async def test_leader_that_must_not_release_keeps_its_lease(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    config = LeaderElectionConfig(name="web", identity="a", release_on_cancel=False)
+    one = LeaderElector(kcr_cluster.client, config, clock=kcr_clock, random=random.Random(1))
+    async with campaigning(one):
+        await kcr_clock.advance(10)
+    assert not one.leads
+    spec = (await lease(kcr_cluster)).spec
+    assert (spec.holder_identity, spec.lease_duration_seconds) == ("a", 15)
 
 
 async def test_nothing_is_written_without_a_contest(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
