@@ -250,6 +250,14 @@ async def test_silent_watch_is_cut_when_the_server_does_not_answer() -> None:
         assert len(script.requests) == 5
 
 
+async def test_watch_that_cannot_be_opened_is_not_called_silent() -> None:
+    # Its error says more.
+    refused = [TransportError("refused")] * 30
+    async with following(Say(events(("BOOKMARK", END))), *refused, seconds=200) as (informer, _):
+        assert informer.silence == ""
+        assert "refused" in informer.last_error
+
+
 async def test_watch_of_a_frozen_server_is_told_before_it_is_cut() -> None:
     silent, clock = Say(events(("BOOKMARK", END)), then="stay"), VirtualClock()
     refused = [TransportError("refused")] * 3
