@@ -6,6 +6,7 @@ structured-merge-diff/merge/*_test.go.
 
 import random
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -318,7 +319,7 @@ class StatusAlone(GenericStrategy):
 async def test_metadata_have_no_owner_where_the_status_is_written_alone(kcr_clock: VirtualClock) -> None:
     # AS 9.4
     kinds = [
-        replace(kind, strategy=StatusAlone("deployments.apps", has_generation=True))
+        replace(kind, make_strategy=partial(StatusAlone, "deployments.apps", has_generation=True))
         if kind.type.kind == "Deployment"
         else kind
         for kind in KINDS

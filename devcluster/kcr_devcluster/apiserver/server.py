@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from kcr.clock import Clock
 from kcr_devcluster.apiserver.apiextensions.definitions import CustomResourceDefinitions
+from kcr_devcluster.apiserver.apiextensions.strategy import CustomResourceDefinitionStrategy
 from kcr_devcluster.apiserver.apply import handler as apply_handler
 from kcr_devcluster.apiserver.authentication import ADMIN, AUDIENCE, InvalidTokenError, ServiceAccountTokens, User
 from kcr_devcluster.apiserver.authorization import (
@@ -44,7 +45,14 @@ from kcr_devcluster.apiserver.endpoints.watching import OpenWatches, Watch, watc
 from kcr_devcluster.apiserver.endpoints.writing import Adviser, Write
 from kcr_devcluster.apiserver.gojson import TOO_DEEP
 from kcr_devcluster.apiserver.kinds.access.reviews import REVIEW_KINDS
-from kcr_devcluster.apiserver.kinds.catalogue import API_SERVICES, CERTIFICATE_SIGNING_REQUESTS, KINDS, NAMESPACES, Kind
+from kcr_devcluster.apiserver.kinds.catalogue import (
+    API_SERVICES,
+    CERTIFICATE_SIGNING_REQUESTS,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    KINDS,
+    NAMESPACES,
+    Kind,
+)
 from kcr_devcluster.apiserver.metrics import ServerMetrics
 from kcr_devcluster.apiserver.printers.tables import TableEncoder, included_object
 from kcr_devcluster.apiserver.quota import QuotaAdmission
@@ -80,6 +88,9 @@ _SUBRESOURCES: Mapping[str, Callable[[Registry, Write], APIResponse]] = {
     "eviction": eviction.evict,
 }
 _log = logging.getLogger(__name__)
+
+# Definitions are validated by the machinery that serves their objects, which is above the kinds.
+CUSTOM_RESOURCE_DEFINITIONS.set_strategy(CustomResourceDefinitionStrategy)
 
 
 class HTTPRequest(NamedTuple):

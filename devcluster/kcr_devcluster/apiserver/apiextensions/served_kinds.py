@@ -59,9 +59,10 @@ def _kind(crd: Manifest, names: Manifest, version: Manifest) -> Kind:
     scale = _scale_paths(subresources["scale"]) if subresources.get("scale") is not None else None
     has_status, shape = subresources.get("status") is not None, shape_of(schema, type_.kind, type_.version)
     selectable = [one["jsonPath"].removeprefix(".") for one in version.get("selectableFields") or ()]
+    strategy = CustomResourceStrategy(schema, shape, has_status=has_status, scale=scale)
     return Kind(
         type_,
-        CustomResourceStrategy(schema, shape, has_status=has_status, scale=scale),
+        lambda: strategy,
         short_names=tuple(names.get("shortNames") or ()),
         categories=tuple(names.get("categories") or ()),
         subresources=(("scale",) if scale is not None else ()) + (("status",) if has_status else ()),

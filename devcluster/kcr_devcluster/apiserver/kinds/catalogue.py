@@ -6,41 +6,8 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from kcr.api.resources import ResourceType
-from kcr_devcluster.apiserver.apiextensions.strategy import CustomResourceDefinitionStrategy
-from kcr_devcluster.apiserver.kinds.access import certificates, rbac
-from kcr_devcluster.apiserver.kinds.api_services import APIServiceStrategy
-from kcr_devcluster.apiserver.kinds.apps.budgets import BudgetStrategy
-from kcr_devcluster.apiserver.kinds.apps.deployments import DeploymentRegistryStrategy, ReplicaSetStrategy
-from kcr_devcluster.apiserver.kinds.apps.sets import (
-    ControllerRevisionStrategy,
-    DaemonSetStrategy,
-    PodTemplateStrategy,
-    ReplicationControllerStrategy,
-)
-from kcr_devcluster.apiserver.kinds.apps.stateful_sets import StatefulSetStrategy
-from kcr_devcluster.apiserver.kinds.autoscaling import AutoscalerStrategy
-from kcr_devcluster.apiserver.kinds.batch.cronjob import CronJobStrategy
-from kcr_devcluster.apiserver.kinds.batch.job import JobStrategy
-from kcr_devcluster.apiserver.kinds.core.cluster import NamespaceStrategy, NodeStrategy
-from kcr_devcluster.apiserver.kinds.core.config import ConfigMapStrategy, SecretStrategy
-from kcr_devcluster.apiserver.kinds.core.events import EventStrategy, LeaseStrategy
-from kcr_devcluster.apiserver.kinds.core.limits import LimitRangeStrategy, ResourceQuotaStrategy
-from kcr_devcluster.apiserver.kinds.core.services import ServiceStrategy
-from kcr_devcluster.apiserver.kinds.generic import GenericStrategy
 from kcr_devcluster.apiserver.kinds.names import dns_label, dns_subdomain, path_segment
-from kcr_devcluster.apiserver.kinds.networking.endpoints import EndpointsStrategy
-from kcr_devcluster.apiserver.kinds.networking.ingresses import IngressClassStrategy, IngressStrategy
-from kcr_devcluster.apiserver.kinds.networking.traffic import EndpointSliceStrategy, NetworkPolicyStrategy
-from kcr_devcluster.apiserver.kinds.pods.strategy import PodStrategy
-from kcr_devcluster.apiserver.kinds.priority_classes import PriorityClassStrategy
-from kcr_devcluster.apiserver.kinds.storage.claims import ClaimStrategy
-from kcr_devcluster.apiserver.kinds.storage.volumes import (
-    DriverStrategy,
-    NodeDriversStrategy,
-    StorageClassStrategy,
-    VolumeStrategy,
-)
-from kcr_devcluster.apiserver.kinds.strategy import Strategy
+from kcr_devcluster.apiserver.kinds.strategy import Strategy, strategy_at
 from kcr_devcluster.apiserver.kinds.versions import Conversion, CustomVersion, ScalePaths
 from kcr_devcluster.apiserver.schema.builtin import builtin_kinds, kind_shape
 from kcr_devcluster.apiserver.schema.protobuf_encoder import is_encodable
@@ -78,7 +45,7 @@ class Kind:
 
     Attributes:
         type: Group, version, kind, plural and scope.
-        strategy: Its defaults, preparation and validation.
+        make_strategy: Makes its strategy when the kind is first used.
         short_names: What kubectl also calls it.
         categories: `all` for what `kubectl get all` lists.
         subresources: Keys of `SUBRESOURCE_VERBS`.
@@ -97,7 +64,7 @@ class Kind:
     """
 
     type: ResourceType
-    strategy: Strategy = field(default_factory=Strategy)
+    make_strategy: Callable[[], Strategy] = Strategy
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     subresources: tuple[str, ...] = ()
@@ -113,6 +80,15 @@ class Kind:
     custom: CustomVersion | None = None
     field_fallbacks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     is_computed: ClassVar[bool] = False
+
+    @cached_property
+    def strategy(self) -> Strategy:
+        """Its defaults, preparation and validation."""
+        return self.make_strategy()
+
+    def set_strategy(self, make: Callable[[], Strategy]) -> None:
+        """Give the kind a strategy of a floor above this one; before its first use."""
+        object.__setattr__(self, "make_strategy", make)
 
     @property
     def stored(self) -> "Kind":
@@ -212,10 +188,18 @@ _EVENT_FIELDS = _paths(
 
 
 _BUILTIN = builtin_kinds()
+_GENERIC = "generic:GenericStrategy"
 
 
-def _kind(api_version: str, name: str, strategy: Strategy | None = None, **traits: Any) -> Kind:
-    """Return a kind of the table; the traits are those in which it differs from what the table says."""
+def _kind(api_version: str, name: str, strategy: str = "", **traits: Any) -> Kind:
+    """Return a kind of the table; the traits are those in which it differs from what the table says.
+
+    Args:
+        api_version: Its group and version.
+        name: Its name.
+        strategy: Where its strategy is, see `strategy_at`.
+        **traits: Fields of `Kind`.
+    """
     known = _BUILTIN[api_version, name]
     group, _, version = api_version.rpartition("/")
     said: dict[str, Any] = {
@@ -224,7 +208,7 @@ def _kind(api_version: str, name: str, strategy: Strategy | None = None, **trait
         "categories": known.categories,
         "subresources": tuple(name for name in ("scale", "status") if name in known.traits),
         "scale": ScalePaths() if "scale" in known.traits else None,
-        "strategy": strategy or Strategy(),
+        "make_strategy": strategy_at(strategy) if strategy else Strategy,
         "name_rule": path_segment if "any-name" in known.traits else dns_subdomain,
     }
     return Kind(**said | traits)
@@ -233,7 +217,7 @@ def _kind(api_version: str, name: str, strategy: Strategy | None = None, **trait
 NAMESPACES = _kind(
     "v1",
     "Namespace",
-    NamespaceStrategy(),
+    "core.cluster:NamespaceStrategy",
     subresources=("finalize", "status"),
     fields=_paths("status.phase"),
     unknown_field_message=_LABEL_NOT_SUPPORTED,
@@ -241,12 +225,16 @@ NAMESPACES = _kind(
     name_rule=dns_label,
 )
 NODES = _kind(
-    "v1", "Node", NodeStrategy(), fields=_paths("spec.unschedulable"), unknown_field_message=_LABEL_NOT_SUPPORTED
+    "v1",
+    "Node",
+    "core.cluster:NodeStrategy",
+    fields=_paths("spec.unschedulable"),
+    unknown_field_message=_LABEL_NOT_SUPPORTED,
 )
 PODS = _kind(
     "v1",
     "Pod",
-    PodStrategy(),
+    "pods.strategy:PodStrategy",
     subresources=("attach", "binding", "ephemeralcontainers", "eviction", "exec", "log", "portforward", "status"),
     fields=_POD_FIELDS,
     unknown_field_message=_LABEL_NOT_SUPPORTED,
@@ -255,7 +243,7 @@ PODS = _kind(
 EVENTS = _kind(
     "v1",
     "Event",
-    EventStrategy(),
+    "core.events:EventStrategy",
     fields=_EVENT_FIELDS,
     # Events of events.k8s.io have no source.
     field_fallbacks=_paths(source="reportingComponent"),
@@ -263,56 +251,65 @@ EVENTS = _kind(
     allow_create_on_update=True,
     garbage_collected=False,
 )
-CONFIG_MAPS = _kind("v1", "ConfigMap", ConfigMapStrategy())
-SECRETS = _kind("v1", "Secret", SecretStrategy(), fields=_paths("type"), unknown_field_message=_LABEL_NOT_SUPPORTED)
+CONFIG_MAPS = _kind("v1", "ConfigMap", "core.config:ConfigMapStrategy")
+SECRETS = _kind(
+    "v1", "Secret", "core.config:SecretStrategy", fields=_paths("type"), unknown_field_message=_LABEL_NOT_SUPPORTED
+)
 SERVICE_ACCOUNTS = _kind("v1", "ServiceAccount", subresources=("token",), returns_deleted_object=True)
 SERVICES = _kind(
     "v1",
     "Service",
-    ServiceStrategy(),
+    "core.services:ServiceStrategy",
     fields=_paths("spec.clusterIP", "spec.type"),
     unknown_field_message=_LABEL_NOT_SUPPORTED,
     allow_create_on_update=True,
     returns_deleted_object=True,
     name_rule=dns_label,
 )
-CLAIMS = _kind("v1", "PersistentVolumeClaim", ClaimStrategy("persistentvolumeclaims", has_generation=False))
-RESOURCE_QUOTAS = _kind("v1", "ResourceQuota", ResourceQuotaStrategy(), returns_deleted_object=True)
-LIMIT_RANGES = _kind("v1", "LimitRange", LimitRangeStrategy(), allow_create_on_update=True)
+CLAIMS = _kind(
+    "v1",
+    "PersistentVolumeClaim",
+    make_strategy=strategy_at("storage.claims:ClaimStrategy", "persistentvolumeclaims", has_generation=False),
+)
+RESOURCE_QUOTAS = _kind("v1", "ResourceQuota", "core.limits:ResourceQuotaStrategy", returns_deleted_object=True)
+LIMIT_RANGES = _kind("v1", "LimitRange", "core.limits:LimitRangeStrategy", allow_create_on_update=True)
 JOBS = _kind(
     "batch/v1",
     "Job",
-    JobStrategy(),
+    "batch.job:JobStrategy",
     fields=_paths(status__successful="status.succeeded"),
     unknown_field_message='field label "{}" not supported for Job',
 )
-CRON_JOBS = _kind("batch/v1", "CronJob", CronJobStrategy())
-DEPLOYMENTS = _kind("apps/v1", "Deployment", DeploymentRegistryStrategy())
-REPLICA_SETS = _kind("apps/v1", "ReplicaSet", ReplicaSetStrategy())
+CRON_JOBS = _kind("batch/v1", "CronJob", "batch.cronjob:CronJobStrategy")
+DEPLOYMENTS = _kind("apps/v1", "Deployment", "apps.deployments:DeploymentRegistryStrategy")
+REPLICA_SETS = _kind("apps/v1", "ReplicaSet", "apps.deployments:ReplicaSetStrategy")
 LEASES = _kind(
-    "coordination.k8s.io/v1", "Lease", LeaseStrategy(), requires_resource_version=True, allow_create_on_update=True
+    "coordination.k8s.io/v1",
+    "Lease",
+    "core.events:LeaseStrategy",
+    requires_resource_version=True,
+    allow_create_on_update=True,
 )
-PRIORITY_CLASSES = _kind("scheduling.k8s.io/v1", "PriorityClass", PriorityClassStrategy())
+PRIORITY_CLASSES = _kind("scheduling.k8s.io/v1", "PriorityClass", "priority_classes:PriorityClassStrategy")
 
 
-def _rbac_kind(name: str, strategy: Strategy) -> Kind:
-    return _kind(f"{rbac.RBAC_GROUP}/v1", name, strategy, allow_create_on_update=True)
+def _rbac_kind(name: str, strategy: str) -> Kind:
+    return _kind("rbac.authorization.k8s.io/v1", name, strategy, allow_create_on_update=True)
 
 
-CLUSTER_ROLES = _rbac_kind("ClusterRole", rbac.ClusterRoleStrategy())
-CLUSTER_ROLE_BINDINGS = _rbac_kind("ClusterRoleBinding", rbac.ClusterRoleBindingStrategy())
-ROLES = _rbac_kind("Role", rbac.RoleStrategy())
-ROLE_BINDINGS = _rbac_kind("RoleBinding", rbac.RoleBindingStrategy())
-DISRUPTION_BUDGETS = _kind("policy/v1", "PodDisruptionBudget", BudgetStrategy())
-AUTOSCALERS = _kind("autoscaling/v2", "HorizontalPodAutoscaler", AutoscalerStrategy())
+CLUSTER_ROLES = _rbac_kind("ClusterRole", "access.rbac:ClusterRoleStrategy")
+CLUSTER_ROLE_BINDINGS = _rbac_kind("ClusterRoleBinding", "access.rbac:ClusterRoleBindingStrategy")
+ROLES = _rbac_kind("Role", "access.rbac:RoleStrategy")
+ROLE_BINDINGS = _rbac_kind("RoleBinding", "access.rbac:RoleBindingStrategy")
+DISRUPTION_BUDGETS = _kind("policy/v1", "PodDisruptionBudget", "apps.budgets:BudgetStrategy")
+AUTOSCALERS = _kind("autoscaling/v2", "HorizontalPodAutoscaler", "autoscaling:AutoscalerStrategy")
 
 CERTIFICATE_SIGNING_REQUESTS = Kind(
     ResourceType("certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests", False),
-    certificates.CertificateSigningRequestStrategy(), ("csr",), (), ("approval", "status"), _paths("spec.signerName"),
-    _LABEL_NOT_SUPPORTED, name_rule=path_segment)  # fmt: skip
+    strategy_at("access.certificates:CertificateSigningRequestStrategy"), ("csr",), (), ("approval", "status"),
+    _paths("spec.signerName"), _LABEL_NOT_SUPPORTED, name_rule=path_segment)  # fmt: skip
 CUSTOM_RESOURCE_DEFINITIONS = Kind(
     ResourceType("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False),
-    CustomResourceDefinitionStrategy(),
     short_names=("crd", "crds"),
     categories=("api-extensions",),
     subresources=("status",),
@@ -323,24 +320,24 @@ _PLAIN = (
     _kind(
         "resource.k8s.io/v1",
         "ResourceSlice",
-        GenericStrategy("resourceslices.resource.k8s.io", has_generation=True),
+        make_strategy=strategy_at(_GENERIC, "resourceslices.resource.k8s.io", has_generation=True),
         fields=_paths("spec.driver", "spec.nodeName"),
         unknown_field_message=_LABEL_NOT_SUPPORTED,
     ),
-    _kind("v1", "PodTemplate", PodTemplateStrategy()),
+    _kind("v1", "PodTemplate", "apps.sets:PodTemplateStrategy"),
     _kind(
         "v1",
         "ReplicationController",
-        ReplicationControllerStrategy(),
+        "apps.sets:ReplicationControllerStrategy",
         fields=_paths("status.replicas"),
         unknown_field_message=_LABEL_NOT_SUPPORTED,
     ),
-    _kind("apps/v1", "DaemonSet", DaemonSetStrategy()),
-    _kind("apps/v1", "StatefulSet", StatefulSetStrategy(), name_rule=dns_label),
+    _kind("apps/v1", "DaemonSet", "apps.sets:DaemonSetStrategy"),
+    _kind("apps/v1", "StatefulSet", "apps.stateful_sets:StatefulSetStrategy", name_rule=dns_label),
 )
 API_SERVICES = Kind(
     ResourceType("apiregistration.k8s.io", "v1", "APIService", "apiservices", False),
-    APIServiceStrategy(),
+    strategy_at("api_services:APIServiceStrategy"),
     categories=("api-extensions",),
     subresources=("status",),
     requires_resource_version=True,
@@ -355,25 +352,25 @@ _WITH_STRATEGY: tuple[Kind, ...] = (
 )  # fmt: skip
 
 
-_STRATEGIES: Mapping[tuple[str, str], Callable[..., GenericStrategy]] = {
-    ("v1", "Endpoints"): EndpointsStrategy,
-    ("v1", "PersistentVolume"): VolumeStrategy,
-    ("apps/v1", "ControllerRevision"): ControllerRevisionStrategy,
-    ("discovery.k8s.io/v1", "EndpointSlice"): EndpointSliceStrategy,
-    ("networking.k8s.io/v1", "Ingress"): IngressStrategy,
-    ("networking.k8s.io/v1", "IngressClass"): IngressClassStrategy,
-    ("networking.k8s.io/v1", "NetworkPolicy"): NetworkPolicyStrategy,
-    ("storage.k8s.io/v1", "CSIDriver"): DriverStrategy,
-    ("storage.k8s.io/v1", "CSINode"): NodeDriversStrategy,
-    ("storage.k8s.io/v1", "StorageClass"): StorageClassStrategy,
+_STRATEGIES: Mapping[tuple[str, str], str] = {
+    ("v1", "Endpoints"): "networking.endpoints:EndpointsStrategy",
+    ("v1", "PersistentVolume"): "storage.volumes:VolumeStrategy",
+    ("apps/v1", "ControllerRevision"): "apps.sets:ControllerRevisionStrategy",
+    ("discovery.k8s.io/v1", "EndpointSlice"): "networking.traffic:EndpointSliceStrategy",
+    ("networking.k8s.io/v1", "Ingress"): "networking.ingresses:IngressStrategy",
+    ("networking.k8s.io/v1", "IngressClass"): "networking.ingresses:IngressClassStrategy",
+    ("networking.k8s.io/v1", "NetworkPolicy"): "networking.traffic:NetworkPolicyStrategy",
+    ("storage.k8s.io/v1", "CSIDriver"): "storage.volumes:DriverStrategy",
+    ("storage.k8s.io/v1", "CSINode"): "storage.volumes:NodeDriversStrategy",
+    ("storage.k8s.io/v1", "StorageClass"): "storage.volumes:StorageClassStrategy",
 }
 
 
 def _generic(api_version: str, name: str) -> Kind:
     kind = _kind(api_version, name)
     has_generation = "generation" in _BUILTIN[api_version, name].traits
-    strategy = _STRATEGIES.get((api_version, name), GenericStrategy)
-    return replace(kind, strategy=strategy(kind.type.display, has_generation=has_generation))
+    place = _STRATEGIES.get((api_version, name), _GENERIC)
+    return replace(kind, make_strategy=strategy_at(place, kind.type.display, has_generation=has_generation))
 
 
 _NAMED = {(kind.type.api_version, kind.type.kind) for kind in _WITH_STRATEGY}

@@ -42,13 +42,13 @@ def _is_gang(spec: Manifest) -> bool:
     return spec.get("completionMode") == "Indexed" and wanted > 1 and wanted == spec.get("completions")
 
 
-WORKLOADS = Kind(ResourceType(_GROUP, _VERSION, "Workload", "workloads"), FixedStrategy())
+WORKLOADS = Kind(ResourceType(_GROUP, _VERSION, "Workload", "workloads"), FixedStrategy)
 POD_GROUPS = Kind(
-    ResourceType(_GROUP, _VERSION, "PodGroup", "podgroups"), FixedStrategy(), subresources=("status",)
+    ResourceType(_GROUP, _VERSION, "PodGroup", "podgroups"), FixedStrategy, subresources=("status",)
 )  # fmt: skip
 
 
 def with_gangs(kinds: Iterable[Kind]) -> tuple[Kind, ...]:
     """Return the kinds with those of gang scheduling, and Jobs that know of it."""
-    jobs = replace(JOBS, strategy=GangJobStrategy())
+    jobs = replace(JOBS, make_strategy=GangJobStrategy)
     return (*(jobs if kind is JOBS else kind for kind in kinds), WORKLOADS, POD_GROUPS)

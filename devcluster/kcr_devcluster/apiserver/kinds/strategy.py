@@ -8,6 +8,7 @@ pkg/registry/generic/registry/store.go; k8s.io/apimachinery/pkg/api/equality/sem
 """
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, NamedTuple
 
 from kcr_devcluster.apiserver.kinds.field_errors import FieldError
@@ -151,3 +152,20 @@ class Strategy:
     def warnings(self, new: Manifest, old: Manifest | None) -> list[str]:
         """Return texts for `Warning` headers; `old` is None on create."""
         return []
+
+
+def strategy_at(place: str, *arguments: Any, **options: Any) -> Callable[[], Strategy]:
+    """Return a function that imports and makes a strategy: a server has many kinds, and a test uses few.
+
+    Args:
+        place: Module below `kcr_devcluster.apiserver.kinds` and class, such as `pods.strategy:PodStrategy`.
+        *arguments: For the class.
+        **options: For the class.
+    """
+
+    def make() -> Strategy:
+        module, _, name = place.partition(":")
+        made: Strategy = getattr(import_module(f"kcr_devcluster.apiserver.kinds.{module}"), name)(*arguments, **options)
+        return made
+
+    return make

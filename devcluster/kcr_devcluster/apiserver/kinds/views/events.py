@@ -105,7 +105,7 @@ def _same(_: Manifest) -> None:
 
 # The objects of the core group, under the rules of the newer one.
 _RULES = replace(
-    EVENTS, strategy=NewEventStrategy(), conversion=Conversion(EVENTS, EVENTS.shape, _same, _same, same_fields=True)
+    EVENTS, make_strategy=NewEventStrategy, conversion=Conversion(EVENTS, EVENTS.shape, _same, _same, same_fields=True)
 )
 NEW_EVENTS: Kind = replace(
     EVENTS,
