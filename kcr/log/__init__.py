@@ -9,10 +9,8 @@ is no configuration, also where `structlog.testing.capture_logs` has restored it
 import logging
 from collections.abc import Callable
 from copy import copy
-from typing import Any
-
-import structlog
-from structlog.contextvars import bind_contextvars, reset_contextvars
+from functools import cache
+from typing import Any, NamedTuple
 
 from kcr.log.lines import Stderr, plain_lines
 
@@ -23,35 +21,58 @@ class Logger:
     """A structlog logger that is quiet as long as structlog is not configured."""
 
     def __init__(self, *names: str) -> None:
-        self._configured: Any = structlog.get_logger(*names)  # noqa: TID251  # where it is wrapped
+        self._names = names
+        self._configured: Any = None
 
     def __getattr__(self, name: str) -> Any:
         """Return a method of the logger that holds at the moment."""
-        return getattr(self._configured if is_configured() else _unconfigured, name)
+        found = _structlog()
+        if not found.is_configured():
+            return getattr(found.unconfigured, name)
+        if self._configured is None:
+            self._configured = found.module.get_logger(*self._names)
+        return getattr(self._configured, name)
 
 
-def is_configured() -> bool:
-    """Return whether structlog has another configuration than the one that it begins with."""
-    return structlog.is_configured() and structlog.get_config() != _DEFAULTS
+class _Structlog(NamedTuple):
+    """Structlog, imported when the first line is logged: the pytest plugin of kcr loads in every project.
+
+    Attributes:
+        module: The library.
+        defaults: The configuration that it begins with.
+        unconfigured: The logger that holds while it has no other.
+    """
+
+    module: Any
+    defaults: dict[str, Any]
+    unconfigured: Any
+
+    def is_configured(self) -> bool:
+        return self.module.is_configured() and self.module.get_config() != self.defaults
 
 
-def _defaults() -> dict[str, Any]:
-    """Return the configuration that structlog begins with, also where another one holds already."""
+@cache
+def _structlog() -> _Structlog:
+    import structlog  # noqa: PLC0415  # see above
+
+    # Also where another configuration holds already.
     present = structlog.get_config() if structlog.is_configured() else None
     structlog.reset_defaults()
     # `capture_logs` changes the list of processors in place.
     defaults = {name: copy(value) if name == "processors" else value for name, value in structlog.get_config().items()}
     if present is not None:
         structlog.configure(**present)
-    return defaults
+    unconfigured: Any = structlog.wrap_logger(
+        structlog.WriteLogger(Stderr()),  # type: ignore[arg-type]  # writes and flushes
+        processors=[structlog.contextvars.merge_contextvars, structlog.processors.add_log_level, *plain_lines()],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
+    )
+    return _Structlog(structlog, defaults, unconfigured)
 
 
-_DEFAULTS = _defaults()
-_unconfigured: Any = structlog.wrap_logger(
-    structlog.WriteLogger(Stderr()),  # type: ignore[arg-type]  # writes and flushes
-    processors=[structlog.contextvars.merge_contextvars, structlog.processors.add_log_level, *plain_lines()],
-    wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
-)
+def is_configured() -> bool:
+    """Return whether structlog has another configuration than the one that it begins with."""
+    return _structlog().is_configured()
 
 
 def get_logger(*names: str) -> Any:
@@ -69,6 +90,8 @@ def context_setters(*names: str) -> tuple[Callable[[object], object], ...]:
     Args:
         names: The fields, each of which has one function.
     """
+    from structlog.contextvars import bind_contextvars, reset_contextvars  # noqa: PLC0415  # see `_Structlog`
+
     tokens = bind_contextvars(**dict.fromkeys(names))
     setters = tuple(tokens[name].var.set for name in names)
     reset_contextvars(**tokens)

@@ -5,10 +5,10 @@ import re
 import sys
 from collections import Counter
 from collections.abc import MutableMapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import structlog
-from structlog.typing import Processor
+if TYPE_CHECKING:  # loaded with the first line, see `kcr.log`
+    from structlog.typing import Processor
 
 # How a plain line begins, as kubectl's do.
 _MARKS = {"warning": "Warning: ", "error": "Error: ", "critical": "Error: "}
@@ -70,7 +70,9 @@ class TracebackOnce:
 
     def __call__(self, logger: Any, method: str, fields: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
         """Replace `exc_info` by `exception`, or remove it."""
-        fields = structlog.processors.format_exc_info(logger, method, fields)
+        from structlog.processors import format_exc_info  # noqa: PLC0415  # loaded by now
+
+        fields = format_exc_info(logger, method, fields)
         if "exception" in fields and not self._is_new(fields["exception"]):
             del fields["exception"]
         return fields
@@ -123,6 +125,6 @@ def one_line(text: str) -> str:
     return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
 
 
-def plain_lines() -> list[Processor]:
+def plain_lines() -> "list[Processor]":
     """Return the processors of plain lines."""
     return [TracebackOnce(), as_plain_line]

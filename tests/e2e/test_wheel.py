@@ -83,6 +83,7 @@ def test_wheel_has_one_top_level_package_with_all_its_files(wheel: Path) -> None
         if path.suffix in (".py", ".html", ".json", ".typed", ".md", ".yaml")
     }
     assert {name for name in names if name.startswith("kcr/")} == sources
+    assert wheel.stat().st_size <= 700_000
     assert {"kcr/controllers/job/controller.py", "kcr/controllers/cronjob/controller.py"} < sources
 
 
