@@ -48,7 +48,7 @@ class _Structlog(NamedTuple):
     unconfigured: Any
 
     def is_configured(self) -> bool:
-        return self.module.is_configured() and self.module.get_config() != self.defaults
+        return bool(self.module.is_configured() and self.module.get_config() != self.defaults)
 
 
 @cache

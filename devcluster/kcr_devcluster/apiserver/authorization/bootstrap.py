@@ -10,7 +10,7 @@ from functools import partial
 
 from kcr_devcluster.apiserver.authorization import default_roles
 from kcr_devcluster.apiserver.authorization.default_roles import DefaultRole
-from kcr_devcluster.apiserver.kinds.access.rbac import RBAC_GROUP
+from kcr_devcluster.apiserver.kinds.access.rbac import RBAC_GROUP, RbacStrategy
 from kcr_devcluster.apiserver.kinds.catalogue import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES, Kind
 from kcr_devcluster.apiserver.kinds.strategy import Manifest
 from kcr_devcluster.apiserver.registry.registry import Registry
@@ -24,12 +24,12 @@ _VERBS = {"read": _READ, "write": _WRITE, "read+write": (*_READ, *_WRITE)}
 
 def with_rbac(kinds: Iterable[Kind]) -> tuple[Kind, ...]:
     """Return the kinds with roles and bindings that are enforced, so that creating one carries no warning."""
-    return tuple(
-        replace(kind, make_strategy=partial(type(kind.strategy), is_enforced=True))
-        if kind.type.group == RBAC_GROUP
-        else kind
-        for kind in kinds
-    )
+    return tuple(_enforced(kind) if kind.type.group == RBAC_GROUP else kind for kind in kinds)
+
+
+def _enforced(kind: Kind) -> Kind:
+    assert isinstance(kind.strategy, RbacStrategy)
+    return replace(kind, make_strategy=partial(type(kind.strategy), is_enforced=True))
 
 
 def create_missing(registry: Registry) -> None:
