@@ -69,7 +69,7 @@ class Health:
 
     def not_ready(self) -> tuple[str, ...]:
         """Return the readiness checks that fail, as `name: reason`; to be called on the event loop."""
-        failing = ((name, _ask(check)) for name, check in self._checks["readyz"].items())
+        failing = ((name, _run_check(check)) for name, check in self._checks["readyz"].items())
         return tuple(f"{name}: {why}" for name, why in failing if why)
 
     def answer(self, path: str, query: Mapping[str, Iterable[str]]) -> ProbeResult | None:
@@ -90,7 +90,7 @@ class Health:
             return _all(probe, checks, query, self._remarks)
         if name not in checks:
             return None
-        why = _ask(checks[name])
+        why = _run_check(checks[name])
         return ProbeResult(500, f"{name} failed: {why}\n") if why else ProbeResult(200, "ok")
 
 
@@ -102,11 +102,11 @@ def _all(
     for name, check in checks.items():
         if name in excluded:
             lines.append(f"[+]{name} excluded: ok")
-        elif why := _ask(check):
+        elif why := _run_check(check):
             lines.append(f"[-]{name} failed: {why}")
             failed = True
         else:
-            remark = _ask(remarks.get(name, str))
+            remark = _run_check(remarks.get(name, str))
             lines.append(f"[+]{name} ok: {remark}" if remark else f"[+]{name} ok")
     if unknown := sorted(excluded - checks.keys()):
         lines.append(f"warn: some health checks cannot be excluded: no matches for {', '.join(unknown)}")
@@ -115,7 +115,7 @@ def _all(
     return ProbeResult(200, "\n".join((*lines, f"{probe} check passed\n")) if "verbose" in query else "ok")
 
 
-def _ask(check: Check) -> str:
+def _run_check(check: Check) -> str:
     try:
         return check()
     except Exception as error:

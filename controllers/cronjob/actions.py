@@ -49,7 +49,7 @@ class Actions:
         self._own_writes = own_writes
         self._on_late = on_late
 
-    async def clear_away(self, cron: CronJob, jobs: Sequence[Job]) -> None:
+    async def delete_surplus(self, cron: CronJob, jobs: Sequence[Job]) -> None:
         """Delete ended Jobs, one after the other.
 
         A Job that cannot be deleted does not delay the next run: the next reconcile tries again.

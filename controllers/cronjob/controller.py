@@ -104,10 +104,10 @@ def setup(manager: Manager, options: Options) -> None:
     )
     controller.declare(manager.informer(CronJob), CronJob)
     manager.informer(CronJob).add_handler(CronJobEvents(queue, recorder, manager.clock, local))
-    manager.add(ClockWatch(manager.clock, lambda: wake_all(queue, crons)))
+    manager.add(ClockWatch(manager.clock, lambda: enqueue_all(queue, crons)))
 
 
-def wake_all(queue: WorkQueue[Key], crons: Store[CronJob]) -> None:
+def enqueue_all(queue: WorkQueue[Key], crons: Store[CronJob]) -> None:
     """Look at all CronJobs."""
     for cron in crons.list():
         queue.add(cron.key)

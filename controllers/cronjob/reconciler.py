@@ -15,7 +15,7 @@ from kcr.client import Client
 from kcr.clock import Clock
 from kcr.controller import OwnWrites, Result
 from kcr.controllers.cronjob.actions import Actions
-from kcr.controllers.cronjob.decisions.decide import FUTURE_RUN, decide, look_again
+from kcr.controllers.cronjob.decisions.decide import FUTURE_RUN, decide, next_run_delay
 from kcr.controllers.cronjob.decisions.jobs import BY_CONTROLLER, run_of, surplus
 from kcr.controllers.cronjob.decisions.plan import Facts, NoOp, Plan, Start
 from kcr.controllers.cronjob.decisions.status import (
@@ -83,7 +83,7 @@ class CronJobReconciler:
             return await self._sync(cron, state)
         except KcrError:
             # However long the back-off has become: the next run is due when it is due.
-            left = look_again(cron, self.local, self.clock.now())
+            left = next_run_delay(cron, self.local, self.clock.now())
             if left is not None:
                 self.queue.add_after(key, left.total_seconds())
             raise
@@ -102,7 +102,7 @@ class CronJobReconciler:
         excess = surplus(cron, jobs)
         # A Job that is deleted cannot tell any more that it succeeded.
         cron = await self._record(cron, with_successes(cron.status, excess))
-        await self.actions.clear_away(cron, excess)
+        await self.actions.delete_surplus(cron, excess)
         cron, seen = await self._confirm(cron, jobs)
         return await self._carry_out(cron, seen, decide(seen), state)
 
@@ -171,16 +171,16 @@ class CronJobReconciler:
         return job.metadata.uid != listed.uid
 
     async def _carry_out(self, cron: CronJob, seen: Facts, plan: Plan, state: CronJobState) -> Result:
-        for told in plan.announcements:
-            self.recorder.event(cron, told.type, told.reason, told.message)
-            if told.reason == FUTURE_RUN:
+        for event in plan.announcements:
+            self.recorder.event(cron, event.type, event.reason, event.message)
+            if event.reason == FUTURE_RUN:
                 self.memory.warn_of_future_run(cron, asyncio.get_running_loop().time())
         match plan.work:
             case NoOp(requeue_after):
                 await self._record(cron, plan.status)
                 return Result(requeue_after, priority=0)
             case Start() as start:
-                # What was told above is not to be told again when the record is written for the start.
+                # So that the events above are not recorded again when the status is written for the start.
                 cron = await self._record(cron, plan.status)
                 outcome = await self.actions.start(cron, start)
                 if outcome.job is not None:
@@ -191,7 +191,7 @@ class CronJobReconciler:
                 if outcome.error is not None:
                     raise outcome.error
                 # A run that is due is a change, however low the priority at which the schedule was read.
-                return Result(look_again(seen.cron, seen.local, seen.now), priority=0)
+                return Result(next_run_delay(seen.cron, seen.local, seen.now), priority=0)
 
     async def _record(self, cron: CronJob, status: CronJobStatus) -> CronJob:
         """Write the status if it differs, and return the CronJob to go on with."""

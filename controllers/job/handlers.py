@@ -121,10 +121,10 @@ class PodEvents(Handler[Pod]):
     def on_add(self, obj: Pod, initial: bool) -> None:
         """Enqueue the pod's Job."""
         job, trigger = self._job_of(obj), Trigger.added(obj, initial)
-        self._changed(obj, job, trigger, is_news=obj.status.phase not in ("", "Pending"))
+        self._enqueue_owner(obj, job, trigger, is_news=obj.status.phase not in ("", "Pending"))
         # All Jobs are looked at when the controller starts.
         if not initial:
-            self._offer(obj, trigger)
+            self._enqueue_matching(obj, trigger)
 
     def on_update(self, old: Pod, new: Pod) -> None:
         """Enqueue the Jobs that control the pod, or did."""
@@ -134,9 +134,9 @@ class PodEvents(Handler[Pod]):
         if before is not None and before is not job and not is_finished(before):
             # Another client took the pod away from its Job, which may want another one.
             self._keys.enqueue_batched(before, "", trigger)
-        self._changed(new, job, trigger, is_news=new.status != old.status)
+        self._enqueue_owner(new, job, trigger, is_news=new.status != old.status)
         if new.metadata.labels != old.metadata.labels or controller_of(old.metadata) is not None:
-            self._offer(new, trigger)
+            self._enqueue_matching(new, trigger)
 
     def on_delete(self, obj: Pod, final_state_unknown: bool) -> None:
         """Enqueue the pod's Job."""
@@ -144,7 +144,7 @@ class PodEvents(Handler[Pod]):
         if job is not None and not is_finished(job):
             self._keys.enqueue_batched(job, "", Trigger.deleted(obj))
 
-    def _changed(self, pod: Pod, job: Job | None, trigger: Trigger, *, is_news: bool) -> None:
+    def _enqueue_owner(self, pod: Pod, job: Job | None, trigger: Trigger, *, is_news: bool) -> None:
         """Enqueue the pod's Job.
 
         Args:
@@ -154,14 +154,14 @@ class PodEvents(Handler[Pod]):
             is_news: Whether the event shows more than our own write could have brought. The answer to that write may
                 have told of changes by others as well, and after a relist its version is the only one that comes.
         """
-        going = pod.metadata.deletion_timestamp is not None
+        is_terminating = pod.metadata.deletion_timestamp is not None
         if job is not None and not is_finished(job):
-            self._keys.enqueue_batched(job, "" if is_news or going else pod.metadata.resource_version, trigger)
-        elif going or job is not None or controller_of(pod.metadata) is None:
+            self._keys.enqueue_batched(job, "" if is_news or is_terminating else pod.metadata.resource_version, trigger)
+        elif is_terminating or job is not None or controller_of(pod.metadata) is None:
             # A pod with an owner that is not in the store may have come before its Job: it waits.
             self._keys.enqueue_orphan(pod, trigger)
 
-    def _offer(self, pod: Pod, trigger: Trigger) -> None:
+    def _enqueue_matching(self, pod: Pod, trigger: Trigger) -> None:
         """Enqueue the Jobs that may adopt a pod without a controller."""
         if controller_of(pod.metadata) is None and pod.metadata.deletion_timestamp is None:
             self._keys.enqueue_matching_jobs(pod, self._jobs, trigger)
@@ -205,7 +205,7 @@ class OrphanReconciler:
         Source: kubernetes/pkg/controller/job/job_controller.go, orphanWorker, syncOrphanPod and handleOrphanPod.
         """
         pod = self._pods.get(key)
-        if pod is None or not is_tracked(pod) or self._is_looked_after(pod):
+        if pod is None or not is_tracked(pod) or self._is_managed(pod):
             return Result()
         if self._jobs.resource_version < self._since() and await self._has_unseen_job(pod):
             # The Job may be gone before the store shows it, and then no event enqueues the pod.
@@ -216,7 +216,7 @@ class OrphanReconciler:
             await self._client.strategic_patch(Pod, key, {"metadata": {**UNTRACK["metadata"], **require_version}})
         return Result()
 
-    def _is_looked_after(self, pod: Pod) -> bool:
+    def _is_managed(self, pod: Pod) -> bool:
         owner = controller_of(pod.metadata)
         if owner is None:
             return False

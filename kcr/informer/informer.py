@@ -331,7 +331,7 @@ class NamespacedShard(Generic[R]):
 
     def replace(self, objects: Iterable[R], undecodable: Mapping[Key, str], version: str) -> Iterator[None]:
         """Replace everything of this shard by a list."""
-        covers, store = self._covers(), self._informer.store
+        covers, store = self._namespace_filter(), self._informer.store
         kept = (obj for obj in store.snapshot() if not covers(obj.metadata.namespace))
         kept_undecodable = {key: error for key, error in store.undecodable.items() if not covers(key.namespace)}
         yield from self._informer.replace_shard((*objects, *kept), {**undecodable, **kept_undecodable})
@@ -353,7 +353,7 @@ class NamespacedShard(Generic[R]):
         """Note that the newest version of an object cannot be decoded."""
         self._informer.on_decode_error(key, error, self._min_version(version))
 
-    def _covers(self) -> Callable[[str], bool]:
+    def _namespace_filter(self) -> Callable[[str], bool]:
         if self._namespace:
             return lambda namespace: namespace == self._namespace
         others = {shard._namespace for shard in self._shards}

@@ -17,7 +17,7 @@ _WORDS = frozenset({"namespace", "node_name", "phase", "reason", "type", "status
 _OWN = frozenset({"uid", "resource_version", "message"})
 
 
-def share(new: Struct, known: object, spare: object) -> None:
+def share(new: Struct, known: object, fallback: object) -> None:
     """Replace the parts of a value by the equal parts of others.
 
     The value does not change, only what it is made of. No other code may have seen it yet.
@@ -25,11 +25,11 @@ def share(new: Struct, known: object, spare: object) -> None:
     Args:
         new: The value.
         known: What it resembles most: its previous version, or a sibling.
-        spare: Looked at where `known` differs. Either may be None, or of another type.
+        fallback: Looked at where `known` differs. Either may be None, or of another type.
     """
     kind = type(new)
     known = known if type(known) is kind else None
-    spare = spare if type(spare) is kind else None
+    fallback = fallback if type(fallback) is kind else None
     for name, is_word in _plan(kind):
         mine, theirs = getattr(new, name), getattr(known, name, None)
         if mine is theirs:
@@ -37,7 +37,7 @@ def share(new: Struct, known: object, spare: object) -> None:
         if mine == theirs:
             force_setattr(new, name, theirs)
             continue
-        other = getattr(spare, name, None)
+        other = getattr(fallback, name, None)
         if mine == other:
             force_setattr(new, name, other)
         elif isinstance(mine, Struct):

@@ -91,7 +91,7 @@ class Campaign:
         # Whether a claim was sent, so that the Lease may be ours, though no answer said so.
         self._has_claimed = False
         self._has_lost = False
-        self._complaints = RateLimitedLogger(_log)
+        self._rate_limited_log = RateLimitedLogger(_log)
 
     async def run(self) -> None:
         """Campaign, then renew until cancelled; the lease is released then.
@@ -159,7 +159,7 @@ class Campaign:
         """
         if self._is_blocked():
             # A process whose loop is stuck does no work: another one had better lead.
-            self._complaints.warning(self._now(), "lease not renewed: the main event loop is blocked")
+            self._rate_limited_log.warning(self._now(), "lease not renewed: the main event loop is blocked")
             return False
         # Before the request is sent: the others count from its arrival, which is later. So the fence never closes
         # after their lease has ended.
@@ -170,7 +170,7 @@ class Campaign:
         except _FAILURES as error:
             words = f"failed to {'renew' if self._leadership.leads else 'acquire'} lease, retrying"
             why = str(error) or "the request timed out"
-            self._complaints.warning(self._now(), words, lease=str(self.config.key), error=why)
+            self._rate_limited_log.warning(self._now(), words, lease=str(self.config.key), error=why)
             return False
         self._leadership.renew(self._fence, sent)
         return True

@@ -19,7 +19,7 @@ from kcr.controllers.cronjob.decisions.schedule import (
     timetable_of,
     zone_of,
 )
-from kcr.controllers.cronjob.decisions.status import followed_up
+from kcr.controllers.cronjob.decisions.status import drop_ended
 
 Step = tuple[Work, tuple[Announcement, ...]]
 
@@ -29,12 +29,12 @@ def decide(seen: Facts) -> Plan:
 
     Source: kubernetes/pkg/controller/cronjob/cronjob_controllerv2.go, syncCronJob.
     """
-    status, noticed = followed_up(seen)
-    work, told = _schedule(replace(seen, cron=replace(seen.cron, status=status)))
-    return Plan(work=work, status=status, announcements=(*noticed, *told))
+    status, noticed = drop_ended(seen)
+    work, events = _schedule(replace(seen, cron=replace(seen.cron, status=status)))
+    return Plan(work=work, status=status, announcements=(*noticed, *events))
 
 
-def look_again(cron: CronJob, local: tzinfo, now: datetime) -> timedelta | None:
+def next_run_delay(cron: CronJob, local: tzinfo, now: datetime) -> timedelta | None:
     """Return when the next run is due, whatever becomes of this one; None for never.
 
     For a start whose name is taken by another's Job, and for whatever has failed: upstream forgets the CronJob in the
@@ -64,8 +64,8 @@ def _schedule(seen: Facts) -> Step:
     except CronError as error:
         warning = _warned("UnparseableSchedule", f'unparseable schedule: "{spec.schedule}" : {error}')
         return NoOp(), (*warned, *warning)
-    work, told = _run(seen, timetable)
-    return work, (*warned, *told)
+    work, events = _run(seen, timetable)
+    return work, (*warned, *events)
 
 
 def _run(seen: Facts, timetable: Timetable) -> Step:
@@ -76,15 +76,15 @@ def _run(seen: Facts, timetable: Timetable) -> Step:
         return NoOp(), _warned("InvalidSchedule", f"invalid schedule: {seen.cron.spec.schedule} : {error}")
     if run is None:
         return NoOp(requeue_delay(seen.cron, timetable, seen.now)), _clock_warning(seen)
-    told = _warned("TooManyMissedTimes", _TOO_MANY) if too_many else ()
-    for objection in OBJECTIONS:
-        reasons = objection(seen, run)
+    events = _warned("TooManyMissedTimes", _TOO_MANY) if too_many else ()
+    for rule in SKIP_RULES:
+        reasons = rule(seen, run)
         if reasons is not None:
-            return NoOp(requeue_delay(seen.cron, timetable, seen.now)), (*told, *reasons)
+            return NoOp(requeue_delay(seen.cron, timetable, seen.now)), (*events, *reasons)
     # The annotation is in UTC without `spec.timeZone`, whatever zone the schedule goes by.
     zone = zone_of(seen.cron, seen.local) if seen.cron.spec.time_zone is not None else None
     replaces = seen.cron.status.active if seen.cron.spec.concurrency_policy == "Replace" else ()
-    return Start(run=run, job=job_of(seen.cron, run, zone), replaces=replaces), told
+    return Start(run=run, job=job_of(seen.cron, run, zone), replaces=replaces), events
 
 
 def _clock_warning(seen: Facts) -> tuple[Announcement, ...]:
@@ -116,11 +116,11 @@ def forbidden(seen: Facts, _: datetime) -> tuple[Announcement, ...] | None:
     return (Announcement("Normal", "JobAlreadyActive", message),)
 
 
-Objection = Callable[[Facts, datetime], tuple[Announcement, ...] | None]
+SkipRule = Callable[[Facts, datetime], tuple[Announcement, ...] | None]
 
 # Why a run that is due is not started: the events that say so, or None where nothing speaks against it. The first
 # to object is the one that is heard, so order is contract.
-OBJECTIONS: tuple[Objection, ...] = (too_late, already_started, forbidden)
+SKIP_RULES: tuple[SkipRule, ...] = (too_late, already_started, forbidden)
 
 # The reason of the event about a last run in the future.
 FUTURE_RUN = "LastScheduleTimeInFuture"

@@ -4,7 +4,7 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from kcr.api.crontab import CronError, UnknownZoneError
-from kcr.controllers.cronjob.decisions.decide import look_again
+from kcr.controllers.cronjob.decisions.decide import next_run_delay
 from kcr.controllers.cronjob.decisions.plan import Facts
 from kcr.controllers.cronjob.decisions.schedule import PADDING, NeverDueError, recent, timetable_of, zone_of
 
@@ -15,7 +15,7 @@ def next_run_of(seen: Facts) -> datetime | None:
     Args:
         seen: What a reconcile would see.
     """
-    left = look_again(seen.cron, seen.local, seen.now)
+    left = next_run_delay(seen.cron, seen.local, seen.now)
     return seen.now + left - PADDING if left is not None else None
 
 

@@ -1,4 +1,4 @@
-"""The values that pass between the rooms of a reconcile."""
+"""The values that pass between the steps of a reconcile."""
 
 from datetime import datetime, timedelta, tzinfo
 from typing import Literal, NamedTuple

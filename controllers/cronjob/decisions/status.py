@@ -68,7 +68,7 @@ def forgotten(cron: CronJob, jobs: Sequence[Job], now: datetime) -> tuple[Run, .
 def restored(status: CronJobStatus, runs: Sequence[Run]) -> CronJobStatus:
     """Return the status with these runs on record, the latest of them last.
 
-    Their Jobs are listed even when they have ended: that is told when they leave the list.
+    Their Jobs are listed even when they have ended: an event says so when they leave the list.
     """
     if not runs:
         return status
@@ -77,7 +77,7 @@ def restored(status: CronJobStatus, runs: Sequence[Run]) -> CronJobStatus:
     return replace(status, active=status.active + jobs, last_schedule_time=runs[-1].due)
 
 
-def followed_up(seen: Facts) -> tuple[CronJobStatus, tuple[Announcement, ...]]:
+def drop_ended(seen: Facts) -> tuple[CronJobStatus, tuple[Announcement, ...]]:
     """Return the status with ended and missing Jobs off the list, and the events that tell of it.
 
     Source: kubernetes/pkg/controller/cronjob/cronjob_controllerv2.go, syncCronJob.
@@ -86,13 +86,13 @@ def followed_up(seen: Facts) -> tuple[CronJobStatus, tuple[Announcement, ...]]:
     ended = [job for job in seen.jobs if job.metadata.uid in listed and finished_type(job)]
     missing = [listed for listed in seen.cron.status.active if listed.uid in seen.missing]
     saw = "Saw a job that the controller did not create or forgot:"
-    told = (
+    events = (
         *(Announcement("Warning", "UnexpectedJob", f"{saw} {job.metadata.name}") for job in seen.unexpected),
         *(_completed(job) for job in ended),
         *(Announcement("Normal", "MissingJob", f"Active job went missing: {lost.name}") for lost in missing),
     )
     status = without(seen.cron.status, {job.metadata.uid for job in ended} | seen.missing)
-    return with_successes(status, seen.jobs), told
+    return with_successes(status, seen.jobs), events
 
 
 def without(status: CronJobStatus, uids: Set[str]) -> CronJobStatus:

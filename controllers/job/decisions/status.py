@@ -205,7 +205,7 @@ def compute_status(seen: Snapshot, plan: Plan, outcome: Outcome) -> StatusUpdate
         tracked=plan.counts.tracked,
         ending=ending,
         capped=listing.capped,
-        requeue=listing.capped or _put_off(seen, plan.work),
+        requeue=listing.capped or _needs_requeue(seen, plan.work),
         announcements=announcements,
     )
 
@@ -306,7 +306,7 @@ def _suspension(status: JobStatus) -> tuple[str, str]:
     return ("Suspended", "Job suspended") if suspended else ("Resumed", "Job resumed")
 
 
-def _put_off(seen: Snapshot, work: Work) -> bool:
+def _needs_requeue(seen: Snapshot, work: Work) -> bool:
     """Creation never happens in the round of a deletion, and no round exceeds the cap: the rest comes again."""
     match work:
         case ScaleDown():

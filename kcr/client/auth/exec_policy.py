@@ -57,12 +57,12 @@ def check_plugin(spec: PluginSpec, origin: str, policy: ExecPolicy | None, envir
         case "never":
             raise ConfigError(f"{refused}: --exec-plugins is never: use another kubeconfig, or {_OPTION}")
         case "ask":
-            _ask(spec, origin, refused)
+            _confirm_plugin(spec, origin, refused)
         case None:
             _check_kuberc(spec, refused, environ)
 
 
-def _ask(spec: PluginSpec, origin: str, refused: str) -> None:
+def _confirm_plugin(spec: PluginSpec, origin: str, refused: str) -> None:
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise ConfigError(f"{refused}: --exec-plugins is ask, and there is no terminal to ask on: say never or always")
     variables = f" with the variables {', '.join(sorted(spec.env))}" if spec.env else ""

@@ -84,13 +84,13 @@ class OidcCredentials(RenewedCredentials):
         issuer = self._spec.issuer
         url = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
         found = self._decoded(await self._call("GET", url), _Discovery, url)
-        tokens = await self._ask(found)
+        tokens = await self._request_tokens(found)
         if not tokens.id_token:
             raise TransportError(f"identity provider {issuer}: its answer holds no id token")
         self._refresh_token = tokens.refresh_token or self._refresh_token
         return Credential.bearer(tokens.id_token), expiry(tokens.id_token)
 
-    async def _ask(self, provider: _Discovery) -> _Tokens:
+    async def _request_tokens(self, provider: _Discovery) -> _Tokens:
         spec = self._spec
         form = {"grant_type": "refresh_token", "refresh_token": self._refresh_token}
         headers = {"content-type": _FORM, "accept": "application/json"}

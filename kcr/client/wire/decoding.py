@@ -195,7 +195,7 @@ def read_event(kind: type[R], line: bytes) -> WatchEvent[R] | Undecodable:
     try:
         event = codec.decode_event(kind, line)
     except msgspec.ValidationError as error:
-        return _second_look(kind, line, error)
+        return _decode_by_parts(kind, line, error)
     except msgspec.DecodeError as error:
         raise TransportError(f"{kind.resource.display}: the watch broke off inside a line: {error}") from error
     if event.type == "ERROR":
@@ -203,7 +203,7 @@ def read_event(kind: type[R], line: bytes) -> WatchEvent[R] | Undecodable:
     return event
 
 
-def _second_look(kind: type[R], line: bytes, error: msgspec.ValidationError) -> WatchEvent[R] | Undecodable:
+def _decode_by_parts(kind: type[R], line: bytes, error: msgspec.ValidationError) -> WatchEvent[R] | Undecodable:
     try:
         type_, raw = _raw_event(line)
     except (ValueError, msgspec.DecodeError):

@@ -168,19 +168,19 @@ def _initialized_again(
     if not done:
         return records
     if pod.spec.restart_policy in {"", "Always"}:
-        return records | {name: _anew(records[name]) for name in done}
+        return records | {name: _restarted(records[name]) for name in done}
     if all("emptyDir" not in volume for volume in pod.spec.volumes):
         return records
     mains = (record for record in records.values() if record.role == "main" and not is_final(record))
-    return records | {record.name: _given_up(record, moment, now) for record in mains}
+    return records | {record.name: _failed(record, moment, now) for record in mains}
 
 
-def _anew(record: ContainerRecord) -> ContainerRecord:
+def _restarted(record: ContainerRecord) -> ContainerRecord:
     end = record.state.end if isinstance(record.state, Terminated | BackingOff) else record.last_end
     return record._replace(state=Waiting(), restart_count=record.restart_count + 1, last_end=end)
 
 
-def _given_up(record: ContainerRecord, moment: datetime, now: float) -> ContainerRecord:
+def _failed(record: ContainerRecord, moment: datetime, now: float) -> ContainerRecord:
     if isinstance(record.state, Terminated | BackingOff):
         return record._replace(state=Terminated(record.state.end))
     return terminated(record, LOST, "Never", moment, now)

@@ -33,7 +33,7 @@ class Log:
         self._size += len(data)
         while self._size > self._limit and len(self._pieces) > 1:
             self._drop_oldest()
-        self._wake()
+        self._notify_readers()
 
     def _drop_oldest(self) -> None:
         _, piece = self._pieces.popleft()
@@ -49,9 +49,9 @@ class Log:
     def close(self) -> None:
         """Mark the end of the output; `follow` ends there."""
         self._closed = True
-        self._wake()
+        self._notify_readers()
 
-    def _wake(self) -> None:
+    def _notify_readers(self) -> None:
         for reader in self._readers:
             if not reader.done():
                 reader.set_result(None)

@@ -84,12 +84,12 @@ class Heartbeats:
         await begin.wait()
         while True:
             try:
-                await self._beat()
+                await self._renew_lease()
             except (ApiError, TransportError) as error:
                 _log.warning("failed to renew the node's lease", node=self._info.name, error=str(error))
             await asyncio.sleep(RENEW_SECONDS)
 
-    async def _beat(self) -> None:
+    async def _renew_lease(self) -> None:
         node = self._nodes.get(Key("", self._info.name))
         if node is None:
             return

@@ -77,7 +77,7 @@ def annotated_outcome(pod: KubeletPod, container: str, attempt: int, otherwise: 
     Raises:
         ValueError: An annotation makes no sense; the message names it.
     """
-    said = _said(pod.metadata.annotations, container)
+    said = _script_annotations(pod.metadata.annotations, container)
     if not said:
         return otherwise
     changes: dict[str, object] = {}
@@ -98,7 +98,7 @@ def annotated_outcome(pod: KubeletPod, container: str, attempt: int, otherwise: 
     return otherwise._replace(**changes)  # type: ignore[arg-type]  # the table below pairs fields with readers
 
 
-def _said(annotations: Mapping[str, str], container: str) -> dict[str, str]:
+def _script_annotations(annotations: Mapping[str, str], container: str) -> dict[str, str]:
     """Return the annotations that apply to a container, without prefix and suffix; its own override general ones."""
     general: dict[str, str] = {}
     own: dict[str, str] = {}

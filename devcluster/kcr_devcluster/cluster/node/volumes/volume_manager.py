@@ -88,7 +88,7 @@ class VolumeManager:
         self._pods: dict[str, _PodVolumes] = {}
         # Pods whose files are to be read again.
         self._outdated: set[str] = set()
-        self._wake = asyncio.Event()
+        self._has_outdated = asyncio.Event()
         self._tasks: dict[str, asyncio.Task[None]] = {}
         # What follows ConfigMaps and Secrets, by kind in lower case.
         self._informers: dict[str, Informer[ConfigMap | Secret]] = {}
@@ -104,7 +104,7 @@ class VolumeManager:
             return
         before, state.pod = state.pod.metadata, pod
         if (before.labels, before.annotations) != (pod.metadata.labels, pod.metadata.annotations):
-            self._refresh_soon(pod.metadata.uid)
+            self._schedule_refresh(pod.metadata.uid)
 
     def release(self, uid: str) -> None:
         """Forget a pod; its files are removed with its directory."""
@@ -166,15 +166,15 @@ class VolumeManager:
         """Follow what the volumes of a pod show."""
         state.renew_at = _first(contents for _, contents in state.shown.values())
         if state.shown:
-            self._run_once("files", self._keep_up_to_date)
-        self._wake.set()
+            self._run_once("files", self._refresh_outdated)
+        self._has_outdated.set()
         for _, contents in state.shown.values():
             for reference in contents.versions:
                 kind = ConfigMap if reference.kind == "configmap" else Secret
                 self._run_once(reference.kind, partial(self._watch, kind))
         # What has changed since it was read, the informers have told before the pod was known.
         if any(self._has_changed(contents.versions) for _, contents in state.shown.values()):
-            self._refresh_soon(state.pod.metadata.uid)
+            self._schedule_refresh(state.pod.metadata.uid)
 
     def _has_changed(self, versions: Mapping[Reference, str]) -> bool:
         """Return whether objects have another version now, as far as an informer knows them."""
@@ -202,23 +202,23 @@ class VolumeManager:
         for uid, state in self._pods.items():
             shown = (contents.versions.get(reference, version) for _, contents in state.shown.values())
             if any(known != version for known in shown):
-                self._refresh_soon(uid)
+                self._schedule_refresh(uid)
 
-    def _refresh_soon(self, uid: str) -> None:
+    def _schedule_refresh(self, uid: str) -> None:
         self._outdated.add(uid)
-        self._wake.set()
+        self._has_outdated.set()
 
-    async def _keep_up_to_date(self) -> None:
+    async def _refresh_outdated(self) -> None:
         """Write the files of volumes again when what they show has changed, or tokens near their end."""
         loop = asyncio.get_running_loop()
         while True:
             moments = {uid: state.renew_at for uid, state in self._pods.items() if state.renew_at is not None}
             try:
                 async with asyncio.timeout_at(min(moments.values(), default=None)):
-                    await self._wake.wait()
+                    await self._has_outdated.wait()
             except TimeoutError:
                 self._outdated.update(uid for uid, moment in moments.items() if moment <= loop.time())
-            self._wake.clear()
+            self._has_outdated.clear()
             while self._outdated:
                 await self._refresh(self._outdated.pop())
 

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from kcr.api.batch import CronJob
-from kcr.controllers.cronjob.decisions.decide import decide, look_again, too_late
+from kcr.controllers.cronjob.decisions.decide import decide, next_run_delay, too_late
 from kcr.controllers.cronjob.decisions.jobs import SCHEDULED_AT
 from kcr.controllers.cronjob.decisions.plan import Announcement, Facts, NoOp, Start
 from tests.kit.cronjob_builders import cron, delay, job, judged, listed, reasons, started
@@ -269,7 +269,7 @@ def test_run_whose_deadline_is_over_is_missed() -> None:
     ],
 )
 def test_next_run_is_due_whatever_becomes_of_this_one(what: CronJob, seconds: float | None) -> None:
-    left = look_again(what, UTC, at("10:00:00.1"))
+    left = next_run_delay(what, UTC, at("10:00:00.1"))
     assert left == (None if seconds is None else timedelta(seconds=seconds))
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from kcr.api.batch import CronJob, Job
 from kcr.controllers.cronjob.decisions.plan import Announcement, Facts
-from kcr.controllers.cronjob.decisions.status import followed_up, without
+from kcr.controllers.cronjob.decisions.status import drop_ended, without
 from tests.kit.cronjob_builders import cron, job, listed
 from tests.kit.cronjob_harness import at
 
@@ -18,7 +18,7 @@ def facts(cron: CronJob, *jobs: Job, unexpected: tuple[Job, ...] = (), missing: 
 @pytest.mark.parametrize("end", ["Complete", "Failed"])
 def test_ended_job_leaves_the_list_and_is_told(end: str) -> None:
     ended = job(end=end)
-    status, told = followed_up(facts(cron(active=[ended, job("hello-b")]), ended, job("hello-b")))
+    status, told = drop_ended(facts(cron(active=[ended, job("hello-b")]), ended, job("hello-b")))
     assert listed(status) == ["hello-b"]
     assert told == (Announcement("Normal", "SawCompletedJob", f"Saw completed job: hello-a, condition: {end}"),)
 
@@ -28,12 +28,12 @@ def test_job_that_has_not_ended_stays_listed(end: str) -> None:
     # Row 54: a suspended Job is one of them.
     going = job(end=end)
     seen = facts(cron(active=[going]), going)
-    assert followed_up(seen) == (seen.cron.status, ())
+    assert drop_ended(seen) == (seen.cron.status, ())
 
 
 def test_missing_job_leaves_the_list_and_is_told() -> None:
     # Row 31.
-    status, told = followed_up(facts(cron(active=[job()]), missing=frozenset({"u-hello-a"})))
+    status, told = drop_ended(facts(cron(active=[job()]), missing=frozenset({"u-hello-a"})))
     assert listed(status) == []
     assert told == (Announcement("Normal", "MissingJob", "Active job went missing: hello-a"),)
 
@@ -41,14 +41,14 @@ def test_missing_job_leaves_the_list_and_is_told() -> None:
 def test_listed_job_that_is_only_unseen_stays() -> None:
     # Row 32.
     seen = facts(cron(active=[job()]))
-    assert followed_up(seen) == (seen.cron.status, ())
+    assert drop_ended(seen) == (seen.cron.status, ())
 
 
 def test_unexpected_job_is_told_and_not_adopted() -> None:
     # Row 34.
     stray = job("stray")
     seen = facts(cron(), stray, unexpected=(stray,))
-    status, told = followed_up(seen)
+    status, told = drop_ended(seen)
     assert status is seen.cron.status
     message = "Saw a job that the controller did not create or forgot: stray"
     assert told == (Announcement("Warning", "UnexpectedJob", message),)
@@ -66,19 +66,19 @@ def test_unexpected_job_is_told_and_not_adopted() -> None:
 def test_last_success_is_the_latest_completion(last: str | None, moments: list[str], expected: str) -> None:
     # It does not matter whether the Jobs are listed.
     jobs = [job(f"j{moment}", end="Complete", completed=at(moment)) for moment in moments]
-    status, told = followed_up(facts(cron(succeeded=(last and at(last)) or None), *jobs))
+    status, told = drop_ended(facts(cron(succeeded=(last and at(last)) or None), *jobs))
     assert (status.last_successful_time, told) == (at(expected), ())
 
 
 def test_success_without_a_time_changes_nothing() -> None:
     # Q8: upstream writes the status again and again.
     seen = facts(cron(), job(end="Complete"))
-    assert followed_up(seen)[0] is seen.cron.status
+    assert drop_ended(seen)[0] is seen.cron.status
 
 
 def test_failure_is_no_success() -> None:
     completed: datetime = at("09:00:00")
-    assert followed_up(facts(cron(), job(end="Failed", completed=completed)))[0].last_successful_time is None
+    assert drop_ended(facts(cron(), job(end="Failed", completed=completed)))[0].last_successful_time is None
 
 
 def test_status_without_nobody_is_the_same_status() -> None:
