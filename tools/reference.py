@@ -15,11 +15,18 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from kcr.app.fields import OptionField, fields_of, text_of
-from kcr.app.options import ProgramOptions
-from kcr.app.plugins import attach, find_plugins
-from kcr.testing import FakeManager
+import click
 
+from kcr.app.fields import OptionField, fields_of, text_of
+from kcr.app.options import PluginOptions, ProgramOptions
+from kcr.app.plugins import attach, find_plugins
+from kcr.cli import run
+from kcr.controllers.cronjob.controller import Options as CronJobOptions
+from kcr.controllers.job.controller import Options as JobOptions
+from kcr.testing import FakeManager
+from kcr_devcluster.dev import command as dev
+
+COMMAND_LINE = "command-line.md"
 FOLDER = Path(__file__).parents[1] / "docs" / "reference"
 PACKAGES = ("kcr", "kcr.client", "kcr.dependents", "kcr.testing")
 METRICS = """Made from the code by `python -m tools.reference`.
@@ -53,7 +60,56 @@ def _is_made(function: Any) -> bool:
 def pages() -> dict[str, str]:
     """Return the text of each page by its file name."""
     made = {f"{package}.md": _page(package) for package in PACKAGES} | {"metrics.md": _metrics()}
-    return {name: "\n".join(lines).rstrip() + "\n" for name, lines in made.items()}
+    return {name: "\n".join(lines).rstrip() + "\n" for name, lines in made.items()} | {COMMAND_LINE: _command_line()}
+
+
+def _command_line() -> str:
+    """Return the page of the command line, its tables made from the structs of options."""
+    tables = {
+        "kcr dev": _options(dev.command),
+        "kcr run": _options(run.command),
+        "variables of the controllers": _variables(),
+    }  # fmt: skip
+    text = (FOLDER / COMMAND_LINE).read_text(encoding="utf-8")
+    for name, rows in tables.items():
+        begin, end = f"<!-- {name}: made by `python -m tools.reference` -->\n", "<!-- end -->"
+        before, found, rest = text.partition(begin)
+        assert found, name
+        text = "\n".join((before + begin, *rows, "", end + rest.partition(end)[2]))
+    return text
+
+
+def _options(command: click.Command) -> Iterator[str]:
+    yield from ("| option | variable | meaning |", "|---|---|---|")
+    for option in command.params:
+        assert isinstance(option, click.Option)
+        field = getattr(option.type, "field", None)
+        value = "|".join(field.choices) if field and field.choices else option.metavar
+        spelled = ", ".join(f"`{one} {value or ''}".rstrip() + "`" for one in (*option.opts, *option.secondary_opts))
+        default = option.show_default if isinstance(option.show_default, str) else option.default
+        meaning = (option.help or "") + (_more(field, default) if field else "")
+        yield f"| {_cell(spelled)} | `{option.envvar}` | {_cell(meaning)} |"
+
+
+def _variables() -> Iterator[str]:
+    yield from ("| variable | meaning |", "|---|---|")
+    shared = PluginOptions.__struct_fields__
+    for kind in (JobOptions, CronJobOptions):
+        for field in fields_of(kind):
+            if field.name not in shared:
+                yield f"| `KCR_{field.name.upper()}` | {_cell(field.help + _more(field, field.default))} |"
+
+
+def _more(field: OptionField, default: object) -> str:
+    """Return what else there is to say of an option: its bounds, its default, and where the guide explains it."""
+    bounds = f" {field.bounds.capitalize()}." if field.bounds else ""
+    shown = f"{default:g}" if isinstance(default, float) else text_of(default)
+    told = "" if shown in (None, "", False) else f" Default: {shown}."
+    return bounds + told + (f" [More](../guide/{field.flag.guide})." if field.flag.guide else "")
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
 
 
 def _metrics() -> Iterator[str]:

@@ -45,17 +45,11 @@ RIGHTS = (
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """The tunables. Each is also read from the environment as `KCR_` and its name in capitals.
+    """The options of the CronJob controller, each also a variable: `KCR_` and its name in capitals."""
 
-    Attributes:
-        workers: How many CronJobs are worked on at the same time.
-        take_over: Whether the cluster's own controller does not run. A CronJob cannot choose between the two.
-        cronjob_time_zone: The zone of schedules that name none; empty for that of this process.
-    """
-
-    workers: Annotated[int, Meta(ge=1)] = 5
-    take_over: bool = False
-    cronjob_time_zone: str = ""
+    workers: Annotated[int, Meta(ge=1), "CronJobs reconciled at the same time."] = 5
+    take_over: Annotated[bool, "Whether the cluster's own controller is off: CronJobs cannot choose."] = False
+    cronjob_time_zone: Annotated[str, "Zone of schedules that name none; empty for the zone of the process."] = ""
 
     def __post_init__(self) -> None:
         """Refuse a zone that is unknown, which would show only when the first run is late."""

@@ -48,7 +48,7 @@ _Seconds = Annotated[float, Meta(ge=0, le=31_536_000)]
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """The options of the Job controller. Each is also read from the environment as `KCR_` and its name in capitals."""
+    """The options of the Job controller, each also a variable: `KCR_` and its name in capitals."""
 
     workers: Annotated[int, Meta(ge=1), "Jobs reconciled at the same time."] = 5
     take_over: Annotated[
@@ -57,14 +57,14 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         "kcr.dev/job-controller`.",
     ] = False
     job_pod_failure_backoff: Annotated[
-        _Seconds, "Seconds before a failed pod is replaced the first time; doubles with each failure."
+        _Seconds, "Seconds before the first replacement of a failed pod; doubles with each failure."
     ] = 10.0
-    max_job_pod_failure_backoff: Annotated[_Seconds, "Seconds at most between two replacements."] = 600.0
-    sync_job_batch_period: Annotated[_Seconds, "Seconds in which changes of a busy Job are gathered; 0 for none."] = 1.0
-    max_uncounted_pods: Annotated[int, Meta(ge=1), "Finished pods that one status write lists at most."] = 500
-    max_pod_create_delete_per_sync: Annotated[int, Meta(ge=1), "Pods created or deleted in one reconcile at most."] = (
-        500
-    )
+    max_job_pod_failure_backoff: Annotated[_Seconds, "Most seconds between two replacements of failed pods."] = 600.0
+    sync_job_batch_period: Annotated[
+        _Seconds, "Seconds during which changes of a busy Job are batched; 0 disables batching."
+    ] = 1.0
+    max_uncounted_pods: Annotated[int, Meta(ge=1), "Most finished pods in one status write."] = 500
+    max_pod_create_delete_per_sync: Annotated[int, Meta(ge=1), "Most pods created or deleted in one sync."] = 500
     feature_gates: Annotated[
         frozenset[str],
         read_gates,

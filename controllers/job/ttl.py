@@ -37,15 +37,10 @@ _UNSEEN_PAUSE = timedelta(seconds=5)
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """The tunables. Each is also read from the environment as `KCR_` and its name in capitals.
+    """The options of the TTL controller, each also a variable: `KCR_` and its name in capitals."""
 
-    Attributes:
-        workers: How many Jobs are looked at and deleted at the same time.
-        take_over: Whether the cluster's own controller does not run. A Job cannot choose between the two.
-    """
-
-    workers: Annotated[int, Meta(ge=1)] = 5
-    take_over: bool = False
+    workers: Annotated[int, Meta(ge=1), "Jobs checked and deleted at the same time."] = 5
+    take_over: Annotated[bool, "Whether the cluster's own controller is off: Jobs cannot choose."] = False
 
 
 def setup(manager: Manager, options: Options) -> None:

@@ -4,7 +4,7 @@ From a field come the option of the command line, its variable, the keyword of `
 the row of the reference:
 
 ```python
-kube_api_burst: Annotated[int, Meta(ge=1), "Requests at once, under a limit.", Flag("N")] = 100
+kube_api_burst: Annotated[int, Meta(ge=1), "Requests in a burst, under a limit.", Flag("N")] = 100
 ```
 
 is `--kube-api-burst N` and `KCR_KUBE_API_BURST`. Of the annotations, a text is the description, and msgspec's `Meta`
@@ -27,12 +27,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 Completion = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 _NOUNS: Mapping[Any, str] = {int: "a whole number", float: "a number", bool: "true or false"}
-_BOUNDS = (("ge", "of at least"), ("gt", "above"), ("le", "of at most"), ("lt", "below"))
+_BOUNDS = (("ge", ">=", "at least"), ("gt", ">", "above"), ("le", "<=", "at most"), ("lt", "<", "below"))
 _TRUTHS = dict.fromkeys(("1", "on", "t", "true", "y", "yes"), True) | dict.fromkeys(
     ("0", "f", "false", "n", "no", "off"), False
 )
 # What a shell completes for an option of this metavar.
-_PATHS = {"FILE": "file", "FOLDER": "dir"}
+_PATHS = {"DIR": "dir", "FILE": "file", "FOLDER": "dir"}
 
 
 class Flag(NamedTuple):
@@ -65,6 +65,7 @@ class OptionField(NamedTuple):
         flag: How it is shown.
         parse: Reads a value; None leaves that to msgspec.
         range: Its bounds as the help shows them, such as `x>=1`.
+        bounds: The same in words, such as `at least 1`.
         expected: What a value is, such as `a whole number of at least 1`; empty when msgspec says it better.
     """
 
@@ -76,6 +77,7 @@ class OptionField(NamedTuple):
     flag: Flag
     parse: Callable[[Any], Any] | None
     range: str
+    bounds: str
     expected: str
 
     @property
@@ -122,14 +124,18 @@ def _field(info: msgspec.structs.FieldInfo) -> OptionField:
     flag = next((one for one in metadata if isinstance(one, Flag)), Flag())
     metas = [one for one in metadata if isinstance(one, Meta)]
     parse = next((one for one in metadata if callable(one)), None)
-    bounds = [(sign, words, getattr(one, sign)) for one in metas for sign, words in _BOUNDS]
+    bounds = [(sign, words, getattr(one, name)) for one in metas for name, sign, words in _BOUNDS]
     told = [(sign, words, bound) for sign, words, bound in bounds if bound is not None]
-    expected = f"one of {', '.join(get_args(bare))}" if get_origin(bare) is Literal else _NOUNS.get(bare, "")
+    shown = ", ".join(f"x{sign}{bound}" for sign, _, bound in told)
+    said = " and ".join(f"{words} {bound}" for _, words, bound in told)
+    if [sign for sign, _, _ in told] == [">=", "<="]:
+        shown, said = f"{told[0][2]}<=x<={told[1][2]}", f"from {told[0][2]} to {told[1][2]}"
+    of = "of " if said.startswith("at") else ""
+    noun = f"one of {', '.join(get_args(bare))}" if get_origin(bare) is Literal else _NOUNS.get(bare, "")
     return OptionField(
         info.name, info.type, bare, msgspec.NODEFAULT if info.required else _default(info),
         help=next((one for one in metadata if isinstance(one, str)), ""), flag=flag, parse=parse,
-        range=", ".join(f"x{'>' if sign[0] == 'g' else '<'}{'=' * (sign[1] == 'e')}{bound}" for sign, _, bound in told),
-        expected=" ".join((expected, " and ".join(f"{words} {bound}" for _, words, bound in told))).strip(),
+        range=shown, bounds=said, expected=noun and f"{noun} {of}{said}".strip(),
     )  # fmt: skip
 
 
@@ -172,7 +178,7 @@ class _FieldType(click.ParamType):  # type: ignore[type-arg]  # generic in new r
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         if self.field.flag.metavar in _PATHS:
             return [CompletionItem(incomplete, type=_PATHS[self.field.flag.metavar])]
-        return [CompletionItem(one) for one in self.field.choices if one.startswith(incomplete.lower())]
+        return [CompletionItem(one) for one in self.field.choices if one.lower().startswith(incomplete.lower())]
 
 
 class _TruthType(_FieldType, click.types.BoolParamType):

@@ -62,23 +62,29 @@ class PluginOptions(msgspec.Struct, frozen=True, kw_only=True):
     controllers: Annotated[
         tuple[str, ...],
         names,
-        "Controllers to run, by the names they are installed under, or as MODULE:SETUP.",
+        "Controllers to run: names of installed ones, or MODULE:SETUP, a function of a module that is installed or in "
+        "the working directory.",
         Flag("NAME[,NAME…]"),
     ] = ("job",)
-    take_over: Annotated[
-        bool, "Take the place of the cluster's own controllers: reconcile Jobs without spec.managedBy too."
-    ] = False
+    take_over: Annotated[bool, "Replace the cluster's own controllers: reconcile Jobs without spec.managedBy too."] = (
+        False
+    )
     workers: Annotated[
         Annotated[int, Meta(ge=1)] | None,
-        "Objects a controller works on at the same time.",
+        "Concurrent reconciles of each controller.",
         Flag("N", "the controller's own"),
     ] = None
     feature_gates: Annotated[
         frozenset[str],
         read_gates,
-        "Alpha features: GenericWorkload, WorkloadWithJob.",
+        "Alpha features: GenericWorkload, and with it WorkloadWithJob, which schedules an Indexed Job whose pods all "
+        "run at once as a gang.",
         Flag("NAME=true[,…]", "all off"),
     ] = frozenset()
+
+    def given(self) -> dict[str, object]:
+        """Return what is handed to the controllers, by field of their own options."""
+        return {"take_over": self.take_over, "workers": self.workers, "feature_gates": self.feature_gates}
 
 
 class ProgramOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,37 +96,39 @@ class ProgramOptions(msgspec.Struct, frozen=True, kw_only=True):
     context: Annotated[str | None, "Context of the kubeconfig.", Flag("NAME", "its current one")] = None
     exec_plugins: Annotated[
         Literal["never", "ask", "always"] | None,
-        "Whether a program that the kubeconfig names for its credentials may run.",
-        Flag(default="as kubectl: what kuberc says, else always", guide="security.md#credential-programs"),
+        "Whether the credential program of the kubeconfig may run.",
+        Flag(
+            default="the policy of the user's kuberc, else always, as kubectl", guide="security.md#credential-programs"
+        ),
     ] = None
     namespace: Annotated[str, "Namespace to work in.", Flag("NAME", "all", "-n")] = ""
     dry_run: Annotated[
         Literal["none", "server"],
-        "With server, all writes are checked by the server, logged, and not kept; no Lease is taken.",
+        "With server, the server checks all writes, kcr logs them, and nothing is stored; no Lease is taken.",
         Flag(guide="operate.md#dry-run"),
     ] = "none"
     leader_elect: Annotated[
         bool,
-        "Lead only while holding a Lease: of several replicas one works, the others stand by.",
+        "Reconcile only while holding a Lease; the other replicas stand by.",
         Flag(default="no", negation=True, guide="writing-controllers.md#leader-election"),
     ] = False
-    leader_elect_resource_name: Annotated[str, "Lease to hold; the same in all replicas.", Flag("NAME")] = ""
+    leader_elect_resource_name: Annotated[str, "Lease to hold, the same in all replicas.", Flag("NAME")] = ""
     leader_elect_resource_namespace: Annotated[
         str, "Namespace of the Lease.", Flag("NAME", "the pod's own, or the context's")
     ] = ""
     leader_elect_lease_duration: Annotated[
-        timedelta, duration, "Time after which a Lease that is not renewed may be taken.", Flag("DURATION")
+        timedelta, duration, "Time after which other replicas may take a Lease that is not renewed.", Flag("DURATION")
     ] = timedelta(seconds=15)
     leader_elect_renew_deadline: Annotated[
-        timedelta, duration, "Time in which the leader must have renewed, or stop.", Flag("DURATION")
+        timedelta, duration, "Time after which a leader that cannot renew stops.", Flag("DURATION")
     ] = timedelta(seconds=10)
     leader_elect_retry_period: Annotated[
-        timedelta, duration, "Time between two tries to take or renew the Lease.", Flag("DURATION")
+        timedelta, duration, "Time between two attempts to take or renew the Lease.", Flag("DURATION")
     ] = timedelta(seconds=2)
     kube_api_qps: Annotated[float, Meta(ge=0), "Requests per second in the long run.", Flag("N", "no limit")] = 0.0
-    kube_api_burst: Annotated[int, Meta(ge=1), "Requests at once, under a limit.", Flag("N")] = 100
+    kube_api_burst: Annotated[int, Meta(ge=1), "Requests in a burst, under a limit.", Flag("N")] = 100
     metrics_bind_address: Annotated[
-        str, _address, "Address to serve /metrics at, such as :8080; 0 for none.", Flag("HOST:PORT")
+        str, _address, "Address of /metrics, such as :8080; 0 disables it.", Flag("HOST:PORT")
     ] = "0"
     metrics_secure: Annotated[
         bool,
@@ -129,26 +137,26 @@ class ProgramOptions(msgspec.Struct, frozen=True, kw_only=True):
     ] = False
     metrics_cert_path: Annotated[
         str,
-        "Folder of the certificate for --metrics-secure; it is read again when it changes.",
+        "Folder of the certificate of protected metrics, reloaded on change.",
         Flag("FOLDER", "a self-signed one, which needs the extra 'secure'"),
     ] = ""
-    metrics_cert_name: Annotated[str, "Certificate in that folder.", Flag("FILE")] = "tls.crt"
-    metrics_cert_key: Annotated[str, "Its key in that folder.", Flag("FILE")] = "tls.key"
+    metrics_cert_name: Annotated[str, "File of the certificate in its folder.", Flag("FILE")] = "tls.crt"
+    metrics_cert_key: Annotated[str, "File of the key in the folder of the certificate.", Flag("FILE")] = "tls.key"
     health_probe_bind_address: Annotated[
         str,
         _address,
-        "Address to serve /healthz, /livez, /readyz and /debug/kcr at, such as :8080; 0 for none.",
+        "Address of /healthz, /livez, /readyz and /debug/kcr, such as :8081; 0 disables them.",
         Flag("HOST:PORT"),
     ] = "0"
     ready_file: Annotated[
-        str | Path | None, Path, "File made once the caches are synced and the workers run.", Flag("FILE")
+        str | Path | None, Path, "File that exists while caches are synced and workers run or stand by.", Flag("FILE")
     ] = None
     log_format: Annotated[
         Literal["json", "console"] | None,
-        "Form of the log lines on stderr.",
+        "Format of the log lines on stderr.",
         Flag(default="console on a terminal, else json"),
     ] = None
-    log_level: Annotated[Literal["debug", "info", "warning", "error"], "Log lines of this level and above."] = "info"
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], "Lowest level of the log lines."] = "info"
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """Yield the fields that do not fit the others, each with the remedy, in which names of fields are in braces."""

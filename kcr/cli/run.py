@@ -13,8 +13,10 @@ from kcr.cli import options as shared
 @click.command("run", epilog="Exit codes: 0 after SIGTERM or SIGINT, 1 on failure, 2 on a wrong option.")
 @shared.plugin_options()
 @shared.program_options(leader_elect_resource_name="kcr-controller-manager")
-def command(*, controllers: tuple[str, ...], **values: Any) -> None:
+def command(**values: Any) -> None:
     """Run controllers against a Kubernetes API server."""
-    given = {name: values.pop(name) for name in PluginOptions.__struct_fields__ if name in values}
-    made = ProgramOptions(**values)
-    run_controllers(made, lambda: find_plugins(controllers), given, command="kcr run", controllers=controllers)
+    plugins = PluginOptions(**{name: values.pop(name) for name in PluginOptions.__struct_fields__})
+    run_controllers(
+        ProgramOptions(**values), lambda: find_plugins(plugins.controllers), plugins.given(), command="kcr run",
+        controllers=plugins.controllers,
+    )  # fmt: skip

@@ -9,7 +9,10 @@ from typing import Any
 
 import pytest
 import yaml
+from click.core import ParameterSource
 
+from kcr.app.fields import fields_of, text_of
+from kcr.app.options import PluginOptions, ProgramOptions
 from kcr.cli.run import command
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.charts import (
@@ -93,6 +96,20 @@ SETS = {
     },
 }  # fmt: skip
 
+# Values that are options of `kcr run`. The pod has no terminal, so its format of logs has a default of its own.
+OF_OPTIONS: Mapping[tuple[str, ...], str] = {
+    ("takeOver",): "take_over", ("watchNamespace",): "namespace", ("workers",): "workers",
+    ("kubeApi", "qps"): "kube_api_qps", ("kubeApi", "burst"): "kube_api_burst", ("logLevel",): "log_level",
+    ("leaderElection", "leaseDuration"): "leader_elect_lease_duration",
+    ("leaderElection", "renewDeadline"): "leader_elect_renew_deadline",
+    ("leaderElection", "retryPeriod"): "leader_elect_retry_period",
+}  # fmt: skip
+# A pod needs none of these, or they are for `extraArgs`.
+LEFT_TO_ARGUMENTS = {
+    "kubeconfig", "context", "exec_plugins", "dry_run", "metrics_cert_name", "metrics_cert_key", "ready_file",
+    "leader_elect_resource_namespace",
+}  # fmt: skip
+
 pytestmark = NEEDS_HELM
 
 
@@ -172,6 +189,29 @@ async def test_server_takes_what_is_rendered(name: str) -> None:
 def test_wrong_value_is_refused_with_its_name(values: dict[str, Any], words: str) -> None:
     with pytest.raises(RuntimeError, match=words):
         manifests(values)
+
+
+def test_each_option_is_set_by_a_value_or_left_to_arguments() -> None:
+    (deployment,) = of_kind(manifests(EVERYTHING), "Deployment")
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    given = command.make_context("run", list(container["args"]))
+    fields = (*PluginOptions.__struct_fields__, *ProgramOptions.__struct_fields__)
+    unset = {name for name in fields if given.get_parameter_source(name) is not ParameterSource.COMMANDLINE}
+    # The last of them is an argument of the test's values.
+    assert unset == LEFT_TO_ARGUMENTS - {"leader_elect_resource_namespace"}
+
+
+@pytest.mark.parametrize("path", OF_OPTIONS, ids=".".join)
+def test_value_has_bounds_and_default_of_its_option(path: tuple[str, ...]) -> None:
+    (field,) = (
+        field for kind in (PluginOptions, ProgramOptions) for field in fields_of(kind) if field.name == OF_OPTIONS[path]
+    )
+    schema, default = SCHEMA, DEFAULTS
+    for name in path:
+        schema, default = schema["properties"][name], default[name]
+    assert default == text_of(field.default)
+    assert tuple(schema.get("enum", ())) == field.choices
+    assert (f"x>={schema['minimum']}" if "minimum" in schema else "") == field.range
 
 
 def test_pod_may_do_nothing_on_its_node() -> None:

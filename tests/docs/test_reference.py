@@ -61,7 +61,7 @@ def test_every_variable_of_run_is_named() -> None:
         assert f"`KCR_{name.upper()}`" in told
 
 
-@pytest.mark.parametrize("name", [*(f"{package}.md" for package in PACKAGES), "metrics.md"])
+@pytest.mark.parametrize("name", [*(f"{package}.md" for package in PACKAGES), "command-line.md", "metrics.md"])
 def test_page_is_what_the_code_says(name: str) -> None:
     assert (FOLDER / name).read_text(encoding="utf-8") == pages()[name], "run python -m tools.reference"
 

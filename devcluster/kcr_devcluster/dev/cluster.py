@@ -5,11 +5,11 @@ import os
 import random
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from kcr.api.meta import Key
 from kcr.app.logs import configure_logs
+from kcr.app.options import PluginOptions
 from kcr.app.plugins import Setup, attach
 from kcr.client import Client
 from kcr.controllers.policy import GENERIC_WORKLOAD
@@ -18,32 +18,10 @@ from kcr.manager import Manager
 from kcr_devcluster.apiserver.endpoints.pods.container_logs import end_of_log
 from kcr_devcluster.apiserver.kinds.catalogue import PODS
 from kcr_devcluster.cluster import EmbeddedCluster
-from kcr_devcluster.cluster.cluster import Authorization
 from kcr_devcluster.cluster.effects.advice import absent_controller_warnings
 from kcr_devcluster.cluster.faults import read_faults
+from kcr_devcluster.dev.options import DevOptions
 from kcr_devcluster.transport import InProcessTransport
-
-
-class ClusterSettings(NamedTuple):
-    """What the embedded cluster has options for; `EmbeddedCluster` explains each.
-
-    Attributes:
-        no_controllers: Whether Deployments, ReplicaSets, and the status of quotas and budgets are left to others.
-        port: Where the API server listens on 127.0.0.1; 0 for a free port, or that of before with a data folder.
-        data_dir: Where the cluster's state is kept for the next start; None for nowhere.
-        faults: A file with rules for what HTTP clients meet; None for no faults.
-    """
-
-    runtime: Literal["process", "simulated"] = "process"
-    nodes: int = 1
-    port: int = 0
-    legacy_apis: bool = False
-    terminated_pod_gc_threshold: int = 0
-    feature_gates: frozenset[str] = frozenset()
-    authorization: Authorization = "always-allow"
-    no_controllers: bool = False
-    data_dir: Path | None = None
-    faults: Path | None = None
 
 
 class DevCluster(NamedTuple):
@@ -69,15 +47,15 @@ class DevCluster(NamedTuple):
 
 @asynccontextmanager
 async def dev_cluster(
-    settings: ClusterSettings, setups: Mapping[str, Setup], environ: Mapping[str, str], given: Mapping[str, object]
+    options: DevOptions, plugins: PluginOptions, setups: Mapping[str, Setup], environ: Mapping[str, str]
 ) -> AsyncIterator[DevCluster]:
     """Serve an embedded cluster for as long as the context lives.
 
     Args:
-        settings: What it consists of.
+        options: What it consists of.
+        plugins: What all controllers are given; it comes before the environment.
         setups: The controllers that the manager gets, by name.
         environ: Where their options are read.
-        given: Values of the command line for these options, by field name.
 
     Raises:
         ConfigError: The port, the data folder or the file of faults cannot be used. Also later, when the data folder
@@ -85,31 +63,31 @@ async def dev_cluster(
         click.UsageError: An option of a plugin cannot be used.
     """
     cluster = EmbeddedCluster(
-        runtime=settings.runtime,
-        nodes=settings.nodes,
+        runtime=options.runtime,
+        nodes=options.nodes,
         heartbeats=True,
-        deployments=not settings.no_controllers,
-        quota_and_disruption=not settings.no_controllers,
-        legacy_apis=settings.legacy_apis,
-        terminated_pod_gc_threshold=settings.terminated_pod_gc_threshold,
-        authorization=settings.authorization,
-        gangs=GENERIC_WORKLOAD in settings.feature_gates,
-        service_accounts="tokens" if settings.authorization == "rbac" else "accounts",
-        data_dir=settings.data_dir,
-        faults=read_faults(settings.faults) if settings.faults else None,
+        deployments=not options.no_controllers,
+        quota_and_disruption=not options.no_controllers,
+        legacy_apis=options.legacy_apis,
+        terminated_pod_gc_threshold=options.terminated_pod_gc_threshold,
+        authorization=options.authorization,
+        gangs=GENERIC_WORKLOAD in plugins.feature_gates,
+        service_accounts="tokens" if options.authorization == "rbac" else "accounts",
+        data_dir=options.data_dir,
+        faults=read_faults(options.faults) if options.faults else None,
     )
     async with _ended_by_full_disk(cluster), cluster:
-        if settings.no_controllers:
+        if options.no_controllers:
             cluster.server.advisers.append(absent_controller_warnings)
         try:
-            address = await cluster.serve(settings.port)
+            address = await cluster.serve(options.port)
         except OSError as error:
             reason = os.strerror(error.errno or 0)
             raise ConfigError(
-                f"cannot listen on port {settings.port} of 127.0.0.1: {reason}: name another with --port"
+                f"cannot listen on port {options.port} of 127.0.0.1: {reason}: name another with --port"
             ) from error
         manager = Manager(cluster.client, random=random.Random())
-        attach(setups, manager, environ, **{**given, "take_over": True})
+        attach(setups, manager, environ, **plugins.given())
         user = Client(InProcessTransport(cluster.server, advised=True))
 
         def read_log(pod: Key, container: str, limit: int) -> bytes:

@@ -7,7 +7,7 @@ leave extensions that they do not know alone.
 import os
 import secrets
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -58,14 +58,15 @@ class DevPage:
         self._token = secrets.token_urlsafe(16)
         self._routes = pages.routes
 
-    def expose(self, port: int, options: Mapping[str, Any]) -> None:
+    def expose(self, port: int, options: Mapping[str, Any], files: Sequence[str]) -> None:
         """Let the manager serve the page, and print its address when it does.
 
         Args:
             port: 0 for a free one.
             options: The options of the command line, by parameter name.
+            files: The files of manifests.
         """
-        shown = {**options, "files": [without_credentials(file) for file in options["files"]]}
+        shown = {**options, "files": [without_credentials(file) for file in files]}
         debug = DebugOptions(
             "kcr dev", options=shown, token=self._token, routes=self._routes, on_listening=self._listening
         )

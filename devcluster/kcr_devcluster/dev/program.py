@@ -8,7 +8,6 @@ from contextlib import AsyncExitStack, suppress
 from datetime import UTC, tzinfo
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -16,6 +15,7 @@ from kcr.api.batch import Job
 from kcr.api.crontab import UnknownZoneError, load_zone
 from kcr.api.explanation import Explanation
 from kcr.api.meta import Key, Resource
+from kcr.app.options import PluginOptions, shown
 from kcr.app.plugins import Setup, find_explainers, find_plugins, warn_of_unknown_variables
 from kcr.app.process import run_to_end
 from kcr.cli.display.display import Display, open_display
@@ -26,8 +26,9 @@ from kcr.cli.objects.target import ObjectName
 from kcr.client.explainers import Explainer
 from kcr.log import get_logger
 from kcr.manager import Manager
-from kcr_devcluster.dev.cluster import ClusterSettings, dev_cluster
+from kcr_devcluster.dev.cluster import dev_cluster
 from kcr_devcluster.dev.cluster_pages import ClusterPages
+from kcr_devcluster.dev.options import DevOptions
 from kcr_devcluster.dev.page import DevPage, check_port
 from kcr_devcluster.dev.progress import Progress
 
@@ -36,69 +37,70 @@ _DEFINITION = "CustomResourceDefinition"
 _LATE_SECONDS = 10.0
 
 
-def start(title: str, values: Mapping[str, Any]) -> int:
+def start(title: str, options: DevOptions, plugins: PluginOptions, files: Sequence[str]) -> int:
     """Run the cluster until its Jobs have ended or a signal ends it, and return the exit code.
 
     Args:
         title: The first line to print; empty when it is printed already.
-        values: The options of `kcr dev`, by parameter name.
+        options: How the cluster is made and shown.
+        plugins: The controllers, and what all of them are given.
+        files: Manifests to apply: files, folders and URLs.
 
     Raises:
         click.UsageError: An option cannot be used.
         ConfigError: A port cannot be used, or a file cannot be read or written, or an object of it is refused.
     """
-    setups = {} if values["no_controllers"] else find_plugins(values["controllers"])
+    setups = {} if options.no_controllers else find_plugins(plugins.controllers)
     warn_of_unknown_variables(setups, get_logger().warning)
-    documents = [document for file in values["files"] for document in read_documents(file)]
+    documents = [document for file in files for document in read_documents(file)]
     kinds = {document.kind for document in documents}
-    if values["wait"] and "Job" not in kinds:
+    if options.wait and "Job" not in kinds:
         never = "a CronJob never ends, and " if "CronJob" in kinds else ""
         raise click.UsageError(f"{never}--wait needs a Job to wait for: name its file with -f")
-    if values["debug_port"]:
-        check_port(values["debug_port"])
-    code = run_to_end(lambda: _dev(title, values, setups, documents), force_on_second_signal=False)
+    if options.debug_port:
+        check_port(options.debug_port)
+    code = run_to_end(lambda: _dev(title, options, plugins, setups, files, documents), force_on_second_signal=False)
     if code is not None:
         return code
     # The last line must not be the one that names the kubeconfig: it is removed, or leads nowhere for now.
-    data = values["data_dir"]
+    data = options.data_dir
     rest = f"kcr dev --data-dir {shlex.quote(str(data))} continues it" if data else "its kubeconfig is removed"
     with suppress(OSError):
         click.echo(f"kcr dev: the cluster has ended, and {rest}", err=True)
-    return 130 if values["wait"] else 0
+    return 130 if options.wait else 0
 
 
 async def _dev(
-    title: str, values: Mapping[str, Any], setups: Mapping[str, Setup], documents: Sequence[Document]
-) -> int:
-    default = values["data_dir"] / "kubeconfig" if values["data_dir"] else default_path(os.environ)
-    paths = iter([values["kubeconfig"]]) if values["kubeconfig"] else candidates(default)
+    title: str, options: DevOptions, plugins: PluginOptions, setups: Mapping[str, Setup], files: Sequence[str],
+    documents: Sequence[Document],
+) -> int:  # fmt: skip
+    default = options.data_dir / "kubeconfig" if options.data_dir else default_path(os.environ)
+    paths = iter([options.kubeconfig]) if options.kubeconfig else candidates(default)
     # A manifest means the same on every machine.
     environ = {"KCR_CRONJOB_TIME_ZONE": "UTC", **os.environ}
-    given = {name: values[name] for name in ("workers", "feature_gates")}
-    settings = ClusterSettings(**{name: values[name] for name in ClusterSettings._fields})
     async with AsyncExitStack() as stack:
-        dev = await stack.enter_async_context(dev_cluster(settings, setups, environ, given))
+        dev = await stack.enter_async_context(dev_cluster(options, plugins, setups, environ))
         manager, client = dev.manager, dev.client
-        file = stack.enter_context(private_file(paths, dev.kubeconfig, keep=values["data_dir"] is not None))
+        file = stack.enter_context(private_file(paths, dev.kubeconfig, keep=options.data_dir is not None))
         path = file.path
         display = open_display(stack, manager)
         zone = _zone(environ["KCR_CRONJOB_TIME_ZONE"])
         progress = Progress(manager, display, zone)
-        is_brief, late = values["wait"] and not values["no_controllers"], list[str]()
+        is_brief, late = options.wait and not options.no_controllers, list[str]()
         announce = late.append if is_brief else display.announce
-        if values["no_debug_page"]:
+        if options.no_debug_page:
             # Nothing is served, and the event loop is monitored all the same.
             manager.expose()
         else:
             explainers = find_explainers(tuple(setups), get_logger().warning)
             pages = ClusterPages(manager, zone, dev.read_log, partial(_explain, manager, explainers))
-            DevPage(dev, file, announce, pages).expose(values["debug_port"], values)
-        if path not in (values["kubeconfig"], default) and not is_brief:
+            DevPage(dev, file, announce, pages).expose(options.debug_port, {**shown(options), **shown(plugins)}, files)
+        if path not in (options.kubeconfig, default) and not is_brief:
             display.say(f"{default} belongs to another kcr dev; this one writes {path}")
-        for line in filter(None, (title, *_notes(values))):
+        for line in filter(None, (title, *_notes(options))):
             display.say(line)
         announce(_kubectl(path, f"get {_kinds(documents)}"))
-        for line in _commands(path, values, documents):
+        for line in _commands(path, options, documents):
             display.say(f"  {line}")
         # First of all: a controller waits until the kinds that it watches are served.
         defined = await apply(client, [one for one in documents if one.kind == _DEFINITION])
@@ -111,7 +113,7 @@ async def _dev(
             progress.name_pods = _may_mix(documents)
             for one in applied:
                 display.say(str(one))
-            if values["wait"]:
+            if options.wait:
                 code = await _verdict(progress, applied, display)
                 running.cancel()
                 announcing.cancel()
@@ -137,22 +139,22 @@ async def _announce_late(lines: Sequence[str], display: Display) -> None:
         display.announce(line)
 
 
-def _notes(values: Mapping[str, Any]) -> Iterator[str]:
-    if values["runtime"] == "process":
+def _notes(options: DevOptions) -> Iterator[str]:
+    if options.runtime == "process":
         yield "commands of pods run on this machine, as you, without isolation"
     else:
         yield "commands of pods are not run, only simulated"
-    if values["no_controllers"]:
+    if options.no_controllers:
         yield (
             "no controllers run here: Jobs and CronJobs wait for kcr run; Deployments and the status of quotas and "
             "PodDisruptionBudgets for controllers of your own"
         )
 
 
-def _commands(path: Path, values: Mapping[str, Any], documents: Sequence[Document]) -> Iterator[str]:
+def _commands(path: Path, options: DevOptions, documents: Sequence[Document]) -> Iterator[str]:
     if not documents:
         yield _kubectl(path, "apply -f FILE")
-    if values["no_controllers"]:
+    if options.no_controllers:
         yield f"kcr run --kubeconfig {shlex.quote(str(path))}"
 
 

@@ -78,7 +78,7 @@ def test_all_options_of_the_job_controller_are_in_the_table() -> None:
     ],
 )
 def test_value_that_makes_no_sense_is_named(variable: str, text: str) -> None:
-    with pytest.raises(click.UsageError, match=f"{variable}: its value is not a (whole )?number of at least"):
+    with pytest.raises(click.UsageError, match=f"{variable}: its value is not a (whole )?number (of|from)"):
         read_options(job.Options, {variable: text}, {})
 
 
