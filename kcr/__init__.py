@@ -1,8 +1,8 @@
 """Kubernetes controllers in Python.
 
 A controller moves the actual state towards the desired state of an object. Its author writes one coroutine,
-`reconcile`, which gets the key of an object that may have changed, compares the two states, and does what is missing
-(level-triggered, idempotent). Everything else is here:
+`reconcile`, which gets the key of an object that may have changed, compares the two states, and writes the difference
+(level-triggered, idempotent). kcr provides everything else:
 
 ```python
 from msgspec.structs import replace
@@ -52,34 +52,34 @@ if __name__ == "__main__":
 ```
 
 The path of a change: a watch updates a *store*, handlers enqueue a *key* in a *work queue*, a *worker* takes it and
-reconciles, and what it writes comes back as the next watch event. A key is never processed concurrently, changes
-while it waits are coalesced, and one that failed is requeued with exponential backoff.
+reconciles, and its writes return as watch events. A key is never processed concurrently, changes while it waits are
+coalesced, and a failed key is requeued with exponential backoff.
 
 - Objects are frozen values: subclass `Object` and `Resource`, change with `msgspec.structs.replace`. The conditions of
   a status are set with `set_condition` and read with `find_condition` and `is_condition_true`; the status is written
   with `client.patch_status(old, new)`.
 - `kcr crd generate` writes the CustomResourceDefinition of such a class (`crd_manifest`), `kcr types generate` classes
-  for the kinds of others. Built-in kinds have views to be cached (`kcr.api.core`) and complete types (`kcr.api.full`).
-- A kind without a class is `unstructured("example.dev/v1", "Widget", plural="widgets")`: typed metadata, and all
-  other fields as bytes, decoded when read. `metadata_only(Pod)` is a kind of which only the metadata are requested and
-  cached.
-- `Client` always talks to the server; cached reads are `Manager.store`, with indexes (`Store.add_index`). `Selection`
-  says which objects of a kind are cached.
+  for existing definitions. Built-in kinds have views for caches (`kcr.api.core`) and complete types (`kcr.api.full`).
+- `unstructured("example.dev/v1", "Widget", plural="widgets")` is a kind without a class: typed metadata, and all
+  other fields as bytes, decoded when read. `metadata_only(Pod)` requests and caches metadata alone.
+- `Client` sends every read to the server; cached reads are `Manager.store`, with indexes (`Store.add_index`).
+  `Selection` limits the cached objects of a kind.
 - `watch(Kind, predicate=…)` filters changes: `generation_changed`, `labels_changed`, `annotations_changed`,
   `finalizers_changed`, `resource_version_changed`, `labels_match`, combined by `any_of`, `all_of` and `none_of`.
-  `map_to=keys_by_index(…)` enqueues those that refer to what changed; `Result(requeue_after=600, jitter=0.1)` resyncs.
-- While it runs, `Manager.add_watch` and `Manager.open_informer` watch further kinds; closing the last `InformerHandle`
+  `map_to=keys_by_index(…)` enqueues the objects that refer to a changed one; `Result(requeue_after=600, jitter=0.1)`
+  resyncs.
+- `Manager.add_watch` and `Manager.open_informer` watch further kinds at run time; closing the last `InformerHandle`
   of a kind ends its informer.
 - `Manager` starts informers, then controllers, and stops them in the reverse order; `expose` serves metrics, probes
-  and, to this machine, `/debug/kcr`. A reconciler with a method `explain` says there why an object is where it is
+  and, to this machine, `/debug/kcr`. A reconciler's method `explain` explains the state of an object there
   (`Explanation`, `Code`, `Step`).
-  Of several replicas with leader election one runs its controllers, the others stand by: `run(leader_elect=True)`.
-- Failures are one tree, `KcrError`: `ApiError` when the server refused, `TransportError` when it is unknown
-  whether a write has happened, `TerminalError` when a reconciler knows that retrying cannot help, `RetryLater` when it
-  waits for something. Exceptions of other libraries are failures as well; only programming errors count as panics.
+  With leader election one of several replicas runs its controllers, the others stand by: `run(leader_elect=True)`.
+- Failures are one tree, `KcrError`: `ApiError` for a refusal of the server, `TransportError` for a write with an
+  unknown result, `TerminalError` for an error that no retry can fix, `RetryLater` for a missing prerequisite.
+  Exceptions of other libraries are failures as well; only programming errors count as panics.
 - For controllers that own other objects: creation and deletion with events (`DependentControl`), adoption (`claim`),
   owner references (`set_controller`), finalizers (`finalized`), and `create_or_patch`.
-- `kcr.testing` runs the whole life of a controller in virtual time; `kcr dev` does it for real, in one process.
+- `kcr.testing` runs controllers in virtual time; `kcr dev` is a development cluster in one process.
 """
 
 import importlib

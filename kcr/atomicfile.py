@@ -92,12 +92,12 @@ def name_in_errors(path: Path) -> Iterator[None]:
 
 
 def is_full(error: OSError) -> bool:
-    """Return whether there is no room for what was to be written."""
+    """Return whether the disk or the quota is full."""
     return error.errno in _NO_ROOM
 
 
 def _is_replaceable(path: Path, *, is_private: bool) -> bool:
-    """Return whether a regular file is there that no descriptor in the path leads to, or none.
+    """Return whether the path is free or a regular file, without a descriptor in the path.
 
     Raises:
         PermissionError: One that may not be written is: the folder's permissions would allow to replace it. Or a
@@ -116,7 +116,7 @@ def _is_replaceable(path: Path, *, is_private: bool) -> bool:
 
 
 def _rename(temporary: Path, target: Path) -> None:
-    """Rename a file; what is mounted on its own, as in a container, cannot be replaced and is written to."""
+    """Rename a file; a target that is a mount point, as in a container, is overwritten instead."""
     try:
         temporary.replace(target)
     except OSError as error:
@@ -129,7 +129,7 @@ def _rename(temporary: Path, target: Path) -> None:
 
 
 def _keep_attributes(path: Path, descriptor: int) -> None:
-    """Give an open file the owner, and the permissions, of the one that it shall replace."""
+    """Give an open file the owner and the permissions of the file that it replaces."""
     try:
         found = path.stat()
     except FileNotFoundError:
@@ -141,5 +141,5 @@ def _keep_attributes(path: Path, descriptor: int) -> None:
 
 
 def _shortened(name: str) -> str:
-    """Return as much of a name as leaves room for what is added to it."""
+    """Return a name shortened to leave room for a suffix."""
     return os.fsdecode(os.fsencode(name)[: _MAX_NAME_BYTES - _SUFFIX_BYTES])

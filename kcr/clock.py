@@ -12,7 +12,7 @@ _BOOTTIME: int | None = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MON
 
 
 class Clock(Protocol):
-    """What time it is. Production reads the system's clocks, tests a virtual loop's."""
+    """The source of time: the system's clocks in production, a virtual loop's in tests."""
 
     def now(self) -> datetime:
         """Return the present moment, timezone-aware UTC."""

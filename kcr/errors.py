@@ -1,4 +1,4 @@
-"""What can go wrong, as one tree.
+"""The exception tree: refusals of the API server, transport errors, and errors of reconcilers.
 
 ```
 KcrError
@@ -27,7 +27,7 @@ class KcrError(Exception):
 
 
 class Cause(NamedTuple):
-    """One cause of a refusal: which field, what kind of fault, and the server's words."""
+    """One cause of a refusal: the field, the kind of fault, and the server's message."""
 
     field: str = ""
     reason: str = ""
@@ -87,7 +87,7 @@ class AlreadyExistsError(ApiError):
 
 
 class ConflictError(ApiError):
-    """409 on a write: the object has changed since it was read; read again and decide anew."""
+    """409 on a write: the object has changed since it was read; read and decide again."""
 
 
 class GoneError(ApiError):

@@ -124,7 +124,7 @@ def _run_check(check: Check) -> str:
 
 
 class LoopMonitor:
-    """Measures the lag of the event loop, and logs what blocked it.
+    """Measures the lag of the event loop, and logs the blocking line.
 
     One blocking call stops every watch, probe and reconcile. Nothing on the loop can find it while it lasts, so a
     thread samples the stack of the loop's thread.

@@ -1,4 +1,4 @@
-"""The manager: what runs in one process, started and stopped in order."""
+"""The manager: starts and stops informers, controllers and other components in order."""
 
 import asyncio
 import random as randomness
@@ -103,7 +103,7 @@ class Manager:
             self._operations.add_elector(leader_election)
 
     def select(self, *selections: Selection[Any]) -> None:
-        """List and watch only these objects of a kind, perhaps by namespace, and store what their transforms return.
+        """List and watch only the selected objects of a kind, and store the results of their transforms.
 
         Raises:
             ValueError: The kind has an informer already, or the selections overlap.
@@ -137,17 +137,17 @@ class Manager:
 
     @property
     def selections(self) -> tuple[Selection[Any], ...]:
-        """What is watched: kinds, each in all namespaces or in some."""
+        """The watched kinds, each in all namespaces or in some."""
         return self._cache.selections
 
     @property
     def leading_since(self) -> int:
-        """The version before which another leader may have written what the stores do not show; 0 without election."""
+        """The version up to which another leader may have written changes that the stores lack; 0 without election."""
         return self.elector.leading_since if self.elector is not None else 0
 
     @property
     def rights(self) -> frozenset[Right]:
-        """What all controllers, informers and recorders ask of the server, as far as they declare it."""
+        """The declared rights of all controllers, informers and recorders."""
         return self._rights.union(*(rights(kind, "list", "watch") for kind in self._cache.kinds))
 
     def store(self, kind: type[R]) -> Store[R]:
@@ -237,7 +237,7 @@ class Manager:
 
     @property
     def controllers(self) -> Mapping[str, Controller]:
-        """The controllers by name: a test looks at the queue of one that a `setup` function has added."""
+        """The controllers by name, for example for the queue of one that a `setup` function has added."""
         return MappingProxyType(self._controllers)
 
     @overload

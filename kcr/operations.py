@@ -1,4 +1,4 @@
-"""What operators see of a process: its metrics and probes over HTTP, and a monitor of its event loop."""
+"""The endpoints of a process: metrics and probes over HTTP, and a monitor of its event loop."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -37,7 +37,7 @@ class Operations:
     """The endpoints of a process, and its informers there; nothing is served unless `expose` says so."""
 
     def __init__(self, client: Client, metrics: Metrics, health: Health, clock: Clock) -> None:
-        """Make them; they are there while the context of `serving` lives.
+        """Create the endpoints; they are served inside the context of `serving`.
 
         Args:
             client: Asks the API server who may read the metrics.

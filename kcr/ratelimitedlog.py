@@ -1,4 +1,4 @@
-"""Log lines for what goes wrong again and again: one now and then, with a count of those left out."""
+"""Rate-limited log lines for repeated failures: one per interval, with a count of the omitted ones."""
 
 import asyncio
 import contextvars

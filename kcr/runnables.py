@@ -89,7 +89,7 @@ class RunnableGroup:
             self._group.create_task(_named(run, name), name=f"{self._name} {name}", context=self._context.copy())
 
     async def __aenter__(self) -> None:
-        """Start what was added."""
+        """Start the added components."""
         self._group, self._context = await asyncio.TaskGroup().__aenter__(), contextvars.copy_context()
         waiting, self._waiting = self._waiting, []
         for run, name in waiting:
@@ -151,7 +151,7 @@ def first_failure() -> Iterator[None]:
 
 
 async def _named(run: Callable[[], Awaitable[None]], name: str) -> None:
-    """Run a component; what it fails with says which one it was."""
+    """Run a component, and name it in its exception."""
     try:
         await run()
     except Exception as error:

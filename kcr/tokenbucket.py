@@ -27,13 +27,13 @@ class TokenBucket:
         self._full_at = float("-inf")
 
     def reserve(self, now: float) -> float:
-        """Take one token, perhaps a future one, and return the seconds until it is there."""
+        """Take one token, present or future, and return the seconds until it is available."""
         wait = self.delay(now)
         self._full_at = max(self._full_at, now) + self._interval
         return wait
 
     def take(self, now: float) -> bool:
-        """Take one token, or what there is of the next one; return whether it was a whole one."""
+        """Take one token, or the available part of the next one; return whether it was complete."""
         is_whole = self.delay(now) <= 0
         # Empty at most: unlike `reserve`, this takes no future token.
         self._full_at = min(max(self._full_at, now) + self._interval, now + self._slack + self._interval)

@@ -31,19 +31,19 @@ FOLDER = Path(__file__).parents[1] / "docs" / "reference"
 PACKAGES = ("kcr", "kcr.client", "kcr.dependents", "kcr.testing")
 METRICS = """Made from the code by `python -m tools.reference`.
 
-What `/metrics` serves when all three controllers of kcr run; where it is served, `--metrics-bind-address` says
-([command line](command-line.md)). Names and help texts are upstream's where upstream has the metric: those of
-client-go's work queue and REST client, of controller-runtime, and of kube-controller-manager. A controller of your
-own registers its metrics with `manager.metrics.registry`. On Linux there are the usual `process_…` as well.
+The metrics of `/metrics` with all three controllers of kcr; `--metrics-bind-address` sets the address
+([command line](command-line.md)). Names and help texts are upstream's where upstream has the metric: client-go's work
+queue and REST client, controller-runtime, and kube-controller-manager. Register your own metrics with
+`manager.metrics.registry`. On Linux the usual `process_…` metrics are added.
 
 As OpenMetrics (`Accept: application/openmetrics-text`), the buckets of `controller_runtime_reconcile_time_seconds` and
-`rest_client_request_duration_seconds` have exemplars when there are traces ([operating](../guide/operate.md#traces)):
-`trace_id` and `span_id` of the last observation that was sampled.
+`rest_client_request_duration_seconds` have exemplars if traces are enabled ([traces](../guide/operate.md#traces)):
+`trace_id` and `span_id` of the last sampled observation.
 
-Of client-go's, these are not there, for kcr has nothing to tell: `rest_client_transport_…` (it caches no transports),
+These metrics of client-go have no equivalent: `rest_client_transport_…` (kcr caches no transports),
 `rest_client_exec_plugin_ttl_seconds`, `…_certificate_rotation_age` and `…_policy_call_total`. Requests of leader
-election go over connections of its own, and are not counted. A duration of `rest_client_request_duration_seconds` is
-that of one attempt, until the answer begins, and watches count; client-go's ends with the body of the last attempt."""
+election use separate connections and are not counted. `rest_client_request_duration_seconds` measures one attempt up
+to the begin of the response, watches included; client-go's ends with the body of the last attempt."""
 # Sections of docstrings whose entries are `name: text`.
 _LISTED = ("Args", "Attributes", "Raises")
 _SECTION = re.compile(r"^(Args|Attributes|Raises|Returns|Yields|Source):(.*)$")

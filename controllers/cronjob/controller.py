@@ -70,7 +70,7 @@ def setup(manager: Manager, options: Options) -> None:
     recorder = manager.recorder(COMPONENT)
     skew = Histogram(
         "cronjob_controller_job_creation_skew_duration_seconds",
-        "Seconds from the moment a run was scheduled for to the creation of its Job.",
+        "Time between when a cronjob is scheduled to be run, and when the corresponding job is created.",
         buckets=SKEW_BUCKETS, registry=manager.metrics.registry,
     )  # fmt: skip
     own_writes, queue = OwnWrites(leading_since=lambda: manager.leading_since), manager.queue("cronjob")

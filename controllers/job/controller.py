@@ -159,4 +159,4 @@ class UnmanagedJobs:
         left = sum(not self._ours(job) for job in self._jobs.list())
         if left:
             reason = f"their spec.managedBy is not {KCR}; take_over (kcr run --take-over) looks after all of them"
-            get_logger().info("jobs left alone", count=left, reason=reason)
+            get_logger().info("ignoring jobs of other controllers", count=left, reason=reason)

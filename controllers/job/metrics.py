@@ -30,7 +30,7 @@ Reason = Literal["new", "recreate_terminating_or_failed", "recreate_failed"]
 
 
 class JobMetrics:
-    """The counters of one Job controller.
+    """The metrics of one Job controller.
 
     Attributes:
         handled: Failures by the action of a podFailurePolicy that matched them.
@@ -47,28 +47,41 @@ class JobMetrics:
             return cache(Counter(f"job_controller_{name}", text, labels, registry=registry).labels)
 
         seconds = Histogram(
-            "job_controller_job_sync_duration_seconds", "Seconds that a pass over a Job took.",
+            "job_controller_job_sync_duration_seconds", "The time it took to sync a job.",
             _SYNC, buckets=SYNC_BUCKETS, registry=registry,
         )  # fmt: skip
         self._sync_seconds: Callable[..., Histogram] = cache(seconds.labels)
-        self._syncs = counter("job_syncs_total", "Passes over Jobs.", *_SYNC)
-        self._jobs = counter("jobs_finished_total", "Jobs that ended.", "completion_mode", "result", "reason")
-        self._pods = counter("job_pods_finished_total", "Ended pods that were counted.", "completion_mode", "result")
-        self._indexes = counter("job_finished_indexes_total", "Indexes that came to an end.", "status", "backoffLimit")
+        self._syncs = counter("job_syncs_total", "The number of job syncs.", *_SYNC)
+        self._jobs = counter("jobs_finished_total", "The number of finished jobs.", "completion_mode", "result", "reason")
+        self._pods = counter(
+            "job_pods_finished_total", "The number of finished Pods that are fully tracked.", "completion_mode", "result"
+        )
+        self._indexes = counter(
+            "job_finished_indexes_total", "The number of finished indexes.", "status", "backoffLimit"
+        )
         self.handled = counter(
             "pod_failures_handled_by_failure_policy_total",
-            "Failures that a rule of a podFailurePolicy matched.",
+            "The number of failed Pods handled by failure policy.",
             "action",
         )
         self.terminated = counter(
-            "terminated_pods_tracking_finalizer_total", "Ended pods that got or lost the tracking finalizer.", "event"
+            "terminated_pods_tracking_finalizer_total",
+            "The number of terminated pods that have, or have lost, the finalizer batch.kubernetes.io/job-tracking.",
+            "event",
         )
-        self._creations = counter("job_pods_creation_total", "Creations of pods.", "reason", "status")
+        self._creations = counter(
+            "job_pods_creation_total", "The number of Pods created by the Job controller.", "reason", "status"
+        )
         self.external = counter(
-            "jobs_by_external_controller_total", "Jobs that another controller looks after.", "controller_name"
+            "jobs_by_external_controller_total",
+            "The number of Jobs managed by an external controller.",
+            "controller_name",
         )
         self.stale = counter(
-            "stale_sync_skips_total", "Passes put off because a store lagged behind.", "group", "resource"
+            "stale_sync_skips_total",
+            "Total number of Job syncs skipped due to a stale watch cache.",
+            "group",
+            "resource",
         )
 
     @contextmanager

@@ -52,7 +52,7 @@ def setup(manager: Manager, options: Options) -> None:
     require_take_over("ttl", instead_of="ttl-after-finished-controller", take_over=options.take_over)
     latency = Histogram(
         "ttl_after_finished_controller_job_deletion_duration_seconds",
-        "Seconds from the end of a Job's time until it was deleted.",
+        "The time it took to delete the job since it became eligible for deletion.",
         buckets=LATENCY_BUCKETS, registry=manager.metrics.registry,
     )  # fmt: skip
     summary = DeletionSummary()
@@ -170,7 +170,7 @@ class TtlReconciler:
         now = self._clock.now()
         ahead = (_finished_at(job) - now).total_seconds()
         if ahead > 0:
-            _log.warning("job ended in the future: some clock is wrong, and it stays for longer", seconds_ahead=ahead)
+            _log.warning("job finished in the future, likely clock skew: its deletion is deferred", seconds_ahead=ahead)
         return time_left(job, now)
 
 

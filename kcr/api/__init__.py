@@ -1,1 +1,1 @@
-"""The frozen values on the wire: what every object carries, and the kinds kcr reads."""
+"""Frozen values on the wire: metadata of all objects, and the kinds that kcr reads."""

@@ -23,7 +23,7 @@ class ReplicaSetSpec(Object):
 
 
 class ReplicaSetStatus(Object):
-    """What the controller has observed."""
+    """The state observed by the controller."""
 
     replicas: int = 0
     fully_labeled_replicas: int = 0

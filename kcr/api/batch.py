@@ -41,7 +41,7 @@ class PodConditionPattern(Object):
 
 
 class PodFailurePolicyRule(Object):
-    """What to do about the failures it matches: `FailJob`, `FailIndex`, `Ignore` or `Count`."""
+    """The action for matching failures: `FailJob`, `FailIndex`, `Ignore` or `Count`."""
 
     action: str = ""
     on_exit_codes: OnExitCodes | None = None
@@ -68,7 +68,7 @@ class SuccessPolicy(Object):
 
 
 class JobSpec(Object):
-    """What a Job is to do. None means unset; the server fills in its defaults."""
+    """The specification of a Job. None means unset; the server sets its defaults."""
 
     parallelism: int | None = None
     completions: int | None = None
@@ -152,7 +152,7 @@ class CronJobSpec(Object):
 
 
 class CronJobStatus(Object):
-    """Which Jobs run, and what has been done. The times are None while there has been no such run."""
+    """The running Jobs and the last runs. The times are None before the first run."""
 
     active: tuple[ObjectReference, ...] = ()
     last_schedule_time: datetime | None = None

@@ -25,7 +25,7 @@ _MAX_DEPTH = 10_000 + 100
 
 
 class WatchEvent(Object, Generic[R]):
-    """One line of a watch. Look at `type` first: under `ERROR` the object is no object of the kind."""
+    """One line of a watch. With `type` `ERROR` the object is a Status instead of an object of the kind."""
 
     type: str
     object: R
@@ -201,7 +201,7 @@ def _event_decoder(kind: type[Resource]) -> msgspec.json.Decoder[WatchEvent[Any]
 
 
 def _form(kind: type) -> Any:
-    """Return what values of a type are decoded as: their type, but unstructured objects as their fields."""
+    """Return the type that values are decoded as: their own, or the fields of an unstructured object."""
     return RawFields if issubclass(kind, Unstructured) else kind
 
 
@@ -261,7 +261,7 @@ def difference(old: object, new: object) -> Any:
 
 
 def _said(field: FieldInfo, value: Object) -> object:
-    """Return what a value says in a field, or None where its wire form leaves the field out."""
+    """Return a value's field, or None if its wire form omits the field."""
     said = getattr(value, field.name)
     left_out = said == field.default or (field.default_factory in (dict, list) and not said)
     return None if left_out else said

@@ -14,7 +14,7 @@ class ConditionFields(Protocol):
 
     @property
     def type(self) -> str:
-        """What it is about."""
+        """The type of the condition."""
         ...
 
     @property

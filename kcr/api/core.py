@@ -1,4 +1,4 @@
-"""Namespaces, events and configuration; pods, nodes and services as views, with what controllers read.
+"""Namespaces, events and configuration; pods, nodes and services as views with the fields that controllers read.
 
 Complete types of the latter are in `kcr.api.full`.
 """
@@ -21,7 +21,7 @@ class Container(Object):
 
 
 class PodSpec(Object):
-    """Where a pod runs and what it restarts."""
+    """The node and the restart policy of a pod."""
 
     node_name: str = ""
     restart_policy: str = ""
@@ -62,7 +62,7 @@ class ContainerState(Object):
 
 
 class ContainerStatus(Object):
-    """What the node reports of a container."""
+    """The state of a container, reported by the node."""
 
     name: str = ""
     ready: bool = False
@@ -71,7 +71,7 @@ class ContainerStatus(Object):
 
 
 class PodStatus(Object):
-    """What the node reports of a pod. `phase` may be any text a newer server invents."""
+    """The state of a pod, reported by the node. `phase` may have values of a newer server."""
 
     phase: str = ""
     reason: str = ""
@@ -89,13 +89,13 @@ class Pod(ResourceView, api_version="v1", plural="pods"):
 
 
 class NamespaceSpec(Object):
-    """What has to be done before the namespace is deleted."""
+    """The finalizers of a namespace."""
 
     finalizers: tuple[str, ...] = ()
 
 
 class NamespaceStatus(Object):
-    """`phase` is Active or Terminating; the conditions say what holds up a termination."""
+    """`phase` is Active or Terminating; the conditions name the obstacles of a termination."""
 
     phase: str = ""
     conditions: tuple[Condition, ...] = ()
@@ -147,7 +147,7 @@ class Secret(FullResource, api_version="v1", plural="secrets"):
     immutable: bool | None = None
 
     def __repr__(self) -> str:
-        """Return a form for people and logs, without what is secret."""
+        """Return a form for people and logs, without secret values."""
         return f"Secret({self.key}, data={sorted(self.data)})"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:

@@ -49,7 +49,7 @@ def _found(fields: Fields, second: int, zone: tzinfo) -> datetime | None:
 
 
 class Found(NamedTuple):
-    """What a search found, and how many moves of the hands it took. None: never within the horizon."""
+    """The result of a search, and its number of steps. None: no time within the horizon."""
 
     moment: datetime | None
     steps: int

@@ -88,7 +88,7 @@ Expression = Every | Fields
 
 
 class Span(NamedTuple):
-    """What a field may say: its smallest and largest value, and names for some of them."""
+    """The range of a field: its smallest and largest value, and names of some values."""
 
     low: int
     high: int
@@ -122,7 +122,7 @@ def load_zone(name: str) -> tzinfo:
 
 @lru_cache(maxsize=4096)
 def parse(text: str) -> Expression:
-    """Return what a schedule says.
+    """Return the parsed schedule.
 
     Args:
         text: Five fields or a descriptor, optionally after `TZ=<zone> ` or `CRON_TZ=<zone> `.

@@ -1,4 +1,4 @@
-"""Pods as a kubelet reads and writes them: a view of `kcr.api.core.Pod` with what runs a container.
+"""Pods for a kubelet: a view like `kcr.api.core.Pod`, with the fields that run containers.
 
 Each type adds fields to core's and repeats none. Controllers keep many thousand pods and read none of these fields, so
 their Pod has not got them.
@@ -114,7 +114,7 @@ class SleepAction(Object):
 
 
 class ProbeHandler(Object):
-    """What a probe or a lifecycle hook does; one of them is set."""
+    """The action of a probe or a lifecycle hook; one field is set."""
 
     exec: ExecAction | None = None
     http_get: HTTPGetAction | None = None
@@ -133,13 +133,13 @@ class Probe(ProbeHandler):
 
 
 class LifecycleHandler(ProbeHandler):
-    """What a lifecycle hook does."""
+    """The action of a lifecycle hook."""
 
     sleep: SleepAction | None = None
 
 
 class Lifecycle(Object):
-    """What is done after a container has started, and before it is asked to end."""
+    """The actions after the start of a container, and before its end."""
 
     post_start: LifecycleHandler | None = None
     pre_stop: LifecycleHandler | None = None
@@ -176,7 +176,7 @@ class KubeletContainer(Container):
 
 
 class KubeletPodSpec(PodSpec):
-    """What the scheduler reads to place a pod, and the kubelet to run it."""
+    """The fields of a pod that the scheduler and the kubelet read."""
 
     init_containers: tuple[KubeletContainer, ...] = ()
     containers: tuple[KubeletContainer, ...] = ()
@@ -205,7 +205,7 @@ class KubeletContainerState(ContainerState):
 
 
 class KubeletContainerStatus(ContainerStatus):
-    """What the kubelet reports of a container. Clients insist on the images, empty or not."""
+    """The state of a container, reported by the kubelet. Clients require the images, empty or not."""
 
     image: str = field(default_factory=str)
     image_id: str = field(default_factory=str, name="imageID")
@@ -225,7 +225,7 @@ class Address(Object):
 
 
 class KubeletPodStatus(PodStatus):
-    """What the kubelet writes of a pod, and finds again after a restart of its own."""
+    """The state of a pod, which the kubelet writes, and reads after its own restart."""
 
     host_ip: str = field(default="", name="hostIP")
     host_ips: tuple[Address, ...] = field(default=(), name="hostIPs")

@@ -1,4 +1,4 @@
-"""What every object carries, and how frozen values are made.
+"""Metadata of all objects, and the base classes of frozen values.
 
 `Object` is the base of all values on the wire, `Resource` of those with a name of their own. Their
 subclasses state fields and nothing else: the metaclass sets the options of msgspec, and sees to it that
@@ -94,7 +94,7 @@ class Key(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read `namespace/name`, or a name alone for kinds without namespaces: what `str(key)` gives.
+        """Parse `namespace/name`, or a name for cluster-scoped kinds; the inverse of `str(key)`.
 
         Raises:
             ValueError: It has no name, or more than one slash.
@@ -243,7 +243,7 @@ class StatusCause(Object):
 
 
 class StatusDetails(Object):
-    """What a Status is about."""
+    """The details of a Status."""
 
     name: str = ""
     group: str = ""

@@ -1,4 +1,4 @@
-"""Pods for controllers that own some: what a pod is by its status, which are deleted first, and pods from templates."""
+"""Helpers for owners of pods: predicates of the status, deletion order, and pods from templates."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -18,7 +18,7 @@ _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 
 def is_terminal(pod: Pod) -> bool:
-    """Return whether all containers have stopped for good: the phase is Succeeded or Failed."""
+    """Return whether all containers have ended permanently: the phase is Succeeded or Failed."""
     return pod.status.phase in ("Succeeded", "Failed")
 
 
@@ -63,7 +63,7 @@ def available_in(pod: Pod, min_ready_seconds: int, now: datetime) -> timedelta |
 
 
 class ReplicaCounts(NamedTuple):
-    """Pods by what they are, as the status of an owner of alike pods counts them.
+    """Numbers of pods by state, for the status of an owner of equal pods.
 
     Attributes:
         active: They run or may still run.

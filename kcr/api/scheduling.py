@@ -29,7 +29,7 @@ class TypedLocalReference(Object):
 
 
 class PodGroupTemplate(Object):
-    """What one kind of a workload's groups is like."""
+    """The template of one kind of a workload's groups."""
 
     name: str = ""
     scheduling_policy: PodGroupSchedulingPolicy | None = None

@@ -157,7 +157,7 @@ def repeated_keys(text: str | bytes) -> list[tuple[int, str]]:
 
 
 class _Values:
-    """Turns values of PyYAML into those of JSON; what an alias repeats is counted each time."""
+    """Converts values of PyYAML to JSON; each repetition of an alias counts."""
 
     def __init__(self, characters: int) -> None:
         """Start to count, for a text of so many characters."""

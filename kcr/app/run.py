@@ -75,7 +75,7 @@ def _with_keywords(
 
 @_with_keywords(_Keywords)
 def run(setup: Setup, keywords: Mapping[str, Any]) -> None:
-    """Run controllers as a program, until SIGTERM or SIGINT; what cannot be used is one line and exit code 1 or 2.
+    """Run controllers as a program, until SIGTERM or SIGINT; an error is one line and exit code 1 or 2.
 
     Before the controllers run, the program checks that the server answers, serves every kind that they watch, and
     allows to list and watch it.

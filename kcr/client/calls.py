@@ -107,7 +107,7 @@ class Calls:
 
     @property
     def is_dry_run(self) -> bool:
-        """Whether the server keeps nothing of what this client writes."""
+        """Whether this client's writes are dry runs, which the server does not store."""
         return self._options.dry_run
 
     @property
@@ -229,6 +229,6 @@ class Calls:
 
 
 def _log_dry_run(request: Request) -> None:
-    """Log what a write would do that the server has accepted; nothing of a request that asks."""
+    """Log the effect of an accepted dry-run write; reads are not logged."""
     if write := describe_write(request):
-        _log.info("dry run: accepted, not kept", **write)
+        _log.info("dry run: accepted, not stored", **write)

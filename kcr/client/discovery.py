@@ -73,7 +73,7 @@ def find_kind(kinds: Iterable[ServedKind], text: str) -> ServedKind | None:
 
 
 def near_names(kinds: Iterable[ServedKind], text: str) -> tuple[str, ...]:
-    """Return kinds, as `websites.example.dev`, whose names look like a text that names none; the nearest first."""
+    """Return kinds, such as `websites.example.dev`, with names similar to an unknown one; the nearest first."""
     from difflib import get_close_matches  # noqa: PLC0415  # for a slip of the finger alone
 
     name = text.lower().partition(".")[0]

@@ -49,7 +49,7 @@ def as_dry_run(request: Request) -> Request:
 
 
 def describe_write(request: Request) -> dict[str, str]:
-    """Return what a write would do, for a log line: the verb and the object's path; nothing of a request that asks."""
+    """Return the verb and the object's path of a write, for a log line; None for a read."""
     path = request.target.partition("?")[0]
     if request.method in _READS or path.startswith(_REVIEWS):
         return {}

@@ -1,4 +1,4 @@
-"""Reads what says why pods do not run, and is not in the pods: warnings about them, and their nodes."""
+"""Reads the context of pods that do not run: warnings about them, and their nodes."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Typed classes from schemas: what `kcr types generate` writes.
+"""Typed classes from schemas, for `kcr types generate`.
 
 `crds` makes `Class` values (`model`) of CustomResourceDefinitions, `kcr_devcluster.builtin_types` those of built-in
 kinds; `render` writes them as a module, formatted as `ruff format` has it.

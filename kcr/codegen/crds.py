@@ -38,7 +38,7 @@ class _Spec(msgspec.Struct):
 
 
 class _Definition(msgspec.Struct):
-    """What is needed of a CustomResourceDefinition, whatever else it says."""
+    """The used fields of a CustomResourceDefinition; others are ignored."""
 
     spec: _Spec
 
@@ -272,7 +272,7 @@ def _with(of: Expr, other: Expr) -> Expr:
 
 
 def _marked(of: Expr, limits: Mapping[str, Any], extra: Mapping[str, Any]) -> Expr:
-    """Return a type with what a schema says beside it, if that is anything."""
+    """Return a type with the schema's further constraints, if any."""
     given = [Pair(name, model.literal(one)) for name, one in limits.items()]
     if extra:
         given.append(Pair("extra_json_schema", model.literal(extra)))

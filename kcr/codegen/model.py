@@ -160,7 +160,7 @@ def quoted(text: str) -> str:
 
 
 def names_in(expr: Expr | None) -> Iterator[str]:
-    """Yield the names that an expression uses, without what stands behind a dot."""
+    """Yield the names that an expression uses, without attributes."""
     match expr:
         case None | Text():
             return

@@ -45,7 +45,7 @@ def field_names(wires: Iterable[str], *, of_kind: bool) -> dict[str, str]:
 
 @cache
 def encoded(name: str) -> str:
-    """Return what a field of this name is called on the wire, when the class does not say otherwise."""
+    """Return the default name of a field on the wire."""
     made = msgspec.defstruct("Made", [(name, int)], rename="camel")
     return str(msgspec.structs.fields(made)[0].encode_name)
 

@@ -1,4 +1,4 @@
-"""What a structural schema says of one value: its scalar type, limits that msgspec checks, and all that is left."""
+"""A structural schema of one value: its scalar type, the limits that msgspec checks, and the rest."""
 
 import re
 import warnings

@@ -1,4 +1,23 @@
-"""Controllers: sources of keys, the queue, the workers, and what follows a reconcile."""
+"""Controllers: sources of keys, a work queue, workers, and the processing of a reconcile's outcome.
+
+A `Controller` connects watches (`watch`, `owned`, `channel`) with a queue, and its workers call one `Reconciler`.
+Guarantees to the author of a reconciler:
+
+- **Level-triggered.** `reconcile` gets a key, never an event. It runs after every change of the watched objects,
+  after every start, and after `requeue_after`.
+- **Never concurrent for one key.** Different keys are reconciled concurrently, by `workers` tasks on one event loop.
+- **Gates.** Before a reconcile the worker passes the key through gates (`kcr.controller.gates`), which admit, defer or
+  drop it: the object is paused, a store does not show this process's own writes yet (`OwnWrites`), the last reconcile
+  was too recent. A deferred key occupies no worker.
+- **Retries.** An exception requeues the key with exponential backoff, `RetryLater` after its delay, `TerminalError`
+  only after a change. No exception ends the worker. While the API server is unavailable, one key probes it, and all
+  failed keys are retried once it responds.
+- **Observers.** Metrics, the journal, traces, and the detection of hot loops and conflicts see the begin and the end of
+  each reconcile (`kcr.controller.observers`). Their failures do not affect the outcome.
+- **Shutdown.** No further key is taken, and running reconciles may finish within the manager's graceful timeout.
+
+Source: controller-runtime/pkg/internal/controller; client-go/util/workqueue.
+"""
 
 from kcr.controller.batching import Batching
 from kcr.controller.controller import Controller

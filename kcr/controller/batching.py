@@ -51,7 +51,7 @@ class Batching:
         bucket.take(_now())
 
     def forget(self, key: Key) -> None:
-        """Drop the bucket of a key whose object is gone or finished."""
+        """Drop the bucket of a key whose object is deleted or finished."""
         self._buckets.pop(key, None)
 
 

@@ -134,7 +134,7 @@ class Controller:
         informer.add_handler(EnqueueRequests(self.name, source, self.queue.add))
 
     def declare(self, informer: Informer[Any], kind: type[Resource], *dependents: Informer[Any]) -> None:
-        """Say what the keys name, for a controller with event handlers of its own; for the others `watch` does it.
+        """Declare the kind of the keys, for a controller with its own event handlers; `watch` does so for others.
 
         So the annotation `kcr.dev/paused` on an object keeps its key from being reconciled, and hot loops are found.
 
@@ -169,7 +169,7 @@ class Controller:
         return self._pauses.keys
 
     def hot_loop(self, key: Key, now: float) -> HotLoopFinding | None:
-        """Return what has kept a key busy in the last ten minutes, and the remedy; None for nothing.
+        """Return the hot loop of a key in the last ten minutes, with the remedy; None if there is none.
 
         Args:
             key: The key.

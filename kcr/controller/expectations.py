@@ -55,11 +55,11 @@ class Expectations:
         self._ttl = ttl.total_seconds()
 
     def expect_creations(self, owner: Resource, count: int) -> None:
-        """Expect so many creations, and nothing of what was expected before."""
+        """Replace all expectations of an owner by a number of creations."""
         self._own_writes.of(owner).expected = Expected(count, 0, _now())
 
     def expect_deletions(self, owner: Resource, count: int) -> None:
-        """Expect so many deletions, and nothing of what was expected before."""
+        """Replace all expectations of an owner by a number of deletions."""
         self._own_writes.of(owner).expected = Expected(0, count, _now())
 
     def creation_observed(self, obj: Resource) -> None:
@@ -80,7 +80,7 @@ class Expectations:
             expected.deletions -= deletions
 
     def expectations_met(self, owner: Resource) -> bool:
-        """Return whether everything expected was observed. What is older than the time to live counts as observed.
+        """Return whether all expectations are fulfilled; expired ones count as fulfilled.
 
         Ask before listing objects: one that arrives in between must not be missed by both.
         """
@@ -102,7 +102,7 @@ class Expectations:
         return timedelta(seconds=max(expected.since + self._ttl - _now(), 0.0))
 
     def _of_controller(self, obj: Resource) -> Expected | None:
-        """Return what is expected for the owner that controls an object."""
+        """Return the expectations of the owner that controls an object."""
         owner = controller_of(obj.metadata)
         if owner is None:
             return None

@@ -22,7 +22,7 @@ _log = get_logger()
 
 
 def is_unanswered(error: BaseException) -> bool:
-    """Return whether an error says that the API server did not answer, rather than what it answered."""
+    """Return whether an error means that the API server is unavailable."""
     return isinstance(error, TransportError) or (isinstance(error, ApiError) and error.code in _AWAY)
 
 

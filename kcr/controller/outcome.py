@@ -65,7 +65,7 @@ class Outcomes:
         self._outage = Outage()
 
     def refuse(self, key: Any) -> None:
-        """Drop what is no key: from a queue that a user's code adds to. What it adds once it will add again."""
+        """Drop an item that is no key, which user code has added to the queue."""
         self._metrics.errors += 1
         self._queue.forget(key)
         expected = "a kcr.Key(namespace, name)"

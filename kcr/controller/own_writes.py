@@ -1,28 +1,28 @@
-"""What this process wrote and has not observed: read-your-writes for reconcilers.
+"""Read-your-writes: the writes of a controller that its stores do not show yet.
 
-A store lags behind the server. A reconcile that decides on a store without its own writes creates the same objects
-again. So a controller has one `OwnWrites`, in which its reconciler notes each write; of every owner it knows:
+A store lags behind the server. A reconcile that reads a store without its own writes repeats them, and creates the
+same objects twice. A controller therefore has one `OwnWrites`, in which its reconciler records each write. For each
+owner it contains:
 
-- **Versions to reach.** An answer to a write carries a resourceVersion. Until the store has passed it, the owner's key
-  is not reconciled: `defer_if_stale` defers it, no worker waits, and the key is enqueued again when the store is there.
-  After 0.5 s that is an error, and the key is retried with backoff. So a reconcile sees every write that was answered.
-- **Objects that came and went.** An object that was created and is gone before a relist is never shown, and no watch
-  event tells. So when a store has passed a version without showing what was written, the key is enqueued.
-- **Echoes.** The watch event of such a version shows nothing new: `enqueue_unless_echo` ignores it, once. It often
-  arrives before the answer to the write; so an event that arrives during a reconcile is judged when the reconcile ends.
-- **Names to appear.** A create is noted before it is sent, and confirmed by its answer. Without an answer it is
-  unconfirmed: the object may exist. It is created under the same name again, never under another one.
-- **Uids to vanish.** A deletion returns no version. Until the store shows the object terminating or gone, its uid is in
-  `deleted`: whoever counts objects leaves it out. `released` has the uids whose finalizer was removed.
-- **An unverified owner.** A status write without an answer may have happened; and a replica that has just been elected
-  may not see yet what the leader before it wrote. So the owner is read live, once, before the next reconcile counts
-  anything: `must_verify` and `verify`.
-- **Expectations.** `kcr.Expectations` keeps its counts here, for those who know them from client-go.
+- **Versions to reach.** The response to a write carries a resourceVersion. Until the store has passed it,
+  `defer_if_stale` defers the owner's key without occupying a worker; the key is enqueued when the store has caught
+  up. After 0.5 s that is an error, and the key is retried with backoff. A reconcile thus sees every confirmed write.
+- **Unobserved objects.** An object that was created and deleted before a relist never appears in a watch event. When a
+  store passes its version without showing it, the key is enqueued.
+- **Echoes.** The watch event of an own write contains no news: `enqueue_unless_echo` ignores it, once. It often
+  arrives before the response to the write, so events during a reconcile are evaluated after the reconcile.
+- **Unconfirmed creates.** A create is recorded before it is sent, and confirmed by its response. Without a response
+  the object may exist; it is created again under the same name, never under another one.
+- **Deletions.** A deletion returns no version. Until the store shows the object terminating or deleted, its uid is in
+  `deleted`, and counts exclude it. `released` contains the uids whose finalizer was removed.
+- **Unverified owners.** An unconfirmed status write may have happened, and a newly elected replica may lack its
+  predecessor's writes. The owner is then read live, once, before the next reconcile: `must_verify` and `verify`.
+- **Expectations.** `kcr.Expectations`, client-go's form, keeps its counts here.
 
-What is pending is compared with the store when it is asked for, and not counted from events: so a relist, a missed or
-a repeated event changes nothing, and nothing has to expire. All of it is memory: it saves waiting and requests, and may
-be lost at any moment, because a new process begins with a list that shows all writes of the old one. Versions need no
-uid, since they only grow; all else belongs to one uid, so that an object made anew under an old name starts clean.
+Pending writes are compared with the store on demand instead of counted from events, so relists and missed or repeated
+events are harmless, and nothing expires. All of it is in memory and may be lost at any moment, because a new process
+starts with a list that shows all earlier writes. Versions only increase and need no uid; all other records belong to
+one uid, so an object that is created again under an old name starts clean.
 """
 
 import asyncio
@@ -97,7 +97,7 @@ class OwnWrites:
         pending.written.append((store, written.key))
 
     def require_version(self, key: Key, store: Store[Any], version: str) -> None:
-        """Defer a key until a store has reached a version, whoever wrote it.
+        """Defer a key until a store has reached a version, written by any client.
 
         A version that is no number cannot be compared: it counts as reached.
         """
@@ -134,7 +134,7 @@ class OwnWrites:
         self._events[key] = []
 
     def end(self, key: Key, enqueue: Callable[[], None]) -> None:
-        """Note that a reconcile has ended, and enqueue its key for what it has not observed.
+        """Record the end of a reconcile, and enqueue its key for changes that it has not observed.
 
         That is an event that was no echo; or an object that was written and that a store lacks once it has passed the
         version.
@@ -153,7 +153,7 @@ class OwnWrites:
             store.notify_at_version(version, partial(self._all_reached, key, pending, enqueue))
 
     def _all_reached(self, key: Key, pending: "PendingVersions", enqueue: Callable[[], None]) -> None:
-        """Drop what is pending once all stores have passed it: their handlers have been called with all of it."""
+        """Drop pending writes that all stores have passed: their handlers have been called with them."""
         # A reconcile that has begun since sees everything.
         if self._versions.get(key) is not pending or _lagging(pending):
             return
@@ -162,14 +162,14 @@ class OwnWrites:
             enqueue()
 
     def of(self, owner: Resource) -> "PendingObjects":
-        """Return what is pending for an owner; what was pending for another uid of its name is dropped."""
+        """Return the pending writes of an owner; those of another uid of its name are dropped."""
         pending = self.find(owner.key, owner.metadata.uid)
         if pending is None:
             pending = self._objects[owner.key] = PendingObjects(owner.metadata.uid, self.leading_since())
         return pending
 
     def find(self, key: Key, uid: str) -> "PendingObjects | None":
-        """Return what is pending for the owner of this key and uid; None when there is nothing."""
+        """Return the pending writes of the owner with this key and uid, or None."""
         pending = self._objects.get(key)
         return pending if pending is not None and pending.uid == uid else None
 
@@ -217,11 +217,11 @@ class OwnWrites:
         return tuple(words)
 
     def peek(self, owner: Resource) -> "PendingObjects":
-        """Return what is pending for an owner; when there is nothing, an empty value that is not kept."""
+        """Return the pending writes of an owner, or an empty value that is not stored."""
         return self.find(owner.key, owner.metadata.uid) or PendingObjects(owner.metadata.uid)
 
     def forget(self, key: Key) -> None:
-        """Drop everything that is pending for a key, because its object is gone or finished."""
+        """Drop all pending writes of a key whose object is deleted or finished."""
         self._objects.pop(key, None)
         self.forget_versions(key)
 
@@ -337,12 +337,12 @@ class PendingObjects:
         self._deletions[uid] = is_shown
 
     def expect_release(self, store: Store[Any], obj: Resource, finalizer: str) -> None:
-        """Note that an object has lost a finalizer here, or is gone."""
+        """Record that this process removed an object's finalizer, or that the object is deleted."""
         self._releases[obj.metadata.uid] = (store, obj.key, finalizer)
 
     @property
     def deleted(self) -> frozenset[str]:
-        """The uids of the deleted objects that are not yet shown as terminating or gone."""
+        """The uids of deleted objects that the store does not show as terminating or deleted yet."""
         for uid, is_shown in tuple(self._deletions.items()):
             if not is_shown():
                 del self._deletions[uid]

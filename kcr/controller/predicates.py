@@ -22,12 +22,12 @@ Predicate = Callable[[Any, Any], bool]
 
 
 def resource_version_changed(old: Resource | None, new: Resource | None) -> bool:
-    """Leave out what shows the same version again, such as a resync."""
+    """Drop updates with an unchanged resourceVersion, such as those of a resync."""
     return _differs(old, new, lambda obj: obj.metadata.resource_version)
 
 
 def generation_changed(old: Resource | None, new: Resource | None) -> bool:
-    """Leave out what the server does not count as a new wish: changes of the status, where it is a subresource.
+    """Drop updates with an unchanged generation: changes of the status subresource and of metadata.
 
     Changes of labels, annotations, finalizers and owners do not raise the generation either: add their predicates
     with `any_of` when a reconcile reads them. A deletion that begins does raise it. Kinds without a generation,
@@ -66,17 +66,17 @@ def labels_match(selector: LabelSelector | Mapping[str, str]) -> Predicate:
 
 
 def all_of(*predicates: Predicate) -> Predicate:
-    """Let pass what all of them let pass."""
+    """Pass changes that all predicates pass."""
     return lambda old, new: all(predicate(old, new) for predicate in predicates)
 
 
 def any_of(*predicates: Predicate) -> Predicate:
-    """Let pass what one of them lets pass."""
+    """Pass changes that at least one predicate passes."""
     return lambda old, new: any(predicate(old, new) for predicate in predicates)
 
 
 def none_of(*predicates: Predicate) -> Predicate:
-    """Let pass what none of them lets pass."""
+    """Pass changes that no predicate passes."""
     return lambda old, new: not any(predicate(old, new) for predicate in predicates)
 
 

@@ -1,4 +1,4 @@
-"""What a controller's author writes: one pass over one key, and what it asks for next."""
+"""The reconciler, the part that a controller's author writes, and its result."""
 
 import math
 from datetime import timedelta
@@ -9,7 +9,7 @@ from kcr.api.meta import Key
 
 
 class Result(NamedTuple):
-    """How a reconcile went well.
+    """The result of a successful reconcile.
 
     Attributes:
         requeue_after: When to look again although nothing has changed: a `timedelta`, or a number of seconds; zero
@@ -71,7 +71,7 @@ def _is_number(value: object) -> bool:
 
 
 class Reconciler(Protocol):
-    """Brings one object towards what it should be.
+    """Moves one object towards its desired state.
 
     A reconciler may have a second method, which `kcr explain` and the debug port ask why an object is where it is:
 
@@ -89,7 +89,7 @@ class Reconciler(Protocol):
     """
 
     async def reconcile(self, key: Key) -> Result:
-        """Look at the world as it is now, and do what is missing.
+        """Read the present state, and write the difference.
 
         The key names an object that may have changed in any way, or be gone: nothing is told of what happened,
         and a key that changed five times comes once. No key is reconciled twice at the same time.

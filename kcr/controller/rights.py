@@ -1,4 +1,4 @@
-"""Rights: what a controller asks of the API server, as RBAC rules say it."""
+"""Rights: a controller's requests to the API server, as RBAC rules."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -27,7 +27,7 @@ class Right(NamedTuple):
 
 
 def rights(kind: type[Resource], *verbs: str, subresource: str = "") -> frozenset[Right]:
-    """Return the rights to do something with a kind: what a controller declares of its own requests.
+    """Return the rights for verbs on a kind: a controller's declaration of its own requests.
 
     ```python
     manager.add_controller(

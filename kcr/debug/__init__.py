@@ -1,1 +1,1 @@
-"""What a process is doing, for people and programs: the page `/debug/kcr` and the JSON behind it."""
+"""The state of a process, for people and programs: the page `/debug/kcr` and its JSON."""

@@ -1,4 +1,4 @@
-"""Who may read the debug pages, and what a program says of itself for them.
+"""Access to the debug pages, and a program's options for them.
 
 They show names of objects and texts of errors, so they are for those who are on the machine already, or inside the pod:
 `kubectl port-forward` is, and asks the API server for the right to do so. A browser there may be asked by any website
@@ -29,7 +29,7 @@ Route = Callable[[ProbeRequest], Awaitable[ProbeResponse]]
 
 
 class DebugOptions(NamedTuple):
-    """What the debug pages show beside the manager, and who may read them.
+    """The options of the debug pages: additional contents, and access.
 
     Attributes:
         command: What runs, such as `kcr run`; empty for the program's name.

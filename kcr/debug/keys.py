@@ -30,7 +30,7 @@ class ControllerReader:
     """A controller at one moment."""
 
     def __init__(self, controller: Controller, now: float, stores: Mapping[int, str], thread: int) -> None:
-        """Copy what the controller holds.
+        """Copy the controller's state.
 
         Args:
             controller: The controller.

@@ -12,7 +12,7 @@ from kcr.health import STUCK_SECONDS
 
 
 class ProbePort:
-    """What answers the requests to the port."""
+    """The handler of the port's requests."""
 
     def __init__(self, sources: StateSources, program: ProgramLoop) -> None:
         """Make it.

@@ -1,4 +1,4 @@
-"""A sampling profiler of the program's thread: what it does, as collapsed stacks.
+"""A sampling profiler of the program's thread, with collapsed stacks as output.
 
 Another thread looks at the stack some 100 times a second, which costs the program a few percent while it lasts, and
 nothing otherwise. C code that keeps the interpreter lock is seen at the line that calls it.

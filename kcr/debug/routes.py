@@ -1,4 +1,4 @@
-"""The debug pages: `/debug/kcr` and what is below it, answered on the thread of the probe port."""
+"""The debug pages: `/debug/kcr` and the paths below it, served on the thread of the probe port."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""The state of a process, made of copies of what its manager holds: to be called in any thread."""
+"""The state of a process, built from copies of its manager's data; callable from any thread."""
 
 import asyncio
 import importlib.metadata

@@ -1,4 +1,4 @@
-"""What the state of a process is read from: the parts of its manager."""
+"""The sources of a process's state: the parts of its manager."""
 
 import sys
 from collections.abc import Callable
@@ -31,7 +31,7 @@ _SHORT_NAMES = {
 
 
 class WatchedKind(NamedTuple):
-    """An informer, and what it watches."""
+    """An informer, and its selections."""
 
     selections: tuple[Selection[Any], ...]
     informer: Informer[Any]
@@ -62,11 +62,11 @@ class StateSources:
 
     @property
     def command(self) -> str:
-        """What runs."""
+        """The command of the process."""
         return self.options.command or Path(sys.argv[0]).name
 
     def store_names(self) -> dict[int, str]:
-        """Return what stores hold, by the identity of the store: `pods`, `jobs.batch`."""
+        """Return the resources of stores, by the identity of the store: `pods`, `jobs.batch`."""
         return {id(one.informer.store): name for name, one in self.informers.copy().items()}
 
     def controllers_of(self, name: str, kind: str) -> list[Controller]:
@@ -97,7 +97,7 @@ def is_called(kind: ResourceType, name: str) -> bool:
 
 
 def retried(read: Callable[[], T]) -> T:
-    """Return what a function reads, once nothing changes while it iterates.
+    """Return a function's result, repeating it while concurrent changes break its iteration.
 
     Raises:
         RuntimeError: It always does.

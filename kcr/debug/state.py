@@ -245,7 +245,7 @@ class DebugState(_Value, frozen=True, kw_only=True):
 
 
 class HotLoopState(_Value, frozen=True, kw_only=True):
-    """What has kept a key busy.
+    """A hot loop of a key.
 
     Attributes:
         event: What goes on: `hot loop: two writers change a field by turns`.

@@ -44,7 +44,7 @@ class ProgramLoop:
         return asyncio.get_running_loop().time()
 
     async def read(self, function: Callable[[], T], seconds: float) -> T:
-        """Call a plain function on the program's loop, and return what it returns; to be awaited on another loop.
+        """Call a plain function on the program's loop and return its result; awaited on another loop.
 
         It is called in the loop's next iteration, so a busy loop has no time to make it wait for long.
 
@@ -72,7 +72,7 @@ class ProgramLoop:
             return await result
 
     async def call(self, function: Callable[[], Awaitable[T]], seconds: float) -> T:
-        """Call a function on the program's loop, and return what it returns; to be awaited on another loop.
+        """Call a coroutine function on the program's loop and return its result; awaited on another loop.
 
         Args:
             function: The function; it is cancelled when the caller is.

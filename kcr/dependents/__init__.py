@@ -1,7 +1,9 @@
-"""Objects that a controller makes for another object.
+"""Dependents: objects that a controller creates for an owner.
 
-Idempotent creates and deletions with slow start and events (`DependentControl`), which of the objects that are there
-belong to it (`claim`), the references and finalizers that say so, and one object by itself (`create_or_patch`).
+- `DependentControl` creates and deletes them: idempotent creates, slow start, events, read-your-writes.
+- `claim` adopts matching objects without a controller and releases objects that no longer match.
+- `set_controller` and others set owner references; `finalized` handles a finalizer.
+- `create_or_patch` creates or patches a single object.
 """
 
 from kcr.dependents.altered import AlteredObjectError

@@ -1,4 +1,4 @@
-"""Objects that a mutating webhook or policy changes on their creation so that their owner loses them.
+"""Created objects that a mutating webhook or policy alters so that their owner loses them.
 
 Without its owner's labels, owner reference or finalizer an object is not found, counted or adopted as its owner's, and
 the owner would create another one in its place, without end. So such a create counts as a refused one: the object is
@@ -20,7 +20,7 @@ Selects = Callable[[Any, Any], bool]
 
 
 class AlteredObjectError(KcrError):
-    """An object was created otherwise than asked for, so that it does not belong to its owner.
+    """A created object was altered so that its owner would lose it.
 
     Attributes:
         is_repeated: Whether nothing was sent this time, because the last try was just now.
@@ -61,7 +61,7 @@ class CreateBackoffs:
 
 
 def alterations(owner: Resource, sent: Resource, made: Resource, selects: Selects | None) -> str:
-    """Return what makes an object useless to its owner that was created otherwise than asked for; empty for nothing.
+    """Return the alterations by which an owner would lose a created object; empty if there are none.
 
     Args:
         owner: Whose object it is to be.

@@ -1,4 +1,4 @@
-"""Which objects belong to a controller: it adopts those without one, and releases those it no longer means.
+"""Claims: adoption of matching objects without a controller, release of objects that no longer match.
 
 Source: kubernetes/pkg/controller/controller_ref_manager.go.
 """
@@ -28,7 +28,7 @@ _BUILT_IN = frozenset(
 
 
 class Claimed(NamedTuple, Generic[R]):
-    """What a claim came to.
+    """The result of a claim.
 
     Attributes:
         kept: Objects that belonged to the owner before, and still do.
@@ -49,7 +49,7 @@ class Claimed(NamedTuple, Generic[R]):
 
 
 def claim_decision(owner: Resource, obj: Resource, *, wanted: bool) -> Verdict:
-    """Return what a controller's owner does with an object.
+    """Return whether an owner keeps, adopts, releases or ignores an object.
 
     Args:
         owner: Whose objects are claimed.

@@ -97,7 +97,7 @@ class DependentControl(Generic[R]):
     async def create(
         self, owner: Resource, template: Resource | Callable[[int], Resource], count: int = 1
     ) -> Attempts[R]:
-        """Create so many objects after a template, in batches of 1, 2, 4, …; a batch with a failure is the last.
+        """Create a number of objects from a template, in batches of 1, 2, 4, …; a batch with a failure is the last.
 
         A template with a name makes the object of this name, such as `shop-0`; one that exists and is the owner's is
         found, so that the call may be repeated at any time. One of another owner, or one that is being deleted, is an
@@ -170,7 +170,7 @@ class DependentControl(Generic[R]):
         return shown
 
     async def resolve(self, owner: Resource, *, wanted: bool) -> Attempts[R]:
-        """Learn what became of all creates of an owner that have had no answer; `create` does so by itself.
+        """Query the results of an owner's unconfirmed creates; `create` calls it.
 
         Args:
             owner: The owner.
@@ -272,7 +272,7 @@ class DependentControl(Generic[R]):
         raise AssertionError("the last draw returns or raises")
 
     async def _find_named(self, owner: Resource, obj: Resource) -> R:
-        """Return the object whose name the template states, if it is there and the owner's.
+        """Return the object with the template's name, if it exists and the owner controls it.
 
         Raises:
             AlreadyExistsError: It is another owner's, or is being deleted.
@@ -318,7 +318,7 @@ class DependentControl(Generic[R]):
         raise error
 
     async def _undo(self, owner: Resource, sent: Resource, made: R) -> bool:
-        """Delete an object that its owner cannot keep, and return whether that went well.
+        """Delete an object that its owner would lose, and return whether that succeeded.
 
         The finalizers that it was sent with are removed first, for no reconcile would do it. What a crash in between
         leaves behind is released by `claim`, as an object that the selector does not match.

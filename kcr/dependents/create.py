@@ -1,4 +1,4 @@
-"""One create, sent until it is answered: the same object under the same name, so that it is made once.
+"""One idempotent create: the same object under the same name, sent until the server answers.
 
 The answer may be lost, after the server has done its work or before. Sent again, the create either makes the object or
 meets AlreadyExists; then the object that is there counts as the answer, if it has our owner. What proves nothing, such

@@ -1,4 +1,4 @@
-"""Events about the dependents of an object: created, deleted, or failed to be."""
+"""Events about the dependents of an object: creations, deletions, and their failures."""
 
 from collections.abc import Iterable, Sequence
 
@@ -77,5 +77,5 @@ def summary(verb: str, noun: str, names: Sequence[str]) -> str:
 
 
 def is_namespace_ending(error: Exception) -> bool:
-    """Return whether a creation was refused because its namespace goes away: it will never be made, nor missed."""
+    """Return whether a create was refused because its namespace is terminating, so that no retry is needed."""
     return isinstance(error, ApiError) and error.has_cause("NamespaceTerminating")

@@ -1,4 +1,4 @@
-"""Bringing one object about, whether it is there already or not."""
+"""Create or patch one object."""
 
 from collections.abc import Callable
 from typing import Generic, Literal, NamedTuple, TypeVar
@@ -16,14 +16,14 @@ OperationResult = Literal["unchanged", "created", "updated", "updatedStatus", "u
 
 
 class Ensured(NamedTuple, Generic[R]):
-    """An object as it is now, and what that took."""
+    """An object after `create_or_patch`, and the operation."""
 
     object: R
     result: OperationResult
 
 
 async def create_or_patch(client: Client, template: R, mutate: Callable[[R], R]) -> Ensured[R]:
-    """Make an object what it is to be: patch what differs, or create it.
+    """Create an object, or patch the difference if it exists.
 
     ```python
     wanted = ConfigMap(metadata=ObjectMeta(name="settings", namespace="web"))

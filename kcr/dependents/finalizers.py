@@ -1,4 +1,4 @@
-"""Finalizers: what must be done before an object may go.
+"""Finalizers: cleanup before the deletion of an object.
 
 The functions over values return a changed copy, or the very same object when there is nothing to change.
 
@@ -37,7 +37,7 @@ def remove_finalizer(obj: R, name: str) -> R:
 
 
 async def finalized(client: Client, obj: Resource, name: str, cleanup: Callable[[], Awaitable[object]]) -> bool:
-    """See to an object's finalizer, and return whether the reconcile is to go on.
+    """Add a finalizer, or clean up and remove it; return whether the reconcile continues.
 
     The finalizer is written before anything else is done for the object, and goes when `cleanup` has come to
     its end. Both writes test that the list is as it was seen, and that the object is the same one.

@@ -1,4 +1,4 @@
-"""Owner references: who an object belongs to.
+"""Owner references: the owners of an object.
 
 The functions return a changed copy, or the very same object when there is nothing to change.
 
@@ -50,7 +50,7 @@ def set_controller(obj: R, owner: Resource) -> R:
 
 
 def set_owner(obj: R, owner: Resource) -> R:
-    """Return the object with `owner` among those it belongs to; it goes when the last of them is gone.
+    """Return the object with `owner` as a further owner; it is deleted after the last of them.
 
     Raises:
         ValueError: The owner is not stored yet, or in another namespace: no reference leads from one to another.

@@ -1,4 +1,4 @@
-"""Objects that a label selector picks: claiming them, and creating or deleting pods until there are N.
+"""Objects of a label selector: claims, and the creation or deletion of pods up to a number.
 
 Source: kubernetes/pkg/controller/replicaset/replica_set.go, claimPods, manageReplicas, getPodReplicaSets.
 """
@@ -146,7 +146,7 @@ async def scale_pods(
 
 
 def first_error(errors: Sequence[KcrError]) -> KcrError | None:
-    """Return the first error that is worth a retry: not of an object that is gone, nor in a namespace that ends."""
+    """Return the first error that needs a retry, ignoring deleted objects and terminating namespaces."""
     return next((e for e in errors if not isinstance(e, NotFoundError) and not is_namespace_ending(e)), None)
 
 

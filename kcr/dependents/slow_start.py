@@ -1,4 +1,4 @@
-"""Many writes of one kind, carefully: one first, then two, then four."""
+"""Slow start: many writes in batches of one, two, four and so on."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -11,14 +11,14 @@ T = TypeVar("T")
 
 
 class Failure(NamedTuple):
-    """A call that failed: which one, and why; see `Attempts.undone` about what may have happened all the same."""
+    """A failed call, with its number and error; it may have taken effect, see `Attempts.undone`."""
 
     number: int
     error: ApiError | TransportError | AlteredObjectError
 
 
 class Attempts(NamedTuple, Generic[T]):
-    """What became of the calls.
+    """The results of the calls.
 
     Attributes:
         done: The results of those that went well, in the order of their calls.

@@ -69,13 +69,13 @@ class ServerCertificate:
             try:
                 self._current = self._read()
             except ConfigError as error:
-                _log.warning("certificate not reloaded, serving the one of before", error=str(error))
+                _log.warning("certificate not reloaded, serving the previous one", error=str(error))
             else:
                 _log.info("certificate reloaded", file=str(self._files[0]))
         connection.context = self._current
 
     def _look(self) -> tuple[tuple[int, ...], ...]:
-        """Return what changes when the files do; their folder may be a mounted Secret, whose links are replaced."""
+        """Return a value that changes with the files, whose folder may be a mounted Secret with replaced links."""
         return tuple(map(_stamp, self._files)) if self._watches else ()
 
     def _read(self) -> ssl.SSLContext:

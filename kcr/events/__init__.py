@@ -1,4 +1,4 @@
-"""Events: what a controller reports about an object, for `kubectl describe`."""
+"""Event recording: a controller's reports about an object, for `kubectl describe`."""
 
 from kcr.events.correlator import SpamLimit
 from kcr.events.recorder import EventRecorder

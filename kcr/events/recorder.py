@@ -130,7 +130,7 @@ class EventRecorder:
                     await self._write_next(tries=1)
         except TimeoutError:
             self.dropped["shutdown"] += len(self._notes) + 1
-            _log.warning("events lost at the end", count=len(self._notes) + 1)
+            _log.warning("events dropped during shutdown", count=len(self._notes) + 1)
         finally:
             for timer in self._summaries.values():
                 timer.cancel()

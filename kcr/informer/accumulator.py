@@ -22,14 +22,14 @@ _log = get_logger("kcr.informer")
 
 
 class StoreWriter(Protocol[R]):
-    """What a reflector writes to: an informer, or the shard of one namespace of it."""
+    """The reflector's output: an informer, or its shard of one namespace."""
 
     def share(self, obj: R) -> R:
         """Return an object that is about to be stored, made of parts that are stored already (structural sharing)."""
         ...
 
     def replace(self, objects: Iterable[R], undecodable: Mapping[Key, str], version: str) -> Iterator[None]:
-        """Replace everything by a list. That is long work, so the iterator stops whenever the loop may go on."""
+        """Replace everything by a list, in slices: between two items of the iterator the loop may run."""
         ...
 
     def apply(self, event: WatchEvent[R]) -> None:
@@ -94,7 +94,7 @@ class ListAccumulator(Generic[R]):
                 self._objects[shared.metadata.namespace, shared.metadata.name] = shared
 
     def check_key(self, event: str, found: Resource | Undecodable) -> None:
-        """Check that what has come names an object of the selection; what was damaged on the way may not.
+        """Check that an item or event names an object of the selection; a damaged one may not.
 
         Args:
             event: The type of the watch event it came in; empty for an item of a list.
@@ -119,7 +119,7 @@ class ListAccumulator(Generic[R]):
         self._logged.pop(key, None)
 
     def replace(self, version: str) -> Iterator[None]:
-        """Replace the content of the store by the list, which is as of a version; stops when the loop may go on."""
+        """Replace the contents of the store by the list of a version, in slices."""
         objects, undecodable = self._objects, self._undecodable
         self.clear()
         yield from self._writer.replace(objects.values(), undecodable, version)
@@ -182,7 +182,7 @@ def _identity(obj: Resource) -> tuple[str, str, str, str]:
 
 
 class ListTiming:
-    """Measures one reading of the present state, and logs where the time went when it took long (RF-10)."""
+    """Measures the phases of one list, and logs them if it is slow (RF-10)."""
 
     def __init__(self, began: float) -> None:
         """Measure a reading that began at this time of the loop."""
@@ -202,5 +202,5 @@ class ListTiming:
         seconds = asyncio.get_running_loop().time() - self._began
         if seconds > _SLOW_SECONDS:
             parts = {part: round(spent, 3) for part, spent in self._parts.items()}
-            _log.warning("list took long", kind=kind, seconds=round(seconds, 3), **parts)
+            _log.warning("slow list", kind=kind, seconds=round(seconds, 3), **parts)
         return seconds

@@ -208,7 +208,7 @@ class InformerCache:
         return handle
 
     def remove(self, kind: type[Resource]) -> None:
-        """Close the informer of a kind, whoever uses it."""
+        """Close the informer of a kind for all its users."""
         self._handles.pop(kind, None)
         self._pinned.discard(kind)
         informer = self._informers.pop(kind, None)
@@ -239,11 +239,11 @@ class InformerCache:
 
     @property
     def selections(self) -> tuple[Selection[Any], ...]:
-        """What is watched: kinds, each in all namespaces or in some."""
+        """The watched kinds, each in all namespaces or in some."""
         return tuple(selection.normal() for kind in self._informers for selection in self.selections_of(kind))
 
     def selections_of(self, kind: type[R]) -> tuple[Selection[R], ...]:
-        """Return what is watched of a kind."""
+        """Return the selections of a kind."""
         return self._selected.get(kind) or (Selection(kind, self._namespace),)
 
     async def wait_synced(self, *, log: bool = False, needed: Collection[type[Resource]] | None = None) -> None:
@@ -308,10 +308,10 @@ class InformerCache:
             with suppress(NotSyncedError):
                 await handle.wait_synced()
         if waiting:
-            _log.info("controller begins: its kinds are served", controller=controller)
+            _log.info("controller started: its kinds are served", controller=controller)
 
     def freeze(self) -> None:
-        """Let the garbage collector pass over what is cached: full collections would block the event loop."""
+        """Exclude cached objects from garbage collection, because full collections block the event loop."""
         if sum(len(informer.store) for informer in self) >= FREEZE_FROM:
             gc.collect()
             gc.freeze()
@@ -331,7 +331,7 @@ class InformerCache:
 
 
 def informer_name(kind: type[Resource]) -> str:
-    """Return what the informer of a kind is called in health checks and metrics.
+    """Return the name of a kind's informer in health checks and metrics.
 
     A kind may have two informers, one of them of the metadata only. Where two classes stand for it, the second has
     another name (`kcr.operations`).

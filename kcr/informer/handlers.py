@@ -64,7 +64,7 @@ def _initial_list(kind: str) -> Reason:
 
 
 class Handler(Generic[R]):
-    """Resource event handler of an informer; override what is of interest.
+    """Resource event handler of an informer; override the methods of interest.
 
     Contract: calls are synchronous, on the event loop, and come after the store changed, so a handler that reads the
     store sees the state it is told of or a newer one. Changes of one object come in order; several in quick succession
@@ -154,7 +154,7 @@ class Registration(Generic[R]):
         self._call(self.handler.on_delete, obj, final_state_unknown)
 
     def _call(self, call: Callable[..., None], *arguments: object) -> None:
-        """Call the handler, unless it is removed; log and count what it raises, so that the others miss no change."""
+        """Call the handler, unless it is removed; log and count its exceptions, so other handlers miss no change."""
         if self.is_removed:
             return
         try:

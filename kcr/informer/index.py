@@ -16,7 +16,7 @@ _log = get_logger("kcr.informer")
 
 
 class Index(Generic[R]):
-    """Objects by index value. A value without objects takes no memory: values come and go for ever."""
+    """Objects by index value. A value without objects takes no memory."""
 
     def __init__(self, name: str, values: Values[R]) -> None:
         self._name = name

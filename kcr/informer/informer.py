@@ -89,7 +89,7 @@ class Informer(Generic[R]):
             self._tasks, self._has_ended = (), True
 
     def close(self) -> None:
-        """End for good: close the watches, remove the handlers and drop the objects.
+        """Stop permanently: close the watches, remove the handlers and drop the objects.
 
         It takes effect at once, also in the middle of a list and when a handler calls it: no handler is called any
         more, and whoever waits for the store or reads it gets a `NotSyncedError`.
@@ -115,7 +115,7 @@ class Informer(Generic[R]):
 
     @property
     def not_synced_reason(self) -> str:
-        """What keeps the store from being synced, such as a missing permission; empty once it is."""
+        """The reason why the store is not synced, such as a missing permission; empty once it is."""
         if self.store.synced:
             return ""
         if self.store.is_closed:
@@ -134,7 +134,7 @@ class Informer(Generic[R]):
 
     @property
     def unready_reason(self) -> str:
-        """What keeps it from its work: it is not synced, or a watch has been failing for a minute; else empty.
+        """The reason for failing readiness: not synced, or a watch has failed for a minute; else empty.
 
         A kind that the server has never had keeps nothing but its own controllers waiting.
         """
@@ -178,7 +178,7 @@ class Informer(Generic[R]):
         return min(reflector.last_event_time for reflector in self._reflectors)
 
     def note_lost_event(self, why: str) -> None:
-        """List again, because the watch has lost an event: what is stored is older than its version says.
+        """Relist, because the watch has lost an event: the store is older than its resourceVersion.
 
         Nothing happens while a list is under way. Relists that follow each other back off.
 
@@ -189,7 +189,7 @@ class Informer(Generic[R]):
             reflector.relist(why)
 
     def add_handler(self, handler: Handler[R]) -> Registration[R]:
-        """Add a handler, at any time; it is called with what is stored already at once, as initial.
+        """Add a handler, at any time; it is called at once with the stored objects, as initial.
 
         Raises:
             RuntimeError: The informer has ended.

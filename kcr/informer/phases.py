@@ -32,11 +32,11 @@ _FORGOTTEN_AFTER_SECONDS = 120.0
 
 
 class LostEventError(KcrError):
-    """A watch has left an event out, or has sent one that names no object: what is stored must be listed again."""
+    """A watch has omitted an event, or sent one without a name: a relist is necessary."""
 
 
 class Empty(Object):
-    """Nothing is stored, or what is stored cannot be carried on: all must be read again."""
+    """The store is empty, or its version cannot be resumed: a list is necessary."""
 
 
 class Streaming(Object):
@@ -73,7 +73,7 @@ Phase = Empty | Streaming | Listing | Listed | Watching
 
 
 class Next(NamedTuple):
-    """What follows.
+    """The next phase.
 
     Attributes:
         phase: The next phase.
@@ -85,7 +85,7 @@ class Next(NamedTuple):
 
 
 def after_end(phase: Streaming | Watching, now: float) -> Next:
-    """Return what follows when the server ends a stream in good order.
+    """Return the next phase after the server has ended a stream regularly.
 
     A server that does not know WatchList may end it without having marked the end of the initial events; the
     list is the way then. Source: kubernetes/staging/src/k8s.io/client-go/tools/cache/reflector.go, watch (RF-17).
@@ -97,7 +97,7 @@ def after_end(phase: Streaming | Watching, now: float) -> Next:
 
 
 def after_failure(phase: Phase, error: KcrError, now: float) -> Next:
-    """Return what follows when a request or a stream fails.
+    """Return the next phase after a failed request or stream.
 
     A connection that fails and a server that is busy change nothing: the same is tried again. Most other
     answers send a watch back to reading everything.
@@ -129,7 +129,7 @@ def is_unsupported(error: KcrError) -> bool:
 
 
 def in_words(error: KcrError) -> str:
-    """Return what a failure means, in the words of `Informer.not_synced_reason`."""
+    """Return the description of a failure for `Informer.not_synced_reason`."""
     match error:
         case ForbiddenError():
             return f"forbidden, list and watch are needed: {error}"
@@ -156,7 +156,7 @@ class ReflectorBackoff:
         self._last = float("-inf")
 
     def reset(self) -> None:
-        """Start anew."""
+        """Start again."""
         self._next = _FIRST_PAUSE_SECONDS
 
     def pause(self, now: float) -> float:

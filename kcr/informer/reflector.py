@@ -1,4 +1,4 @@
-"""Reflector: lists and watches one kind into a store, for ever."""
+"""Reflector: lists and watches one kind into a store until cancelled."""
 
 import asyncio
 from collections import Counter
@@ -367,5 +367,5 @@ class Reflector(Generic[R]):
         if isinstance(self._phase, Streaming):
             seconds = asyncio.get_running_loop().time() - self._phase.began
             kind, events = str(self.selection), self._phase.events
-            _log.warning("initial events take long", kind=kind, events=events, seconds=round(seconds))
+            _log.warning("slow initial events", kind=kind, events=events, seconds=round(seconds))
             self._warn_later()

@@ -12,7 +12,7 @@ _NAMESPACE = "metadata.namespace"
 
 
 class Selection(NamedTuple, Generic[R]):
-    """Which objects of a kind an informer lists and watches, and what its store keeps of them.
+    """The objects of a kind that an informer lists and watches, and the transform for its store.
 
     Predicates of a controller save no memory: what is not needed is best left out here.
 

@@ -27,7 +27,7 @@ _log = get_logger("kcr.informer")
 
 
 class Changes(NamedTuple, Generic[R]):
-    """What a list changed, in the order in which handlers are called."""
+    """The changes by a list, in the order of the handler calls."""
 
     deleted: tuple[R, ...] = ()
     added: tuple[R, ...] = ()
@@ -164,7 +164,7 @@ class Store(Generic[R]):
     # What follows is the informer's.
 
     def close(self) -> None:
-        """Drop everything, and call those who wait for a version."""
+        """Drop everything, and call the callbacks that wait for a version."""
         self.synced, self.is_closed = False, True
         self._objects, self._indexes, self.undecodable, self._latest = {}, {}, {}, None
         self._index_of("owner")
@@ -175,7 +175,7 @@ class Store(Generic[R]):
         return tuple(self._objects.values())
 
     def share(self, obj: R) -> R:
-        """Return an object that is about to be stored, made of what is stored already where it is equal."""
+        """Return an object with its equal parts replaced by stored ones (structural sharing)."""
         metadata = obj.metadata
         old = self._objects.get((metadata.namespace, metadata.name))
         if old is not None and is_same(old, obj):
@@ -211,7 +211,7 @@ class Store(Generic[R]):
         return old
 
     def replace(self, objects: Iterable[R], undecodable: Mapping[Key, str]) -> Generator[None, None, Changes[R]]:
-        """Replace everything by a list, and return what that changed.
+        """Replace everything by a list, and return the changes.
 
         An object with the uid and version of the stored one is no change. One with another uid is deleted
         and added. Keys in `undecodable` keep what is stored. A synced store changes in one step; before
@@ -250,7 +250,7 @@ class Store(Generic[R]):
         return Changes(tuple(deleted), tuple(added), tuple(updated))
 
     def advance(self, resource_version: str) -> None:
-        """Note that everything up to a version has been processed, and call those who wait for it."""
+        """Record that all changes up to a version are processed, and call the callbacks that wait for it."""
         version = version_of(resource_version)
         if version <= self.resource_version:
             return

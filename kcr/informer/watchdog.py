@@ -42,7 +42,7 @@ class Watchdog:
 
     @property
     def limit_seconds(self) -> float:
-        """How long a stream may be silent before the server is asked."""
+        """The time that a stream may be silent before the server is queried."""
         return max(IDLE_SECONDS, _PATIENCE * self._interval)
 
     @property
@@ -54,7 +54,7 @@ class Watchdog:
 
     @asynccontextmanager
     async def over_stream(self) -> AsyncIterator[None]:
-        """Look after the stream that the body reads.
+        """Supervise the stream that the body reads.
 
         Raises:
             TransportError: The stream was dead, and has been cut.
@@ -91,7 +91,7 @@ class Watchdog:
             self._stream = None
 
     async def run(self) -> None:
-        """Look after one stream after the other until cancelled."""
+        """Supervise one stream after the other until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             stream = self._stream

@@ -1,30 +1,28 @@
-"""Leader election: of several replicas of a program one leads, and the others stand by with warm caches.
+"""Leader election: one replica of a program leads, and the others stand by with synced caches.
 
 The replicas compete for a Lease (`coordination.k8s.io/v1`). The leader writes its name and the time into it every
-`retry_period`; the others read it, and take it over once it has not changed for `lease_duration`. A write carries the
-resourceVersion that was read (optimistic concurrency), so of two candidates one meets a conflict.
+`retry_period`; the others read it, and take it over after it has not changed for `lease_duration`. A write carries
+the resourceVersion that was read (optimistic concurrency), so of two candidates one gets a conflict. Guarantees:
 
-What it guarantees, and to whom:
+- *At most one leader, by each machine's own clock.* A candidate counts from the last change that it observed, on its
+  own monotonic clock; clocks of different machines are never compared. The leader counts from the time at which it
+  sent its last successful renewal, which is earlier, and stops at the shorter `renew_deadline`.
+- *A former leader writes nothing.* `LeaderElector.check` precedes every write of the manager's client, and is called
+  again once a connection is available (fencing): a process that was stopped or suspended, and wakes up after the end
+  of its lease, raises `LeadershipLostError`. `fence` describes the clocks.
+- *Release on stop.* The manager ends its controllers, then releases the Lease, so that the next leader starts at once,
+  and never beside them.
+- *Synced caches may lag.* The next leader may not see its predecessor's last writes, because its watches may have
+  been broken. These writes are older than `LeaderElector.leading_since`. A controller that creates objects under
+  generated names therefore asks the server, once per object, until its stores have passed that version:
+  `OwnWrites.must_verify` and `verify`, as the Job and CronJob controllers do. For a name that follows from its owner,
+  this is necessary only after a deletion of the child.
+- *Renewal is independent of the program's event loop.* `ElectorThread` has its own thread, loop and connections. A
+  program whose heartbeat is missing for too long loses its lease.
 
-- *At most one leader by the clock of its own machine.* A candidate counts from the change that it has seen last, on
-  its own monotonic clock; clocks of machines are never compared. The leader counts from the moment at which it sent its
-  last successful renewal, which is earlier, and stops at the `renew_deadline`, which is shorter.
-- *A leader that has lost writes nothing more.* `LeaderElector.check` is called before every write of the manager's
-  client, and again once there is a connection for it (fencing): a process that was stopped, or whose machine was
-  suspended, and that wakes up after its lease has ended raises `LeadershipLostError`. `fence` says by which clocks.
-- *Release on stop.* The manager ends its controllers first and releases the Lease after that, so that the next leader
-  begins at once, and never beside them.
-- *A standby's caches may lag.* Whoever leads next may not see yet what the leader before it wrote: its watches may have
-  been broken at that moment. What that one wrote is older than `LeaderElector.leading_since`. A controller that creates
-  objects under names that it draws asks the server, once for each of its objects, until its stores have passed that
-  version: `OwnWrites.must_verify` and `verify`, which the Job and CronJob controllers call. A name that follows from
-  its owner needs that only once the child is deleted.
-- *Renewal does not depend on the program's event loop.* `ElectorThread` runs on a thread, a loop and connections of its
-  own. One that stays blocked, which its missing heartbeat tells, loses its lease all the same.
-
-A leader that loses ends: `Manager.run` raises `LeadershipLostError`, and the process is started again as a candidate.
-Between the loss of the Lease and the end of a request that is on its way, the server's own optimistic concurrency and
-the names of what is created protect the objects, as ever: reconciling stays idempotent.
+A leader that loses its Lease ends: `Manager.run` raises `LeadershipLostError`, and the supervisor restarts the process
+as a candidate. Requests in flight at that time are covered by optimistic concurrency and by stable names: reconciles
+are idempotent.
 
 Source: client-go/tools/leaderelection; controller-runtime/pkg/leaderelection, pkg/manager/internal.go.
 """

@@ -1,4 +1,4 @@
-"""The elector: campaigns for a Lease, renews it, and says when it is lost."""
+"""The elector: campaigns for a Lease, renews it, and reports its loss."""
 
 import asyncio
 from collections.abc import Callable

@@ -33,7 +33,7 @@ class Reading(NamedTuple):
 
 
 class Fence:
-    """Tells whether the lease may be another's; each method may be called from any thread.
+    """Decides whether another process may hold the lease; all methods are thread-safe.
 
     It counts from the moment at which the last successful renewal was *sent*, so that its answer is never later than
     the count of the other candidates, which begins when they see the renewal.
@@ -53,11 +53,11 @@ class Fence:
         self._renewed: Reading | None = None
 
     def read(self) -> Reading:
-        """Return what the clocks show; to be called before a renewal is sent."""
+        """Return the clocks' readings; called before a renewal is sent."""
         return Reading(self._loop_time(), self._clock.boottime(), self._clock.now())
 
     def renewed(self, sent: Reading) -> None:
-        """Note a successful renewal, and what the clocks showed before it was sent."""
+        """Record a successful renewal with the clocks' readings from before it was sent."""
         self._renewed = sent
 
     @property

@@ -25,7 +25,7 @@ class Stderr:
     """Writes to whatever stderr is at the moment: the live display of `kcr dev` stands in for it for a while."""
 
     def write(self, text: str) -> None:
-        """Write to the present stderr; when its reader has gone, the line is lost, and what logs it goes on."""
+        """Write to the present stderr; if its reader has closed it, the line is dropped without an error."""
         # A surrogate is escaped, which only the interpreter's own stderr does by itself.
         try:
             sys.stderr.write(text.encode(errors="backslashreplace").decode())
@@ -46,7 +46,7 @@ def flush_stderr() -> None:
 
 
 def discard_stderr() -> None:
-    """Send what stderr still holds, and all that follows, to the null device, because its reader has closed it.
+    """Redirect stderr, including buffered text, to the null device, because its reader has closed it.
 
     Otherwise the interpreter would write it once more at its exit, fail, and end with code 120.
     """

@@ -82,7 +82,7 @@ CONTROLLER_ROWS = (
     ),
     Row(
         GaugeMetricFamily, "kcr_paused_objects",
-        "Objects that the annotation kcr.dev/paused keeps from being reconciled, per controller",
+        "Current number of objects paused by the annotation kcr.dev/paused per controller",
         lambda controller: controller.paused,
     ),
 )  # fmt: skip

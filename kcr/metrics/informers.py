@@ -1,4 +1,4 @@
-"""Informer metrics: read from what informers count themselves, so that a watch event costs nothing extra."""
+"""Informer metrics: read from the informers' own counters on scrape, so watch events cost nothing extra."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -21,31 +21,31 @@ def _counts(**names: str) -> Callable[[Any], Mapping[str, float]]:
 
 INFORMER_ROWS = (
     Row(
-        CounterMetricFamily, "kcr_reflector_lists", "Lists, in pages or as the initial events of a watch (WatchList).",
+        CounterMetricFamily, "kcr_reflector_lists", "Total number of lists, in pages or by WatchList.",
         _counts(paged="lists", watchlist="streams"), label="mode",
     ),
     Row(
-        CounterMetricFamily, "kcr_reflector_watches", "Watches that ended, by how they ended.",
+        CounterMetricFamily, "kcr_reflector_watches", "Total number of watches that ended, by cause.",
         _counts(timeout="timeout", gone="gone", error="error", idle="idle", short="short"), label="end",
     ),
     Row(
         CounterMetricFamily, "kcr_reflector_lost_events",
-        "Watch events that were lost or named no object; each is followed by a relist.", _count("lost"),
+        "Total number of lost or invalid watch events; each is followed by a relist.", _count("lost"),
     ),
-    Row(CounterMetricFamily, "kcr_reflector_relists", "Relists after a watch could not go on.", _count("relists")),
+    Row(CounterMetricFamily, "kcr_reflector_relists", "Total number of relists after a watch that could not be resumed.", _count("relists")),
     Row(
-        CounterMetricFamily, "kcr_reflector_decode_errors", "Objects that could not be decoded.",
+        CounterMetricFamily, "kcr_reflector_decode_errors", "Total number of undecodable objects.",
         _count("undecodable"),
     ),
-    Row(CounterMetricFamily, "kcr_handler_errors", "Exceptions raised by event handlers.", _count("handler_errors")),
-    Row(GaugeMetricFamily, "kcr_cache_objects", "Objects in the store.", lambda informer: len(informer.store)),
+    Row(CounterMetricFamily, "kcr_handler_errors", "Total number of exceptions in event handlers.", _count("handler_errors")),
+    Row(GaugeMetricFamily, "kcr_cache_objects", "Current number of objects in the store.", lambda informer: len(informer.store)),
     Row(
         GaugeMetricFamily, "informer_store_resource_version",
-        "The last 15 digits of the resourceVersion that the store has reached.",
+        "The last 15 digits of the store's resourceVersion.",
         lambda informer: informer.store.resource_version % 10**15,
     ),
     Row(
-        GaugeMetricFamily, "kcr_reflector_list_duration_seconds", "How long in seconds the last list took.",
+        GaugeMetricFamily, "kcr_reflector_list_duration_seconds", "Duration of the last list in seconds.",
         lambda informer: informer.list_duration_seconds,
     ),
     Row(

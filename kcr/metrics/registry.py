@@ -33,7 +33,7 @@ class Metrics:
         self._elections: MetricsTable[Any] = MetricsTable(ELECTION_LABELS, ELECTION_ROWS)
         self._requests = Requests()
         self.loop_lag = Histogram(
-            "kcr_event_loop_lag_seconds", "Seconds by which the event loop was late.",
+            "kcr_event_loop_lag_seconds", "Lag of the event loop in seconds.",
             buckets=LAG_BUCKETS, registry=self.registry,
         )  # fmt: skip
         for part in (self._queues, self._controllers, self._requests, self._informers, self._elections):
@@ -56,15 +56,15 @@ class Metrics:
         return controller
 
     def requests(self, host: str) -> HostRequests:
-        """Return what a `Client` takes as `observer`: it counts by server, method and status code, never by path."""
+        """Return a `Client`'s `observer`, which counts by server, method and status code, never by path."""
         return self._requests.host(host)
 
     def rate_limiter(self, host: str) -> Callable[[str, float], None]:
-        """Return what a `RateLimit` takes as `on_wait`: it counts by server and method."""
+        """Return a `RateLimit`'s `on_wait`, which counts by server and method."""
         return self._requests.host(host).waited
 
     def resolver(self, host: str, seconds: float) -> None:
-        """Count how long the name of a server took to be resolved: what an `HttpTransport` takes as `on_resolve`."""
+        """Record the duration of a name resolution; an `HttpTransport`'s `on_resolve`."""
         self._requests.resolved(host, seconds)
 
     def exec_plugin(self, calls: Mapping[tuple[int, str], int]) -> None:

@@ -33,7 +33,7 @@ class _MethodHistograms(dict[str, Histogram]):
 
 
 class HostRequests:
-    """Counts the requests to one server: what a `Client` takes as `observer`."""
+    """Counts the requests to one server; a `Client`'s `observer`."""
 
     def __init__(self) -> None:
         # By status code (0 for no answer) and method.

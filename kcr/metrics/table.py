@@ -1,4 +1,4 @@
-"""Metric families as a table: which family, its help text, and how its value is read from what counts it."""
+"""Metric families as a table: the family, its help text, and the reader of its value."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,22 +1,22 @@
-"""What users import in tests of their controllers.
+"""Test kit: fakes, an embedded cluster, faults and virtual time for tests of controllers.
 
-Mark a test with `pytest.mark.kcr_virtual` and it runs on a loop of its own: time jumps to the next timer whenever
-nothing is left to do, so that hours pass in milliseconds, and always in the same order. The fixture `kcr_clock` is
-that test's `VirtualClock`, and `kcr_cluster` an `EmbeddedCluster` whose node only simulates its pods; the mark
-`kcr_cluster(kinds=[Website], controllers=["job"])` declares kinds and runs controllers beside the one under test. At
-the end of a test no task may be left, and no object in a store may have been changed. A test that fails shows a
-timeline of all writes; `--kcr-seed` draws other names, uids and faults (`kcr_faults`).
+`pytest.mark.kcr_virtual` runs a test on its own loop in virtual time: time jumps to the next timer when every task
+waits, so hours pass in milliseconds, deterministically. The fixture `kcr_clock` is the test's `VirtualClock`, and
+`kcr_cluster` an `EmbeddedCluster` whose node simulates its pods; the mark `kcr_cluster(kinds=[Website],
+controllers=["job"])` declares kinds and runs further controllers. A test fails if it leaves a task, or if it mutates an
+object in a store. The report of a failed test has a timeline of all writes; `--kcr-seed` changes names, uids and faults
+(`kcr_faults`).
 
-Three heights to test at:
+Three levels of tests:
 
-- a reconciler by itself: `FakeManager` and `FakeInformer`; the test says what the stores hold, or `relist` reads it
-  from the server, `build` makes objects in few words, `FakeRecorder` keeps the events;
-- what stands on list and watch: `FakeSource`, a server of one kind that can lose events, break watches and expire;
-- a whole controller on the fixture `kcr_cluster`, with `FaultyTransport` and `CrashingTransport` in between for what
-  goes wrong, and `PodScript` for pods that do as the test says.
+- one reconciler: `FakeManager` and `FakeInformer`; the test fills the stores, or `relist` reads them from the server;
+  `build` creates objects in few words, and `FakeRecorder` keeps the events;
+- code on list and watch: `FakeSource`, a server of one kind that can lose events, break watches and expire;
+- a complete controller on the fixture `kcr_cluster`, with `FaultyTransport` and `CrashingTransport` for faults,
+  and `PodScript` for scripted pods.
 
-`eventually` and `consistently` wait on whatever loop the test runs, so such a test can run on a real API server as
-well: the fixture `kcr_apiserver` is a kube-apiserver where `KUBEBUILDER_ASSETS` names one, else the embedded one.
+`eventually` and `consistently` wait on the test's loop, virtual or real, so such a test also runs on a real API server:
+the fixture `kcr_apiserver` is a kube-apiserver if `KUBEBUILDER_ASSETS` names one, else the embedded one.
 """
 
 import importlib

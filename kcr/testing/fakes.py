@@ -112,7 +112,7 @@ class FakeInformer(Informer[R], Generic[R]):
         self._happen("DELETED", self._changed(obj))
 
     def relist(self, objects: Sequence[R]) -> None:
-        """Store what a server has, as it is; handlers are called for what differs.
+        """Replace the store by a server's objects; handlers are called for the differences.
 
         Objects that the test added itself stay.
 
@@ -256,7 +256,7 @@ class FakeManager(Manager):
         return self._events.setdefault(component, FakeRecorder())
 
     async def relist(self, *kinds: type[Resource]) -> None:
-        """List kinds from the server into their stores; handlers are called for what differs.
+        """List kinds from the server into their stores; handlers are called for the differences.
 
         ```python
         await manager.client.create(website)

@@ -28,7 +28,7 @@ class MutatedError(AssertionError):
 
 @contextmanager
 def unchanged_stores() -> Iterator[None]:
-    """Raise MutatedError at the end if an object in any store is not what was put into it.
+    """Raise MutatedError at the end if an object in a store has been mutated.
 
     Maps inside frozen values are protected by the type checker only. A controller that mutates one anyway changes what
     all others read, without a watch event. Only objects that are put while the context lives are compared.

@@ -95,14 +95,14 @@ def pytest_configure_node(node: "object") -> None:
 
 
 def pytest_pycollect_makeitem(collector: pytest.Module | pytest.Class, obj: object) -> None:
-    """Make a virtual test an asyncio test with a clock, before pytest-asyncio looks at it."""
+    """Make a virtual test an asyncio test with a clock, before pytest-asyncio collects it."""
     if _is_coroutine_test(obj) and (_marked(obj) or collector.get_closest_marker("kcr_virtual")):
         pytest.mark.usefixtures("kcr_clock")(obj)
         pytest.mark.asyncio(obj)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Say what to install where tests need fixtures that are not there."""
+    """Name the package to install if tests need missing fixtures."""
     if not config.pluginmanager.hasplugin("asyncio"):
         _refuse(items, "kcr_", "the fixtures and marks kcr_… need pytest-asyncio")
     if importlib.util.find_spec("kcr_devcluster") is None:
@@ -128,7 +128,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 @pytest.hookimpl(wrapper=True, optionalhook=True)
 def pytest_asyncio_loop_factories(item: pytest.Item) -> Generator[None, LoopFactories | None, LoopFactories]:
-    """Give virtual tests their loop, and all others what they would have had."""
+    """Give virtual tests their loop, and all others their default."""
     others = yield
     if item.get_closest_marker("kcr_virtual"):
         from kcr.testing.loop import VirtualLoop  # noqa: PLC0415  # see the module's docstring

@@ -135,7 +135,7 @@ def _event(who: str, event: Any) -> str:
 
 
 def _detail(patch: Any) -> str:
-    """Return what a patch changes, in short: fields, then conditions as people read them, then what is nested."""
+    """Return a summary of a patch: fields, then conditions in short form, then nested fields."""
     if isinstance(patch, list):
         # A `test` guards the others and changes nothing.
         return _short(f"{step.get('op')} {step.get('path')}" for step in patch if step.get("op") != "test")

@@ -1,4 +1,4 @@
-"""Correlation: what leads from a metric, a log line and a request of the server to the span in which it happened."""
+"""Correlation: links from metrics, log lines and requests to their span."""
 
 import sys
 from collections.abc import Mapping, MutableMapping
@@ -36,7 +36,7 @@ def add_trace_ids(_logger: object, _method: str, fields: MutableMapping[str, Any
 
 
 def trace_headers(active: ActiveSpan) -> dict[str, str]:
-    """Return the headers that let a server join the trace of a span: `traceparent`, and what else is propagated."""
+    """Return the headers with which a server continues the trace of a span: `traceparent` and others."""
     from opentelemetry import propagate  # noqa: PLC0415  # whoever has a span has it
 
     trace: Any = sys.modules[API]

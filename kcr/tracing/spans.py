@@ -39,7 +39,7 @@ _known = _Known(None, None)
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """Log what a sampler, span processor or propagator of the program raises: a trace may lack a span for it.
+    """Log exceptions of the program's sampler, span processor or propagator; the trace may lack a span.
 
     OpenTelemetry calls them when a span begins and ends, in the middle of a request or beside a reconcile, where no
     one expects an error.
@@ -70,7 +70,7 @@ def find_tracer() -> "Tracer | None":
 
 
 def is_tracing() -> bool:
-    """Return whether `find_tracer` has found a tracer: the look of those who come by often."""
+    """Return whether `find_tracer` has found a tracer; the check of hot paths."""
     return _known.tracer is not None
 
 

@@ -1,4 +1,4 @@
-"""The order in which keys are handed out: by priority, FIFO within a priority, and no priority starves.
+"""The order of keys: by priority, FIFO within a priority, with aging, so that no priority starves.
 
 A key ages: for each 30 s that it waits it gains 25, up to the highest priority that is waiting. So a key of -100 has
 caught up with those of 0 after 120 s. Then keys that have caught up, the longest waiting first, and keys of the highest
@@ -44,7 +44,7 @@ class PriorityClass(Generic[K]):
 
     @property
     def depth(self) -> int:
-        """How many keys there are."""
+        """The number of keys."""
         return len(self.keys) - sum(self.stale.values())
 
     def push(self, key: K) -> None:
@@ -92,7 +92,7 @@ class PriorityClass(Generic[K]):
 
 
 class PriorityFIFO(Generic[K]):
-    """Keys that are ready to be handed out; each is there once.
+    """Queued keys in the order of their processing; each key once.
 
     Attributes:
         plain: All keys, as long as there is nothing but keys of 0 that do not age: then whoever is in a hurry, as the
@@ -127,7 +127,7 @@ class PriorityFIFO(Generic[K]):
         return key
 
     def move(self, key: K, old: int, new: int) -> None:
-        """Give a key another priority: it goes to the end of those that have it."""
+        """Change the priority of a key; it becomes the last key of that priority."""
         queued = self._classes[old]
         queued.discard(key)
         if not queued.keys:

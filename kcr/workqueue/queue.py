@@ -60,7 +60,7 @@ class WorkQueue(Generic[K]):
             metrics.depths = self._ready.depths
 
     def add(self, key: K, priority: int = 0, reason: Reason | None = None) -> None:
-        """Queue a key, unless it is queued already; ignored after `shut_down`.
+        """Queue a key, unless it is queued; ignored after `shut_down`.
 
         A key that is queued already at a lower priority is raised: it goes to the end of those of the new priority.
 
@@ -99,7 +99,7 @@ class WorkQueue(Generic[K]):
             self._wake_getter()
 
     def add_after(self, key: K, seconds: float, priority: int = 0, reason: Reason | None = None) -> None:
-        """Add the key in `seconds`, at once when that is not positive.
+        """Add the key after `seconds`, at once if that is zero or less.
 
         A key has one delay: the earliest asked for, at the highest priority. An `add` in between does not cancel it.
 
@@ -121,7 +121,7 @@ class WorkQueue(Generic[K]):
         self._delayed.add(key, seconds, priority, reason)
 
     def cancel_after(self, key: K) -> None:
-        """Cancel the key's delay, if it has one: for a caller that knows that nothing will be left to do then."""
+        """Cancel the key's delay, if any, because no work will remain at that time."""
         self._delayed.cancel(key)
 
     def add_rate_limited(
@@ -133,7 +133,7 @@ class WorkQueue(Generic[K]):
         priority: int = 0,
         reason: Reason | None = None,
     ) -> None:
-        """Add the key after the delay that the rate limiter asks for, within bounds.
+        """Add the key after the rate limiter's delay, within bounds.
 
         Args:
             key: The key.
@@ -240,7 +240,7 @@ class WorkQueue(Generic[K]):
         return self._processing.get(key, 0)
 
     def state(self, key: K) -> KeyState:
-        """Return what is known of a key: whether it is queued, delayed or being processed, and why.
+        """Return the state of a key: queued, delayed or processing, its priority and its reasons.
 
         Returns:
             A `kcr.workqueue.KeyState`: the priorities at which it is `queued` and `processing`, or None; the seconds of
@@ -259,7 +259,7 @@ class WorkQueue(Generic[K]):
         )
 
     def snapshot(self) -> QueueSnapshot[K]:
-        """Return copies of all that the queue holds, for debugging; it may be called in any thread."""
+        """Return a copy of the queue's contents, for debugging; callable from any thread."""
         metrics = self._metrics
         return QueueSnapshot(
             queued=self._dirty.copy(),

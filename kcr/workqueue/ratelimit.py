@@ -16,7 +16,7 @@ K_contra = TypeVar("K_contra", bound=Hashable, contravariant=True)
 
 
 class RateLimiter(Protocol[K_contra]):
-    """Says how long a key that failed is delayed."""
+    """Determines the delay of a failed key."""
 
     def when(self, key: K_contra) -> float:
         """Record one more failure of a key, and return its delay in seconds."""
@@ -80,7 +80,7 @@ class BucketRateLimiter(Generic[K]):
         self._bucket = TokenBucket(per_second, burst)
 
     def when(self, key: K) -> float:
-        """Reserve the next token, and return the seconds until it is there."""
+        """Reserve the next token, and return the seconds until it is available."""
         return self._bucket.reserve(asyncio.get_running_loop().time())
 
     def retries(self, key: K) -> int:

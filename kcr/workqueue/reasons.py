@@ -1,4 +1,4 @@
-"""Why a key is queued: for whoever debugs a controller, never for its decisions."""
+"""Reasons of queued keys: for logs and debugging, never for decisions."""
 
 from typing import NamedTuple, TypeAlias
 
@@ -72,7 +72,7 @@ def as_tuple(reasons: Reasons | None) -> tuple[Reason, ...]:
 
 
 class KeyState(NamedTuple):
-    """What a queue knows of one key, for logs and debugging.
+    """The state of one key in a queue, for logs and debugging.
 
     Attributes:
         queued: The priority at which it is queued; None when it is not. A key that was added while it is processed is

@@ -1,4 +1,4 @@
-"""What a work queue holds at one moment, copied: for debugging, in whatever thread."""
+"""A copy of a work queue's contents, for debugging from any thread."""
 
 from collections.abc import Hashable, Mapping
 from typing import Generic, NamedTuple, TypeVar
@@ -44,7 +44,7 @@ class QueueSnapshot(NamedTuple, Generic[K]):
         return as_tuple(self.processing_reasons.get(key))
 
     def is_in_backoff(self, key: K) -> bool:
-        """Return whether a key is delayed because it failed, and not because a time was asked for."""
+        """Return whether a key is delayed after a failure, rather than by `requeue_after`."""
         delay = self.delays.get(key)
         if delay is None or delay.reason is None:
             return False

@@ -115,7 +115,7 @@ async def test_dry_run_changes_nothing_and_takes_no_lease(kcr: Start) -> None:
         options = ("--kubeconfig", kubeconfig, "--dry-run=server", "--leader-elect", "--log-format", "json")
         async with kcr("run", *options) as run:
             await run.ready()
-            await eventually(lambda: '"dry run: accepted, not kept"' in run.err)
+            await eventually(lambda: '"dry run: accepted, not stored"' in run.err)
             assert await run.stop() == 0
         assert "/pods/pi-" in run.err
         assert "leases" not in run.err

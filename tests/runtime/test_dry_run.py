@@ -36,7 +36,7 @@ async def dry_jobs(cluster: EmbeddedCluster, clock: VirtualClock) -> AsyncIterat
         written: list[dict[str, Any]] = []
         async with manager.running():
             yield written
-        written += [dict(line) for line in logs if line["event"] == "dry run: accepted, not kept"]
+        written += [dict(line) for line in logs if line["event"] == "dry run: accepted, not stored"]
 
 
 @pytest.mark.parametrize("pods", [3, 600], ids=["few", "more-than-one-reconcile-creates"])

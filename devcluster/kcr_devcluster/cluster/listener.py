@@ -116,7 +116,7 @@ class Listener:
         except OSError:
             if port or not known.port:
                 raise
-            _log.warning("the port of before is taken: clients need the new kubeconfig", port=known.port)
+            _log.warning("the previous port is in use: clients need the new kubeconfig", port=known.port)
             await web.TCPSite(self._runner, _HOST, 0, ssl_context=context).start()
         port = self._runner.addresses[0][1]
         if self._data is not None:

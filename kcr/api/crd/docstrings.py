@@ -18,7 +18,7 @@ def summary(kind: type) -> str:
 
 @cache
 def attributes(kind: type) -> Mapping[str, str]:
-    """Return what a class, or a base of it, says of its fields, by their names in Python."""
+    """Return the descriptions of fields in the docstrings of a class and its bases, by Python name."""
     return {name: _line(text) for base in reversed(kind.__mro__) for name, text in _entries(_docstring(base))}
 
 

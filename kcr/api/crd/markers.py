@@ -1,4 +1,4 @@
-"""What a class says of its CustomResourceDefinition beyond its fields, in the words of kubebuilder's markers.
+"""Declarations of a class for its CustomResourceDefinition, named like kubebuilder's markers.
 
 Keywords of a class carry what is said of a kind or of an object, `Annotated` what is said of a field. Limits of values
 are msgspec's own: `Annotated[int, msgspec.Meta(ge=1)]`.

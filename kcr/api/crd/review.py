@@ -70,7 +70,7 @@ def losses(manifest: Mapping[str, Any]) -> Iterator[Loss]:
 
 
 def _lost(schema: Schema, other: Schema, path: str) -> Iterator[str]:
-    """Yield the paths of what one schema has a place for and the other has not."""
+    """Yield the paths of fields that one schema has and the other lacks."""
     if other.get(_KEEPS_UNKNOWN):
         return
     if _type(schema) != _type(other):

@@ -1,4 +1,4 @@
-"""The structural schema of a class: what its values look like on the wire, as a CustomResourceDefinition says it.
+"""The structural schema of a class: the wire form of its values, for a CustomResourceDefinition.
 
 A field is required when the class needs it, and has the default of the class: the API server writes it where the class
 leaves it out, so that rules can rely on it. None is no default, nor are empty lists and maps: absence means the same,
@@ -119,7 +119,7 @@ def object_schema(kind: type[msgspec.Struct], outer: tuple[type, ...] = ()) -> S
 
 
 def _fields(kind: type[msgspec.Struct]) -> tuple[FieldInfo, ...]:
-    """Return the fields of a class; a value that has no type looks like one, and is none."""
+    """Return the fields of a class; an attribute without a type is an error."""
     try:
         found, typed = fields(kind), {name for base in kind.__mro__ for name in inspect.get_annotations(base)}
     except NameError as error:

@@ -1506,7 +1506,7 @@ class Secret(FullResource, api_version="v1", plural="secrets"):
     type: str | None = None
 
     def __repr__(self) -> str:
-        """Return a form for people and logs, without what is secret."""
+        """Return a form for people and logs, without secret values."""
         return f"{type(self).__name__}({self.key})"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:

@@ -66,7 +66,7 @@ class _Section(NamedTuple):
         return os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(self.entry.path)), path)) if path else ""
 
     def pem(self, name: str) -> PemSource:
-        """Return a certificate or key, which is there and looks like one; data goes before a path."""
+        """Return a valid certificate or key; data takes precedence over a path."""
         field = f"{self.origin}: {name}"
         data = self.text(f"{name}-data")
         if not data:

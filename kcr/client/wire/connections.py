@@ -71,7 +71,7 @@ class FencedRequest(aiohttp.ClientRequest):
     async def write_bytes(
         self, writer: AbstractStreamWriter, conn: Connection, content_length: int | None = None
     ) -> None:
-        """Write head and body; on its own task, so what the fence raises is put where the response is awaited."""
+        """Write head and body, on its own task; an exception of the fence is raised where the response is awaited."""
         try:
             _check_fence()
         except Exception as error:

@@ -1,4 +1,4 @@
-"""Answers to values: pages, watch lines and errors, and what to do with an object that cannot be decoded.
+"""Decoding of responses: pages, watch lines, errors, and undecodable objects.
 
 One bad object must not hide the others (ST-6), whatever is wrong with it: a field of another type, a byte that is
 no UTF-8, nesting beyond what Python's C stack takes. So pages and events that are refused as a whole are looked at
@@ -142,7 +142,7 @@ def name_in(manifest: bytes) -> str:
 
 
 def unreadable(kind: type[Resource], why: object) -> TransportError:
-    """Return the error that says that an answer with a success code is not what was asked for."""
+    """Return the error for a success response with unexpected contents."""
     return TransportError(f"{kind.resource.display}: the server's answer does not fit {kind.__name__}: {why}")
 
 
@@ -227,7 +227,7 @@ def _undecodable(type_: str, raw: bytes, error: msgspec.DecodeError) -> Undecoda
 
 
 def _identity(raw: bytes) -> ObjectMeta:
-    """Return what names an object, field by field: one that cannot be read hides no other."""
+    """Return the identity of an object, field by field: one unreadable field hides no other."""
     try:
         metadata = members(members(raw).get(b"metadata", b"{}"))
     except ValueError:

@@ -87,7 +87,7 @@ class HttpTransport:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close all connections; what still runs on them fails."""
+        """Close all connections; running requests fail."""
         pools = [*self._outdated, *([self._pool] if self._pool else [])]
         self._outdated, self._pool = set(), None
         for pool in pools:
@@ -224,7 +224,7 @@ class HttpResponse:
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """The headers, names in lower case; what was sent repeatedly is joined by commas."""
+        """The headers, names in lower case; repeated headers are joined by commas."""
         return _Headers(self._answer.headers)
 
     async def read(self) -> bytes:

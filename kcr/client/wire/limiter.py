@@ -39,7 +39,7 @@ class RateLimit:
         began = now()
         seconds = self._bucket.reserve(began)
         if seconds > _TOLD_SECONDS:
-            _log.debug("held back by the rate limit", seconds=round(seconds, 3))
+            _log.debug("waited due to client-side throttling", seconds=round(seconds, 3))
         if seconds > 0:
             await asyncio.sleep(seconds)
         if self._on_wait is not None:

@@ -44,7 +44,7 @@ class RequestObserver(Protocol):
 
 
 class ObservedTransport:
-    """Tells of each request that another transport sends; each retry and each watch is one."""
+    """Reports each request of another transport to an observer; each retry and each watch is one."""
 
     def __init__(self, inner: Transport, observer: RequestObserver) -> None:
         self._inner = inner
@@ -159,7 +159,7 @@ class _Traced:
             self._span.end()
 
     def _fail(self, error: BaseException) -> None:
-        """Note that no whole response came; what cancels a request is no exception of its own."""
+        """Record an incomplete response; a cancelled request is no failure."""
         if not self._span.span.is_recording():
             # A watch has ended.
             return

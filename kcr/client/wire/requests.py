@@ -88,7 +88,7 @@ def watch_query(resource_version: str, timeout_seconds: float, *, initial_events
 def delete_options(
     *, uid: str, resource_version: str = "", propagation: str = "", grace_period_seconds: int | None, dry_run: bool
 ) -> dict[str, object]:
-    """Return the body of a DELETE; what is empty or None is left to the server.
+    """Return the body of a DELETE; empty and None fields get the server's defaults.
 
     All options stand here: beside a body the server reads no query.
     """
@@ -128,7 +128,7 @@ def call_of(method: str, target: str) -> Call:
 
 
 def path_template(target: str) -> str:
-    """Return the path of a request with placeholders for what has many values: namespaces, names, and what follows.
+    """Return the path of a request with placeholders for namespaces, names, and the parts after them.
 
     `/apis/batch/v1/namespaces/default/jobs/pi/status?…` is `/apis/batch/v1/namespaces/{namespace}/jobs/{name}/status`.
 

@@ -1,4 +1,4 @@
-"""What can be read of JSON that msgspec refuses as a whole, because it is nested too deep or no UTF-8.
+"""Partial decoding of JSON that msgspec refuses because of its nesting or invalid UTF-8.
 
 Splitting goes token by token and not level by level, so no nesting is too deep for it.
 """

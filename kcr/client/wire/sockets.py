@@ -1,4 +1,4 @@
-"""Sockets of HTTP connections: what keeps them alive, and numbers that no other connection uses."""
+"""Sockets of HTTP connections: keep-alive, and descriptors that no other connection uses."""
 
 import asyncio
 import socket

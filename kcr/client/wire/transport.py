@@ -37,7 +37,7 @@ class Request(NamedTuple):
 
 
 class Response(Protocol):
-    """An answer whose status and headers are there, and whose body is read once."""
+    """A response with status and headers, whose body can be read once."""
 
     @property
     def status(self) -> int:
@@ -46,7 +46,7 @@ class Response(Protocol):
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """The headers, names in lower case; what was sent repeatedly is joined by commas."""
+        """The headers, names in lower case; repeated headers are joined by commas."""
         ...
 
     async def read(self) -> bytes:

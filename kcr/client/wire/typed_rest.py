@@ -169,7 +169,7 @@ class _RestClient(RESTClientObject):
 
 
 class _Stream:
-    """What a call with `_preload_content=False` returns: as much of aiohttp's response as is read of it.
+    """The result of a call with `_preload_content=False`: the used part of aiohttp's response interface.
 
     `close` is no coroutine, as there, so it drops the generator that holds the connection; the event loop closes it.
     """

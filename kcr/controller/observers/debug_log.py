@@ -14,7 +14,7 @@ class DebugLog(Observer):
     """Logs the priority and the reasons of each key that is reconciled; only of use where `is_enabled`."""
 
     def __init__(self, queue: WorkQueue[Key]) -> None:
-        """Log what this queue knows of keys."""
+        """Log the keys' states in this queue."""
         self._queue = queue
 
     @staticmethod

@@ -82,7 +82,7 @@ class HotObject(NamedTuple):
 
 
 class HotLoop(NamedTuple):
-    """What keeps a key busy: whether fields go back to values that they had, the object, and its fields."""
+    """A hot loop: the object, the changing fields, and whether they return to earlier values."""
 
     by_turns: bool
     subject: HotObject
@@ -90,7 +90,7 @@ class HotLoop(NamedTuple):
 
 
 class HotLoopFinding(NamedTuple):
-    """What has kept a key busy, as it is logged.
+    """A hot loop of a key, as logged.
 
     Attributes:
         event: What goes on: `hot loop: two writers change a field by turns`.
@@ -104,7 +104,7 @@ class HotLoopFinding(NamedTuple):
 
 
 class Recording:
-    """The changes of the objects of one hot key, and what is found in them."""
+    """The changes of the objects of one hot key, and their analysis."""
 
     def __init__(self, began: float) -> None:
         self.began = began
@@ -174,7 +174,7 @@ class HotLoops(Observer):
         self._registrations: list[Registration[Any]] = []
 
     def watch(self, informer: Informer[Any] | InformerHandle[Any], map_to: Callable[[Any], Iterable[Key]]) -> None:
-        """Look at the changes of these objects too, for the keys that they enqueue."""
+        """Record the changes of these objects too, for the keys that they enqueue."""
         self._sources = [*self._open_sources(), _Source(informer, map_to)]
         # They would keep the informers of closed handles alive.
         self._registrations = [one for one in self._registrations if not one.is_removed]
@@ -183,7 +183,7 @@ class HotLoops(Observer):
         return [source for source in self._sources if not source.is_closed]
 
     def finding(self, key: Key, now: float) -> HotLoopFinding | None:
-        """Return what has kept a key busy in the last ten minutes; None for nothing. It may be called in any thread.
+        """Return the hot loop of a key in the last ten minutes, or None; callable from any thread.
 
         Args:
             key: The key.
@@ -202,7 +202,7 @@ class HotLoops(Observer):
         return self._inspect(run.key) if run.key in self._recordings and run.outcome != "cancelled" else None
 
     def _is_hot(self, key: Key, now: float) -> bool:
-        """Count one reconcile, and return whether the changes of its key are being looked at."""
+        """Count one reconcile, and return whether the changes of its key are being recorded."""
         if now >= self._window_end:
             self._begin_window(now)
         count = self._counts[key] = self._counts.get(key, 0) + 1

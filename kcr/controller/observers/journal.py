@@ -47,7 +47,7 @@ class EndedReconcile(NamedTuple):
 
 
 class ReconcileJournal(Observer):
-    """What the workers of one controller do and have done.
+    """The running and the last reconciles of one controller's workers.
 
     Attributes:
         failing: The last reconcile of each key that has failed and not succeeded since; a key whose object is paused or

@@ -41,7 +41,7 @@ async def simulated_cluster(  # noqa: PLR0913  # the options of the mark, all by
     authorization: Authorization = "always-allow",
     nodes: int = 1,
 ) -> AsyncIterator[EmbeddedCluster]:
-    """Run an embedded cluster whose node simulates its pods; what the fixture `kcr_cluster` gives.
+    """Run an embedded cluster whose node simulates its pods; the base of the fixture `kcr_cluster`.
 
     Pods of Jobs succeed at once, all others run until they are deleted. Annotations of a pod say how it shall end
     (`sim.kcr.dev/exit-code: "1"`).

@@ -143,7 +143,7 @@ def apiserver_command(apiserver: Path, folder: Path, port: int, etcd_port: int) 
 
 
 def write_secrets(folder: Path, token: str) -> str:
-    """Write what the API server reads: certificate, token, account keys. Return the authority's certificate."""
+    """Write the API server's certificate, token and account keys; return the authority's certificate."""
     certificates = make_certificates(SystemClock().now())
     accounts = ec.generate_private_key(ec.SECP256R1())
     public = accounts.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)

@@ -53,7 +53,7 @@ def page(code: int) -> MadeUp:
 
 
 async def lost(request: Request, response: Response, loss: Loss) -> MadeUp:
-    """Return what is left of a reply.
+    """Return the rest of a reply.
 
     Raises:
         TransportError: Nothing is.

@@ -48,7 +48,7 @@ class CrashingTransport:
         self._lost_replies[write] = loss
 
     def send(self, request: "Request") -> AbstractAsyncContextManager["Response"]:
-        """Send one request, or hang for ever after the crash."""
+        """Send one request, or hang after the crash."""
         return self._send(request)
 
     @asynccontextmanager

@@ -93,7 +93,7 @@ class Rule:
         self.fault = _Delay(seconds)
 
     def then(self, act: Callable[[], Awaitable[object]]) -> None:
-        """Await a callback first: what another client does just before the request arrives."""
+        """Await a callback first: another client's action just before the request arrives."""
         self.fault = _Then(act)
 
     def lose_request(self, page: int = 0) -> None:

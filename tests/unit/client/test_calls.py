@@ -141,5 +141,5 @@ async def test_writes_of_a_dry_run_by_exchange_are_logged_once_accepted() -> Non
             async with client.exchange(request) as response:
                 await response.read()
     assert [line for line in logs if "dry run" in line["event"]] == [
-        {"event": "dry run: accepted, not kept", "log_level": "info", "verb": "create", "object": f"{pods}/a"}
+        {"event": "dry run: accepted, not stored", "log_level": "info", "verb": "create", "object": f"{pods}/a"}
     ]

@@ -87,7 +87,7 @@ async def test_broken_renewal_keeps_the_certificate_of_before(tmp_path: Path) ->
             for _ in range(3):
                 assert await read(port, authority) == "numbers\n"
         (line,) = logs
-        assert line["event"] == "certificate not reloaded, serving the one of before"
+        assert line["event"] == "certificate not reloaded, serving the previous one"
         (tmp_path / "tls.crt").unlink()
         assert await read(port, authority) == "numbers\n"
 

@@ -433,7 +433,7 @@ async def test_list_that_takes_long_says_where_the_time_went() -> None:
     with capture_logs() as logs:
         async with following(failure(422), slow, Say(then="stay"), seconds=12) as (informer, _):
             assert informer.list_duration_seconds == 11
-    (line,) = [line for line in logs if line["event"] == "list took long"]
+    (line,) = [line for line in logs if line["event"] == "slow list"]
     assert (line["seconds"], line["request"], line["decode"]) == (11.0, 11.0, 0.0)
 
 
@@ -442,7 +442,7 @@ async def test_initial_events_that_do_not_end_are_told_of_every_ten_seconds() ->
     with capture_logs() as logs:
         async with following(Say(events(("ADDED", pod("a", 3))), then="stay"), seconds=35):
             pass
-    lines = [(line["seconds"], line["events"]) for line in logs if line["event"] == "initial events take long"]
+    lines = [(line["seconds"], line["events"]) for line in logs if line["event"] == "slow initial events"]
     assert lines == [(10, 1), (20, 1), (30, 1)]
 
 
