@@ -52,9 +52,14 @@ class JobMetrics:
         )  # fmt: skip
         self._sync_seconds: Callable[..., Histogram] = cache(seconds.labels)
         self._syncs = counter("job_syncs_total", "The number of job syncs.", *_SYNC)
-        self._jobs = counter("jobs_finished_total", "The number of finished jobs.", "completion_mode", "result", "reason")
+        self._jobs = counter(
+            "jobs_finished_total", "The number of finished jobs.", "completion_mode", "result", "reason"
+        )
         self._pods = counter(
-            "job_pods_finished_total", "The number of finished Pods that are fully tracked.", "completion_mode", "result"
+            "job_pods_finished_total",
+            "The number of finished Pods that are fully tracked.",
+            "completion_mode",
+            "result",
         )
         self._indexes = counter(
             "job_finished_indexes_total", "The number of finished indexes.", "status", "backoffLimit"

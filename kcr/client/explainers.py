@@ -1,4 +1,4 @@
-"""Explanations from outside: what a plugin says of its objects where its controller cannot be asked.
+"""Explanations from outside: a plugin's explanations of objects without access to their controller.
 
 `Reconciler.explain` answers at the debug port of a running controller, with its memory. An explainer answers for
 `kcr explain` and the page of `kcr dev` from the API server alone, also when no controller runs.

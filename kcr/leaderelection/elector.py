@@ -59,7 +59,7 @@ class LeaderElector(Leadership):
 
 
 class Campaign:
-    """Acquires a Lease and renews it, and writes into a `Leadership` what comes of it."""
+    """Acquires and renews a Lease, and records the result in a `Leadership`."""
 
     def __init__(
         self,

@@ -60,7 +60,7 @@ class Leadership(ABC):
         """
 
     def check(self) -> None:
-        """Refuse to go on once the lease may be another's: to be called before every write (fencing).
+        """Raise if another process may hold the lease; called before every write (fencing).
 
         A process that was stopped for longer than its lease lasts, or whose machine was suspended, wakes up as if
         nothing had happened; this is what keeps it from writing. It may be called from another thread.
@@ -92,7 +92,7 @@ class Leadership(ABC):
         return ""
 
     def standby_remark(self) -> str:
-        """Return what `/readyz?verbose` adds: nothing on the leader, the identity of the leader on a standby."""
+        """Return the remark of `/readyz?verbose`: the leader's identity on a standby, empty on the leader."""
         if self.leads:
             return ""
         holder = self.lease and self.lease.spec.holder_identity
@@ -122,7 +122,7 @@ class Leadership(ABC):
         self.leads = True
 
     def renew(self, fence: Fence, sent: Reading) -> None:
-        """Note a renewal, and what the clocks showed before it was sent."""
+        """Record a renewal with the clocks' readings from before it was sent."""
         fence.renewed(sent)
         self._closed_logged = False
 

@@ -32,13 +32,23 @@ INFORMER_ROWS = (
         CounterMetricFamily, "kcr_reflector_lost_events",
         "Total number of lost or invalid watch events; each is followed by a relist.", _count("lost"),
     ),
-    Row(CounterMetricFamily, "kcr_reflector_relists", "Total number of relists after a watch that could not be resumed.", _count("relists")),
+    Row(
+        CounterMetricFamily, "kcr_reflector_relists",
+        "Total number of relists after watches that could not be resumed.",
+        _count("relists"),
+    ),
     Row(
         CounterMetricFamily, "kcr_reflector_decode_errors", "Total number of undecodable objects.",
         _count("undecodable"),
     ),
-    Row(CounterMetricFamily, "kcr_handler_errors", "Total number of exceptions in event handlers.", _count("handler_errors")),
-    Row(GaugeMetricFamily, "kcr_cache_objects", "Current number of objects in the store.", lambda informer: len(informer.store)),
+    Row(
+        CounterMetricFamily, "kcr_handler_errors", "Total number of exceptions in event handlers.",
+        _count("handler_errors"),
+    ),
+    Row(
+        GaugeMetricFamily, "kcr_cache_objects", "Current number of objects in the store.",
+        lambda informer: len(informer.store),
+    ),
     Row(
         GaugeMetricFamily, "informer_store_resource_version",
         "The last 15 digits of the store's resourceVersion.",

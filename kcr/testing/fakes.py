@@ -87,7 +87,7 @@ class FakeInformer(Informer[R], Generic[R]):
         await super().wait_synced()
 
     def close(self) -> None:
-        """End for good; see `Informer.close`."""
+        """Stop permanently; see `Informer.close`."""
         super().close()
         self._released.set()
 
