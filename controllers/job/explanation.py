@@ -60,7 +60,7 @@ async def explain_job(client: Client, job: ManagedJob, events: Sequence[Event], 
         pods=pods,
         events=tuple(events),
         writers=() if is_finished(job) else _writers(job.metadata, now),
-        told_twice=_told_twice(events, now),
+        duplicate_event=_duplicate_event(events, now),
         context=await read_pod_context(client, pods, CHANGE),
         # A controller that heeds the pause is silent.
         is_own=job.metadata.annotations.get(PAUSED) == "true",
@@ -114,7 +114,7 @@ def _writers(metadata: ManagedObjectMeta, now: datetime) -> tuple[str, ...]:
     return tuple(names) if len(names) > 1 else ()
 
 
-def _told_twice(events: Iterable[Event], now: datetime) -> str:
+def _duplicate_event(events: Iterable[Event], now: datetime) -> str:
     """Return what several event recorders told of a pod lately: one alone counts what it tells again in one event."""
     told: set[str] = set()
     for event in events:

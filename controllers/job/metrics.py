@@ -11,13 +11,13 @@ from typing import Literal
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
-from kcr.api.batch import COMPLETE, FAILED, Job, JobStatus
+from kcr.api.batch import COMPLETE, FAILED, Job, JobStatus, is_indexed
 from kcr.api.conditions import find_condition
 from kcr.api.core import Pod
 from kcr.api.indexset import IndexSet
 from kcr.api.pods import is_terminal
 from kcr.controllers.job.decisions.plan import Outcome, Plan, ScaleDown, ScaleUp
-from kcr.controllers.job.decisions.pods import is_indexed, is_tracked
+from kcr.controllers.job.decisions.pods import is_tracked
 from kcr.informer import Handler
 
 SYNC_BUCKETS = tuple(0.004 * 2**power for power in range(15))

@@ -119,6 +119,11 @@ class Job(FullResource, api_version="batch/v1", plural="jobs"):
         return replace(self, spec=replace(self.spec, template=self.spec.template.copy()))
 
 
+def is_indexed(job: Job) -> bool:
+    """Return whether each of the Job's pods has an index, and each index has to succeed once."""
+    return job.spec.completion_mode == "Indexed"
+
+
 def is_finished(job: Job) -> bool:
     """Return whether the Job has ended, one way or the other; nothing changes it any more."""
     return bool(finished_type(job))

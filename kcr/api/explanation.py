@@ -23,10 +23,11 @@ class Code(Enum):
     FINISHED = "Finished"  # finished well: nothing happens any more
     FAILED = "Failed"  # finished badly: nothing happens any more
     WAITING = "Waiting"  # for a time, or a step that comes by itself
+    MANAGED_BY_ANOTHER = "ManagedByAnother"  # its spec names another controller
     RUNNING = "Running"  # its pods run, or are about to
     CREATING = "Creating"  # what is due now is to be created
     NO_STATUS = "NoStatus"  # no controller has written a status
-    NOT_READY = "NotReady"  # its own conditions tell of trouble
+    NOT_READY = "NotReady"  # a condition says so
     NO_CONTROLLER = "NoController"  # something is due, and no controller does it
     TERMINATING = "Terminating"  # it has a deletionTimestamp
     PODS_NOT_READY = "PodsNotReady"  # pods do not start, crash, or are not ready
@@ -115,7 +116,7 @@ def merged(explanation: Explanation, other: Explanation) -> Explanation:
 def merged_with_own(own: Explanation, outside: Explanation) -> Explanation:
     """Return what a controller says of an object, with what the API server alone tells.
 
-    A controller knows its own work best: what it waits for, creates and leaves alone. Trouble with pods, refusals and
+    A controller knows its own work best: what it waits for, creates and leaves alone. Problems of pods, refusals and
     other controllers are seen from outside as well, and rank as in `merged`.
 
     Args:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kcr.api.core import ContainerState, ContainerStateTerminated, ContainerStatus, Pod, PodStatus
 
-# The fields of remedies are filled in by `kcr.api.pod_troubles`.
+# The fields of remedies are filled in by `kcr.api.pod_problems`.
 NODE = "add or free a node that fits; the pod is scheduled by itself then; or {change} lower demands"
 IMAGE = "mend the registry or its secret, the node tries again by itself; or {change} another image"
 MISSING = "create what is missing: the node tries again by itself"

@@ -1,5 +1,6 @@
 """Helpers for owners of pods: predicates of the status, deletion order, and pods from templates."""
 
+import re
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -7,6 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kcr.api import codec
+from kcr.api.batch import COMPLETION_INDEX
 from kcr.api.conditions import find_condition, is_condition_true
 from kcr.api.core import ContainerStatus, Pod
 from kcr.api.meta import Object, ObjectMeta, Resource
@@ -14,7 +16,19 @@ from kcr.api.meta import Object, ObjectMeta, Resource
 # An annotation: of two pods alike so far, the one of the lower cost is deleted first.
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
+_NUMBER = re.compile(r"\+?[0-9]{1,18}")
 _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
+
+
+def annotated_number(pod: Pod, annotation: str) -> int | None:
+    """Return the number that an annotation of a pod says, or None when it says none."""
+    text = pod.metadata.annotations.get(annotation, "")
+    return int(text) if _NUMBER.fullmatch(text) else None
+
+
+def completion_index(pod: Pod) -> int | None:
+    """Return the completion index that the pod's annotation says, or None when it says none."""
+    return annotated_number(pod, COMPLETION_INDEX)
 
 
 def is_terminal(pod: Pod) -> bool:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from kcr.api.core import Event, Node, Pod
 from kcr.api.meta import Key
-from kcr.api.pod_troubles import PodContext
+from kcr.api.pod_problems import PodContext
 from kcr.api.pods import is_ready, is_terminal
 from kcr.client.client import Client
 from kcr.errors import ForbiddenError, NotFoundError

@@ -3,10 +3,13 @@
 Tables of exceptions give the reason for each.
 """
 
+import ast
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[2]
 # The plugins' folders are links in kcr/controllers.
@@ -117,6 +120,54 @@ def test_no_exception_has_become_needless() -> None:
     assert CROWDED.keys() <= crowded_folders()
     assert SHARED_NAMES.keys() <= shared_names().keys()
     assert not [test for test in NO_MIRROR if list(mirrored(Path(test)))]
+
+
+# What takes a text apart, called on a text, on a pattern, or on the module `re`.
+PARSERS = {
+    "endswith", "findall", "finditer", "fullmatch", "match", "partition", "removeprefix", "removesuffix", "replace",
+    "rpartition", "search", "split", "startswith", "sub",
+}  # fmt: skip
+
+
+def parses_explanations(code: str) -> bool:
+    """Return whether a module takes the headline, the reasons or the remedies of an explanation apart."""
+    for node in ast.walk(ast.parse(code)):
+        match node:
+            case ast.Call(func=ast.Attribute(value=text, attr=name), args=arguments) if name in PARSERS:
+                operands = [text, *arguments]
+            case ast.Compare(left=left, ops=[ast.In() | ast.NotIn()], comparators=[right]):
+                operands = [left, right]
+            case ast.GeneratorExp(generators=[one, *_]) | ast.ListComp(generators=[one, *_]):
+                calls = [part.func for part in ast.walk(node) if isinstance(part, ast.Call)]
+                takes_apart = any(isinstance(call, ast.Attribute) and call.attr in PARSERS for call in calls)
+                operands = [one.iter] if takes_apart else []
+            case _:
+                continue
+        read = {part.attr for one in operands for part in ast.walk(one) if isinstance(part, ast.Attribute)}
+        if read & {"headline", "reasons", "remedies"}:
+            return True
+    return False
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("re.search('waits (.*)', explanation.headline)", True),
+        ("PATTERN.match(found.headline)", True),
+        ("own.headline.startswith('waits')", True),
+        ("[one for one in own.reasons if one.startswith('pod ')]", True),
+        ("[one for one in own.reasons if one not in others]", False),
+        ("'waits' in explanation.headline", True),
+        ("replace(explanation, reasons=(*explanation.reasons, fact))", False),
+        ("f'it {explanation.headline}'", False),
+    ],
+)
+def test_parsing_of_explanations_is_found(line: str, *, expected: bool) -> None:
+    assert parses_explanations(line) is expected
+
+
+def test_no_module_parses_explanations() -> None:
+    assert not [name_of(path) for path in MODULES if parses_explanations(path.read_text())]
 
 
 def test_helpers_are_in_the_kit_only() -> None:

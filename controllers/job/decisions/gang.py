@@ -8,7 +8,7 @@ Source: kubernetes/pkg/controller/job (WorkloadWithJob); job-controller §35.
 
 import hashlib
 
-from kcr.api.batch import Job
+from kcr.api.batch import Job, is_indexed
 from kcr.api.conditions import find_condition
 from kcr.api.meta import ObjectMeta, OwnerReference, controller_reference
 from kcr.api.scheduling import (
@@ -25,7 +25,6 @@ from kcr.api.scheduling import (
 )
 from kcr.controllers.job.decisions.lifecycle import SUSPENDED
 from kcr.controllers.job.decisions.pod_template import names_group
-from kcr.controllers.job.decisions.pods import is_indexed
 
 MAX_NAME = 253
 HASH_LENGTH = 10

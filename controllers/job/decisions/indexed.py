@@ -10,7 +10,7 @@ from datetime import timedelta
 from itertools import islice
 from typing import NamedTuple
 
-from kcr.api.batch import Job
+from kcr.api.batch import Job, is_indexed
 from kcr.api.core import Pod
 from kcr.api.indexset import IndexSet
 from kcr.api.pods import is_active, ranked
@@ -22,7 +22,6 @@ from kcr.controllers.job.decisions.pods import (
     has_failed,
     ignored_failures_before,
     index_in,
-    is_indexed,
 )
 
 

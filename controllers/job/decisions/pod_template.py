@@ -6,15 +6,10 @@ import msgspec
 from msgspec.structs import replace
 
 from kcr.api import codec
-from kcr.api.batch import COMPLETION_INDEX, Job
+from kcr.api.batch import COMPLETION_INDEX, Job, is_indexed
 from kcr.api.meta import Object, ObjectMeta, controller_reference
 from kcr.api.pods import PodToCreate, pod_from_template
-from kcr.controllers.job.decisions.pods import (
-    FAILURE_COUNT,
-    IGNORED_FAILURE_COUNT,
-    TRACKING_FINALIZER,
-    is_indexed,
-)
+from kcr.controllers.job.decisions.pods import FAILURE_COUNT, IGNORED_FAILURE_COUNT, TRACKING_FINALIZER
 
 # What the server leaves of a generated name's prefix: a pod's name is a label value elsewhere, of 63 characters.
 MAX_PREFIX = 58

@@ -1,14 +1,13 @@
 """What a pod is to its Job: selected, tracked, failed; its index; when it ended; and how it is found in the store."""
 
-import re
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from kcr.api.batch import COMPLETION_INDEX, Job
+from kcr.api.batch import Job, is_indexed
 from kcr.api.conditions import find_condition
 from kcr.api.core import ContainerStatus, Pod
 from kcr.api.meta import controller_of
-from kcr.api.pods import is_terminal, is_terminating, sidecars
+from kcr.api.pods import annotated_number, completion_index, is_terminal, is_terminating, sidecars
 from kcr.api.selectors import matches
 from kcr.controllers.job.decisions.lifecycle import is_ending
 from kcr.errors import KcrError
@@ -20,7 +19,6 @@ CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
 FAILURE_COUNT = "batch.kubernetes.io/job-index-failure-count"
 IGNORED_FAILURE_COUNT = "batch.kubernetes.io/job-index-ignored-failure-count"
 
-_NUMBER = re.compile(r"\+?[0-9]{1,18}")
 _MOST_FAILURES = 2**31 - 1
 
 
@@ -50,16 +48,6 @@ def has_failed(pod: Pod, job: Job) -> bool:
     return is_terminating(pod) and not replaces_only_failed(job) and not is_ending(job)
 
 
-def is_indexed(job: Job) -> bool:
-    """Return whether each of the Job's pods has an index, and each index has to succeed once."""
-    return job.spec.completion_mode == "Indexed"
-
-
-def completion_index(pod: Pod) -> int | None:
-    """Return the index that the pod's annotation says, or None when it says none."""
-    return _number(pod, COMPLETION_INDEX)
-
-
 def index_in(job: Job, pod: Pod) -> int | None:
     """Return the pod's index if the Job has such an index; it may have shrunk since, or never had it."""
     index = completion_index(pod)
@@ -82,13 +70,8 @@ def ignored_failures_before(pod: Pod) -> int:
 
 
 def _failures(pod: Pod, annotation: str) -> int:
-    count = _number(pod, annotation) or 0
+    count = annotated_number(pod, annotation) or 0
     return count if count <= _MOST_FAILURES else 0
-
-
-def _number(pod: Pod, annotation: str) -> int | None:
-    text = pod.metadata.annotations.get(annotation, "")
-    return int(text) if _NUMBER.fullmatch(text) else None
 
 
 def finish_time(pod: Pod) -> datetime | None:

@@ -13,7 +13,7 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from kcr.api.batch import COMPLETE, FAILED, Job, JobStatus, UncountedTerminatedPods
+from kcr.api.batch import COMPLETE, FAILED, Job, JobStatus, UncountedTerminatedPods, is_indexed
 from kcr.api.conditions import ensure, is_condition_true, made
 from kcr.api.core import Pod
 from kcr.api.indexset import IndexSet
@@ -39,7 +39,7 @@ from kcr.controllers.job.decisions.plan import (
     Terminate,
     Work,
 )
-from kcr.controllers.job.decisions.pods import counts_for, has_failed, index_in, is_indexed, is_tracked
+from kcr.controllers.job.decisions.pods import counts_for, has_failed, index_in, is_tracked
 
 _NOTHING = UncountedTerminatedPods()
 

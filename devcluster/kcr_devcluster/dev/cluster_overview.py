@@ -8,15 +8,14 @@ from datetime import datetime, tzinfo
 from typing import NamedTuple
 
 from kcr.api.apps import Deployment, ReplicaSet
-from kcr.api.batch import CronJob, Job
+from kcr.api.batch import CronJob, Job, is_indexed
 from kcr.api.conditions import find_condition
 from kcr.api.core import ContainerStateTerminated, ContainerStatus, Event, Pod
 from kcr.api.crontab import CronError, UnknownZoneError, load_zone, parse
 from kcr.api.explanation import Explanation
 from kcr.api.meta import Key, Resource, controller_of
-from kcr.api.pods import is_terminal, is_terminating, sidecars
+from kcr.api.pods import completion_index, is_terminal, is_terminating, sidecars
 from kcr.cli.display.view import JobView, cronjob_view, pod_view, view_of
-from kcr.controllers.job.decisions.pods import completion_index, is_indexed
 from kcr_devcluster.dev.cluster_state import (
     ClusterOverview,
     ConditionOverview,

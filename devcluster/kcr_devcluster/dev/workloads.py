@@ -9,24 +9,24 @@ from collections.abc import Iterable, Iterator, Mapping
 from kcr.api.apps import Deployment, DeploymentCondition, ReplicaSet
 from kcr.api.batch import Job
 from kcr.api.core import Event, Pod
-from kcr.api.explanation import Explanation
+from kcr.api.explanation import Code, Explanation
 from kcr.api.meta import OwnerReference, Resource, controller_of
 from kcr.cli.display.view import ENDED, INTERIM, view_of
 from kcr.client.pod_context import last_seen
 from kcr.controller.gates.pause import is_paused
-from kcr.controllers.job.decisions.lifecycle import is_ours
 from kcr_devcluster.dev.cluster_state import DeploymentOverview, WarningOverview
 
 # The states of Jobs that may tell of trouble; of all others the reason is in the spec.
 UNSETTLED = ("Running", "Waiting", "Terminating")
 
 
-def job_state(job: Job, is_running: bool) -> str:
+def job_state(job: Job, is_running: bool, code: Code | None = None) -> str:
     """Return the state of a Job in a word or two, as `JobOverview` lists them.
 
     Args:
         job: The Job.
         is_running: Whether one of its pods runs.
+        code: That of its explanation; None when it is not explained.
     """
     state = view_of(job).state
     if state in ENDED:
@@ -35,7 +35,7 @@ def job_state(job: Job, is_running: bool) -> str:
         return "Terminating"
     if is_paused(job):
         return "Paused"
-    if not is_ours(job, take_over=True):
+    if code is Code.MANAGED_BY_ANOTHER:
         return "Left alone"
     return state if state != "Running" or is_running else "Waiting"
 
@@ -109,7 +109,8 @@ class Workloads:
 
     def job_state(self, job: Job) -> str:
         """Return the state of a Job in a word or two."""
-        return job_state(job, job.metadata.uid in self._running)
+        explanation = self._explanations.get(job.metadata.uid)
+        return job_state(job, job.metadata.uid in self._running, None if explanation is None else explanation.code)
 
     def deployment_of(self, pod: Pod) -> str:
         """Return the name of the Deployment that a pod belongs to; empty without one."""

@@ -10,9 +10,9 @@ from kcr.api import codec
 from kcr.api.batch import Job, UncountedTerminatedPods, is_finished
 from kcr.api.core import Pod
 from kcr.api.meta import controller_of
-from kcr.api.pods import is_active, is_terminal, is_terminating
+from kcr.api.pods import completion_index, is_active, is_terminal, is_terminating
 from kcr.api.selectors import matches
-from kcr.controllers.job.decisions.pods import completion_index, is_tracked
+from kcr.controllers.job.decisions.pods import is_tracked
 from kcr.testing.loop import START, VirtualClock
 from kcr_devcluster.apiserver.kinds.catalogue import KINDS
 from kcr_devcluster.apiserver.storage.records import Change

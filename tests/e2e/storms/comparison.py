@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from kcr.api.batch import Job
 from kcr.api.core import Pod
-from kcr.controllers.job.decisions.pods import completion_index
+from kcr.api.pods import completion_index
 from tests.e2e.storms.storm import Histories
 from tests.e2e.storms.workload import LOST, PlannedJob
 

@@ -60,7 +60,6 @@ def with_condition(kind: str, **fields: Any) -> JobStatus:
         pytest.param(with_condition("Failed"), {"managed_by": "example.com/q"}, "Failed", id="ended"),
         pytest.param(with_condition("FailureTarget"), {}, "Terminating", id="last-pods-end"),
         pytest.param(JobStatus(), {"annotations": {"kcr.dev/paused": "true"}}, "Paused", id="paused"),
-        pytest.param(JobStatus(), {"managed_by": "example.com/q"}, "Left alone", id="managed-by-another"),
         pytest.param(JobStatus(), {"managed_by": "kcr.dev/job-controller"}, "Waiting", id="managed-by-kcr"),
         pytest.param(with_condition("Suspended"), {}, "Suspended", id="suspended"),
         pytest.param(JobStatus(active=1), {}, "Waiting", id="pods-do-not-run"),
@@ -68,6 +67,11 @@ def with_condition(kind: str, **fields: Any) -> JobStatus:
 )
 def test_job_without_running_pods_says_which_way(status: JobStatus, fields: dict[str, Any], state: str) -> None:
     assert workloads().job_state(replace(build.job("pi", **fields), status=status)) == state
+
+
+def test_job_of_another_controller_has_the_state_of_its_code() -> None:
+    explained = {PI.metadata.uid: Explanation(Code.MANAGED_BY_ANOTHER, "left to the controller example.com/q")}
+    assert workloads(explanations=explained).job_state(PI) == "Left alone"
 
 
 @pytest.mark.parametrize(

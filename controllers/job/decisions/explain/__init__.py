@@ -1,7 +1,8 @@
-"""Why a Job is where it is, and what happens next: the words for a decision.
+"""Why a Job is where it is, and what happens next: the text of a decision.
 
-`cases` has the situations that a Job can be in, in the order in which they are judged; `pods` says what its
-pods do, `scaling` whether the API server lets them in, `silence` whether a controller is at work at all.
+`cases` has the situations of a Job, in the order in which they are judged. `active` and `pods` describe its pods,
+`pod_creation` the creates that are due or refused, `no_controller` a Job that no controller reconciles, `steps` what
+happens next.
 """
 
 from kcr.controllers.job.decisions.explain.evidence import CHANGE, Evidence

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from kcr.api.core import Pod
 from kcr.api.durations import human_duration
 from kcr.api.explanation import Code, Explanation, Step, counted
-from kcr.api.pod_troubles import Trouble, alike, not_ready_since, text_of, trouble_of
+from kcr.api.pod_problems import PodProblem, alike, not_ready_since, problem_of, text_of
 from kcr.controllers.job.decisions import failures
 from kcr.controllers.job.decisions.explain.evidence import NAMED, Evidence
 from kcr.controllers.job.decisions.explain.pods import lingering_text
@@ -17,10 +17,10 @@ from kcr.controllers.job.decisions.pod_template import restart_policy
 def running(seen: Snapshot, plan: Plan, known: Evidence) -> Explanation | None:
     """It waits for its pods."""
     active = sorted(plan.counts.active, key=lambda pod: pod.metadata.name)
-    found = [(pod, trouble_of(pod, known.context, seen.now)) for pod in active]
-    started = [pod for pod, trouble in found if trouble is None]
-    troubles = [trouble for _, trouble in found if trouble is not None]
-    groups = alike(troubles)
+    found = [(pod, problem_of(pod, known.context, seen.now)) for pod in active]
+    started = [pod for pod, problem in found if problem is None]
+    problems = [problem for _, problem in found if problem is not None]
+    groups = alike(problems)
     facts = [text_of(group) for group in groups[:NAMED]]
     facts += _not_ready(started, seen)
     facts += terminating_texts(seen.pods, seen.now)
@@ -31,7 +31,7 @@ def running(seen: Snapshot, plan: Plan, known: Evidence) -> Explanation | None:
     return Explanation(code, headline, steps=tuple(steps), reasons=tuple(facts), remedies=remedies)
 
 
-def _headline(started: int, groups: Sequence[Sequence[Trouble]]) -> str:
+def _headline(started: int, groups: Sequence[Sequence[PodProblem]]) -> str:
     """Return how many pods run, and what most of the others wait for."""
     runs = f"runs {counted(started, 'pod')}"
     if not groups:
@@ -55,7 +55,7 @@ def _not_ready(started: Sequence[Pod], seen: Snapshot) -> list[str]:
     return [f"pod {pod.metadata.name} is not ready for {late}; a Job counts ends, and needs no readiness{more}"]
 
 
-def _remedies(groups: Sequence[Sequence[Trouble]]) -> list[str]:
+def _remedies(groups: Sequence[Sequence[PodProblem]]) -> list[str]:
     return list(dict.fromkeys(remedy for one, *_ in groups[:NAMED] for remedy in one.remedies))
 
 

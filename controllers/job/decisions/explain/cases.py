@@ -9,13 +9,13 @@ from kcr.api.core import Pod
 from kcr.api.durations import human_duration
 from kcr.api.explanation import Code, Explanation, Step, ago, counted
 from kcr.api.meta import ObjectMeta
-from kcr.api.pod_troubles import PATIENCE
+from kcr.api.pod_problems import PATIENCE
 from kcr.controllers.job.decisions import lifecycle
 from kcr.controllers.job.decisions.explain import pods as texts
 from kcr.controllers.job.decisions.explain.active import running
 from kcr.controllers.job.decisions.explain.evidence import NAMED, Evidence, Rule
-from kcr.controllers.job.decisions.explain.scaling import at_work, refused
-from kcr.controllers.job.decisions.explain.silence import unattended
+from kcr.controllers.job.decisions.explain.no_controller import no_controller
+from kcr.controllers.job.decisions.explain.pod_creation import refused, scaling
 from kcr.controllers.job.decisions.explain.steps import failures_left, replacements, terminating_texts
 from kcr.controllers.job.decisions.plan import Plan, ScaleDown, ScaleUp, Snapshot, Terminate
 from kcr.controllers.job.decisions.pod_template import restart_policy
@@ -24,6 +24,7 @@ from kcr.controllers.job.decisions.pods import is_tracked, replaces_only_failed
 _LOGS = "see the output of its pods: kcr logs -n {0.namespace} job/{0.name}"
 _COMMAND = "its container cannot be started: delete it, and create it anew with a command that the image has"
 _ANEW = "a Job that has failed does not run again: delete it, and create it anew"
+_REPLACED = Step("creates a replacement when the pod has ended")
 _LONGER = "allow more time: delete it, and create it anew with a higher activeDeadlineSeconds"
 
 
@@ -67,25 +68,23 @@ def finished(seen: Snapshot, _: Plan, known: Evidence) -> Explanation | None:
 
 
 def managed_by_another(seen: Snapshot, _: Plan, known: Evidence) -> Explanation | None:
-    """Neither this controller nor the cluster's own looks after the Job."""
+    """Another controller reconciles the Job, as its spec says."""
     name, created = seen.job.spec.managed_by, seen.job.metadata.creation_timestamp
     if lifecycle.is_ours(seen.job, take_over=seen.limits.take_over):
         return None
     if name in (None, lifecycle.RESERVED):
-        return Explanation(
-            Code.WAITING,
-            "left to kube-controller-manager: it is no Job of this controller",
-            reasons=(f"spec.managedBy is {name or 'not set'}, and this controller runs without --take-over",),
-            remedies=(f"create the Job with spec.managedBy: {lifecycle.KCR}, or run kcr with --take-over",),
-        )
+        headline = "left to kube-controller-manager: it is no Job of this controller"
+        fact = f"spec.managedBy is {name or 'not set'}, and this controller runs without --take-over"
+        remedy = f"create the Job with spec.managedBy: {lifecycle.KCR}, or run kcr with --take-over"
+        return Explanation(Code.MANAGED_BY_ANOTHER, headline, (), (fact,), (remedy,))
     facts = [f"spec.managedBy is {name}: kcr and kube-controller-manager reconcile no such Job"]
     if seen.job.status.start_time is None and created is not None and seen.now - created > PATIENCE:
         facts.append(f"{name} has not started it since it was created, {ago(created, seen.now)}")
-    remedies = [
+    remedies = (
         f"see whether {name} runs, and its logs",
         "the field is immutable: to have it run here delete it, and create it anew without managedBy",
-    ]
-    return Explanation(Code.WAITING, f"left to the controller {name}", reasons=tuple(facts), remedies=tuple(remedies))
+    )
+    return Explanation(Code.MANAGED_BY_ANOTHER, f"left to the controller {name}", (), tuple(facts), remedies)
 
 
 _COLLECT = "see whether a garbage collector runs: kube-controller-manager has one, kcr run has none"
@@ -104,7 +103,7 @@ def being_deleted(seen: Snapshot, _: Plan, known: Evidence) -> Explanation | Non
     others = [name for name in metadata.finalizers if name not in _COLLECTOR]
     steps = [Step(_COLLECTOR[name]) for name in metadata.finalizers if name in _COLLECTOR]
     for_long = seen.now - (metadata.deletion_timestamp or seen.now) > PATIENCE
-    remedies = []
+    remedies: list[str] = []
     left = list(known.pods or seen.pods) if "foregroundDeletion" in metadata.finalizers else []
     headline = f"is being deleted, asked for {ago(metadata.deletion_timestamp, seen.now)}"
     facts = [*terminating_texts(left, seen.now)]
@@ -124,13 +123,7 @@ def being_deleted(seen: Snapshot, _: Plan, known: Evidence) -> Explanation | Non
         remedies.append(
             f"see the controllers that set them; or give up what they guard: {_unfinalize('job', metadata)}"
         )
-    return Explanation(
-        Code.TERMINATING,
-        headline,
-        steps=tuple(steps),
-        reasons=tuple(facts),
-        remedies=tuple(remedies if for_long else []),
-    )
+    return Explanation(Code.TERMINATING, headline, tuple(steps), tuple(facts), tuple(remedies) if for_long else ())
 
 
 def _holding(left: Sequence[Pod]) -> list[str]:
@@ -149,9 +142,8 @@ def unknown_mode(seen: Snapshot, _: Plan, __: Evidence) -> Explanation | None:
     mode = seen.job.spec.completion_mode
     if mode in (None, "NonIndexed", "Indexed"):
         return None
-    return Explanation(
-        Code.NOT_READY, f"is skipped: this version of kcr knows no completion mode {mode}", remedies=("upgrade kcr",)
-    )
+    headline = f"is skipped: this version of kcr knows no completion mode {mode}"
+    return Explanation(Code.NOT_READY, headline, remedies=("upgrade kcr",))
 
 
 def ending(seen: Snapshot, plan: Plan, known: Evidence) -> Explanation | None:
@@ -168,9 +160,7 @@ def ending(seen: Snapshot, plan: Plan, known: Evidence) -> Explanation | None:
     facts = [message, *terminating_texts(seen.pods, seen.now)]
     facts += texts.latest_failures(known.pods, seen.now, NAMED) if condition == "Failed" else []
     steps += texts.kill_steps(seen.pods, seen.now)
-    return Explanation(
-        Code.WAITING, headline, steps=tuple(steps), reasons=tuple(facts), remedies=tuple(_give_up(seen, known))
-    )
+    return Explanation(Code.WAITING, headline, tuple(steps), tuple(facts), _give_up(seen, known))
 
 
 def suspended(seen: Snapshot, plan: Plan, _: Evidence) -> Explanation | None:
@@ -180,18 +170,12 @@ def suspended(seen: Snapshot, plan: Plan, _: Evidence) -> Explanation | None:
     condition, since = find_condition(seen.job.status.conditions, lifecycle.SUSPENDED), ""
     if condition is not None and condition.status == "True":
         since = f" for {ago(condition.last_transition_time, seen.now).removesuffix(' ago')}"
-    steps = (
-        [Step(f"deletes {counted(len(plan.work.pods), 'pod')}", seen.now)] if isinstance(plan.work, ScaleDown) else []
-    )
-    facts = ["spec.suspend is true", *terminating_texts(seen.pods, seen.now)]
+    steps: tuple[Step, ...] = ()
+    if isinstance(plan.work, ScaleDown):
+        steps = (Step(f"deletes {counted(len(plan.work.pods), 'pod')}", seen.now),)
+    facts = ("spec.suspend is true", *terminating_texts(seen.pods, seen.now))
     resume = patch_command(seen, '{"spec":{"suspend":false}}')
-    return Explanation(
-        Code.WAITING,
-        f"suspended{since}",
-        steps=tuple(steps),
-        reasons=tuple(facts),
-        remedies=(f"to resume it: {resume}",),
-    )
+    return Explanation(Code.WAITING, f"suspended{since}", steps, facts, (f"to resume it: {resume}",))
 
 
 def complete(seen: Snapshot, plan: Plan, known: Evidence) -> Explanation | None:
@@ -202,14 +186,8 @@ def complete(seen: Snapshot, plan: Plan, known: Evidence) -> Explanation | None:
     if not left:
         return Explanation(Code.WAITING, "has succeeded: becomes Complete once its pods are counted")
     headline = f"has succeeded, and becomes Complete once {counted(left, 'pod')} {_has(left)} ended"
-    steps = texts.kill_steps(seen.pods, seen.now)
-    return Explanation(
-        Code.WAITING,
-        headline,
-        steps=tuple(steps),
-        reasons=tuple(terminating_texts(seen.pods, seen.now)),
-        remedies=tuple(_give_up(seen, known)),
-    )
+    facts = terminating_texts(seen.pods, seen.now)
+    return Explanation(Code.WAITING, headline, texts.kill_steps(seen.pods, seen.now), facts, _give_up(seen, known))
 
 
 def in_backoff(seen: Snapshot, plan: Plan, known: Evidence) -> Explanation | None:
@@ -224,13 +202,8 @@ def in_backoff(seen: Snapshot, plan: Plan, known: Evidence) -> Explanation | Non
     if plan.counts.active:
         headline = f"has {counted(len(plan.counts.active), 'active pod')}, and {headline}"
     facts = texts.latest_failures(known.pods, seen.now, NAMED)
-    return Explanation(
-        Code.WAITING,
-        headline,
-        steps=(*waits, *failures_left(seen, plan)),
-        reasons=tuple(facts),
-        remedies=(_look_at_failures(seen, known),),
-    )
+    steps = (*waits, *failures_left(seen, plan))
+    return Explanation(Code.WAITING, headline, steps, facts, (_look_at_failures(seen, known),))
 
 
 def _look_at_failures(seen: Snapshot, known: Evidence) -> str:
@@ -245,39 +218,28 @@ def stuck(seen: Snapshot, plan: Plan, known: Evidence) -> Explanation | None:
         return None
     policy = seen.job.spec.pod_replacement_policy == "Failed"
     why = "spec.podReplacementPolicy is Failed" if policy else "it has a podFailurePolicy"
-    return Explanation(
-        Code.PODS_NOT_READY,
-        f"waits for {counted(len(overdue), 'pod')} stuck terminating",
-        steps=(Step("creates a replacement when the pod has ended"),),
-        reasons=(
-            *terminating_texts(seen.pods, seen.now),
-            f"a terminating pod is replaced only when it has ended: {why}",
-        ),
-        remedies=tuple(_give_up(seen, known)),
-    )
+    fact = f"a terminating pod is replaced only when it has ended: {why}"
+    facts = (*terminating_texts(seen.pods, seen.now), fact)
+    headline = f"waits for {counted(len(overdue), 'pod')} stuck terminating"
+    return Explanation(Code.PODS_NOT_READY, headline, (_REPLACED,), facts, _give_up(seen, known))
 
 
 def unobserved(seen: Snapshot, plan: Plan, _: Evidence) -> Explanation | None:
     """The controller has to see its own writes before it counts pods."""
     if seen.expectations_met or plan.ending is not None:
         return None
-    step = Step("decides again once it sees them")
-    return Explanation(
-        Code.WAITING,
-        "waits to see what it has written itself",
-        steps=(step,),
-        reasons=tuple(terminating_texts(seen.pods, seen.now)),
-    )
+    step, facts = Step("decides again once it sees them"), terminating_texts(seen.pods, seen.now)
+    return Explanation(Code.WAITING, "waits to see what it has written itself", (step,), facts)
 
 
-def _give_up(seen: Snapshot, known: Evidence) -> list[str]:
+def _give_up(seen: Snapshot, known: Evidence) -> tuple[str, ...]:
     """Return what a user can do about a pod whose node does not report its end.
 
     To delete it by force does not help: the tracking finalizer keeps it until it is counted, and only an ended pod is.
     """
     pod = next((pod for pod in seen.pods if texts.is_overdue(pod, seen.now)), None)
     if pod is None:
-        return []
+        return ()
     node, nodes, remedies = pod.spec.node_name, known.context.nodes, []
     if node and nodes.get(node, ...) is None:
         remedies.append(f"its node {node} is deleted: the pod garbage collector ends its pods")
@@ -286,7 +248,7 @@ def _give_up(seen: Snapshot, known: Evidence) -> list[str]:
         remedies.append(f"if the node is lost for good, its pods end with it: kubectl delete node {node}")
     patch = f'patch pod {pod.metadata.name} --subresource=status -p \'{{"status":{{"phase":"Failed"}}}}\''
     remedies.append(f"if the pod runs no more for certain, say so: kubectl -n {pod.metadata.namespace} {patch}")
-    return remedies
+    return tuple(remedies)
 
 
 def patch_command(seen: Snapshot, patch: str) -> str:
@@ -299,30 +261,20 @@ def waiting_for_end(seen: Snapshot, plan: Plan, known: Evidence) -> Explanation 
     """No pod is active, and those that are terminating keep their places; or none is wanted."""
     if plan.counts.active:
         return None
-    facts = [*terminating_texts(seen.pods, seen.now), *_lingering(known)]
+    facts = (*terminating_texts(seen.pods, seen.now), *_lingering(known))
     if seen.job.spec.parallelism == 0:
-        command = patch_command(seen, '{"spec":{"parallelism":1}}')
-        return Explanation(
-            Code.WAITING,
-            "has nothing to do: its parallelism is 0",
-            reasons=tuple(facts),
-            remedies=(f"to have it run a pod: {command}",),
-        )
+        remedy = "to have it run a pod: " + patch_command(seen, '{"spec":{"parallelism":1}}')
+        return Explanation(Code.WAITING, "has nothing to do: its parallelism is 0", (), facts, (remedy,))
     if not plan.counts.terminating:
-        return Explanation(Code.WAITING, "waits for a change", reasons=tuple(facts))
-    steps = [Step("creates a replacement when the pod has ended"), *texts.kill_steps(seen.pods, seen.now)]
-    return Explanation(
-        Code.WAITING,
-        f"waits for {counted(plan.counts.terminating, 'terminating pod')} to end",
-        steps=tuple(steps),
-        reasons=tuple(facts),
-    )
+        return Explanation(Code.WAITING, "waits for a change", (), facts)
+    headline = f"waits for {counted(plan.counts.terminating, 'terminating pod')} to end"
+    return Explanation(Code.WAITING, headline, (_REPLACED, *texts.kill_steps(seen.pods, seen.now)), facts)
 
 
 # The first to hold is the headline, so order is contract. The last one always holds.
 CASES: tuple[Rule, ...] = (
-    being_deleted, finished, managed_by_another, unknown_mode, refused, unattended, ending, suspended, complete,
-    unobserved, in_backoff, stuck, at_work, waiting_for_end, running,
+    being_deleted, finished, managed_by_another, unknown_mode, refused, no_controller, ending, suspended, complete,
+    unobserved, in_backoff, stuck, scaling, waiting_for_end, running,
 )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from kcr.api.core import Event, Pod
 from kcr.api.explanation import Explanation
-from kcr.api.pod_troubles import PodContext
+from kcr.api.pod_problems import PodContext
 from kcr.controllers.job.decisions.plan import Plan, Snapshot
 
 # So many pods, indexes and events are named; of the others the counts say enough.
@@ -22,7 +22,7 @@ class Evidence(NamedTuple):
         pods: All its pods, those that are counted already included.
         events: The events about it, in the order in which they were last seen.
         writers: The field managers that have written its status lately, when there are several.
-        told_twice: What two controllers told of late, each in an event of its own; empty when there is one.
+        duplicate_event: What two controllers told of late, each in an event of its own; empty when there is one.
         context: Warnings about those of its pods that have not started, and the nodes.
         changed: When it was last written, by any client; None when the server does not say.
         pending: What was written for it and is not observed, as a controller knows of itself.
@@ -32,7 +32,7 @@ class Evidence(NamedTuple):
     pods: tuple[Pod, ...] = ()
     events: tuple[Event, ...] = ()
     writers: tuple[str, ...] = ()
-    told_twice: str = ""
+    duplicate_event: str = ""
     context: PodContext = PodContext(change=CHANGE)
     changed: datetime | None = None
     pending: tuple[str, ...] = ()

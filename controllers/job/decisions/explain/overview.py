@@ -6,19 +6,19 @@ from functools import reduce
 
 from msgspec.structs import replace
 
-from kcr.api.batch import Job, finished_type
+from kcr.api.batch import Job, finished_type, is_indexed
 from kcr.api.conditions import find_condition
 from kcr.api.explanation import Code, Explanation, Step, counted, merged, ordered
 from kcr.api.indexset import IndexSet
 from kcr.api.meta import controller_of
-from kcr.api.pod_troubles import PATIENCE
+from kcr.api.pod_problems import PATIENCE
 from kcr.api.pods import is_ready
 from kcr.controllers.job.decisions import lifecycle
 from kcr.controllers.job.decisions.decide import decide
 from kcr.controllers.job.decisions.explain.cases import CASES
 from kcr.controllers.job.decisions.explain.evidence import Evidence
 from kcr.controllers.job.decisions.plan import Plan, Snapshot
-from kcr.controllers.job.decisions.pods import index_in, is_indexed
+from kcr.controllers.job.decisions.pods import index_in
 
 # The default of backoffLimit where each index has a limit of its own.
 _UNLIMITED = 2**31 - 1
@@ -51,8 +51,8 @@ def _concurrent_controllers(seen: Snapshot, known: Evidence) -> Iterator[Explana
         remedy = "stop all but one of them, unless one has just taken over from the other"
         headline = f"several controllers write its status: {', '.join(known.writers)}"
         yield Explanation(Code.CONCURRENT_CONTROLLERS, headline, remedies=(remedy,))
-    elif known.told_twice:
-        fact = f"two of them wrote the same event, each its own: {known.told_twice}"
+    elif known.duplicate_event:
+        fact = f"two of them wrote the same event, each its own: {known.duplicate_event}"
         remedy = "stop all but one; several replicas of kcr run need --leader-elect"
         headline = "several controllers create and delete its pods"
         yield Explanation(Code.CONCURRENT_CONTROLLERS, headline, reasons=(fact,), remedies=(remedy,))

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from kcr.api.core import Pod
 from kcr.api.durations import human_duration
 from kcr.api.explanation import Step, ago, counted
-from kcr.api.pod_troubles import PATIENCE, joined, masked, statuses_of
+from kcr.api.pod_problems import PATIENCE, joined, masked, statuses_of
 from kcr.api.pods import is_terminal, is_terminating
 from kcr.controllers.job.decisions.pods import TRACKING_FINALIZER, finish_time
 
@@ -29,14 +29,14 @@ def _failure(pod: Pod) -> str:
     return joined(pod.status.reason, pod.status.message)
 
 
-def latest_failures(pods: Iterable[Pod], now: datetime, count: int) -> list[str]:
+def latest_failures(pods: Iterable[Pod], now: datetime, count: int) -> tuple[str, ...]:
     """Return how the latest failed pods failed, the newest first; those that failed alike share a text."""
     failed = [pod for pod in pods if pod.status.phase == "Failed"]
     failed.sort(key=lambda pod: finish_time(pod) or now, reverse=True)
     alike: dict[str, list[Pod]] = {}
     for pod in failed:
         alike.setdefault(masked(_failure(pod), pod), []).append(pod)
-    return [f"{failure_text(first, now)}{_others(rest)}" for first, *rest in list(alike.values())[:count]]
+    return tuple(f"{failure_text(first, now)}{_others(rest)}" for first, *rest in list(alike.values())[:count])
 
 
 def never_started(pods: Iterable[Pod], now: datetime) -> bool:
@@ -70,11 +70,11 @@ def terminating_text(pod: Pod, now: datetime) -> str:
     return f"{text}: {late}, and {node} not reported its end{held}"
 
 
-def kill_steps(pods: Iterable[Pod], now: datetime) -> list[Step]:
+def kill_steps(pods: Iterable[Pod], now: datetime) -> tuple[Step, ...]:
     """Return when the node ends the containers of terminating pods by force, if they do not end before: the last."""
     ends = [pod.metadata.deletion_timestamp for pod in pods if is_terminating(pod) and not is_overdue(pod, now)]
     last = max((end for end in ends if end is not None), default=None)
-    return [Step("the node kills what has not ended: the grace period is over", last)] if last and last > now else []
+    return (Step("the node kills what has not ended: the grace period is over", last),) if last and last > now else ()
 
 
 def lingering_text(pod: Pod) -> str:

@@ -17,7 +17,7 @@ from kcr.controllers.job.decisions.plan import Plan, Snapshot
 _SECOND = timedelta(seconds=1)
 
 
-def replacements(seen: Snapshot, plan: Plan) -> list[Step]:
+def replacements(seen: Snapshot, plan: Plan) -> tuple[Step, ...]:
     """Return when failed pods are replaced: of the Job as a whole, or of each index for itself."""
     limits, indexes = seen.limits, plan.counts.indexes
 
@@ -27,17 +27,17 @@ def replacements(seen: Snapshot, plan: Plan) -> list[Step]:
     if seen.job.spec.backoff_limit_per_index is None or indexes is None:
         wait = left(plan.backoff)
         text = f"replaces what failed: {counted(plan.backoff.failures, 'failure')} in a row"
-        return [Step(text, seen.now + wait)] if wait > timedelta() and plan.delayed else []
+        return (Step(text, seen.now + wait),) if wait > timedelta() and plan.delayed else ()
     alike: dict[tuple[timedelta, int], list[int]] = {}
     for index, pod in indexes.delayed.items():
         record = as_backoff(pod)
         if (wait := left(record)) > timedelta():
             # Pods that ended within the same second are replaced together.
             alike.setdefault((wait // _SECOND * _SECOND, record.failures), []).append(index)
-    return [
+    return tuple(
         Step(f"creates {_pods_of(again)} again: {counted(count, 'failure')}{_each(again)}", seen.now + wait)
         for (wait, count), again in sorted(alike.items())[:NAMED]
-    ]
+    )
 
 
 def _pods_of(indexes: Iterable[int]) -> str:
@@ -49,15 +49,15 @@ def _each(indexes: list[int]) -> str:
     return " each" if len(indexes) > 1 else ""
 
 
-def failures_left(seen: Snapshot, plan: Plan) -> list[Step]:
+def failures_left(seen: Snapshot, plan: Plan) -> tuple[Step, ...]:
     """Return how many more pods may fail before the Job does; nothing where each index has a limit of its own."""
     job = seen.job
     if job.spec.backoff_limit_per_index is not None:
-        return []
+        return ()
     limit = failures.DEFAULT_LIMIT if job.spec.backoff_limit is None else job.spec.backoff_limit
     more = max(limit + 1 - plan.counts.failed, 1)
     left = f"{counted(more, 'more pod')} {'has' if more == 1 else 'have'}"
-    return [Step(f"when {left} failed: the Job fails (backoffLimit)")]
+    return (Step(f"when {left} failed: the Job fails (backoffLimit)"),)
 
 
 def pod_ends(seen: Snapshot, plan: Plan) -> Step:
@@ -76,7 +76,7 @@ def _over(job: Job, plan: Plan) -> int:
     return plan.counts.succeeded if plan.counts.indexes is None else len(plan.counts.indexes.over)
 
 
-def terminating_texts(pods: Iterable[Pod], now: datetime) -> list[str]:
+def terminating_texts(pods: Iterable[Pod], now: datetime) -> tuple[str, ...]:
     """Return since when pods are terminating, those deleted first, first."""
     going = sorted(filter(is_terminating, pods), key=lambda pod: str(pod.metadata.deletion_timestamp))
-    return [terminating_text(pod, now) for pod in going[:NAMED]]
+    return tuple(terminating_text(pod, now) for pod in going[:NAMED])

@@ -10,17 +10,17 @@ from kcr.api.core import ContainerStatus
 from kcr.api.durations import human_duration
 from kcr.api.explanation import Code, Explanation, ago, counted
 from kcr.api.meta import ObjectMeta, controller_of
-from kcr.api.pod_symptoms import DetailedPod, exit_text
-from kcr.api.pod_troubles import (
+from kcr.api.pod_problems import (
     PATIENCE,
     PodContext,
-    Trouble,
+    PodProblem,
     joined,
+    problem_of,
     restarts_of,
     statuses_of,
-    trouble_of,
     unready_of,
 )
+from kcr.api.pod_symptoms import DetailedPod, exit_text
 from kcr.api.pods import is_ready, is_terminal
 from kcr.cli.objects.generic import deletion_case, owner_text
 
@@ -50,7 +50,7 @@ def _deleted(pod: DetailedPod, context: PodContext, now: datetime) -> Explanatio
     if is_terminal(pod) or now <= deadline + PATIENCE:
         return deletion_case(pod.resource, pod.metadata, now)
     late = human_duration(now - deadline)
-    lost = trouble_of(pod, context, now)
+    lost = problem_of(pod, context, now)
     node = pod.spec.node_name
     who = f"its node {node}" if node else "no node"
     facts = [f"its grace period has been over for {late}, and {who} has not reported its end"]
@@ -88,8 +88,8 @@ def _ends(pod: DetailedPod, now: datetime, *, failed: bool = False) -> Iterator[
             yield f"container {status.name} ended {ago(end.finished_at, now)} with {exit_text(end)}"
 
 
-def _in_trouble(pod: DetailedPod, context: PodContext, now: datetime) -> Explanation | None:
-    return _case_of(trouble_of(pod, context, now))
+def _with_problem(pod: DetailedPod, context: PodContext, now: datetime) -> Explanation | None:
+    return _case_of(problem_of(pod, context, now))
 
 
 def _restarted(pod: DetailedPod, context: PodContext, now: datetime) -> Explanation | None:
@@ -100,22 +100,22 @@ def _unready(pod: DetailedPod, context: PodContext, now: datetime) -> Explanatio
     return _case_of(unready_of(pod, context, now))
 
 
-def _case_of(trouble: Trouble | None) -> Explanation | None:
-    if trouble is None:
+def _case_of(problem: PodProblem | None) -> Explanation | None:
+    if problem is None:
         return None
-    clause = trouble.symptom.clause
+    clause = problem.symptom.clause
     return Explanation(
         Code.PODS_NOT_READY if clause else Code.RUNNING,
-        trouble.symptom.statement if clause else "starts",
-        reasons=(_of_itself(trouble),),
-        remedies=tuple(trouble.remedies),
+        problem.symptom.statement if clause else "starts",
+        reasons=(_of_itself(problem),),
+        remedies=tuple(problem.remedies),
     )
 
 
-def _of_itself(trouble: Trouble) -> str:
+def _of_itself(problem: PodProblem) -> str:
     """Return the fact without the pod's name, which the headline has."""
-    name = f"pod {trouble.pod.metadata.name}"
-    return trouble.text.removeprefix(f"{name}: ").replace(f"{name} ", "it ", 1)
+    name = f"pod {problem.pod.metadata.name}"
+    return problem.text.removeprefix(f"{name}: ").replace(f"{name} ", "it ", 1)
 
 
 def _runs(pod: DetailedPod, context: PodContext, now: datetime) -> Explanation:
@@ -127,7 +127,7 @@ def _runs(pod: DetailedPod, context: PodContext, now: datetime) -> Explanation:
 
 
 # The first to hold is the headline; the last one always holds.
-_RULES: tuple[Rule, ...] = (_deleted, _ended, _in_trouble, _restarted, _unready, _runs)
+_RULES: tuple[Rule, ...] = (_deleted, _ended, _with_problem, _restarted, _unready, _runs)
 
 
 def change_of(metadata: ObjectMeta) -> str:

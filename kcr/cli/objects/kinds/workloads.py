@@ -11,17 +11,17 @@ from kcr.api.core import Event
 from kcr.api.durations import human_duration
 from kcr.api.explanation import Code, Explanation, Step, ago, counted
 from kcr.api.meta import Condition
-from kcr.api.pod_symptoms import DetailedPod
-from kcr.api.pod_troubles import (
+from kcr.api.pod_problems import (
     PATIENCE,
     PodContext,
-    Trouble,
+    PodProblem,
     alike,
+    problem_of,
     restarts_of,
     text_of,
-    trouble_of,
     unready_of,
 )
+from kcr.api.pod_symptoms import DetailedPod
 from kcr.api.pods import is_active, is_ready, is_terminating
 from kcr.api.refusals import refusal_of
 from kcr.api.unstructured import Unstructured
@@ -140,9 +140,9 @@ def _refused(seen: ObservedWorkload) -> Explanation | None:
     )  # fmt: skip
 
 
-def _in_trouble(seen: ObservedWorkload) -> Explanation | None:
+def _with_problem(seen: ObservedWorkload) -> Explanation | None:
     """Some of its pods do not start, crash, or do not become ready."""
-    groups = alike(trouble for pod in seen.active if (trouble := _trouble_of(pod, seen)) is not None)
+    groups = alike(problem for pod in seen.active if (problem := _problem_of(pod, seen)) is not None)
     main = next((group for group in groups if group[0].symptom.clause), None)
     if main is None:
         return None
@@ -161,18 +161,18 @@ def _in_trouble(seen: ObservedWorkload) -> Explanation | None:
     )
 
 
-def _trouble_of(pod: DetailedPod, seen: ObservedWorkload) -> Trouble | None:
-    for look in (trouble_of, restarts_of, unready_of):
+def _problem_of(pod: DetailedPod, seen: ObservedWorkload) -> PodProblem | None:
+    for look in (problem_of, restarts_of, unready_of):
         if (found := look(pod, seen.context, seen.now)) is not None:
             return found
     return None
 
 
-def _next_of(seen: ObservedWorkload, trouble: Trouble) -> list[Step]:
-    """Return what waits for a pod in trouble: the others of a StatefulSet, and a roll-out."""
+def _next_of(seen: ObservedWorkload, problem: PodProblem) -> list[Step]:
+    """Return what waits for a pod with a problem: the others of a StatefulSet, and a roll-out."""
     if seen.kind == "statefulset" and seen.spec.get("podManagementPolicy") != "Parallel":
         left = seen.wanted - len(seen.active)
-        return [Step(f"creates {left} more when {trouble.pod.metadata.name} is ready")] if left > 0 else []
+        return [Step(f"creates {left} more when {problem.pod.metadata.name} is ready")] if left > 0 else []
     return []
 
 
@@ -214,7 +214,7 @@ def _runs(seen: ObservedWorkload) -> Explanation:
 
 
 # The first to hold is the headline; the last one always holds.
-_RULES: tuple[Rule, ...] = (_deleted, _refused, _in_trouble, _unobserved, _paused, _empty, _waits, _runs)
+_RULES: tuple[Rule, ...] = (_deleted, _refused, _with_problem, _unobserved, _paused, _empty, _waits, _runs)
 
 
 def _wanted(seen: ObservedWorkload) -> str:

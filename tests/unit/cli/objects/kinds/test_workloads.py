@@ -8,8 +8,8 @@ import pytest
 from kcr.api import codec
 from kcr.api.core import Event
 from kcr.api.explanation import Code, Explanation
+from kcr.api.pod_problems import PodContext
 from kcr.api.pod_symptoms import DetailedPod
-from kcr.api.pod_troubles import PodContext
 from kcr.api.unstructured import unstructured
 from kcr.cli.objects.kinds.workloads import ObservedWorkload, explain_workload
 from tests.kit.builders import NOW

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from kcr.api.batch import Job, JobStatus
 from kcr.api.core import ContainerState, ContainerStateWaiting, ContainerStatus, Event, ObjectReference, Pod
 from kcr.api.meta import Condition, PodCondition
-from kcr.api.pod_troubles import PodContext
+from kcr.api.pod_problems import PodContext
 from kcr.cli.objects.look import Shown
 from kcr.cli.objects.screen import condensed
 from kcr.cli.objects.show import lines_of

@@ -36,10 +36,10 @@ def test_container_that_succeeded_is_not_what_failed() -> None:
 def test_pods_that_failed_alike_share_a_line() -> None:
     pods = [pod(f"pi-{number}", "Failed", finished=ago(90 - number), exit_code=3) for number in range(5)]
     other = pod("pi-9", "Failed", finished=ago(95), exit_code=4)
-    assert latest_failures([*pods, other], NOW, 3) == [
+    assert latest_failures([*pods, other], NOW, 3) == (
         "pod pi-4 failed 86s ago: container c: exit code 3; 4 more pods failed alike",
         "pod pi-9 failed 95s ago: container c: exit code 4",
-    ]
+    )
 
 
 def held(**fields: object) -> Pod:

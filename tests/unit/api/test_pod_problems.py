@@ -9,8 +9,8 @@ import pytest
 from kcr.api import codec
 from kcr.api.core import Event, Node, NodeSpec, NodeStatus, ObjectReference
 from kcr.api.meta import Condition, ObjectMeta
+from kcr.api.pod_problems import PodContext, problem_of, restarts_of, unready_of
 from kcr.api.pod_symptoms import DetailedPod
-from kcr.api.pod_troubles import PodContext, restarts_of, trouble_of, unready_of
 from tests.kit.builders import NOW
 
 UID = "uid-web"
@@ -99,19 +99,19 @@ def node(ready: str = "True", *, cordoned: bool = False) -> Node:
     ],
 )  # fmt: skip
 def test_waiting_container_is_a_trouble(container: dict[str, Any], clause: str, text: str) -> None:
-    found = trouble_of(pod(container), PodContext(), NOW)
+    found = problem_of(pod(container), PodContext(), NOW)
     assert found is not None
     assert (found.symptom.clause, found.text) == (clause, text)
 
 
 def test_container_that_is_created_is_no_trouble() -> None:
     creating = {"state": {"waiting": {"reason": "ContainerCreating"}}}
-    assert trouble_of(pod(creating), PodContext(), NOW) is None
-    late = trouble_of(pod(creating, phase="Pending"), PodContext(), NOW)
+    assert problem_of(pod(creating), PodContext(), NOW) is None
+    late = problem_of(pod(creating, phase="Pending"), PodContext(), NOW)
     assert late is not None
     assert late.text == "pod web has not started on n1 yet, after 5m"
     mount = warning("FailedMount", 'secret "a" not found')
-    found = trouble_of(pod(creating, phase="Pending"), PodContext([mount]), NOW)
+    found = problem_of(pod(creating, phase="Pending"), PodContext([mount]), NOW)
     assert found is not None
     assert (found.symptom.statement, found.text) == (
         "its volumes cannot be mounted", 'pod web has not started: FailedMount: secret "a" not found',
@@ -119,8 +119,8 @@ def test_container_that_is_created_is_no_trouble() -> None:
 
 
 def test_logs_name_the_container_among_several() -> None:
-    alone = trouble_of(pod(crashed(ended(3))), PodContext(), NOW)
-    both = trouble_of(pod(running({}, 0), crashed(ended(3))), PodContext(), NOW)
+    alone = problem_of(pod(crashed(ended(3))), PodContext(), NOW)
+    both = problem_of(pod(running({}, 0), crashed(ended(3))), PodContext(), NOW)
     assert alone is not None
     assert both is not None
     assert alone.remedies == ("see the output of its last run: kubectl -n shop logs web -p",)
@@ -129,7 +129,7 @@ def test_logs_name_the_container_among_several() -> None:
 
 def test_liveness_probe_is_named_as_the_cause() -> None:
     killed = PodContext([warning("Unhealthy", "Liveness probe failed: no", "a")])
-    found = trouble_of(pod(crashed(ended(143))), killed, NOW)
+    found = problem_of(pod(crashed(ended(143))), killed, NOW)
     assert found is not None
     assert found.symptom.statement == "its container fails its liveness probe and is restarted"
 
@@ -180,7 +180,7 @@ def test_pod_that_is_ready_or_pending_has_no_probe_to_fail() -> None:
     ],
 )
 def test_lost_node_goes_before_its_containers(nodes: dict[str, Node | None], statement: str | None) -> None:
-    found = trouble_of(pod(running({}, 0)), PodContext(nodes=nodes), NOW)
+    found = problem_of(pod(running({}, 0)), PodContext(nodes=nodes), NOW)
     assert (None if found is None else found.symptom.statement) == statement
 
 
@@ -204,6 +204,6 @@ FREE = "add or free a node that fits; the pod is scheduled by itself then; or cr
 def test_cordoned_node_is_named_where_it_is_the_cause(message: str, statement: str, remedies: tuple[str, ...]) -> None:
     why = {"reason": "Unschedulable", "message": message}
     made = pod(node="", phase="Pending", why=why, PodScheduled="False")
-    found = trouble_of(made, PodContext(nodes={"n1": node(cordoned=True)}), NOW)
+    found = problem_of(made, PodContext(nodes={"n1": node(cordoned=True)}), NOW)
     assert found is not None
     assert (found.symptom.statement, found.remedies) == (statement, remedies)

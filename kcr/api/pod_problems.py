@@ -33,7 +33,7 @@ PATIENCE = timedelta(seconds=10)
 _LATELY = timedelta(minutes=10)
 # One that crashed once is past it after a shorter while.
 _ONCE = timedelta(minutes=1)
-# Those in which a container is started without any trouble.
+# Those in which a container is started without any problem.
 _STARTING = ("", "ContainerCreating", "PodInitializing")
 # What a scheduler says of a node that takes no new pods.
 _CORDONED = re.compile(r"were unschedulable|node\.kubernetes\.io/unschedulable")
@@ -55,7 +55,7 @@ class PodContext(NamedTuple):
     change: str = "create the pod anew with"
 
 
-class Trouble(NamedTuple):
+class PodProblem(NamedTuple):
     """What holds a pod up.
 
     Attributes:
@@ -71,7 +71,7 @@ class Trouble(NamedTuple):
     remedies: tuple[str, ...] = ()
 
 
-def trouble_of(pod: Pod, context: PodContext, now: datetime) -> Trouble | None:
+def problem_of(pod: Pod, context: PodContext, now: datetime) -> PodProblem | None:
     """Return what holds an active pod up; None when it runs.
 
     Args:
@@ -93,11 +93,11 @@ def trouble_of(pod: Pod, context: PodContext, now: datetime) -> Trouble | None:
             restarts = f" (restarted {times(status.restart_count)})" if status.restart_count else ""
             end = _last_end(status, now)
             text = f"pod {name}: container {status.name} {f'{end}; it ' if end else ''}waits{restarts}: {why}"
-            return _trouble(pod, _symptom_of(status, waiting.reason, pod, context), text, context, status.name)
+            return _problem(pod, _symptom_of(status, waiting.reason, pod, context), text, context, status.name)
     return _not_started(pod, context, now) if pod.status.phase == "Pending" else None
 
 
-def restarts_of(pod: Pod, context: PodContext, now: datetime) -> Trouble | None:
+def restarts_of(pod: Pod, context: PodContext, now: datetime) -> PodProblem | None:
     """Return that a container of a pod crashed lately and runs again; None when none did.
 
     Between two crashes it runs for a moment, and a question at that moment is about the crash all the same.
@@ -116,11 +116,11 @@ def restarts_of(pod: Pod, context: PodContext, now: datetime) -> Trouble | None:
             symptom = _symptom_of(status, "CrashLoopBackOff", pod, context)
             text = f"pod {pod.metadata.name}: container {status.name} {_last_end(status, now)}"
             text += f"; it was restarted {times(status.restart_count)}"
-            return _trouble(pod, symptom, text, context, status.name)
+            return _problem(pod, symptom, text, context, status.name)
     return None
 
 
-def unready_of(pod: Pod, context: PodContext, now: datetime) -> Trouble | None:
+def unready_of(pod: Pod, context: PodContext, now: datetime) -> PodProblem | None:
     """Return why a running pod is not ready; None when it is, or started only just now.
 
     Args:
@@ -139,14 +139,14 @@ def unready_of(pod: Pod, context: PodContext, now: datetime) -> Trouble | None:
         container = re.search(r"\{(.*)\}", probe.involved_object.field_path)
         which = f" (container {container[1]})" if container else ""
         symptom = Symptom(f"whose {kind} probe fails{which}", (OUTPUT, DESCRIBE))
-        return _trouble(pod, symptom, f"{text}: {' '.join(probe.message.split()).rstrip(':')}", context)
+        return _problem(pod, symptom, f"{text}: {' '.join(probe.message.split()).rstrip(':')}", context)
     why = joined(ready.reason, ready.message)
-    return _trouble(
+    return _problem(
         pod, Symptom("whose containers are not ready", (DESCRIBE,)), f"{text}: {why}" if why else text, context
     )
 
 
-def _lost_node(pod: Pod, context: PodContext, now: datetime) -> Trouble | None:
+def _lost_node(pod: Pod, context: PodContext, now: datetime) -> PodProblem | None:
     """Return that the node of a pod is deleted or silent."""
     node = pod.spec.node_name
     if node not in context.nodes:
@@ -154,30 +154,30 @@ def _lost_node(pod: Pod, context: PodContext, now: datetime) -> Trouble | None:
     found = context.nodes[node]
     if found is None:
         text = f"pod {pod.metadata.name} was bound to node {node}, which is deleted: no kubelet runs or reports it"
-        return _trouble(pod, Symptom(f"whose node {node} is deleted", (DELETED,)), text, context)
+        return _problem(pod, Symptom(f"whose node {node} is deleted", (DELETED,)), text, context)
     ready = find_condition(found.status.conditions, "Ready")
     if ready is None or ready.status != "Unknown":
         return None
     since = ago(ready.last_transition_time, now).removesuffix(" ago")
     text = f"pod {pod.metadata.name} is on node {node}, which is silent for {since}: {joined('', ready.message)}"
-    return _trouble(pod, Symptom(f"whose node {node} is silent", (LOST,)), text, context)
+    return _problem(pod, Symptom(f"whose node {node} is silent", (LOST,)), text, context)
 
 
-def _unscheduled(pod: Pod, reason: str, why: str, context: PodContext) -> Trouble:
+def _unscheduled(pod: Pod, reason: str, why: str, context: PodContext) -> PodProblem:
     cordoned = cordoned_nodes(context) if _CORDONED.search(why) else ()
     text = f"pod {pod.metadata.name} is not scheduled: {why}"
     if _NO_NODES in why:
         symptom = Symptom(
             "that cannot be scheduled: there is no node", ("add a node; the pod is scheduled by itself then",)
         )
-        return _trouble(pod, symptom, text, context)
+        return _problem(pod, symptom, text, context)
     if not cordoned:
-        return _trouble(pod, symptom_named(reason), text, context)
+        return _problem(pod, symptom_named(reason), text, context)
     verb = f"node {cordoned[0]} is cordoned" if len(cordoned) == 1 else f"{len(cordoned)} nodes are cordoned"
     remedies = tuple(UNCORDON.format(node=node) for node in cordoned[:2])
     counts = _ALL_CORDONED.search(why)
     others = () if counts is not None and counts[1] == counts[2] else (NODE,)
-    return _trouble(pod, Symptom(f"that cannot be scheduled: {verb}", (*remedies, *others)), text, context)
+    return _problem(pod, Symptom(f"that cannot be scheduled: {verb}", (*remedies, *others)), text, context)
 
 
 def cordoned_nodes(context: PodContext) -> tuple[str, ...]:
@@ -185,18 +185,18 @@ def cordoned_nodes(context: PodContext) -> tuple[str, ...]:
     return tuple(sorted(name for name, node in context.nodes.items() if node is not None and node.spec.unschedulable))
 
 
-def _not_started(pod: Pod, context: PodContext, now: datetime) -> Trouble:
+def _not_started(pod: Pod, context: PodContext, now: datetime) -> PodProblem:
     """Return what holds a pending pod up of which no status says why."""
     name, node = pod.metadata.name, pod.spec.node_name
     running = next((one.name for one in pod.status.init_container_statuses if one.state.running is not None), None)
     age = now - (pod.metadata.creation_timestamp or now)
     if running is not None:
         text = f"pod {name} runs its init container {running} for {human_duration(age)}"
-        return _trouble(pod, Symptom(""), text, context)
+        return _problem(pod, Symptom(""), text, context)
     warning = next(reversed(_about(pod, context)), None)
     if warning is not None:
         text = f"pod {name} has not started: {joined(warning.reason, warning.message)}"
-        return _trouble(pod, symptom_named(warning.reason), text, context)
+        return _problem(pod, symptom_named(warning.reason), text, context)
     if not node:
         text = f"pod {name} is not scheduled yet"
         late = Symptom("that no scheduler has taken up", ("see whether kube-scheduler runs",))
@@ -204,8 +204,8 @@ def _not_started(pod: Pod, context: PodContext, now: datetime) -> Trouble:
         text = f"pod {name} has not started on {node} yet"
         late = Symptom("that the node has not started", (DESCRIBE,))
     if age < PATIENCE:
-        return _trouble(pod, Symptom(""), text, context)
-    return _trouble(pod, late, f"{text}, after {human_duration(age)}", context)
+        return _problem(pod, Symptom(""), text, context)
+    return _problem(pod, late, f"{text}, after {human_duration(age)}", context)
 
 
 def _about(pod: Pod, context: PodContext) -> list[Event]:
@@ -230,24 +230,24 @@ def _last_end(status: ContainerStatus, now: datetime) -> str:
     return "" if end is None else f"ended {ago(end.finished_at, now)} with {exit_text(end)}"
 
 
-def _trouble(pod: Pod, symptom: Symptom, text: str, context: PodContext, container: str = "") -> Trouble:
+def _problem(pod: Pod, symptom: Symptom, text: str, context: PodContext, container: str = "") -> PodProblem:
     metadata, several = pod.metadata, len(statuses_of(pod)) > 1
     fields = {
         "namespace": metadata.namespace, "pod": metadata.name, "node": pod.spec.node_name, "change": context.change,
         "container": f" -c {container}" if container and several else "",
     }  # fmt: skip
-    return Trouble(pod, symptom, text, tuple(remedy.format(**fields) for remedy in symptom.remedies))
+    return PodProblem(pod, symptom, text, tuple(remedy.format(**fields) for remedy in symptom.remedies))
 
 
-def alike(troubles: Iterable[Trouble]) -> list[list[Trouble]]:
-    """Return troubles in groups of the same text, the pods' names aside; the largest group first."""
-    groups: dict[str, list[Trouble]] = {}
-    for one in troubles:
+def alike(problems: Iterable[PodProblem]) -> list[list[PodProblem]]:
+    """Return problems in groups of the same text, the pods' names aside; the largest group first."""
+    groups: dict[str, list[PodProblem]] = {}
+    for one in problems:
         groups.setdefault(masked(one.text, one.pod), []).append(one)
     return sorted(groups.values(), key=len, reverse=True)
 
 
-def text_of(group: Sequence[Trouble]) -> str:
+def text_of(group: Sequence[PodProblem]) -> str:
     """Return the text of a group: that of its first pod, and how many more there are."""
     others = f"; the same holds for {counted(len(group) - 1, 'more pod')}" if len(group) > 1 else ""
     return f"{group[0].text}{others}"

@@ -1,11 +1,11 @@
-"""Whether a controller looks after a Job at all: something is due, and nothing has happened for a while."""
+"""Whether no controller reconciles a Job: something is due, and nothing has happened for a while."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from kcr.api.durations import human_duration
 from kcr.api.explanation import Code, Explanation, Step, counted
-from kcr.api.pod_troubles import PATIENCE
+from kcr.api.pod_problems import PATIENCE
 from kcr.api.pods import is_terminal
 from kcr.controllers.job.decisions import failures, lifecycle
 from kcr.controllers.job.decisions.explain.evidence import Evidence
@@ -22,7 +22,7 @@ _REMEDY_ANY = (
 _RIGHTS = "if one runs, see its log: it may lack rights, which kcr check names"
 
 
-def unattended(seen: Snapshot, plan: Plan, known: Evidence) -> Explanation | None:
+def no_controller(seen: Snapshot, plan: Plan, known: Evidence) -> Explanation | None:
     """Something is due, and no controller does it."""
     due = _due(seen, plan)
     since = max((moment for moment in _signs(seen, plan, known) if moment <= seen.now), default=seen.now)
@@ -33,13 +33,8 @@ def unattended(seen: Snapshot, plan: Plan, known: Evidence) -> Explanation | Non
     headline = "no controller has taken it up" if never else "no controller is at work on it"
     idle = human_duration(seen.now - since)
     fact = f"it was created {idle} ago, and has no startTime" if never else f"nothing has happened for {idle}"
-    return Explanation(
-        Code.NO_CONTROLLER,
-        headline,
-        steps=(Step(f"a controller would {due}"),),
-        reasons=(fact,),
-        remedies=(remedy, _RIGHTS),
-    )
+    step = Step(f"a controller would {due}")
+    return Explanation(Code.NO_CONTROLLER, headline, (step,), (fact,), (remedy, _RIGHTS))
 
 
 def _due(seen: Snapshot, plan: Plan) -> str:

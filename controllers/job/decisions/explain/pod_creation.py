@@ -1,4 +1,4 @@
-"""A Job whose number of pods changes: it creates or removes some now, or the API server lets none in."""
+"""Creates and deletions of a Job's pods that are due now, and creates that the API server refuses."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -53,7 +53,7 @@ def _next_try(tries: Sequence[Event], pods: str, now: datetime) -> Step:
     return Step(f"{text}: 1s after the first refusal, then twice as long each time, 60s at most")
 
 
-def at_work(_: Snapshot, plan: Plan, __: Evidence) -> Explanation | None:
+def scaling(_: Snapshot, plan: Plan, __: Evidence) -> Explanation | None:
     """Pods are to be created or removed right now."""
     match plan.work:
         case ScaleUp(members):
