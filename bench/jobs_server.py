@@ -19,7 +19,7 @@ import psutil
 from bench.jobs_requests import page, verb_and_resource
 from kcr.app.process import fast_loop, tune_gc
 from kcr.clock import SystemClock
-from kcr_devcluster.apiserver.responses import APIResponse, json_response, text_response
+from kcr_devcluster.apiserver.protocol.responses import APIResponse, json_response, text_response
 from kcr_devcluster.apiserver.server import APIServer, HTTPRequest
 from kcr_devcluster.apiserver.storage.storage import Storage
 from kcr_devcluster.cluster.listener import Listener, ServerAddress

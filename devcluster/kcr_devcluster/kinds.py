@@ -16,7 +16,7 @@ from kcr.errors import AlreadyExistsError, ConfigError
 from kcr_devcluster.apiserver.apply.managed_fields import UPDATE, ManagerEntry
 from kcr_devcluster.apiserver.apply.tracking import Tracking
 from kcr_devcluster.apiserver.kinds.catalogue import CUSTOM_RESOURCE_DEFINITIONS
-from kcr_devcluster.apiserver.responses import StatusError
+from kcr_devcluster.apiserver.protocol.responses import StatusError
 from kcr_devcluster.apiserver.server import APIServer
 
 # A class of the kind, one for each of its versions, or a file of CustomResourceDefinitions, or a folder of such files.

@@ -10,7 +10,7 @@ from kcr.clock import Clock
 from kcr_devcluster.apiserver.authentication import ADMIN, User
 from kcr_devcluster.apiserver.kinds.catalogue import KINDS
 from kcr_devcluster.apiserver.kinds.views import VIEWS
-from kcr_devcluster.apiserver.responses import APIResponse
+from kcr_devcluster.apiserver.protocol.responses import APIResponse
 from kcr_devcluster.apiserver.server import APIServer, HTTPRequest
 from kcr_devcluster.apiserver.storage.storage import Storage
 from kcr_devcluster.kinds import KindSource, define, definitions_of

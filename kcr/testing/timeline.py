@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qs
 
 if TYPE_CHECKING:  # pytest imports the plugin in every project
-    from kcr_devcluster.apiserver.responses import APIResponse
+    from kcr_devcluster.apiserver.protocol.responses import APIResponse
     from kcr_devcluster.apiserver.server import HTTPRequest
 
 # How many writes are kept, and how many of them are shown.

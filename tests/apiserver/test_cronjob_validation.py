@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from kcr_devcluster.apiserver.kinds.strategy import Manifest, UndecodableError
+from kcr_devcluster.apiserver.kinds.strategy import UndecodableError
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from tests.kit import manifests
 from tests.kit.manifests import CRON_JOBS, cronjob
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kcr_devcluster.apiserver.kinds.names import QUALIFIED_MESSAGE, SUBDOMAIN_MESSAGE, VALUE_MESSAGE
+from kcr_devcluster.apiserver.protocol.names import QUALIFIED_MESSAGE, SUBDOMAIN_MESSAGE, VALUE_MESSAGE
 from tests.kit.api import Api, Reply, job
 
 pytestmark = pytest.mark.kcr_virtual

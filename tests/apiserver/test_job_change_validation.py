@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from tests.kit.manifests import changed, indexed, job, refused_update, stored, with_container
 
 POD = "spec.template.spec"

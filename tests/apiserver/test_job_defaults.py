@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from tests.kit.manifests import JOBS, UID, job, prepared, refused, stored
 
 GENERATED = {

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kcr_devcluster.apiserver.kinds.names import LABEL_MESSAGE, QUALIFIED_MESSAGE, SUBDOMAIN_MESSAGE
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.names import LABEL_MESSAGE, QUALIFIED_MESSAGE, SUBDOMAIN_MESSAGE
 from tests.kit.manifests import indexed, job, refused
 
 CODES = {"operator": "In", "values": [1]}

@@ -5,7 +5,7 @@ Source: kubernetes/pkg/registry/batch/job/strategy_test.go, TestStatusStrategy_V
 
 import pytest
 
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from tests.kit.manifests import JOBS, indexed, job, refused_status, status, stored, true
 
 T0, T1, T2 = "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z", "2026-01-01T00:02:00Z"

@@ -5,8 +5,8 @@ Source: kubernetes/pkg/apis/batch/validation/validation_test.go, pkg/apis/core/v
 
 import pytest
 
-from kcr_devcluster.apiserver.kinds.names import LABEL_MESSAGE, QUALIFIED_MESSAGE
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.names import LABEL_MESSAGE, QUALIFIED_MESSAGE
 from tests.kit.manifests import job, refused, with_container
 
 POD = "spec.template.spec"

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from kcr_devcluster.apiserver.kinds.names import QUALIFIED_MESSAGE, SUBDOMAIN_MESSAGE
-from kcr_devcluster.apiserver.kinds.strategy import Manifest, UndecodableError
+from kcr_devcluster.apiserver.kinds.strategy import UndecodableError
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.names import QUALIFIED_MESSAGE, SUBDOMAIN_MESSAGE
 from tests.kit.manifests import JOBS, UID, indexed, job, prepared, refused, stored, with_container
 
 RESTARTS = 'valid values: "OnFailure", "Never"'

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from kcr_devcluster.apiserver import patch as patches
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
 from kcr_devcluster.apiserver.patch import json_patch, merge_patch
-from kcr_devcluster.apiserver.responses import StatusError
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.responses import StatusError
 from kcr_devcluster.apiserver.schema.builtin import kind_shape
 
 UNPROCESSABLE = "the server rejected our request due to an error in our request"

@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from tests.kit import manifests
 from tests.kit.api import Api, pod_binding
 from tests.kit.api import pod as plain_pod

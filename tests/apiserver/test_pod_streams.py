@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kcr_devcluster.apiserver.responses import PodStream
+from kcr_devcluster.apiserver.protocol.responses import PodStream
 from kcr_devcluster.apiserver.server import HTTPRequest
 from tests.kit.api import Api, Reply, pod, pod_binding
 

@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from kcr.testing.loop import VirtualClock
 from kcr_devcluster.apiserver import APIServer
-from kcr_devcluster.apiserver.computed.resource_metrics import METRICS_KINDS, ContainerUsage, NodeUsage
+from kcr_devcluster.apiserver.http.resource_metrics import METRICS_KINDS, ContainerUsage, NodeUsage
 from kcr_devcluster.apiserver.kinds.catalogue import KINDS
 from kcr_devcluster.apiserver.storage.storage import Storage
 from tests.kit.api import TABLE, Api

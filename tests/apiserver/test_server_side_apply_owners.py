@@ -16,7 +16,7 @@ from kcr_devcluster.apiserver import APIServer, Storage
 from kcr_devcluster.apiserver.apply import fieldpath
 from kcr_devcluster.apiserver.kinds.catalogue import KINDS
 from kcr_devcluster.apiserver.kinds.generic import GenericStrategy
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from tests.kit.api import Api
 
 pytestmark = pytest.mark.kcr_virtual

@@ -12,7 +12,7 @@ import pytest_asyncio
 from kcr.clock import SystemClock
 from kcr_devcluster.apiserver import APIServer
 from kcr_devcluster.apiserver.kinds.catalogue import KINDS
-from kcr_devcluster.apiserver.responses import APIResponse
+from kcr_devcluster.apiserver.protocol.responses import APIResponse
 from kcr_devcluster.apiserver.server import HTTPRequest
 from kcr_devcluster.apiserver.storage.storage import Storage
 from kcr_devcluster.cluster.listener import Listener

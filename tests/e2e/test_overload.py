@@ -80,7 +80,7 @@ SERVERS = [pytest.param(dev_server, "/version", id="dev"), pytest.param(metrics_
 FAULTY = """
 import asyncio
 from prometheus_client.registry import Collector
-from kcr_devcluster.apiserver.endpoints import discovery
+from kcr_devcluster.apiserver.http import discovery
 
 class Broken(Collector):
     def describe(self):

@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-1, 2**33) | st.sampled_from(["", "a", "Never", "1Gi", 0.5]),

@@ -17,7 +17,7 @@ import msgspec
 import yaml
 
 from kcr.testing.loop import VirtualClock, VirtualLoop
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.server import HTTPRequest
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.api import config_map, job, pod

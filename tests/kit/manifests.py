@@ -6,9 +6,10 @@ from typing import Any
 
 from kcr_devcluster.apiserver.kinds.batch.cronjob import CronJobStrategy
 from kcr_devcluster.apiserver.kinds.batch.job import JobStrategy
-from kcr_devcluster.apiserver.kinds.field_errors import FieldError
 from kcr_devcluster.apiserver.kinds.pods.strategy import PodStrategy
-from kcr_devcluster.apiserver.kinds.strategy import Manifest, Strategy
+from kcr_devcluster.apiserver.kinds.strategy import Strategy
+from kcr_devcluster.apiserver.protocol.field_errors import FieldError
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
 
 UID = "1f1e-u"
 T0 = "2026-01-01T00:00:00Z"

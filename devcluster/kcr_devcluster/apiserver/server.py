@@ -10,27 +10,21 @@ from typing import NamedTuple
 from kcr.clock import Clock
 from kcr_devcluster.apiserver.apiextensions.definitions import CustomResourceDefinitions
 from kcr_devcluster.apiserver.apiextensions.strategy import CustomResourceDefinitionStrategy
-from kcr_devcluster.apiserver.apply import handler as apply_handler
 from kcr_devcluster.apiserver.authentication import ADMIN, AUDIENCE, InvalidTokenError, ServiceAccountTokens, User
-from kcr_devcluster.apiserver.authorization import (
-    AlwaysAllow,
-    Authorizer,
-    Rbac,
-    bootstrap,
-    impersonation,
-    request_attributes,
-)
+from kcr_devcluster.apiserver.authorization import AlwaysAllow, Authorizer, Rbac, impersonation, request_attributes
 from kcr_devcluster.apiserver.authorization.escalation import Access, authorized
 from kcr_devcluster.apiserver.authorization.signers import CertificateGuard
-from kcr_devcluster.apiserver.computed import resource_metrics
-from kcr_devcluster.apiserver.endpoints import listing, subresources, token_request, writing
-from kcr_devcluster.apiserver.endpoints.documents import ServerDocuments
-from kcr_devcluster.apiserver.endpoints.pods import binding, container_logs, eviction, pod_streams
-from kcr_devcluster.apiserver.endpoints.request_body import media_type
-from kcr_devcluster.apiserver.endpoints.reviews import reviews
-from kcr_devcluster.apiserver.endpoints.reviews.access import Asker
-from kcr_devcluster.apiserver.endpoints.routes import Query, Route, Routes, check_method, timeout_seconds
-from kcr_devcluster.apiserver.endpoints.serialization import (
+from kcr_devcluster.apiserver.http import apply as apply_handler
+from kcr_devcluster.apiserver.http import listing, resource_metrics, subresources, token_request, writing
+from kcr_devcluster.apiserver.http.bodies.request_body import media_type
+from kcr_devcluster.apiserver.http.documents import ServerDocuments
+from kcr_devcluster.apiserver.http.metrics import ServerMetrics
+from kcr_devcluster.apiserver.http.pods import binding, container_logs, eviction, pod_streams
+from kcr_devcluster.apiserver.http.printers.tables import TableEncoder, included_object
+from kcr_devcluster.apiserver.http.reviews import reviews
+from kcr_devcluster.apiserver.http.reviews.access import Asker
+from kcr_devcluster.apiserver.http.routes import Route, Routes, check_method, timeout_seconds
+from kcr_devcluster.apiserver.http.serialization import (
     PROTOBUF,
     YAML,
     MediaType,
@@ -41,9 +35,8 @@ from kcr_devcluster.apiserver.endpoints.serialization import (
     negotiate,
     not_acceptable,
 )
-from kcr_devcluster.apiserver.endpoints.watching import OpenWatches, Watch, watch_options
-from kcr_devcluster.apiserver.endpoints.writing import Adviser, Write
-from kcr_devcluster.apiserver.gojson import TOO_DEEP
+from kcr_devcluster.apiserver.http.watching import OpenWatches, Watch, watch_options
+from kcr_devcluster.apiserver.http.writing import Adviser, Write
 from kcr_devcluster.apiserver.kinds.access.reviews import REVIEW_KINDS
 from kcr_devcluster.apiserver.kinds.catalogue import (
     API_SERVICES,
@@ -53,13 +46,9 @@ from kcr_devcluster.apiserver.kinds.catalogue import (
     NAMESPACES,
     Kind,
 )
-from kcr_devcluster.apiserver.metrics import ServerMetrics
-from kcr_devcluster.apiserver.printers.tables import TableEncoder, included_object
-from kcr_devcluster.apiserver.quota import QuotaAdmission
-from kcr_devcluster.apiserver.registry.api_services import LocalAPIServices
-from kcr_devcluster.apiserver.registry.registry import Registry
-from kcr_devcluster.apiserver.registry.service_accounts import DefaultAccountMissingError, wait_for_default
-from kcr_devcluster.apiserver.responses import (
+from kcr_devcluster.apiserver.protocol.gojson import TOO_DEEP
+from kcr_devcluster.apiserver.protocol.query import Query
+from kcr_devcluster.apiserver.protocol.responses import (
     JSON,
     APIResponse,
     StatusError,
@@ -70,6 +59,11 @@ from kcr_devcluster.apiserver.responses import (
     json_response,
     request_timeout,
 )
+from kcr_devcluster.apiserver.quota import QuotaAdmission
+from kcr_devcluster.apiserver.registry import bootstrap
+from kcr_devcluster.apiserver.registry.api_services import LocalAPIServices
+from kcr_devcluster.apiserver.registry.registry import Registry
+from kcr_devcluster.apiserver.registry.service_accounts import DefaultAccountMissingError, wait_for_default
 from kcr_devcluster.apiserver.schema.deep_fields import without_deep_fields
 from kcr_devcluster.apiserver.storage.records import in_version
 from kcr_devcluster.apiserver.storage.selection import selection_predicate
@@ -308,7 +302,13 @@ class APIServer:
 
     async def _watch(self, route: Route, query: Query, encoder: ObjectEncoder, as_of: int) -> APIResponse:
         options = watch_options(query)._replace(as_of=as_of)
-        watch = Watch(self._storage, route.kind, selection_predicate(route, query), encoder, self._max_backlog)
+        watch = Watch(
+            self._storage,
+            route.kind,
+            selection_predicate(route.kind, route.namespace, route.name, query),
+            encoder,
+            self._max_backlog,
+        )
         seconds = options.timeout_seconds or self._random.uniform(*_WATCH_SECONDS)
         await watch.start(options, max(0.0, seconds), self._watches)
         return APIResponse(200, {"Content-Type": "application/json", "Cache-Control": "no-cache, private"}, watch)

@@ -19,8 +19,7 @@ from kcr.errors import ConfigError
 from kcr.manager import Manager
 from kcr_devcluster.apiserver.authentication.users import user_named
 from kcr_devcluster.apiserver.authorization import Rbac
-from kcr_devcluster.apiserver.authorization.bootstrap import with_rbac
-from kcr_devcluster.apiserver.computed.resource_metrics import METRICS_KINDS
+from kcr_devcluster.apiserver.http.resource_metrics import METRICS_KINDS
 from kcr_devcluster.apiserver.kinds.catalogue import (
     CERTIFICATE_SIGNING_REQUESTS,
     DEPLOYMENTS,
@@ -32,6 +31,7 @@ from kcr_devcluster.apiserver.kinds.catalogue import (
 from kcr_devcluster.apiserver.kinds.gangs import with_gangs
 from kcr_devcluster.apiserver.kinds.views import VIEWS
 from kcr_devcluster.apiserver.kinds.views.legacy import LEGACY_KINDS
+from kcr_devcluster.apiserver.registry.bootstrap import with_rbac
 from kcr_devcluster.apiserver.registry.service_accounts import ServiceAccountAdmission
 from kcr_devcluster.apiserver.server import APIServer
 from kcr_devcluster.apiserver.storage.storage import Storage

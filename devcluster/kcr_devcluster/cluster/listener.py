@@ -16,8 +16,8 @@ from kcr.client import RateLimit
 from kcr.clock import SystemClock
 from kcr.log import get_logger
 from kcr_devcluster.apiserver.authentication import ADMIN, ANONYMOUS, User
-from kcr_devcluster.apiserver.endpoints.request_body import LIMIT
-from kcr_devcluster.apiserver.responses import APIResponse, StatusError, Stream
+from kcr_devcluster.apiserver.http.bodies.request_body import LIMIT
+from kcr_devcluster.apiserver.protocol.responses import APIResponse, StatusError, Stream
 from kcr_devcluster.apiserver.server import APIServer, HTTPRequest
 from kcr_devcluster.cluster.certificates import Certificates, is_valid, make_certificates
 from kcr_devcluster.cluster.client_certificates import ClientAuthority, make_client_authority, user_of

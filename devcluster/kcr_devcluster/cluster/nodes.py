@@ -9,7 +9,7 @@ from kcr.api.meta import Key
 from kcr.client import Client, Transport
 from kcr.clock import Clock
 from kcr.manager import Manager
-from kcr_devcluster.apiserver.endpoints.pods.pod_streams import SIMULATED
+from kcr_devcluster.apiserver.http.pods.pod_streams import SIMULATED
 from kcr_devcluster.apiserver.kinds.catalogue import NODES
 from kcr_devcluster.apiserver.server import APIServer
 from kcr_devcluster.cluster.node import NodeAgent, OnRun

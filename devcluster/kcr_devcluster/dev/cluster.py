@@ -15,7 +15,7 @@ from kcr.client import Client
 from kcr.controllers.policy import GENERIC_WORKLOAD
 from kcr.errors import ConfigError
 from kcr.manager import Manager
-from kcr_devcluster.apiserver.endpoints.pods.container_logs import end_of_log
+from kcr_devcluster.apiserver.http.pods.container_logs import end_of_log
 from kcr_devcluster.apiserver.kinds.catalogue import PODS
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.effects.advice import absent_controller_warnings

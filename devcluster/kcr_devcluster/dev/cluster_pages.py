@@ -18,7 +18,7 @@ from kcr.debug.thread import ProgramLoop
 from kcr.endpoint import ProbeRequest, ProbeResponse
 from kcr.errors import KcrError
 from kcr.manager import Manager
-from kcr_devcluster.apiserver.responses import StatusError
+from kcr_devcluster.apiserver.protocol.responses import StatusError
 from kcr_devcluster.dev.cluster_overview import ClusterObjects, cluster_overview
 from kcr_devcluster.dev.explanations import Explain, Explanations
 

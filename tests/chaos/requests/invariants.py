@@ -16,7 +16,7 @@ from kcr_devcluster.apiserver.apply.typed import all_paths
 from kcr_devcluster.apiserver.kinds.access.reviews import REVIEW_KINDS
 from kcr_devcluster.apiserver.kinds.catalogue import KINDS, Kind
 from kcr_devcluster.apiserver.kinds.views.legacy import LEGACY_KINDS
-from kcr_devcluster.apiserver.responses import APIResponse
+from kcr_devcluster.apiserver.protocol.responses import APIResponse
 from kcr_devcluster.apiserver.schema import protobuf
 from kcr_devcluster.apiserver.schema.shape import Field
 from kcr_devcluster.apiserver.server import HTTPRequest

@@ -12,7 +12,7 @@ from kcr.api.explanation import Code, Explanation
 from kcr.api.meta import Key, Resource
 from kcr.endpoint import ProbeRequest, ProbeResponse
 from kcr.testing import FakeManager, build
-from kcr_devcluster.apiserver.responses import StatusError
+from kcr_devcluster.apiserver.protocol.responses import StatusError
 from kcr_devcluster.dev.cluster_pages import LOG_BYTES, ClusterPages
 from kcr_devcluster.dev.cluster_state import ClusterOverview
 

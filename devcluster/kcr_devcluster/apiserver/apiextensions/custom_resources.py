@@ -9,10 +9,11 @@ from functools import cached_property
 from typing import Any
 
 from kcr_devcluster.apiserver.apiextensions.strategy import keep_metadata
-from kcr_devcluster.apiserver.kinds.field_errors import FieldError, invalid
-from kcr_devcluster.apiserver.kinds.names import qualified_name
-from kcr_devcluster.apiserver.kinds.strategy import Manifest, Strategy
+from kcr_devcluster.apiserver.kinds.strategy import Strategy
 from kcr_devcluster.apiserver.kinds.versions import ScalePaths
+from kcr_devcluster.apiserver.protocol.field_errors import FieldError, invalid
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.names import qualified_name
 from kcr_devcluster.apiserver.schema.shape import ABSENT
 from kcr_devcluster.apiserver.structural.checks import ROOT, Check
 from kcr_devcluster.apiserver.structural.list_types import embedded_errors, has, list_type_errors

@@ -6,8 +6,8 @@ of the status are writes of their own, with events of their own, yet no request 
 without the cluster's controllers, can define, serve and delete custom resources.
 
 - A definition gets the names that are free, and is established when it has all of them.
-- The kinds of an established definition are in `Routes` and in the storage. When they change, watches on them end, as
-  upstream's do: clients begin anew and see objects as they are served now.
+- The kinds of an established definition are in `ServedIndex` and in the storage. When they change, watches on them end,
+  as upstream's do: clients begin anew and see objects as they are served now.
 - A terminating definition deletes its objects, refuses new ones, and is deleted after the last object.
 
 Source: kubernetes/staging/src/k8s.io/apiextensions-apiserver/pkg/controller/{status/naming_controller,
@@ -21,12 +21,12 @@ from typing import Any
 from kcr_devcluster.apiserver.apiextensions.naming import is_true, named_status, set_condition, used_names
 from kcr_devcluster.apiserver.apiextensions.served_kinds import ServedKinds, kinds_of
 from kcr_devcluster.apiserver.apiextensions.strategy import CLEANUP_FINALIZER
-from kcr_devcluster.apiserver.endpoints.routes import Routes
 from kcr_devcluster.apiserver.kinds.catalogue import CUSTOM_RESOURCE_DEFINITIONS, Kind
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.kinds.served import ServedIndex
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.responses import StatusError
 from kcr_devcluster.apiserver.registry.deletion import DeleteOptions, delete
 from kcr_devcluster.apiserver.registry.registry import Registry
-from kcr_devcluster.apiserver.responses import StatusError
 from kcr_devcluster.apiserver.storage.records import Change, Record
 
 _CREATE_REFUSAL = "create not allowed while custom resource definition is terminating"
@@ -42,7 +42,7 @@ class CustomResourceDefinitions:
         on_change: Each is called when other kinds are served than before.
     """
 
-    def __init__(self, registry: Registry, routes: Routes, end_watches: Callable[[Kind], None]) -> None:
+    def __init__(self, registry: Registry, routes: ServedIndex, end_watches: Callable[[Kind], None]) -> None:
         """Serve the definitions that are stored, and from now on those that will be.
 
         Args:

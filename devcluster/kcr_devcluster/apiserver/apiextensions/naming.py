@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 from kcr_devcluster.apiserver.apiextensions.validation import approval
 from kcr_devcluster.apiserver.kinds.catalogue import Kind
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
-from kcr_devcluster.apiserver.registry.metadata import timestamp
+from kcr_devcluster.apiserver.protocol.manifests import Manifest, timestamp
 
 
 class UsedNames(NamedTuple):

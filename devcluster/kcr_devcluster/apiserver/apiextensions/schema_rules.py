@@ -9,7 +9,7 @@ from copy import deepcopy
 from typing import Any
 
 from kcr_devcluster.apiserver.apiextensions.structural_rules import structural_errors, visit
-from kcr_devcluster.apiserver.kinds.field_errors import FieldError, forbidden, invalid, not_supported, required
+from kcr_devcluster.apiserver.protocol.field_errors import FieldError, forbidden, invalid, not_supported, required
 from kcr_devcluster.apiserver.schema.shape import ABSENT
 from kcr_devcluster.apiserver.structural.formats import is_known
 from kcr_devcluster.apiserver.structural.list_types import embedded_errors, list_type_errors

@@ -6,8 +6,9 @@ pkg/apis/apiextensions/v1/defaults.go.
 
 from kcr_devcluster.apiserver.apiextensions.schema_rules import schema_warnings
 from kcr_devcluster.apiserver.apiextensions.validation import definition_errors, schema_of, update_errors
-from kcr_devcluster.apiserver.kinds.field_errors import FieldError
-from kcr_devcluster.apiserver.kinds.strategy import Manifest, Strategy
+from kcr_devcluster.apiserver.kinds.strategy import Strategy
+from kcr_devcluster.apiserver.protocol.field_errors import FieldError
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.structural.rules import missing_library
 from kcr_devcluster.apiserver.structural.shapes import Schema
 

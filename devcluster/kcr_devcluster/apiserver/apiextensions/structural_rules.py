@@ -5,7 +5,7 @@ Source: kubernetes/staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver/sche
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from kcr_devcluster.apiserver.kinds.field_errors import FieldError, forbidden, invalid, required
+from kcr_devcluster.apiserver.protocol.field_errors import FieldError, forbidden, invalid, required
 from kcr_devcluster.apiserver.structural.patterns import PatternError, compile_pattern
 from kcr_devcluster.apiserver.structural.shapes import (
     EMBEDDED,

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kcr_devcluster.apiserver.apiextensions.schema_rules import schema_errors
-from kcr_devcluster.apiserver.kinds.field_errors import (
+from kcr_devcluster.apiserver.protocol.field_errors import (
     IMMUTABLE,
     FieldError,
     duplicate,
@@ -22,8 +22,8 @@ from kcr_devcluster.apiserver.kinds.field_errors import (
     required,
     too_many,
 )
-from kcr_devcluster.apiserver.kinds.names import dns_1035_label, dns_subdomain
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.names import dns_1035_label, dns_subdomain
 from kcr_devcluster.apiserver.structural.shapes import Schema
 
 APPROVAL = "api-approved.kubernetes.io"

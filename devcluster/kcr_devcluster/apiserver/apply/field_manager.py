@@ -28,8 +28,8 @@ from kcr_devcluster.apiserver.apply.fieldpath import (
 from kcr_devcluster.apiserver.apply.managed_fields import UPDATE, Managed, ManagerEntry, cap
 from kcr_devcluster.apiserver.apply.merge import merge, prune
 from kcr_devcluster.apiserver.apply.typed import all_paths, compare, faults, field_set
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
-from kcr_devcluster.apiserver.responses import StatusError
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.responses import StatusError
 from kcr_devcluster.apiserver.schema.shape import Field, Shape
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"

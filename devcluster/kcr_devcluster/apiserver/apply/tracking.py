@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from kcr_devcluster.apiserver.apply import field_manager, managed_fields
 from kcr_devcluster.apiserver.apply.managed_fields import Managed, ManagerEntry
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.schema.shape import Shape
 
 MANAGED_FIELDS = "managedFields"

@@ -7,7 +7,7 @@ pkg/authentication/serviceaccount/util.go.
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from kcr_devcluster.apiserver.kinds.names import dns_label, dns_subdomain
+from kcr_devcluster.apiserver.protocol.names import dns_label, dns_subdomain
 
 AUTHENTICATED, UNAUTHENTICATED = "system:authenticated", "system:unauthenticated"
 # The group of those who may do everything.

@@ -14,9 +14,9 @@ from urllib.parse import unquote
 import msgspec
 
 from kcr_devcluster.apiserver.authentication import User
-from kcr_devcluster.apiserver.endpoints.routes import Query
-from kcr_devcluster.apiserver.kinds.names import path_segment
-from kcr_devcluster.apiserver.responses import StatusError
+from kcr_devcluster.apiserver.protocol.names import path_segment
+from kcr_devcluster.apiserver.protocol.query import Query
+from kcr_devcluster.apiserver.protocol.responses import StatusError
 from kcr_devcluster.apiserver.storage.selectors import parse_fields
 
 _VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}

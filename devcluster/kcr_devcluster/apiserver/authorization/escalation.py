@@ -17,7 +17,7 @@ from kcr_devcluster.apiserver.authorization.rbac import Rbac, joined
 from kcr_devcluster.apiserver.authorization.rules import ALL, PolicyRule, compact, rules_of, uncovered
 from kcr_devcluster.apiserver.kinds.access.rbac import RBAC_GROUP
 from kcr_devcluster.apiserver.kinds.catalogue import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES
-from kcr_devcluster.apiserver.kinds.strategy import Manifest, semantic_equal
+from kcr_devcluster.apiserver.protocol.manifests import Manifest, semantic_equal
 
 _EVERYTHING = (PolicyRule((ALL,), (ALL,), (ALL,)), PolicyRule((ALL,), paths=(ALL,)))
 _NO_AGGREGATION = "must have cluster-admin privileges to use the aggregationRule"

@@ -25,8 +25,8 @@ from kcr_devcluster.apiserver.authentication.users import (
 )
 from kcr_devcluster.apiserver.authorization.attributes import Attributes, forbidden
 from kcr_devcluster.apiserver.authorization.rbac import Authorizer
-from kcr_devcluster.apiserver.kinds.names import dns_subdomain
-from kcr_devcluster.apiserver.responses import StatusError, bad_request
+from kcr_devcluster.apiserver.protocol.names import dns_subdomain
+from kcr_devcluster.apiserver.protocol.responses import StatusError, bad_request
 
 HEADERS = "impersonate-"
 _USER, _UID, _GROUP, _EXTRA = (f"{HEADERS}{part}" for part in ("user", "uid", "group", "extra-"))

@@ -16,11 +16,10 @@ from kcr_devcluster.apiserver.authorization.attributes import Attributes, quoted
 from kcr_devcluster.apiserver.authorization.rbac import Authorizer
 from kcr_devcluster.apiserver.kinds.access.certificates import APPROVED, CLIENT_SIGNER, DENIED, parse_request
 from kcr_devcluster.apiserver.kinds.catalogue import CERTIFICATE_SIGNING_REQUESTS
-from kcr_devcluster.apiserver.kinds.field_errors import FieldError
-from kcr_devcluster.apiserver.kinds.field_errors import forbidden as forbidden_field
-from kcr_devcluster.apiserver.kinds.strategy import Manifest, semantic_equal
-from kcr_devcluster.apiserver.registry.metadata import timestamp
-from kcr_devcluster.apiserver.responses import forbidden, invalid
+from kcr_devcluster.apiserver.protocol.field_errors import FieldError
+from kcr_devcluster.apiserver.protocol.field_errors import forbidden as forbidden_field
+from kcr_devcluster.apiserver.protocol.manifests import Manifest, semantic_equal, timestamp
+from kcr_devcluster.apiserver.protocol.responses import forbidden, invalid
 
 _TYPE = CERTIFICATE_SIGNING_REQUESTS.type
 _ORGANIZATION = "2.5.4.10"

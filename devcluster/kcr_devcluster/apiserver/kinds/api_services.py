@@ -6,10 +6,11 @@ Source: kube-aggregator/pkg/apis/apiregistration/validation/validation.go; pkg/a
 pkg/registry/apiservice/strategy.go; pkg/controllers/status/{local,remote}.
 """
 
-from kcr_devcluster.apiserver.kinds.field_errors import FieldError, invalid, required
 from kcr_devcluster.apiserver.kinds.generic import without_effect
-from kcr_devcluster.apiserver.kinds.names import dns_1035_label, dns_subdomain
-from kcr_devcluster.apiserver.kinds.strategy import Manifest, Strategy
+from kcr_devcluster.apiserver.kinds.strategy import Strategy
+from kcr_devcluster.apiserver.protocol.field_errors import FieldError, invalid, required
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.names import dns_1035_label, dns_subdomain
 
 _HIGHEST_GROUP_PRIORITY, _HIGHEST_VERSION_PRIORITY = 20_000, 1_000
 _HTTPS_PORT, _LAST_PORT = 443, 65_535

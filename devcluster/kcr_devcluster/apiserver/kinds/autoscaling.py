@@ -5,10 +5,11 @@ Source: kubernetes/pkg/apis/autoscaling/v2/defaults.go; pkg/apis/autoscaling/val
 
 from collections.abc import Mapping
 
-from kcr_devcluster.apiserver.kinds.field_errors import FieldError, forbidden, invalid, not_supported, required
 from kcr_devcluster.apiserver.kinds.generic import without_effect
-from kcr_devcluster.apiserver.kinds.names import path_segment
-from kcr_devcluster.apiserver.kinds.strategy import Manifest, Strategy
+from kcr_devcluster.apiserver.kinds.strategy import Strategy
+from kcr_devcluster.apiserver.protocol.field_errors import FieldError, forbidden, invalid, not_supported, required
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.names import path_segment
 from kcr_devcluster.apiserver.schema.quantities import amount
 
 _DEFAULT_CPU = 80

@@ -6,9 +6,9 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from kcr.api.resources import ResourceType
-from kcr_devcluster.apiserver.kinds.names import dns_label, dns_subdomain, path_segment
 from kcr_devcluster.apiserver.kinds.strategy import Strategy, strategy_at
 from kcr_devcluster.apiserver.kinds.versions import Conversion, CustomVersion, ScalePaths
+from kcr_devcluster.apiserver.protocol.names import dns_label, dns_subdomain, path_segment
 from kcr_devcluster.apiserver.schema.builtin import builtin_kinds, kind_shape
 from kcr_devcluster.apiserver.schema.protobuf_encoder import is_encodable
 from kcr_devcluster.apiserver.schema.shape import Shape

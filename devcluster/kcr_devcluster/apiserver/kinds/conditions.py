@@ -6,7 +6,7 @@ Source: kubernetes/staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/validation/v
 import re
 from collections.abc import Sequence
 
-from kcr_devcluster.apiserver.kinds.field_errors import (
+from kcr_devcluster.apiserver.protocol.field_errors import (
     FieldError,
     duplicate,
     invalid,
@@ -14,8 +14,8 @@ from kcr_devcluster.apiserver.kinds.field_errors import (
     required,
     too_long,
 )
-from kcr_devcluster.apiserver.kinds.names import qualified_name
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.names import qualified_name
 
 _STATUSES = ("False", "True", "Unknown")
 _REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")

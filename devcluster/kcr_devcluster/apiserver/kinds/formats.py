@@ -8,7 +8,7 @@ import re
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
-from kcr_devcluster.apiserver.kinds.field_errors import FieldError, invalid
+from kcr_devcluster.apiserver.protocol.field_errors import FieldError, invalid
 
 ADDRESS_MESSAGE = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 CIDR_MESSAGE = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"

@@ -9,8 +9,9 @@ from dataclasses import replace
 from kcr.api.resources import ResourceType
 from kcr_devcluster.apiserver.kinds.batch.job import JobStrategy
 from kcr_devcluster.apiserver.kinds.catalogue import JOBS, Kind
-from kcr_devcluster.apiserver.kinds.field_errors import IMMUTABLE, FieldError, invalid
-from kcr_devcluster.apiserver.kinds.strategy import Manifest, Strategy
+from kcr_devcluster.apiserver.kinds.strategy import Strategy
+from kcr_devcluster.apiserver.protocol.field_errors import IMMUTABLE, FieldError, invalid
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
 
 _GROUP, _VERSION = "scheduling.k8s.io", "v1alpha2"
 

@@ -5,8 +5,9 @@ A real cluster has no such warnings: there, a controller or a component acts on 
 
 from collections.abc import Mapping
 
-from kcr_devcluster.apiserver.kinds.field_errors import FieldError, required
-from kcr_devcluster.apiserver.kinds.strategy import Manifest, Strategy
+from kcr_devcluster.apiserver.kinds.strategy import Strategy
+from kcr_devcluster.apiserver.protocol.field_errors import FieldError, required
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.schema.builtin import kind_shape
 
 _PODS = "no controller creates their pods"

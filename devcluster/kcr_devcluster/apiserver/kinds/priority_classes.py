@@ -4,8 +4,9 @@ Source: kubernetes/pkg/apis/scheduling/validation/validation.go, ValidatePriorit
 pkg/apis/scheduling/v1/{defaults,helpers}.go; pkg/registry/scheduling/priorityclass/strategy.go.
 """
 
-from kcr_devcluster.apiserver.kinds.field_errors import IMMUTABLE, FieldError, forbidden, invalid, not_supported
-from kcr_devcluster.apiserver.kinds.strategy import Manifest, Strategy
+from kcr_devcluster.apiserver.kinds.strategy import Strategy
+from kcr_devcluster.apiserver.protocol.field_errors import IMMUTABLE, FieldError, forbidden, invalid, not_supported
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
 
 HIGHEST_USER_PRIORITY = 1_000_000_000
 PREEMPT = "PreemptLowerPriority"

@@ -4,19 +4,18 @@ Objects are plain manifests here (`dict`s as decoded from JSON): the server keep
 names, known to kcr's types or not.
 
 Source: kubernetes/staging/src/k8s.io/apiserver/pkg/registry/rest/{create,update}.go and
-pkg/registry/generic/registry/store.go; k8s.io/apimachinery/pkg/api/equality/semantic.go.
+pkg/registry/generic/registry/store.go.
 """
 
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from kcr_devcluster.apiserver.kinds.field_errors import FieldError
-from kcr_devcluster.apiserver.responses import StatusError
+from kcr_devcluster.apiserver.protocol.field_errors import FieldError
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.responses import StatusError
 from kcr_devcluster.apiserver.schema.builtin import kind_shape
 from kcr_devcluster.apiserver.schema.shape import Shape
-
-Manifest = dict[str, Any]
 
 
 class UndecodableError(StatusError):
@@ -41,21 +40,6 @@ def conform(shape: Shape, obj: Manifest) -> None:
         shape.conform(obj)
     except ValueError as error:
         raise UndecodableError(shape.short_name, shape.name.partition(".")[0], str(error)) from None
-
-
-def semantic_equal(one: object, other: object) -> bool:
-    """Return whether two values are semantically equal: absent, null and empty are one."""
-    if one == other:
-        return True
-    if isinstance(one, dict) and isinstance(other, dict):
-        return all(semantic_equal(one.get(name), other.get(name)) for name in one.keys() | other.keys())
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(semantic_equal, one, other))
-    return _is_nothing(one) and _is_nothing(other)
-
-
-def _is_nothing(value: object) -> bool:
-    return value is None or value == [] or value == {}
 
 
 class UpdateRules(NamedTuple):

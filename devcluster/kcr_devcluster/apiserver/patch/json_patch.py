@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from kcr_devcluster.apiserver.gojson import check_depth, kind_of
-from kcr_devcluster.apiserver.responses import StatusError, bad_request, unprocessable
+from kcr_devcluster.apiserver.protocol.gojson import check_depth, kind_of
+from kcr_devcluster.apiserver.protocol.responses import StatusError, bad_request, unprocessable
 
 _INDEX = re.compile(r"-?(0|[1-9][0-9]{0,8})")
 _MOST_OPERATIONS = 10_000

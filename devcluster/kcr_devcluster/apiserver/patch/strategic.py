@@ -10,9 +10,9 @@ Source: kubernetes/staging/src/k8s.io/apimachinery/pkg/util/strategicpatch/patch
 from collections.abc import Iterable
 from typing import Any
 
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
 from kcr_devcluster.apiserver.patch.json_patch import malformed
-from kcr_devcluster.apiserver.responses import StatusError, bad_request
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.responses import StatusError, bad_request
 from kcr_devcluster.apiserver.schema.scalars import ANY
 from kcr_devcluster.apiserver.schema.shape import Field, Shape, Type
 

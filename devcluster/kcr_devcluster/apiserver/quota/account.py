@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from kcr_devcluster.apiserver.kinds.catalogue import PODS, Kind
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.quota.usage import NO_USAGE, SCOPES, Amounts, Usage, missing_resources, usage_of
 from kcr_devcluster.apiserver.schema.quantities import amount, family, written
 

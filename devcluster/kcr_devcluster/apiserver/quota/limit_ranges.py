@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 
 from kcr_devcluster.apiserver.kinds.catalogue import LIMIT_RANGES, PODS, Kind
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.responses import forbidden
 from kcr_devcluster.apiserver.quota.usage import total_resources
-from kcr_devcluster.apiserver.responses import forbidden
 from kcr_devcluster.apiserver.schema.quantities import amount, family, written
 from kcr_devcluster.apiserver.storage.storage import Storage
 

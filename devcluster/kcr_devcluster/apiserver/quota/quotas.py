@@ -9,10 +9,10 @@ from collections.abc import Callable
 from kcr.api.meta import Key
 from kcr.clock import Clock
 from kcr_devcluster.apiserver.kinds.catalogue import RESOURCE_QUOTAS, Kind
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.responses import forbidden
 from kcr_devcluster.apiserver.quota.account import TrackedQuota
 from kcr_devcluster.apiserver.quota.usage import NO_USAGE
-from kcr_devcluster.apiserver.responses import forbidden
 from kcr_devcluster.apiserver.storage.records import Change, Record
 from kcr_devcluster.apiserver.storage.storage import Storage
 

@@ -7,9 +7,9 @@ Source: kube-aggregator/pkg/controllers/autoregister/autoregister_controller.go.
 
 from collections.abc import Mapping
 
-from kcr_devcluster.apiserver.endpoints.routes import Routes
 from kcr_devcluster.apiserver.kinds.catalogue import API_SERVICES
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.kinds.served import ServedIndex
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.registry.deletion import DeleteOptions, delete
 from kcr_devcluster.apiserver.registry.registry import Registry
 
@@ -31,7 +31,7 @@ class LocalAPIServices:
     One that a user has made for the same group and version is left as it is.
     """
 
-    def __init__(self, registry: Registry, routes: Routes) -> None:
+    def __init__(self, registry: Registry, routes: ServedIndex) -> None:
         self._registry = registry
         self._routes = routes
         self._started = False

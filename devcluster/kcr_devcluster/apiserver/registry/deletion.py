@@ -10,10 +10,9 @@ from typing import NamedTuple
 from kcr.api.durations import clamped_seconds
 from kcr.api.resources import ResourceType
 from kcr_devcluster.apiserver.kinds.catalogue import NAMESPACES, Kind
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
-from kcr_devcluster.apiserver.registry.metadata import timestamp
+from kcr_devcluster.apiserver.protocol.manifests import Manifest, timestamp
+from kcr_devcluster.apiserver.protocol.responses import conflict, forbidden
 from kcr_devcluster.apiserver.registry.registry import Registry
-from kcr_devcluster.apiserver.responses import conflict, forbidden
 from kcr_devcluster.apiserver.storage.records import Record
 
 POLICIES = ("Foreground", "Background", "Orphan")

@@ -5,10 +5,11 @@ kubernetes/staging/src/k8s.io/apiserver/pkg/registry/rest/{meta,create,update}.g
 """
 
 import random
-from datetime import UTC, datetime
+from datetime import datetime
 
 from kcr_devcluster.apiserver.kinds.catalogue import Kind
-from kcr_devcluster.apiserver.kinds.field_errors import (
+from kcr_devcluster.apiserver.kinds.strategy import UndecodableError
+from kcr_devcluster.apiserver.protocol.field_errors import (
     IMMUTABLE,
     FieldError,
     forbidden,
@@ -17,17 +18,11 @@ from kcr_devcluster.apiserver.kinds.field_errors import (
     rendered,
     required,
 )
-from kcr_devcluster.apiserver.kinds.names import check_annotations, check_finalizer, check_labels, qualified_name
-from kcr_devcluster.apiserver.kinds.strategy import Manifest, UndecodableError
+from kcr_devcluster.apiserver.protocol.manifests import Manifest, in_order, timestamp
+from kcr_devcluster.apiserver.protocol.names import check_annotations, check_finalizer, check_labels, qualified_name
 from kcr_devcluster.apiserver.schema.builtin import type_shape
 from kcr_devcluster.apiserver.schema.shape import TypeMismatchError
 
-# The order on the wire, and all that is kept. `Record.at` relies on resourceVersion coming before the labels.
-_ORDER = (
-    "name", "generateName", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp",
-    "deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations", "ownerReferences", "finalizers",
-    "managedFields",
-)  # fmt: skip
 _GRACE = "deletionGracePeriodSeconds"
 _OF_DELETION = ("deletionTimestamp", _GRACE)
 _SERVER_FIELDS = ("uid", "creationTimestamp", *_OF_DELETION)
@@ -38,11 +33,6 @@ _LONGEST_BASE = 58
 # The bits of a UUID that are not random: version and variant.
 _UUID_FIXED = 0xF000 << 64 | 0xC000 << 48
 _UUID_VERSION_4 = 0x4000 << 64 | 0x8000 << 48
-
-
-def timestamp(now: datetime) -> str:
-    """Return a time as in metadata: UTC, whole seconds."""
-    return f"{now.astimezone(UTC).isoformat()[:19]}Z"
 
 
 def new_uid(randomness: random.Random) -> str:
@@ -74,11 +64,6 @@ def decode_metadata(kind: Kind, given: object) -> Manifest:
         # Unlike other empty lists, it has a meaning: no manager owns the fields.
         kept["managedFields"] = []
     return kept
-
-
-def in_order(metadata: Manifest) -> Manifest:
-    """Return metadata in the order of the wire."""
-    return {name: metadata[name] for name in _ORDER if name in metadata}
 
 
 def undecodable(kind: Kind, why: str) -> UndecodableError:

@@ -5,8 +5,8 @@ Source: kubernetes/plugin/pkg/admission/priority/admission.go, admitPod and vali
 
 from kcr_devcluster.apiserver.kinds.catalogue import PODS, PRIORITY_CLASSES, Kind
 from kcr_devcluster.apiserver.kinds.priority_classes import PREEMPT
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
-from kcr_devcluster.apiserver.responses import forbidden
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.responses import forbidden
 from kcr_devcluster.apiserver.storage.storage import Storage
 
 

@@ -12,18 +12,12 @@ from typing import NamedTuple
 
 from kcr.clock import Clock
 from kcr_devcluster.apiserver.apply.tracking import MANAGED_FIELDS, Tracking, track
-from kcr_devcluster.apiserver.endpoints.routes import parse_integer
 from kcr_devcluster.apiserver.kinds.catalogue import NAMESPACES, PRIORITY_CLASSES, SERVICES, Kind
-from kcr_devcluster.apiserver.kinds.field_errors import FieldError
 from kcr_devcluster.apiserver.kinds.priority_classes import SYSTEM_PRIORITY_CLASSES
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
-from kcr_devcluster.apiserver.quota import LimitRangeAdmission, QuotaAdmission
-from kcr_devcluster.apiserver.registry import metadata as meta
-from kcr_devcluster.apiserver.registry.priority import PriorityAdmission
-from kcr_devcluster.apiserver.registry.runtime_classes import RuntimeClassAdmission
-from kcr_devcluster.apiserver.registry.service_accounts import ServiceAccountAdmission
-from kcr_devcluster.apiserver.registry.service_addresses import ServiceAddresses
-from kcr_devcluster.apiserver.responses import (
+from kcr_devcluster.apiserver.protocol.field_errors import FieldError
+from kcr_devcluster.apiserver.protocol.manifests import Manifest, timestamp
+from kcr_devcluster.apiserver.protocol.query import parse_integer
+from kcr_devcluster.apiserver.protocol.responses import (
     STALE,
     StatusError,
     already_exists,
@@ -34,6 +28,12 @@ from kcr_devcluster.apiserver.responses import (
     name_not_found_in_time,
     not_found,
 )
+from kcr_devcluster.apiserver.quota import LimitRangeAdmission, QuotaAdmission
+from kcr_devcluster.apiserver.registry import metadata as meta
+from kcr_devcluster.apiserver.registry.priority import PriorityAdmission
+from kcr_devcluster.apiserver.registry.runtime_classes import RuntimeClassAdmission
+from kcr_devcluster.apiserver.registry.service_accounts import ServiceAccountAdmission
+from kcr_devcluster.apiserver.registry.service_addresses import ServiceAddresses
 from kcr_devcluster.apiserver.storage.records import Record
 from kcr_devcluster.apiserver.storage.storage import Storage
 
@@ -151,7 +151,7 @@ class Registry:
             raise already_exists(kind.type, metadata["name"], terminating=terminating)
         warnings += kind.strategy.warnings(obj, None)
         if tracking is not None:
-            track(kind.shape, {"metadata": {}}, obj, tracking, meta.timestamp(self.clock.now()))
+            track(kind.shape, {"metadata": {}}, obj, tracking, timestamp(self.clock.now()))
         if dry_run:
             return WriteResult(self.storage.build_record(kind, obj, 0), warnings)
         return WriteResult(self.storage.put(kind, obj, None), warnings)
@@ -213,7 +213,7 @@ class Registry:
             metadata["generation"] = before["metadata"].get("generation", 0) + 1
         warnings += [] if subresource else kind.strategy.warnings(new, before)
         if tracking.is_needed(before, new):
-            track(kind.shape, before, new, tracking, meta.timestamp(self.clock.now()))
+            track(kind.shape, before, new, tracking, timestamp(self.clock.now()))
         return WriteResult(self.store(old, new, before, dry_run=dry_run), warnings, before)
 
     def store(self, old: Record, new: Manifest, before: Manifest, *, dry_run: bool = False) -> Record:

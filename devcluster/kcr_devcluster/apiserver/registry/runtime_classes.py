@@ -4,8 +4,8 @@ Source: kubernetes/plugin/pkg/admission/runtimeclass/admission.go, Admit and Val
 """
 
 from kcr_devcluster.apiserver.kinds.catalogue import KINDS, PODS, Kind
-from kcr_devcluster.apiserver.kinds.strategy import Manifest, semantic_equal
-from kcr_devcluster.apiserver.responses import StatusError, forbidden
+from kcr_devcluster.apiserver.protocol.manifests import Manifest, semantic_equal
+from kcr_devcluster.apiserver.protocol.responses import StatusError, forbidden
 from kcr_devcluster.apiserver.storage.storage import Storage
 
 _CLASSES = next(kind for kind in KINDS if (kind.type.group, kind.type.kind) == ("node.k8s.io", "RuntimeClass"))

@@ -11,9 +11,9 @@ from contextlib import suppress
 
 from kcr_devcluster.apiserver.kinds.catalogue import NAMESPACES, PODS, SERVICE_ACCOUNTS, Kind
 from kcr_devcluster.apiserver.kinds.pods.defaults import containers_of
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.responses import StatusError, forbidden
 from kcr_devcluster.apiserver.registry import metadata as meta
-from kcr_devcluster.apiserver.responses import StatusError, forbidden
 from kcr_devcluster.apiserver.storage.records import Change
 from kcr_devcluster.apiserver.storage.storage import Storage
 

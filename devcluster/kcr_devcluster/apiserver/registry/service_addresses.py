@@ -11,10 +11,10 @@ from ipaddress import ip_address, ip_network
 from kcr_devcluster.apiserver.kinds.catalogue import SERVICES
 from kcr_devcluster.apiserver.kinds.core.service_rules import is_headless
 from kcr_devcluster.apiserver.kinds.core.services import needs_health_check
-from kcr_devcluster.apiserver.kinds.field_errors import FieldError, invalid
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
-from kcr_devcluster.apiserver.responses import StatusError
-from kcr_devcluster.apiserver.responses import invalid as invalid_object
+from kcr_devcluster.apiserver.protocol.field_errors import FieldError, invalid
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.responses import StatusError
+from kcr_devcluster.apiserver.protocol.responses import invalid as invalid_object
 from kcr_devcluster.apiserver.storage.records import Change
 from kcr_devcluster.apiserver.storage.storage import Storage
 

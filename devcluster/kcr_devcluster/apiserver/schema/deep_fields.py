@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from kcr_devcluster.apiserver.gojson import MAX_DEPTH, is_deep
+from kcr_devcluster.apiserver.protocol.gojson import MAX_DEPTH, is_deep
 from kcr_devcluster.apiserver.schema.shape import Shape, Type
 
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[\]{}:]', re.DOTALL)

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from struct import unpack
 from typing import Any
 
-from kcr_devcluster.apiserver.gojson import decode_json
+from kcr_devcluster.apiserver.protocol.gojson import decode_json
 from kcr_devcluster.apiserver.schema.builtin import SCHEMA_OR_ARRAY, SCHEMA_OR_BOOL, SCHEMA_OR_STRINGS, encoded_shape
 from kcr_devcluster.apiserver.schema.scalars import ANY, SCALARS, as_go_writes, in_utc
 from kcr_devcluster.apiserver.schema.shape import Shape, Type

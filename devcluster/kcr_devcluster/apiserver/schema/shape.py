@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kcr_devcluster.apiserver.gojson import kind_of
+from kcr_devcluster.apiserver.protocol.gojson import kind_of
 
 # Fields that the schema requires and no validation does: in Go, an absent text is empty.
 _MAY_BE_EMPTY = {("v1.HTTPHeader", "value")}

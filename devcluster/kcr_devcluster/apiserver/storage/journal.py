@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kcr.errors import ConfigError
-from kcr_devcluster.apiserver.responses import internal
+from kcr_devcluster.apiserver.protocol.responses import internal
 from kcr_devcluster.apiserver.storage.records import FIRST_REVISION, Change, StoredRow
 from kcr_devcluster.apiserver.storage.watch_cache import HISTORY
 

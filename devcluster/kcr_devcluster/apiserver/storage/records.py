@@ -7,7 +7,7 @@ import msgspec
 
 from kcr.api.meta import ObjectMeta
 from kcr_devcluster.apiserver.kinds.catalogue import ZEROS, Kind
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
 
 encode = msgspec.json.Encoder().encode
 _decode: Callable[[bytes], Manifest] = msgspec.json.Decoder().decode

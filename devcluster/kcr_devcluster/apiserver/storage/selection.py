@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-from kcr_devcluster.apiserver.endpoints.routes import Query, Route
 from kcr_devcluster.apiserver.kinds.catalogue import Kind
-from kcr_devcluster.apiserver.responses import bad_request
+from kcr_devcluster.apiserver.protocol.query import Query
+from kcr_devcluster.apiserver.protocol.responses import bad_request
 from kcr_devcluster.apiserver.storage.records import Change, Record
 from kcr_devcluster.apiserver.storage.selectors import FieldTerm, LabelTerm, parse_fields, parse_labels
 
@@ -42,18 +42,24 @@ class SelectionPredicate(NamedTuple):
         return ("DELETED", change.deleted_record()) if was else None
 
 
-def selection_predicate(route: Route, query: Query) -> SelectionPredicate:
+def selection_predicate(kind: Kind, namespace: str, name: str, query: Query) -> SelectionPredicate:
     """Return what a request selects.
+
+    Args:
+        kind: The kind.
+        namespace: `""` for all namespaces.
+        name: The one object; `""` for all.
+        query: Has the selectors.
 
     Raises:
         StatusError: 400, a selector cannot be parsed or names a field that the kind does not offer.
     """
     fields = parse_fields(query.text("fieldSelector"))
-    if route.name:
-        fields = (*fields, FieldTerm("metadata.name", route.name, negated=False))
-    _check_fields(route.kind, fields)
-    fields = _stored_fields(route.kind, fields)
-    return SelectionPredicate(route.namespace, parse_labels(query.text("labelSelector")), fields)
+    if name:
+        fields = (*fields, FieldTerm("metadata.name", name, negated=False))
+    _check_fields(kind, fields)
+    fields = _stored_fields(kind, fields)
+    return SelectionPredicate(namespace, parse_labels(query.text("labelSelector")), fields)
 
 
 def _stored_fields(kind: Kind, fields: tuple[FieldTerm, ...]) -> tuple[FieldTerm, ...]:

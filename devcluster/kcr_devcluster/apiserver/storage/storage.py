@@ -13,9 +13,8 @@ import msgspec
 
 from kcr.api.meta import ObjectMeta
 from kcr_devcluster.apiserver.kinds.catalogue import Kind
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
-from kcr_devcluster.apiserver.registry.metadata import in_order
-from kcr_devcluster.apiserver.responses import StatusError, no_such_resource, too_large_version
+from kcr_devcluster.apiserver.protocol.manifests import Manifest, in_order
+from kcr_devcluster.apiserver.protocol.responses import StatusError, no_such_resource, too_large_version
 from kcr_devcluster.apiserver.storage.records import FIRST_REVISION, Change, Record, StoredRow, encode, key_of
 from kcr_devcluster.apiserver.storage.watch_cache import WatchCache
 

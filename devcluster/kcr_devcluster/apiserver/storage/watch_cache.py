@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from kcr_devcluster.apiserver.kinds.catalogue import Kind
-from kcr_devcluster.apiserver.responses import expired
+from kcr_devcluster.apiserver.protocol.responses import expired
 from kcr_devcluster.apiserver.storage.records import Change, Record, StoredRow, encode, metadata_of
 
 HISTORY = 10_000

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from kcr_devcluster.apiserver.kinds.field_errors import FieldError, invalid, not_supported, rendered, too_long
+from kcr_devcluster.apiserver.protocol.field_errors import FieldError, invalid, not_supported, rendered, too_long
 from kcr_devcluster.apiserver.structural.cel import expressions as cel
 from kcr_devcluster.apiserver.structural.formats import INTEGER_BITS, string_format
 from kcr_devcluster.apiserver.structural.patterns import compile_pattern

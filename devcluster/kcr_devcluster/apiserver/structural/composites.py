@@ -7,7 +7,7 @@ kubernetes/staging/src/k8s.io/apiserver/pkg/cel/common/equality.go, CorrelatedOb
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from kcr_devcluster.apiserver.kinds.field_errors import FieldError, required, too_many
+from kcr_devcluster.apiserver.protocol.field_errors import FieldError, required, too_many
 from kcr_devcluster.apiserver.schema.shape import ABSENT
 from kcr_devcluster.apiserver.structural.checks import Check, in_body, whole
 from kcr_devcluster.apiserver.structural.shapes import LIST_MAP_KEYS, LIST_TYPE, MAP_TYPE, Schema

@@ -14,7 +14,7 @@ from email.utils import parseaddr
 from urllib.parse import urlsplit
 
 from kcr.api.durations import parse_duration
-from kcr_devcluster.apiserver.kinds.names import dns_label, dns_subdomain
+from kcr_devcluster.apiserver.protocol.names import dns_label, dns_subdomain
 from kcr_devcluster.apiserver.structural.patterns import compile_pattern
 
 # Formats of numbers, with their bounds; None where every number is in range.

@@ -19,7 +19,7 @@ from kcr_devcluster.apiserver.kinds.catalogue import (
     Kind,
 )
 from kcr_devcluster.apiserver.kinds.generic import without_effect
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.schema.builtin import LIST, MAP, type_facts, type_shape
 from kcr_devcluster.apiserver.schema.shape import ABSENT
 from kcr_devcluster.apiserver.storage.records import Record

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 
-from kcr_devcluster.apiserver.responses import APIResponse, Stream
+from kcr_devcluster.apiserver.protocol.responses import APIResponse, Stream
 from kcr_devcluster.cluster.faults.rules import FaultRule
 
 # A slow body is sent in so many pieces a second.

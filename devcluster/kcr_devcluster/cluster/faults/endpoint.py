@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from kcr_devcluster.apiserver.authentication.users import MASTERS
 from kcr_devcluster.apiserver.authorization import Authorizer, request_attributes
 from kcr_devcluster.apiserver.authorization.impersonation import acting_user
-from kcr_devcluster.apiserver.endpoints.routes import Query
-from kcr_devcluster.apiserver.responses import APIResponse, StatusError, bad_request, encoded, json_response
+from kcr_devcluster.apiserver.protocol.query import Query
+from kcr_devcluster.apiserver.protocol.responses import APIResponse, StatusError, bad_request, encoded, json_response
 from kcr_devcluster.apiserver.server import HTTPRequest
 from kcr_devcluster.cluster.faults.files import decode_faults
 from kcr_devcluster.cluster.faults.rules import ActiveRule, RuleSet

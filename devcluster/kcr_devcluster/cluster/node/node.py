@@ -16,7 +16,7 @@ from kcr.client import Client
 from kcr.clock import Clock
 from kcr.informer import Handler, Selection
 from kcr.manager import Manager
-from kcr_devcluster.apiserver.computed.resource_metrics import NodeUsage
+from kcr_devcluster.apiserver.http.resource_metrics import NodeUsage
 from kcr_devcluster.cluster.node.connection import NodeConnection
 from kcr_devcluster.cluster.node.kubelet import Kubelet
 from kcr_devcluster.cluster.node.logs import Logs

@@ -15,8 +15,8 @@ from typing import Any
 import msgspec
 from aiohttp import WSMsgType, web
 
-from kcr_devcluster.apiserver.endpoints.pods.pod_streams import V5
-from kcr_devcluster.apiserver.responses import PodStream
+from kcr_devcluster.apiserver.http.pods.pod_streams import V5
+from kcr_devcluster.apiserver.protocol.responses import PodStream
 from kcr_devcluster.cluster.node.commands import TerminalSize
 
 # The longest message that is taken from a client.

@@ -11,8 +11,8 @@ from typing import Any
 from aiohttp import WSCloseCode, web
 
 from kcr.api.meta import Key
-from kcr_devcluster.apiserver.endpoints.pods.pod_streams import TUNNEL, V5
-from kcr_devcluster.apiserver.responses import PodStream, internal
+from kcr_devcluster.apiserver.http.pods.pod_streams import TUNNEL, V5
+from kcr_devcluster.apiserver.protocol.responses import PodStream, internal
 from kcr_devcluster.cluster.node.commands import CommandError, ContainerCommand
 from kcr_devcluster.cluster.node.runtime import RunningContainer
 from kcr_devcluster.cluster.streaming.channels import MAX_MESSAGE_BYTES, Channels

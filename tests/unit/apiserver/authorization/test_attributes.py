@@ -4,7 +4,7 @@ import pytest
 
 from kcr_devcluster.apiserver.authentication import User
 from kcr_devcluster.apiserver.authorization.attributes import Attributes, forbidden, quoted, request_attributes
-from kcr_devcluster.apiserver.endpoints.routes import Query
+from kcr_devcluster.apiserver.protocol.query import Query
 
 CORE = "/api/v1/namespaces/default"
 

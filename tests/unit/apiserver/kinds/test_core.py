@@ -5,7 +5,8 @@ import pytest
 from kcr_devcluster.apiserver.kinds.core.cluster import NamespaceStrategy, NodeStrategy
 from kcr_devcluster.apiserver.kinds.core.config import ConfigMapStrategy, SecretStrategy
 from kcr_devcluster.apiserver.kinds.core.events import EventStrategy, LeaseStrategy
-from kcr_devcluster.apiserver.kinds.strategy import Manifest, UndecodableError
+from kcr_devcluster.apiserver.kinds.strategy import UndecodableError
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from tests.kit.manifests import texts
 
 

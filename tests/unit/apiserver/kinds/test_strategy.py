@@ -2,7 +2,8 @@ from typing import Any
 
 import pytest
 
-from kcr_devcluster.apiserver.kinds.strategy import UndecodableError, conform, semantic_equal
+from kcr_devcluster.apiserver.kinds.strategy import UndecodableError, conform
+from kcr_devcluster.apiserver.protocol.manifests import semantic_equal
 from kcr_devcluster.apiserver.schema.builtin import kind_shape
 
 

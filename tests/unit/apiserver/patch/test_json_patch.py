@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kcr_devcluster.apiserver.patch import json_patch, merge_patch
-from kcr_devcluster.apiserver.responses import StatusError
+from kcr_devcluster.apiserver.protocol.responses import StatusError
 
 NAMES = st.sampled_from(["a", "b", "x/y", "m~n"])
 LEAVES = st.none() | st.booleans() | st.integers(0, 3)

@@ -5,9 +5,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
 from kcr_devcluster.apiserver.patch import strategic_patch
-from kcr_devcluster.apiserver.responses import StatusError
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.responses import StatusError
 from kcr_devcluster.apiserver.schema.builtin import kind_shape
 
 POD = kind_shape("v1", "Pod")

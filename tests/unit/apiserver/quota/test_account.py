@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kcr_devcluster.apiserver.kinds.catalogue import CONFIG_MAPS, PODS
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.quota.account import TrackedQuota, scopes_of
 from tests.kit.manifests import pod, stored_pod
 

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from kcr_devcluster.apiserver.kinds.catalogue import CONFIG_MAPS, JOBS, PODS
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.quota.usage import ONE, SCOPES, Usage, missing_resources, usage_of
 from tests.kit.manifests import pod, stored_pod
 

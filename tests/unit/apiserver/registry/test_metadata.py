@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from kcr_devcluster.apiserver.kinds.catalogue import CONFIG_MAPS, NAMESPACES, Kind
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.protocol.manifests import Manifest, timestamp
+from kcr_devcluster.apiserver.protocol.responses import StatusError
 from kcr_devcluster.apiserver.registry import metadata as meta
-from kcr_devcluster.apiserver.responses import StatusError
 
 
 def test_what_is_empty_or_unknown_is_dropped() -> None:
@@ -55,8 +55,8 @@ def test_update_keeps_a_deletion_and_begins_none() -> None:
 
 def test_timestamps_are_whole_seconds_in_utc() -> None:
     moment = datetime(2026, 1, 1, 2, 0, 0, 987654, tzinfo=timezone(timedelta(hours=2)))
-    assert meta.timestamp(moment) == "2026-01-01T00:00:00Z"
-    assert meta.timestamp(datetime(2026, 1, 1, tzinfo=UTC)) == "2026-01-01T00:00:00Z"
+    assert timestamp(moment) == "2026-01-01T00:00:00Z"
+    assert timestamp(datetime(2026, 1, 1, tzinfo=UTC)) == "2026-01-01T00:00:00Z"
 
 
 def test_uids_follow_from_the_seed() -> None:

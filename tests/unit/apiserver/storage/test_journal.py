@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kcr.errors import ConfigError
 from kcr_devcluster.apiserver.kinds.catalogue import CONFIG_MAPS, SECRETS
-from kcr_devcluster.apiserver.responses import StatusError
+from kcr_devcluster.apiserver.protocol.responses import StatusError
 from kcr_devcluster.apiserver.storage.journal import Journal, restore_snapshot, save_snapshot
 from kcr_devcluster.apiserver.storage.storage import Storage
 from tests.kit.full_disk import full_disk

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kcr.api.selectors import LabelSelector, Requirement, matches, text
-from kcr_devcluster.apiserver.responses import StatusError
+from kcr_devcluster.apiserver.protocol.responses import StatusError
 from kcr_devcluster.apiserver.storage.selectors import FieldTerm, LabelTerm, parse_fields, parse_labels
 
 WORDS = st.sampled_from(["a", "b-c", "x.io/y", "D_4"])

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kcr_devcluster.apiserver.kinds.catalogue import CONFIG_MAPS, PODS
-from kcr_devcluster.apiserver.responses import StatusError
+from kcr_devcluster.apiserver.protocol.responses import StatusError
 from kcr_devcluster.apiserver.storage.records import Change, Record
 from kcr_devcluster.apiserver.storage.storage import Storage
 from kcr_devcluster.apiserver.storage.watch_cache import HISTORY

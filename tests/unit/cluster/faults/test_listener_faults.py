@@ -8,7 +8,7 @@ import pytest
 
 from kcr.testing.loop import VirtualClock
 from kcr_devcluster.apiserver.kinds.catalogue import CONFIG_MAPS
-from kcr_devcluster.apiserver.responses import APIResponse
+from kcr_devcluster.apiserver.protocol.responses import APIResponse
 from kcr_devcluster.apiserver.server import HTTPRequest
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.faults import ConnectionLostError, FaultRule, ListenerFaults

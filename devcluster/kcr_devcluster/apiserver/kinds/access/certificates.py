@@ -10,7 +10,8 @@ from collections import Counter
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from kcr_devcluster.apiserver.kinds.field_errors import (
+from kcr_devcluster.apiserver.kinds.strategy import Strategy
+from kcr_devcluster.apiserver.protocol.field_errors import (
     FieldError,
     duplicate,
     forbidden,
@@ -18,8 +19,8 @@ from kcr_devcluster.apiserver.kinds.field_errors import (
     not_supported,
     required,
 )
-from kcr_devcluster.apiserver.kinds.names import dns_subdomain
-from kcr_devcluster.apiserver.kinds.strategy import Manifest, Strategy
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.names import dns_subdomain
 
 if TYPE_CHECKING:  # imported when a request is read, from the extra `embedded`
     from cryptography.x509 import CertificateSigningRequest

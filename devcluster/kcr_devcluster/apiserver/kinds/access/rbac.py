@@ -6,9 +6,10 @@ pkg/registry/rbac/{role,clusterrole,rolebinding,clusterrolebinding}/strategy.go.
 
 from collections.abc import Callable
 
-from kcr_devcluster.apiserver.kinds.field_errors import FieldError, invalid, not_supported, required
-from kcr_devcluster.apiserver.kinds.names import check_selector, dns_subdomain, path_segment
-from kcr_devcluster.apiserver.kinds.strategy import Manifest, Strategy
+from kcr_devcluster.apiserver.kinds.strategy import Strategy
+from kcr_devcluster.apiserver.protocol.field_errors import FieldError, invalid, not_supported, required
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.names import check_selector, dns_subdomain, path_segment
 
 RBAC_GROUP = "rbac.authorization.k8s.io"
 _SUBJECTS = ("ServiceAccount", "User", "Group")

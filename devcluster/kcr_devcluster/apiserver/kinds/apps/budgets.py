@@ -6,10 +6,10 @@ ValidatePodDisruptionBudgetStatusUpdate.
 
 from kcr_devcluster.apiserver.kinds.apps.deployments import check_amount
 from kcr_devcluster.apiserver.kinds.conditions import check_conditions
-from kcr_devcluster.apiserver.kinds.field_errors import FieldError, invalid, non_negative, not_supported
 from kcr_devcluster.apiserver.kinds.generic import GenericStrategy
-from kcr_devcluster.apiserver.kinds.names import check_selector
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.protocol.field_errors import FieldError, invalid, non_negative, not_supported
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.names import check_selector
 
 # The numbers of a status, which Go always writes.
 _NUMBERS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")

@@ -7,7 +7,11 @@ ValidateDeploymentSpec and ValidateReplicaSetSpec; pkg/registry/apps/{deployment
 import re
 
 from kcr_devcluster.apiserver.kinds.apps.statuses import check_workload_status
-from kcr_devcluster.apiserver.kinds.field_errors import (
+from kcr_devcluster.apiserver.kinds.pods.defaults import default_pod_spec
+from kcr_devcluster.apiserver.kinds.pods.validation.spec import check_selector_of, check_template
+from kcr_devcluster.apiserver.kinds.pods.warnings import template_warnings
+from kcr_devcluster.apiserver.kinds.strategy import Strategy
+from kcr_devcluster.apiserver.protocol.field_errors import (
     IMMUTABLE,
     FieldError,
     forbidden,
@@ -15,11 +19,8 @@ from kcr_devcluster.apiserver.kinds.field_errors import (
     non_negative,
     not_supported,
 )
-from kcr_devcluster.apiserver.kinds.names import check_selector
-from kcr_devcluster.apiserver.kinds.pods.defaults import default_pod_spec
-from kcr_devcluster.apiserver.kinds.pods.validation.spec import check_selector_of, check_template
-from kcr_devcluster.apiserver.kinds.pods.warnings import template_warnings
-from kcr_devcluster.apiserver.kinds.strategy import Manifest, Strategy, semantic_equal
+from kcr_devcluster.apiserver.protocol.manifests import Manifest, semantic_equal
+from kcr_devcluster.apiserver.protocol.names import check_selector
 
 # How many pods more and how many less than wanted there may be during a rolling update.
 ROLLING_UPDATE = {"maxUnavailable": "25%", "maxSurge": "25%"}

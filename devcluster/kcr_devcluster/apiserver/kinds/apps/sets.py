@@ -6,7 +6,12 @@ SetDefaults_ReplicationController; pkg/apis/core/validation/validation.go, Valid
 
 from kcr_devcluster.apiserver.kinds.apps.deployments import check_amount, is_zero
 from kcr_devcluster.apiserver.kinds.apps.statuses import check_workload_status
-from kcr_devcluster.apiserver.kinds.field_errors import (
+from kcr_devcluster.apiserver.kinds.generic import GenericStrategy, without_effect
+from kcr_devcluster.apiserver.kinds.pods.defaults import default_pod_spec
+from kcr_devcluster.apiserver.kinds.pods.validation.spec import check_template
+from kcr_devcluster.apiserver.kinds.pods.warnings import template_warnings
+from kcr_devcluster.apiserver.kinds.strategy import Strategy
+from kcr_devcluster.apiserver.protocol.field_errors import (
     IMMUTABLE,
     FieldError,
     forbidden,
@@ -15,12 +20,8 @@ from kcr_devcluster.apiserver.kinds.field_errors import (
     not_supported,
     required,
 )
-from kcr_devcluster.apiserver.kinds.generic import GenericStrategy, without_effect
-from kcr_devcluster.apiserver.kinds.names import check_labels, check_selector, selects
-from kcr_devcluster.apiserver.kinds.pods.defaults import default_pod_spec
-from kcr_devcluster.apiserver.kinds.pods.validation.spec import check_template
-from kcr_devcluster.apiserver.kinds.pods.warnings import template_warnings
-from kcr_devcluster.apiserver.kinds.strategy import Manifest, Strategy, semantic_equal
+from kcr_devcluster.apiserver.protocol.manifests import Manifest, semantic_equal
+from kcr_devcluster.apiserver.protocol.names import check_labels, check_selector, selects
 
 _MISMATCH = "`selector` does not match template `labels`"
 # Source: kubernetes/pkg/apis/apps/v1/conversion.go; pkg/registry/apps/daemonset/strategy.go.

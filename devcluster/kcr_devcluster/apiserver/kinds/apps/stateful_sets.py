@@ -5,11 +5,11 @@ ValidateStatefulSetSpec, volumesToAddForTemplates and ValidateVolumeClaimTemplat
 """
 
 from kcr_devcluster.apiserver.kinds.apps.sets import PodSetStrategy, check_own_selector, check_picked, check_runs
-from kcr_devcluster.apiserver.kinds.field_errors import FieldError, forbidden, invalid, non_negative, not_supported
-from kcr_devcluster.apiserver.kinds.names import check_selector, dns_label
 from kcr_devcluster.apiserver.kinds.pods.validation.spec import check_template
 from kcr_devcluster.apiserver.kinds.storage.claims import check_claim_spec
-from kcr_devcluster.apiserver.kinds.strategy import Manifest, semantic_equal
+from kcr_devcluster.apiserver.protocol.field_errors import FieldError, forbidden, invalid, non_negative, not_supported
+from kcr_devcluster.apiserver.protocol.manifests import Manifest, semantic_equal
+from kcr_devcluster.apiserver.protocol.names import check_selector, dns_label
 
 _POLICIES = ("OrderedReady", "Parallel")
 # What of a StatefulSet may change, as messages list it; all of them are fields of the spec.

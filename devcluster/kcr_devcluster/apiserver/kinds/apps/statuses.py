@@ -8,8 +8,8 @@ ValidateReplicationControllerStatus.
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from kcr_devcluster.apiserver.kinds.field_errors import FieldError, invalid, non_negative
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.protocol.field_errors import FieldError, invalid, non_negative
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
 
 
 class StatusRules(NamedTuple):

@@ -10,7 +10,8 @@ from kcr.api.crontab import CronError, UnknownZoneError, load_zone, parse
 from kcr_devcluster.apiserver.kinds.batch.job import name_warnings, spec_warnings
 from kcr_devcluster.apiserver.kinds.batch.job_defaults import default_parts
 from kcr_devcluster.apiserver.kinds.batch.job_spec import check_job_spec
-from kcr_devcluster.apiserver.kinds.field_errors import (
+from kcr_devcluster.apiserver.kinds.strategy import Strategy
+from kcr_devcluster.apiserver.protocol.field_errors import (
     FieldError,
     invalid,
     non_negative,
@@ -18,7 +19,7 @@ from kcr_devcluster.apiserver.kinds.field_errors import (
     one_of,
     required,
 )
-from kcr_devcluster.apiserver.kinds.strategy import Manifest, Strategy, semantic_equal
+from kcr_devcluster.apiserver.protocol.manifests import Manifest, semantic_equal
 
 # The names of its Jobs add a dash and ten digits, and have to be labels.
 _LONGEST_NAME = 52

@@ -13,10 +13,11 @@ from kcr_devcluster.apiserver.kinds.batch.job_defaults import (
 from kcr_devcluster.apiserver.kinds.batch.job_spec import check_job
 from kcr_devcluster.apiserver.kinds.batch.job_status import check_status
 from kcr_devcluster.apiserver.kinds.batch.job_update import check_job_update
-from kcr_devcluster.apiserver.kinds.field_errors import FieldError
-from kcr_devcluster.apiserver.kinds.names import dns_label
 from kcr_devcluster.apiserver.kinds.pods.warnings import template_warnings
-from kcr_devcluster.apiserver.kinds.strategy import Manifest, Strategy, semantic_equal
+from kcr_devcluster.apiserver.kinds.strategy import Strategy
+from kcr_devcluster.apiserver.protocol.field_errors import FieldError
+from kcr_devcluster.apiserver.protocol.manifests import Manifest, semantic_equal
+from kcr_devcluster.apiserver.protocol.names import dns_label
 
 
 class JobStrategy(Strategy):

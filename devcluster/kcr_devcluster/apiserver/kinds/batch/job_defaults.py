@@ -7,10 +7,10 @@ Source: kubernetes/pkg/apis/batch/v1/defaults.go, SetDefaults_Job; pkg/registry/
 pkg/apis/batch/validation/validation.go, validateGeneratedSelector.
 """
 
-from kcr_devcluster.apiserver.kinds.field_errors import FieldError, invalid, required
-from kcr_devcluster.apiserver.kinds.names import check_selector, selects
 from kcr_devcluster.apiserver.kinds.pods.defaults import default_pod_spec
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.protocol.field_errors import FieldError, invalid, required
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.names import check_selector, selects
 
 _NO_LIMIT = 2**31 - 1
 

@@ -8,7 +8,8 @@ import re
 from functools import lru_cache
 
 from kcr.api.indexset import IndexSet
-from kcr_devcluster.apiserver.kinds.field_errors import (
+from kcr_devcluster.apiserver.kinds.pods.defaults import containers_of
+from kcr_devcluster.apiserver.protocol.field_errors import (
     FieldError,
     duplicate,
     invalid,
@@ -19,9 +20,8 @@ from kcr_devcluster.apiserver.kinds.field_errors import (
     too_long,
     too_many,
 )
-from kcr_devcluster.apiserver.kinds.names import qualified_name
-from kcr_devcluster.apiserver.kinds.pods.defaults import containers_of
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.names import qualified_name
 
 _ACTIONS = ("Count", "FailIndex", "FailJob", "Ignore")
 _OPERATORS = ("In", "NotIn")

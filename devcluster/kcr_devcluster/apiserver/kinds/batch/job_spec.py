@@ -5,7 +5,8 @@ Source: kubernetes/pkg/apis/batch/validation/validation.go, ValidateJob and vali
 
 from kcr_devcluster.apiserver.kinds.batch.job_defaults import check_generated_selector
 from kcr_devcluster.apiserver.kinds.batch.job_policies import check_failure_policy, check_success_policy
-from kcr_devcluster.apiserver.kinds.field_errors import (
+from kcr_devcluster.apiserver.kinds.pods.validation.spec import check_selector_of, check_template
+from kcr_devcluster.apiserver.protocol.field_errors import (
     FieldError,
     invalid,
     non_negative,
@@ -13,9 +14,8 @@ from kcr_devcluster.apiserver.kinds.field_errors import (
     required,
     too_long,
 )
-from kcr_devcluster.apiserver.kinds.names import dns_label, domain_prefixed_path
-from kcr_devcluster.apiserver.kinds.pods.validation.spec import check_selector_of, check_template
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.names import dns_label, domain_prefixed_path
 
 _COUNTS = (
     "parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished",

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from kcr_devcluster.apiserver.kinds.batch.job_policies import parse_indexes
-from kcr_devcluster.apiserver.kinds.field_errors import (
+from kcr_devcluster.apiserver.protocol.field_errors import (
     IMMUTABLE,
     FieldError,
     duplicate,
@@ -21,7 +21,7 @@ from kcr_devcluster.apiserver.kinds.field_errors import (
     non_negative,
     required,
 )
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
 
 
 class _JobState:

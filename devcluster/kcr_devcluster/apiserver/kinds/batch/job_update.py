@@ -7,9 +7,9 @@ pkg/registry/batch/job/strategy.go, validationOptionsForJob.
 from copy import deepcopy
 
 from kcr_devcluster.apiserver.kinds.batch.job_spec import check_job_spec
-from kcr_devcluster.apiserver.kinds.field_errors import IMMUTABLE, FieldError, invalid
 from kcr_devcluster.apiserver.kinds.pods.validation.spec import check_selector_of
-from kcr_devcluster.apiserver.kinds.strategy import Manifest, semantic_equal
+from kcr_devcluster.apiserver.protocol.field_errors import IMMUTABLE, FieldError, invalid
+from kcr_devcluster.apiserver.protocol.manifests import Manifest, semantic_equal
 
 _LATE_FIXED = ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
 _SCHEDULING = ("nodeSelector", "tolerations", "schedulingGates")

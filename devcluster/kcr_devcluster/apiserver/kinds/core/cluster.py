@@ -6,7 +6,10 @@ ValidateNamespace, ValidateNode and ValidateNodeUpdate.
 
 from collections.abc import Sequence
 
-from kcr_devcluster.apiserver.kinds.field_errors import (
+from kcr_devcluster.apiserver.kinds.formats import check_cidr
+from kcr_devcluster.apiserver.kinds.pods.validation.scheduling import TAINT_EFFECTS
+from kcr_devcluster.apiserver.kinds.strategy import Strategy, UpdateRules
+from kcr_devcluster.apiserver.protocol.field_errors import (
     NON_NEGATIVE,
     FieldError,
     duplicate,
@@ -15,10 +18,8 @@ from kcr_devcluster.apiserver.kinds.field_errors import (
     not_supported,
     required,
 )
-from kcr_devcluster.apiserver.kinds.formats import check_cidr
-from kcr_devcluster.apiserver.kinds.names import check_finalizer, label_value, qualified_name
-from kcr_devcluster.apiserver.kinds.pods.validation.scheduling import TAINT_EFFECTS
-from kcr_devcluster.apiserver.kinds.strategy import Manifest, Strategy, UpdateRules
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.names import check_finalizer, label_value, qualified_name
 from kcr_devcluster.apiserver.schema.quantities import amount
 
 _NAME_LABEL = "kubernetes.io/metadata.name"

@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from kcr_devcluster.apiserver.kinds.field_errors import IMMUTABLE, FieldError, forbidden, invalid, required, too_long
 from kcr_devcluster.apiserver.kinds.formats import config_key
-from kcr_devcluster.apiserver.kinds.strategy import Manifest, Strategy
+from kcr_devcluster.apiserver.kinds.strategy import Strategy
+from kcr_devcluster.apiserver.protocol.field_errors import IMMUTABLE, FieldError, forbidden, invalid, required, too_long
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
 
 _LIMIT = 1024 * 1024
 

@@ -3,9 +3,10 @@
 Source: kubernetes/pkg/apis/core/validation/events.go; pkg/apis/coordination/validation/validation.go.
 """
 
-from kcr_devcluster.apiserver.kinds.field_errors import FieldError, invalid, non_negative, required
-from kcr_devcluster.apiserver.kinds.names import qualified_name
-from kcr_devcluster.apiserver.kinds.strategy import Manifest, Strategy
+from kcr_devcluster.apiserver.kinds.strategy import Strategy
+from kcr_devcluster.apiserver.protocol.field_errors import FieldError, invalid, non_negative, required
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.names import qualified_name
 
 _LONGEST_MESSAGE, _LONGEST_NAME = 1024, 128
 _COORDINATED = ("strategy", "preferredHolder")

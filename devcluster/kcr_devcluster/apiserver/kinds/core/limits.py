@@ -6,7 +6,13 @@ pkg/apis/core/v1/defaults.go, SetDefaults_LimitRangeItem; pkg/apis/core/helper/h
 
 from collections.abc import Mapping
 
-from kcr_devcluster.apiserver.kinds.field_errors import (
+from kcr_devcluster.apiserver.kinds.pods.validation.resources import (
+    can_overcommit,
+    check_container_resource_name,
+    check_resource_name,
+)
+from kcr_devcluster.apiserver.kinds.strategy import Strategy
+from kcr_devcluster.apiserver.protocol.field_errors import (
     IMMUTABLE,
     NON_NEGATIVE,
     FieldError,
@@ -15,13 +21,8 @@ from kcr_devcluster.apiserver.kinds.field_errors import (
     invalid,
     required,
 )
-from kcr_devcluster.apiserver.kinds.names import qualified_name
-from kcr_devcluster.apiserver.kinds.pods.validation.resources import (
-    can_overcommit,
-    check_container_resource_name,
-    check_resource_name,
-)
-from kcr_devcluster.apiserver.kinds.strategy import Manifest, Strategy
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.names import qualified_name
 from kcr_devcluster.apiserver.schema.quantities import amount, whole
 
 _OBJECTS = (

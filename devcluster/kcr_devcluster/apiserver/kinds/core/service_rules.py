@@ -5,14 +5,6 @@ Source: kubernetes/pkg/apis/core/validation/validation.go, ValidateService and V
 
 from collections.abc import Sequence
 
-from kcr_devcluster.apiserver.kinds.field_errors import (
-    FieldError,
-    duplicate,
-    forbidden,
-    invalid,
-    not_supported,
-    required,
-)
 from kcr_devcluster.apiserver.kinds.formats import (
     check_address,
     check_cidr,
@@ -20,9 +12,17 @@ from kcr_devcluster.apiserver.kinds.formats import (
     parse_address,
     port_number,
 )
-from kcr_devcluster.apiserver.kinds.names import check_labels, dns_label, dns_subdomain, qualified_name
 from kcr_devcluster.apiserver.kinds.pods.validation.probes import check_port
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.protocol.field_errors import (
+    FieldError,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.names import check_labels, dns_label, dns_subdomain, qualified_name
 
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _AFFINITIES = ("ClientIP", "None")

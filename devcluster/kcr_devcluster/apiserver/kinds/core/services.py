@@ -6,10 +6,11 @@ ValidateServiceUpdate.
 """
 
 from kcr_devcluster.apiserver.kinds.core.service_rules import check_service, service_warnings
-from kcr_devcluster.apiserver.kinds.field_errors import IMMUTABLE, FieldError, forbidden, invalid
 from kcr_devcluster.apiserver.kinds.generic import without_effect
 from kcr_devcluster.apiserver.kinds.networking.load_balancers import check_service_status, default_modes
-from kcr_devcluster.apiserver.kinds.strategy import Manifest, Strategy
+from kcr_devcluster.apiserver.kinds.strategy import Strategy
+from kcr_devcluster.apiserver.protocol.field_errors import IMMUTABLE, FieldError, forbidden, invalid
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
 
 _AFFINITY_SECONDS = 10_800
 _WITH_ADDRESS = ("ClusterIP", "NodePort", "LoadBalancer")

@@ -4,11 +4,11 @@ Source: kubernetes/pkg/apis/core/v1/defaults.go, SetDefaults_Endpoints; pkg/apis
 ValidateEndpoints.
 """
 
-from kcr_devcluster.apiserver.kinds.field_errors import FieldError, invalid, not_supported, required
 from kcr_devcluster.apiserver.kinds.formats import check_address, check_reachable_address, parse_address, port_number
 from kcr_devcluster.apiserver.kinds.generic import GenericStrategy
-from kcr_devcluster.apiserver.kinds.names import dns_label, dns_subdomain, qualified_name
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.protocol.field_errors import FieldError, invalid, not_supported, required
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.names import dns_label, dns_subdomain, qualified_name
 
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
 

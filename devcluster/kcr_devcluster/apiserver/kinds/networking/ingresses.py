@@ -7,7 +7,10 @@ ValidateIngressClass; pkg/apis/networking/v1/defaults.go.
 import re
 from typing import Any
 
-from kcr_devcluster.apiserver.kinds.field_errors import (
+from kcr_devcluster.apiserver.kinds.formats import parse_address, port_number
+from kcr_devcluster.apiserver.kinds.generic import GenericStrategy
+from kcr_devcluster.apiserver.kinds.networking.load_balancers import check_ingress_status
+from kcr_devcluster.apiserver.protocol.field_errors import (
     IMMUTABLE,
     FieldError,
     forbidden,
@@ -15,9 +18,8 @@ from kcr_devcluster.apiserver.kinds.field_errors import (
     not_supported,
     required,
 )
-from kcr_devcluster.apiserver.kinds.formats import parse_address, port_number
-from kcr_devcluster.apiserver.kinds.generic import GenericStrategy
-from kcr_devcluster.apiserver.kinds.names import (
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.names import (
     SUBDOMAIN_PATTERN,
     dns_label,
     dns_subdomain,
@@ -25,8 +27,6 @@ from kcr_devcluster.apiserver.kinds.names import (
     path_segment,
     port_name,
 )
-from kcr_devcluster.apiserver.kinds.networking.load_balancers import check_ingress_status
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
 
 _PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
 _SEQUENCES, _SUFFIXES = ("//", "/./", "/../", "%2f", "%2F"), ("/..", "/.")

@@ -4,10 +4,10 @@ Source: kubernetes/pkg/apis/core/validation/validation.go, ValidateLoadBalancerS
 pkg/apis/networking/validation/validation.go, ValidateIngressLoadBalancerStatus.
 """
 
-from kcr_devcluster.apiserver.kinds.field_errors import FieldError, forbidden, invalid, not_supported, required
 from kcr_devcluster.apiserver.kinds.formats import check_address, parse_address
-from kcr_devcluster.apiserver.kinds.names import dns_subdomain
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.protocol.field_errors import FieldError, forbidden, invalid, not_supported, required
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.names import dns_subdomain
 
 _FIELD = "status.loadBalancer.ingress"
 _MODES = ("Proxy", "VIP")

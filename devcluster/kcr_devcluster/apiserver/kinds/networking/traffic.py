@@ -7,7 +7,9 @@ pkg/apis/discovery/v1, defaults.go; pkg/apis/discovery/validation/validation.go,
 from collections.abc import Iterator, Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
 
-from kcr_devcluster.apiserver.kinds.field_errors import (
+from kcr_devcluster.apiserver.kinds.formats import check_cidr, check_reachable_address, parse_address, port_number
+from kcr_devcluster.apiserver.kinds.generic import GenericStrategy
+from kcr_devcluster.apiserver.protocol.field_errors import (
     IMMUTABLE,
     FieldError,
     duplicate,
@@ -17,10 +19,8 @@ from kcr_devcluster.apiserver.kinds.field_errors import (
     required,
     too_many,
 )
-from kcr_devcluster.apiserver.kinds.formats import check_cidr, check_reachable_address, parse_address, port_number
-from kcr_devcluster.apiserver.kinds.generic import GenericStrategy
-from kcr_devcluster.apiserver.kinds.names import check_selector, dns_label, dns_subdomain, port_name, qualified_name
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.names import check_selector, dns_label, dns_subdomain, port_name, qualified_name
 
 _PROTOCOLS, _SORTED_PROTOCOLS = ("TCP", "UDP", "SCTP"), ("SCTP", "TCP", "UDP")
 _DIRECTIONS = ("Ingress", "Egress")

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
 
 # The tolerations that admission adds.
 EVICTION_TOLERATIONS: tuple[Manifest, ...] = tuple(

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 from ipaddress import ip_address
 
-from kcr_devcluster.apiserver.kinds.field_errors import IMMUTABLE, FieldError, forbidden, invalid
-from kcr_devcluster.apiserver.kinds.names import qualified_name
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.protocol.field_errors import IMMUTABLE, FieldError, forbidden, invalid
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.names import qualified_name
 
 _SYSTEM_CONDITIONS = ("PodScheduled", "Ready", "Initialized")
 

@@ -3,8 +3,6 @@
 Source: kubernetes/pkg/registry/core/pod/strategy.go.
 """
 
-from kcr_devcluster.apiserver.kinds.field_errors import FieldError, forbidden
-from kcr_devcluster.apiserver.kinds.names import dns_label
 from kcr_devcluster.apiserver.kinds.pods.defaults import admit, default_pod, select_own_labels
 from kcr_devcluster.apiserver.kinds.pods.status import check_pod_status, default_pod_status
 from kcr_devcluster.apiserver.kinds.pods.update import check_pod_update
@@ -12,7 +10,10 @@ from kcr_devcluster.apiserver.kinds.pods.validation.annotations import check_pod
 from kcr_devcluster.apiserver.kinds.pods.validation.resources import qos_class
 from kcr_devcluster.apiserver.kinds.pods.validation.spec import check_images, check_pod_spec
 from kcr_devcluster.apiserver.kinds.pods.warnings import annotation_warnings, template_warnings
-from kcr_devcluster.apiserver.kinds.strategy import Manifest, Strategy
+from kcr_devcluster.apiserver.kinds.strategy import Strategy
+from kcr_devcluster.apiserver.protocol.field_errors import FieldError, forbidden
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.names import dns_label
 
 # Fields that admission sets once.
 _SELECTING = frozenset({"affinity", "topologySpreadConstraints"})

@@ -3,8 +3,8 @@
 Source: kubernetes/pkg/apis/core/validation/validation.go, ValidatePodUpdate.
 """
 
-from kcr_devcluster.apiserver.kinds.field_errors import FieldError, forbidden, invalid, rendered
-from kcr_devcluster.apiserver.kinds.strategy import Manifest, semantic_equal
+from kcr_devcluster.apiserver.protocol.field_errors import FieldError, forbidden, invalid, rendered
+from kcr_devcluster.apiserver.protocol.manifests import Manifest, semantic_equal
 
 _UPDATABLE = (
     "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"

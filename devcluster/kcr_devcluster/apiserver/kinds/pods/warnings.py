@@ -5,7 +5,7 @@ Source: kubernetes/pkg/api/pod/warnings.go.
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.schema.quantities import whole
 
 _DEPRECATED_LABELS = {

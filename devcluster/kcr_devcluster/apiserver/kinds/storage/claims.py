@@ -4,10 +4,10 @@ Source: kubernetes/pkg/apis/core/validation/validation.go, ValidatePersistentVol
 ValidatePersistentVolumeClaimUpdate; pkg/registry/core/persistentvolumeclaim/strategy.go.
 """
 
-from kcr_devcluster.apiserver.kinds.field_errors import FieldError, forbidden, invalid, not_supported, required
 from kcr_devcluster.apiserver.kinds.generic import GenericStrategy
-from kcr_devcluster.apiserver.kinds.names import check_selector, dns_subdomain
-from kcr_devcluster.apiserver.kinds.strategy import Manifest, semantic_equal
+from kcr_devcluster.apiserver.protocol.field_errors import FieldError, forbidden, invalid, not_supported, required
+from kcr_devcluster.apiserver.protocol.manifests import Manifest, semantic_equal
+from kcr_devcluster.apiserver.protocol.names import check_selector, dns_subdomain
 from kcr_devcluster.apiserver.schema.quantities import amount
 
 _ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")

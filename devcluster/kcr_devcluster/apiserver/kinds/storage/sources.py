@@ -6,9 +6,9 @@ validateGCEPersistentDiskVolumeSource and ValidateCSIDriverName.
 
 import re
 
-from kcr_devcluster.apiserver.kinds.field_errors import FieldError, invalid, required, too_long
-from kcr_devcluster.apiserver.kinds.names import dns_subdomain
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.protocol.field_errors import FieldError, invalid, required, too_long
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.names import dns_subdomain
 
 _IQN = re.compile(r"(?:iqn\.\d{4}-\d{2}\.[^\s:]+(?::.*)?|eui\.[0-9A-Fa-f]{16}|naa\.[0-9A-Fa-f]{32})", re.DOTALL)
 _IQN_MESSAGE = "must be valid format starting with iqn, eui, or naa"

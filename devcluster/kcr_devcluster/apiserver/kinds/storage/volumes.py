@@ -4,7 +4,10 @@ Source: kubernetes/pkg/apis/core/validation/validation.go, ValidatePersistentVol
 ValidatePersistentVolumeUpdate; pkg/apis/storage/validation/validation.go, ValidateStorageClass.
 """
 
-from kcr_devcluster.apiserver.kinds.field_errors import (
+from kcr_devcluster.apiserver.kinds.generic import GenericStrategy
+from kcr_devcluster.apiserver.kinds.storage.claims import VOLUME_MODES, check_modes
+from kcr_devcluster.apiserver.kinds.storage.sources import check_driver_name, check_nfs
+from kcr_devcluster.apiserver.protocol.field_errors import (
     IMMUTABLE,
     FieldError,
     duplicate,
@@ -13,11 +16,8 @@ from kcr_devcluster.apiserver.kinds.field_errors import (
     not_supported,
     required,
 )
-from kcr_devcluster.apiserver.kinds.generic import GenericStrategy
-from kcr_devcluster.apiserver.kinds.names import dns_subdomain, qualified_name
-from kcr_devcluster.apiserver.kinds.storage.claims import VOLUME_MODES, check_modes
-from kcr_devcluster.apiserver.kinds.storage.sources import check_driver_name, check_nfs
-from kcr_devcluster.apiserver.kinds.strategy import Manifest, semantic_equal
+from kcr_devcluster.apiserver.protocol.manifests import Manifest, semantic_equal
+from kcr_devcluster.apiserver.protocol.names import dns_subdomain, qualified_name
 from kcr_devcluster.apiserver.schema.builtin import type_shape
 from kcr_devcluster.apiserver.schema.quantities import amount
 

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kcr_devcluster.apiserver.kinds.catalogue import AUTOSCALERS, Kind
-from kcr_devcluster.apiserver.kinds.strategy import Manifest, conform
+from kcr_devcluster.apiserver.kinds.strategy import conform
 from kcr_devcluster.apiserver.kinds.versions import Conversion
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.schema.builtin import kind_shape
 
 _SHAPE = kind_shape("autoscaling/v1", "HorizontalPodAutoscaler")

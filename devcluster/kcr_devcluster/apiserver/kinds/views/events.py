@@ -11,9 +11,10 @@ from dataclasses import replace
 
 from kcr_devcluster.apiserver.kinds.catalogue import EVENTS, Kind
 from kcr_devcluster.apiserver.kinds.core.events import EventStrategy
-from kcr_devcluster.apiserver.kinds.field_errors import IMMUTABLE, FieldError, invalid, required
-from kcr_devcluster.apiserver.kinds.strategy import Manifest, conform, semantic_equal
+from kcr_devcluster.apiserver.kinds.strategy import conform
 from kcr_devcluster.apiserver.kinds.versions import Conversion
+from kcr_devcluster.apiserver.protocol.field_errors import IMMUTABLE, FieldError, invalid, required
+from kcr_devcluster.apiserver.protocol.manifests import Manifest, semantic_equal
 from kcr_devcluster.apiserver.schema.builtin import kind_shape
 
 _GROUP = "events.k8s.io"

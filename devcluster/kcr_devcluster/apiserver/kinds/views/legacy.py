@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from kcr_devcluster.apiserver.kinds.catalogue import CRON_JOBS, JOBS, Kind
-from kcr_devcluster.apiserver.kinds.strategy import Manifest, conform
+from kcr_devcluster.apiserver.kinds.strategy import conform
 from kcr_devcluster.apiserver.kinds.versions import Conversion
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.schema.builtin import type_shape
 from kcr_devcluster.apiserver.schema.shape import Field, Shape
 

@@ -12,7 +12,13 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, parse_qs, quote, urlsplit
 
-from kcr_devcluster.apiserver.kinds.names import dns_1035_label, dns_label, dns_subdomain, label_value, qualified_name
+from kcr_devcluster.apiserver.protocol.names import (
+    dns_1035_label,
+    dns_label,
+    dns_subdomain,
+    label_value,
+    qualified_name,
+)
 from kcr_devcluster.apiserver.schema.quantities import amount
 from kcr_devcluster.apiserver.structural.cel.semantic_versions import parse_version
 from kcr_devcluster.apiserver.structural.cel.values import temporal

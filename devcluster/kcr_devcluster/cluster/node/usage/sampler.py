@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from kcr.clock import Clock
-from kcr_devcluster.apiserver.computed.resource_metrics import ContainerUsage, NodeUsage
+from kcr_devcluster.apiserver.http.resource_metrics import ContainerUsage, NodeUsage
 from kcr_devcluster.cluster.node.process.processes import ProcessRun
 from kcr_devcluster.cluster.node.usage.proc import charged_bytes, sample_sessions
 

@@ -3,7 +3,8 @@ from functools import partial
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kcr_devcluster.apiserver.kinds.strategy import Manifest, UndecodableError
+from kcr_devcluster.apiserver.kinds.strategy import UndecodableError
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from tests.kit import manifests
 from tests.kit.invalid_manifests import mutated
 from tests.kit.manifests import CRON_JOBS, cronjob

@@ -3,8 +3,9 @@ from copy import deepcopy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kcr_devcluster.apiserver.kinds.strategy import Manifest, UndecodableError
+from kcr_devcluster.apiserver.kinds.strategy import UndecodableError
 from kcr_devcluster.apiserver.kinds.views.legacy import job_from_hub, job_to_hub
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from tests.kit.invalid_manifests import mutated
 from tests.kit.manifests import JOBS, PODS, job, pod, stored, stored_pod
 

@@ -3,7 +3,7 @@ from functools import partial
 
 import pytest
 
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from tests.kit import manifests
 from tests.kit.manifests import PODS, changed, pod, refused_pod_status, stored_pod
 

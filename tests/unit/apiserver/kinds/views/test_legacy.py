@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from kcr_devcluster.apiserver.kinds.strategy import Manifest, UndecodableError
+from kcr_devcluster.apiserver.kinds.strategy import UndecodableError
 from kcr_devcluster.apiserver.kinds.views.legacy import job_from_hub, job_to_hub
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from tests.kit.manifests import job, prepared, refused
 
 

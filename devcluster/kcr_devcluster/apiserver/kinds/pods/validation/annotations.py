@@ -7,10 +7,10 @@ and ValidateAppArmorPodAnnotations.
 import re
 from collections.abc import Mapping
 
-from kcr_devcluster.apiserver.kinds.field_errors import FieldError, invalid
 from kcr_devcluster.apiserver.kinds.formats import descending_path
 from kcr_devcluster.apiserver.kinds.pods.defaults import containers_of
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.protocol.field_errors import FieldError, invalid
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
 
 _MIRROR = "kubernetes.io/config.mirror"
 _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"

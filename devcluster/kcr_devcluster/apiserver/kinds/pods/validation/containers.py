@@ -6,7 +6,13 @@ validateContainerCommon.
 
 from collections.abc import Mapping, Sequence
 
-from kcr_devcluster.apiserver.kinds.field_errors import (
+from kcr_devcluster.apiserver.kinds.formats import port_number
+from kcr_devcluster.apiserver.kinds.pods.validation.environment import check_env, check_env_from
+from kcr_devcluster.apiserver.kinds.pods.validation.probes import HOOKS, check_hooks
+from kcr_devcluster.apiserver.kinds.pods.validation.resources import check_resources
+from kcr_devcluster.apiserver.kinds.pods.validation.security import check_container_security
+from kcr_devcluster.apiserver.kinds.pods.validation.volumes import check_devices, check_mounts
+from kcr_devcluster.apiserver.protocol.field_errors import (
     FieldError,
     duplicate,
     forbidden,
@@ -15,14 +21,8 @@ from kcr_devcluster.apiserver.kinds.field_errors import (
     one_of,
     required,
 )
-from kcr_devcluster.apiserver.kinds.formats import port_number
-from kcr_devcluster.apiserver.kinds.names import dns_label, port_name
-from kcr_devcluster.apiserver.kinds.pods.validation.environment import check_env, check_env_from
-from kcr_devcluster.apiserver.kinds.pods.validation.probes import HOOKS, check_hooks
-from kcr_devcluster.apiserver.kinds.pods.validation.resources import check_resources
-from kcr_devcluster.apiserver.kinds.pods.validation.security import check_container_security
-from kcr_devcluster.apiserver.kinds.pods.validation.volumes import check_devices, check_mounts
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.names import dns_label, port_name
 
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 _MESSAGE_POLICIES = ("FallbackToLogsOnError", "File")

@@ -7,10 +7,10 @@ validateObjectFieldSelector; pkg/apis/core/pods/helpers.go, ConvertDownwardAPIFi
 import re
 from collections.abc import Mapping, Sequence
 
-from kcr_devcluster.apiserver.kinds.field_errors import FieldError, invalid, not_found, not_supported, required
 from kcr_devcluster.apiserver.kinds.formats import config_key, descending_path
-from kcr_devcluster.apiserver.kinds.names import dns_subdomain, qualified_name
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.protocol.field_errors import FieldError, invalid, not_found, not_supported, required
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.names import dns_subdomain, qualified_name
 from kcr_devcluster.apiserver.schema.quantities import amount, canonical
 
 _SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")

@@ -7,10 +7,10 @@ validatePodHostNetworkDeps and checkHostPortConflicts.
 import re
 from collections.abc import Sequence
 
-from kcr_devcluster.apiserver.kinds.field_errors import FieldError, duplicate, invalid, required
 from kcr_devcluster.apiserver.kinds.formats import check_address
-from kcr_devcluster.apiserver.kinds.names import dns_subdomain
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.protocol.field_errors import FieldError, duplicate, invalid, required
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.names import dns_subdomain
 
 _MOST_SERVERS, _MOST_SEARCHES, _LONGEST_SEARCHES = 3, 32, 2048
 _LABEL = "[a-z0-9]([-_a-z0-9]*[a-z0-9])?"

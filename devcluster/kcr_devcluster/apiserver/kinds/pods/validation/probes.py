@@ -6,7 +6,8 @@ Source: kubernetes/pkg/apis/core/validation/validation.go, validateProbe, valida
 import re
 from collections.abc import Callable, Mapping
 
-from kcr_devcluster.apiserver.kinds.field_errors import (
+from kcr_devcluster.apiserver.kinds.formats import port_number
+from kcr_devcluster.apiserver.protocol.field_errors import (
     FieldError,
     forbidden,
     invalid,
@@ -14,9 +15,8 @@ from kcr_devcluster.apiserver.kinds.field_errors import (
     not_supported,
     required,
 )
-from kcr_devcluster.apiserver.kinds.formats import port_number
-from kcr_devcluster.apiserver.kinds.names import port_name
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.names import port_name
 
 PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 HOOKS = ("lifecycle", *PROBES)

@@ -6,7 +6,8 @@ and validatePodResources; pkg/apis/core/helper/helpers.go; pkg/apis/core/helper/
 
 from collections.abc import Callable, Sequence
 
-from kcr_devcluster.apiserver.kinds.field_errors import (
+from kcr_devcluster.apiserver.kinds.pods.defaults import containers_of, is_of_pods
+from kcr_devcluster.apiserver.protocol.field_errors import (
     NON_NEGATIVE,
     FieldError,
     duplicate,
@@ -15,9 +16,8 @@ from kcr_devcluster.apiserver.kinds.field_errors import (
     not_supported,
     required,
 )
-from kcr_devcluster.apiserver.kinds.names import dns_label, dns_subdomain, qualified_name
-from kcr_devcluster.apiserver.kinds.pods.defaults import containers_of, is_of_pods
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.names import dns_label, dns_subdomain, qualified_name
 from kcr_devcluster.apiserver.schema.quantities import amount, whole
 
 # What names without a slash stand for: resources of containers, and of anything.

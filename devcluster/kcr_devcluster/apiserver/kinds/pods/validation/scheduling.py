@@ -6,7 +6,8 @@ ValidateTolerations and validateSchedulingGates.
 
 from collections.abc import Sequence
 
-from kcr_devcluster.apiserver.kinds.field_errors import (
+from kcr_devcluster.apiserver.kinds.pods.defaults import EVICTION_TOLERATIONS
+from kcr_devcluster.apiserver.protocol.field_errors import (
     FieldError,
     duplicate,
     forbidden,
@@ -14,9 +15,14 @@ from kcr_devcluster.apiserver.kinds.field_errors import (
     not_supported,
     required,
 )
-from kcr_devcluster.apiserver.kinds.names import check_selector, dns_label, dns_subdomain, label_value, qualified_name
-from kcr_devcluster.apiserver.kinds.pods.defaults import EVICTION_TOLERATIONS
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.names import (
+    check_selector,
+    dns_label,
+    dns_subdomain,
+    label_value,
+    qualified_name,
+)
 
 TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -8,7 +8,8 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from kcr_devcluster.apiserver.kinds.field_errors import (
+from kcr_devcluster.apiserver.kinds.formats import descending_path
+from kcr_devcluster.apiserver.protocol.field_errors import (
     FieldError,
     duplicate,
     forbidden,
@@ -16,8 +17,7 @@ from kcr_devcluster.apiserver.kinds.field_errors import (
     not_supported,
     required,
 )
-from kcr_devcluster.apiserver.kinds.formats import descending_path
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
 
 _LARGEST_ID = 2**31 - 1
 _PROFILES = ("Localhost", "RuntimeDefault", "Unconfined")

@@ -6,16 +6,6 @@ Source: kubernetes/pkg/apis/core/validation/validation.go, ValidatePodSpec and V
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kcr_devcluster.apiserver.kinds.field_errors import FieldError, forbidden, invalid, one_of, required
-from kcr_devcluster.apiserver.kinds.names import (
-    check_annotations,
-    check_labels,
-    check_selector,
-    dns_label,
-    dns_subdomain,
-    qualified_name,
-    selects,
-)
 from kcr_devcluster.apiserver.kinds.pods.validation.annotations import check_pod_annotations
 from kcr_devcluster.apiserver.kinds.pods.validation.containers import check_containers
 from kcr_devcluster.apiserver.kinds.pods.validation.network import check_dns, check_host_aliases, check_host_ports
@@ -36,7 +26,17 @@ from kcr_devcluster.apiserver.kinds.pods.validation.security import (
     check_shared_namespaces,
 )
 from kcr_devcluster.apiserver.kinds.pods.validation.volumes import check_volumes
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.protocol.field_errors import FieldError, forbidden, invalid, one_of, required
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.names import (
+    check_annotations,
+    check_labels,
+    check_selector,
+    dns_label,
+    dns_subdomain,
+    qualified_name,
+    selects,
+)
 
 _RESTARTS = ("Always", "OnFailure", "Never")
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")

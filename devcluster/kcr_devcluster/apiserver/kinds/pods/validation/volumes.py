@@ -6,7 +6,11 @@ ValidateVolumeDevices.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from kcr_devcluster.apiserver.kinds.field_errors import (
+from kcr_devcluster.apiserver.kinds.formats import descending_path, file_mode, path_without_backsteps
+from kcr_devcluster.apiserver.kinds.pods.validation.environment import check_field_ref, check_resource_ref
+from kcr_devcluster.apiserver.kinds.storage.claims import check_claim_spec
+from kcr_devcluster.apiserver.kinds.storage.sources import check_csi, check_gce_disk, check_iscsi, check_nfs
+from kcr_devcluster.apiserver.protocol.field_errors import (
     FieldError,
     duplicate,
     forbidden,
@@ -15,12 +19,8 @@ from kcr_devcluster.apiserver.kinds.field_errors import (
     not_supported,
     required,
 )
-from kcr_devcluster.apiserver.kinds.formats import descending_path, file_mode, path_without_backsteps
-from kcr_devcluster.apiserver.kinds.names import dns_label
-from kcr_devcluster.apiserver.kinds.pods.validation.environment import check_field_ref, check_resource_ref
-from kcr_devcluster.apiserver.kinds.storage.claims import check_claim_spec
-from kcr_devcluster.apiserver.kinds.storage.sources import check_csi, check_gce_disk, check_iscsi, check_nfs
-from kcr_devcluster.apiserver.kinds.strategy import Manifest
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.names import dns_label
 from kcr_devcluster.apiserver.schema.quantities import amount
 
 _VOLUME_FIELDS = ("metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid")

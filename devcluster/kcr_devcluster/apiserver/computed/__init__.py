@@ -1,1 +1,0 @@
-"""Kinds whose objects are computed when they are read; nothing of them is stored."""

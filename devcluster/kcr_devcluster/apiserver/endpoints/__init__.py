@@ -1,1 +1,0 @@
-"""Request handlers: routes, bodies, verbs on objects, lists and watches, and serializers."""

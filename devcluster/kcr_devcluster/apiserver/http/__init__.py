@@ -1,0 +1,1 @@
+"""Requests and responses: routes, bodies, reads, watches, writes, serialization, discovery, OpenAPI, metrics."""

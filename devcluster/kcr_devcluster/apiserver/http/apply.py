@@ -1,0 +1,223 @@
+"""Server-side apply: PATCH with `application/apply-patch+yaml`, of an object, its status or its scale.
+
+Source: kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/{patch,rest}.go, applyPatcher and
+addStrictDecodingWarnings; kubernetes/staging/src/k8s.io/apimachinery/pkg/util/managedfields/internal/versioncheck.go.
+"""
+
+import asyncio
+from collections.abc import Generator
+from typing import Any
+
+from kcr.api.yaml_json import load_yaml, repeated_keys
+from kcr_devcluster.apiserver.apply import field_manager, managed_fields
+from kcr_devcluster.apiserver.apply.field_manager import ApplyResult, Configuration
+from kcr_devcluster.apiserver.apply.managed_fields import APPLY, Managed
+from kcr_devcluster.apiserver.apply.tracking import MANAGED_FIELDS, Tracking
+from kcr_devcluster.apiserver.http.bodies import field_validation, request_body
+from kcr_devcluster.apiserver.http.subresources import (
+    SCALE,
+    check_scalable,
+    lacks_replicas,
+    no_replicas,
+    object_of_scale,
+    scale_of,
+)
+from kcr_devcluster.apiserver.http.writing import Write, check_name, check_patch, write_response
+from kcr_devcluster.apiserver.protocol.gojson import decode_json, kind_of
+from kcr_devcluster.apiserver.protocol.manifests import Manifest, timestamp
+from kcr_devcluster.apiserver.protocol.responses import (
+    APIResponse,
+    bad_request,
+    conflict,
+    encoded,
+    json_response,
+    not_found,
+)
+from kcr_devcluster.apiserver.registry import metadata as meta
+from kcr_devcluster.apiserver.registry.registry import Registry, WriteResult
+from kcr_devcluster.apiserver.schema.builtin import type_shape
+from kcr_devcluster.apiserver.storage.records import Record
+
+_WITH_STATUS = ("apiVersion", "kind", "metadata", "status")
+_PRECONDITIONS = ("name", "namespace", "uid", "resourceVersion")
+# Bytes of body and object from which on an apply is computed in slices, and how often that is tried.
+_LARGE, _TRIES = 64 * 1024, 3
+_YAML_ERRORS = "error converting YAML to JSON: yaml: unmarshal errors:"
+
+
+async def apply(registry: Registry, write: Write) -> APIResponse:
+    """Handle an apply of an object, which it creates when there is none, or of its status.
+
+    A large one is computed in slices, between which other requests are served; when one of them has changed the
+    object, it is computed again, at last in one piece.
+    """
+    route, dry_run = write.route, write.query.dry_run("PatchOptions", is_apply=True)
+    config = _decode(write)
+    _check_type(config, route.kind.type.api_version, route.kind.type.kind)
+    warnings, config = _check_repeated(write), _settable(write, config)
+    old = registry.storage.get(route.kind, route.namespace, route.name)
+    if old is None and route.subresource:
+        raise not_found(route.kind.type, route.name)
+    steps = _merge(registry, write, old, config)
+    for _ in range(_TRIES if _is_large(write, old) else 0):
+        merged = await _finished(steps, in_slices=True)
+        newest = registry.storage.get(route.kind, route.namespace, route.name)
+        if newest is old:
+            break
+        old = newest
+        if old is None and route.subresource:
+            raise not_found(route.kind.type, route.name)
+        steps = _merge(registry, write, old, config)
+    else:
+        merged = await _finished(steps, in_slices=False)
+    written = _write(registry, write, old, config, merged, dry_run=dry_run)
+    return write_response(write, written, warnings, 201 if old is None else 200)
+
+
+async def apply_scale(registry: Registry, write: Write) -> APIResponse:
+    """Handle an apply of the scale of an object: the manager owns the number of replicas."""
+    route, dry_run = write.route, write.query.dry_run("PatchOptions", is_apply=True)
+    check_scalable(route.kind)
+    config, shape = _decode(write), type_shape(SCALE)
+    _check_type(config, "autoscaling/v1", "Scale")
+    field_manager.check(shape, config)
+    old = registry.find(route.kind, route.namespace, route.name)
+    _check_repeated(write)
+    if (config.get("spec") or {}).get("replicas") is None and lacks_replicas(write.stored(old)):
+        raise no_replicas(route.kind)
+    config = _settable(write, object_of_scale(route.kind, config))
+    merged = await _finished(_merge(registry, write, old, config), in_slices=False)
+    written = _write(registry, write, old, config, merged, dry_run=dry_run)
+    return json_response(encoded(scale_of(written.record)))
+
+
+def _decode(write: Write) -> Manifest:
+    """Return the configuration that a request applies.
+
+    Raises:
+        StatusError: 400 or 413, it is none.
+    """
+    request_body.check_size(write.body)
+    try:
+        config = decode_json(write.body) if _is_json(write.body) else load_yaml(write.body)
+    except ValueError as error:
+        raise bad_request(f"error decoding YAML: error converting YAML to JSON: {error}") from None
+    if config is not None and not isinstance(config, dict):
+        words = f"json: cannot unmarshal {kind_of(config)} into Go value of type map[string]interface {{}}"
+        raise bad_request(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {words}")
+    return config or {}
+
+
+def _is_json(body: bytes) -> bool:
+    """Return whether a body is meant as JSON: other clients than people write it so, and it is read much faster."""
+    return body.lstrip()[:2] in (b'{"', b"{}")
+
+
+def _check_type(config: Manifest, api_version: str, kind: str) -> None:
+    """Refuse a configuration of another type than the path's, and one that has managedFields.
+
+    Raises:
+        StatusError: 400.
+    """
+    said = (config.get("apiVersion") or "", config.get("kind") or "")
+    if said != (api_version, kind):
+        group, _, version = str(said[0]).rpartition("/")
+        raise bad_request(f"invalid object type: {group}/{version}, Kind={said[1]}")
+    if _metadata(config).get(MANAGED_FIELDS) is not None:
+        raise bad_request("metadata.managedFields must be nil")
+
+
+def _metadata(config: Manifest) -> Manifest:
+    metadata = config.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def _check_repeated(write: Write) -> list[str]:
+    """Return the warnings about names that the body has twice.
+
+    Raises:
+        StatusError: 400, there are some, and the request is strict.
+    """
+    validation = write.query.text("fieldValidation")
+    if validation == "Ignore" or (_is_json(write.body) and not field_validation.repeated(write.body)):
+        return []
+    found = [f'line {line}: key "{name}" already set in map' for line, name in repeated_keys(write.body)]
+    if found and validation == "Strict":
+        raise bad_request("\n  ".join((f"error strict decoding YAML: {_YAML_ERRORS}", *found)))
+    return found
+
+
+def _is_large(write: Write, old: Record | None) -> bool:
+    return len(write.body) + (0 if old is None else len(old.body)) > _LARGE
+
+
+def _merge(
+    registry: Registry, write: Write, old: Record | None, config: Manifest
+) -> Generator[None, None, ApplyResult]:
+    """Compute an object with a configuration applied, and return it; pauses between the steps."""
+    shape, live = write.route.kind.shape, {} if old is None else write.current(old)
+    by = write.manager(timestamp(registry.clock.now()))._replace(operation=APPLY)
+    managed = _managed(write, live, by)
+    yield
+    given = Configuration(config, by, write.query.flag("force"))
+    return (yield from field_manager.apply(shape, live, given, managed))
+
+
+async def _finished(steps: Generator[None, None, ApplyResult], *, in_slices: bool) -> ApplyResult:
+    """Return the result of the steps, after other tasks ran between them or at once."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: ApplyResult = end.value
+            return result
+        if in_slices:
+            await asyncio.sleep(0)
+
+
+def _write(
+    registry: Registry, write: Write, old: Record | None, config: Manifest, merged: ApplyResult, *, dry_run: bool
+) -> WriteResult:
+    """Store an object with a configuration applied to it, or create it."""
+    route, manifest = write.route, merged.manifest
+    tracking = Tracking(write.manager, merged.managed)
+    if old is None:
+        metadata = _metadata(config)
+        if uid := metadata.get("uid"):
+            words = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            raise conflict(route.kind.type, route.name, words)
+        check_name(route, metadata)
+        # As for a PUT that creates: the version of an object that is gone is no obstacle.
+        manifest["metadata"] = {**_metadata(manifest), "resourceVersion": ""}
+        new = write.to_storage(manifest)
+        write.check_create()
+        return registry.create(write.kind, route.namespace, new, tracking=tracking, dry_run=dry_run, guard=write.guard)
+    check_name(route, _metadata(config))
+    check_patch(route.kind, old, meta.decode_metadata(route.kind, manifest.get("metadata")))
+    # A Scale is applied to the object itself.
+    part, new = "" if route.subresource == "scale" else route.subresource, write.to_storage(manifest)
+    return registry.update(write.stored(old), new, tracking, subresource=part, dry_run=dry_run, guard=write.guard)
+
+
+def _settable(write: Write, config: Manifest) -> Manifest:
+    """Return what of a configuration can be written here: the status through its subresource, all else not."""
+    kind = write.route.kind
+    if write.route.subresource != "status":
+        unwritten = ("status",) if "status" in kind.subresources else ()
+        return {name: value for name, value in config.items() if name not in unwritten}
+    written = {name: value for name, value in config.items() if name in _WITH_STATUS}
+    if kind.strategy.status_keeps_metadata:
+        metadata = _metadata(config)
+        written["metadata"] = {name: metadata[name] for name in _PRECONDITIONS if name in metadata}
+    return written
+
+
+def _managed(write: Write, live: Manifest, by: managed_fields.ManagerEntry) -> Managed:
+    """Return the field managers of the live object before this apply."""
+    if not live:
+        return {}
+    given: Any = live["metadata"].get(MANAGED_FIELDS)
+    kind = write.route.kind
+    if not given:
+        return field_manager.before_first_apply(kind.shape, live, by, has_status="status" in kind.subresources)
+    return managed_fields.decode(given)

@@ -1,0 +1,1 @@
+"""Bodies of requests: decoded, checked for unknown fields, and made objects of their kind."""

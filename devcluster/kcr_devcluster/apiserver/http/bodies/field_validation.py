@@ -1,0 +1,95 @@
+"""Field validation: unknown and duplicate fields in requests.
+
+Unknown fields are pruned in any case; the query decides whether they are a warning, an error or neither.
+
+Source: kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/{create,update,patch}.go, fieldValidation;
+sigs.k8s.io/json, UnmarshalStrict.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from kcr_devcluster.apiserver.http.bodies.request_body import media_type
+from kcr_devcluster.apiserver.kinds.strategy import UndecodableError
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.query import Query
+from kcr_devcluster.apiserver.schema.shape import Shape
+
+
+def check(shape: Shape, obj: Manifest, body: bytes, content_type: str, query: Query) -> list[str]:
+    """Return the warnings about unknown and duplicate fields; none when the query says `fieldValidation=Ignore`.
+
+    Args:
+        shape: The type of the object.
+        obj: What is about to be written: the body itself, or what a patch made.
+        body: What was sent, whose names may be there twice.
+        content_type: The form of the body; only in JSON are repeated names found.
+        query: It names the `fieldValidation`; without one it is `Warn`.
+
+    Raises:
+        UndecodableError: There are some, and the query says `fieldValidation=Strict`.
+    """
+    validation = query.text("fieldValidation")
+    if validation == "Ignore":
+        return []
+    found = [] if shape.knows(obj) else [f'unknown field "{path}"' for path in shape.unknown(obj)]
+    if media_type(content_type).endswith("json"):
+        found += [f'duplicate field "{path}"' for path in repeated(body)]
+    if found and validation == "Strict":
+        version = shape.name.partition(".")[0]
+        raise UndecodableError(shape.short_name, version, f"strict decoding error: {', '.join(found)}")
+    return found
+
+
+class _Repeating(dict[str, Any]):
+    """An object with duplicate fields; the last of each counts."""
+
+    names: tuple[str, ...] = ()
+
+
+def repeated(body: bytes) -> list[str]:
+    """Return the paths of the members that a JSON text names more than once, such as `data.a`."""
+    if _names_each_once(body):
+        return []
+    found: list[_Repeating] = []
+
+    def read(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        members = dict(pairs)
+        if len(members) == len(pairs):
+            return members
+        repeating, names = _Repeating(members), [name for name, _ in pairs]
+        repeating.names = tuple(name for name in members if names.count(name) > 1)
+        found.append(repeating)
+        return repeating
+
+    # The body was decoded before; here only the names matter.
+    value = json.loads(body.decode("utf-8", "replace"), object_pairs_hook=read, parse_int=len)
+    return list(_paths(value, "")) if found else []
+
+
+def _names_each_once(body: bytes) -> bool:
+    """Return whether a JSON text surely names no member twice, which costs a quarter of looking for those it does.
+
+    Decoding keeps one of each. Every member that is lost takes its colon along, so the text made of what is left has
+    fewer of them; colons within texts are there again, if they are not escaped.
+    """
+    if rb"\u003" in body:
+        return False
+    try:
+        return msgspec.json.encode(msgspec.json.decode(body)).count(b":") == body.count(b":")
+    except (ValueError, RecursionError):
+        return False
+
+
+def _paths(value: Any, path: str) -> Iterator[str]:
+    if isinstance(value, list):
+        for position, one in enumerate(value):
+            yield from _paths(one, f"{path}[{position}]")
+    elif isinstance(value, dict):
+        if isinstance(value, _Repeating):
+            yield from (f"{path}.{name}" if path else name for name in value.names)
+        for name, one in value.items():
+            yield from _paths(one, f"{path}.{name}" if path else name)

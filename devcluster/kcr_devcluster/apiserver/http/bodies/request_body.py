@@ -1,0 +1,234 @@
+"""Request bodies: decoding of JSON, YAML and protobuf, kind and apiVersion, delete options.
+
+Source: kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/{create,update,delete,patch}.go.
+"""
+
+import logging
+from functools import lru_cache
+from typing import Any
+
+from kcr.api.yaml_json import load_yaml
+from kcr_devcluster.apiserver.http.serialization import MEDIA_TYPES
+from kcr_devcluster.apiserver.kinds.catalogue import Kind
+from kcr_devcluster.apiserver.kinds.strategy import conform
+from kcr_devcluster.apiserver.protocol.field_errors import forbidden, invalid, not_supported
+from kcr_devcluster.apiserver.protocol.gojson import decode_json, kind_of
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.query import Query
+from kcr_devcluster.apiserver.protocol.responses import StatusError, bad_request, encoded, invalid_option
+from kcr_devcluster.apiserver.protocol.responses import invalid as invalid_object
+from kcr_devcluster.apiserver.registry.deletion import POLICIES, DeleteOptions
+from kcr_devcluster.apiserver.schema import protobuf
+from kcr_devcluster.apiserver.schema.builtin import builtin_kinds, type_shape
+from kcr_devcluster.apiserver.schema.shape import Shape
+
+LIMIT = 3 * 1024 * 1024
+
+_TYPE_META = r'APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\""'
+
+_OPTIONS = "DeleteOptions"
+# Where upstream makes the scheme that knows the options of all verbs.
+_SCHEME = "pkg/api/legacyscheme/scheme.go:30"
+_OPTIONS_SCHEME = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27"
+
+_log = logging.getLogger(__name__)
+
+
+@lru_cache(64)
+def media_type(header: str) -> str:
+    """Return the media type of a `Content-Type` header without its parameters; JSON when there is none."""
+    return header.partition(";")[0].strip().lower() or "application/json"
+
+
+def check_size(body: bytes) -> None:
+    """Refuse a body above the limit.
+
+    Raises:
+        StatusError: 413.
+    """
+    if len(body) > LIMIT:
+        raise StatusError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {LIMIT}")
+
+
+def unsupported_media_type(accepted: str = ", ".join(MEDIA_TYPES)) -> StatusError:
+    """415: the body is in a form that the server does not read here."""
+    message = f"the body of the request was in an unknown format - accepted media types include: {accepted}"
+    return StatusError(415, "UnsupportedMediaType", message)
+
+
+def decode_body(body: bytes, content_type: str) -> Any:
+    """Decode a body.
+
+    Raises:
+        StatusError: 415, the form is not known.
+        ValueError: It cannot be parsed.
+    """
+    match media_type(content_type):
+        case "application/json":
+            return decode_json(body)
+        case "application/yaml":
+            return load_yaml(body)
+        case "application/vnd.kubernetes.protobuf":
+            try:
+                return protobuf.decode(body)
+            except protobuf.UnknownMessageError as error:
+                _log.warning("protobuf body refused: the schema has no numbers for %s", error)
+                raise unsupported_media_type() from None
+        case _:
+            raise unsupported_media_type()
+
+
+def decode_object(kind: Kind, body: bytes, content_type: str) -> Manifest:
+    """Decode the body of a create or update.
+
+    Raises:
+        StatusError: 400, it is no object of the kind; 413 and 415.
+    """
+    value = decode_mapping(kind.type.kind, body, content_type)
+    _check_type_members(kind.type.kind, value)
+    if kind.custom is not None:
+        _check_custom_type(kind, value)
+    _check_type((kind.type.api_version,), kind.type.kind, value)
+    return value
+
+
+def decode_mapping(kind: str, body: bytes, content_type: str) -> Manifest:
+    """Decode a body that has to be an object, of whatever type; `kind` is for the message.
+
+    Raises:
+        StatusError: 400, 413 or 415.
+    """
+    check_size(body)
+    try:
+        value = decode_body(body, content_type)
+    except ValueError as error:
+        raise bad_request(f"{_unrecognized(kind)}: {error}") from None
+    if not isinstance(value, dict):
+        words = f"json: cannot unmarshal {kind_of(value)} into Go value of type struct {{ {_TYPE_META} }}"
+        raise bad_request(f"{_unrecognized(kind)}: {words}")
+    return value
+
+
+def _unrecognized(kind: str) -> str:
+    return f"the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse error"
+
+
+def decode_as(shape: Shape, api_versions: tuple[str, ...], body: bytes, content_type: str) -> Manifest:
+    """Decode a body of a type that is sent and not stored, such as a review; its fields are not conformed.
+
+    Args:
+        shape: The type.
+        api_versions: The versions of it that are accepted; the first one is that of a body that names none.
+        body: The body.
+        content_type: Its form.
+
+    Raises:
+        StatusError: 400, 413 or 415.
+    """
+    value = decode_mapping(shape.short_name, body, content_type)
+    _check_type_members(shape.short_name, value)
+    _check_type(api_versions, shape.short_name, value)
+    return value
+
+
+def _check_type_members(kind: str, value: Manifest) -> None:
+    for member in ("apiVersion", "kind"):
+        if not isinstance(value.get(member), str | None):
+            words = f"json: cannot unmarshal {kind_of(value[member])} into Go struct field .{member} of type string"
+            raise bad_request(f"{_unrecognized(kind)}: {words}")
+
+
+def _check_type(api_versions: tuple[str, ...], kind: str, value: Manifest) -> None:
+    """Refuse an object whose apiVersion or kind are not the URL's; both may be absent."""
+    version, name = value.get("apiVersion") or api_versions[0], value.get("kind") or kind
+    if version not in api_versions:
+        raise bad_request(
+            f"the API version in the data ({version}) does not match the expected API version ({api_versions[0]})"
+        )
+    if name != kind:
+        group, _, short = version.rpartition("/")
+        why = _unusable_kind(group, short, name, kind)
+        raise bad_request(f'{name} in version "{short}" cannot be handled as a {kind}: {why}')
+
+
+def _unusable_kind(group: str, version: str, name: str, wanted: str) -> str:
+    """Return why an object of another kind of the same version is not one of the kind that is wanted.
+
+    Source: k8s.io/apimachinery/pkg/runtime/error.go, notRegisteredErr; pkg/conversion/converter.go, Convert.
+    """
+    api_version = f"{group}/{version}" if group else version
+    if (api_version, name) not in builtin_kinds():
+        return f'no kind "{name}" is registered for version "{api_version}" in scheme "{_SCHEME}"'
+    return f"converting ({version}.{name}) to ({group.partition('.')[0] or 'core'}.{wanted}): unknown conversion"
+
+
+def _check_custom_type(kind: Kind, value: Manifest) -> None:
+    """Refuse a custom resource that does not say what it is, or says another kind."""
+    for member in ("kind", "apiVersion"):
+        if not value.get(member):
+            shown, named = encoded(value).decode().strip(), "Kind" if member == "kind" else member
+            words = f"Object '{named}' is missing in '{shown}'"
+            raise bad_request(f"the object provided is unrecognized (must be of type {kind.type.kind}): {words}")
+    if value["kind"] != kind.type.kind and value["apiVersion"] == kind.type.api_version:
+        metadata = value.get("metadata")
+        name = metadata.get("name") if isinstance(metadata, dict) else ""
+        error = invalid("kind", value["kind"], f"must be {kind.type.kind}")
+        raise invalid_object(kind.type.kind, kind.type.group, name if isinstance(name, str) else "", [error])
+
+
+def delete_options(body: bytes, content_type: str, query: Query) -> DeleteOptions:
+    """Return the options of a DELETE, from its body or, where there is none, from the query.
+
+    Raises:
+        StatusError: 400 or 422, the options are invalid.
+    """
+    if not body:
+        return parse_delete_options({
+            "gracePeriodSeconds": query.integer("gracePeriodSeconds"),
+            "propagationPolicy": query.text("propagationPolicy"),
+            "orphanDependents": query.flag("orphanDependents") if query.has("orphanDependents") else None,
+            "dryRun": [query.text("dryRun")] if query.text("dryRun") else [],
+        })  # fmt: skip
+    options = decode_mapping(_OPTIONS, body, content_type)
+    _check_options_kind(options)
+    conform(type_shape("meta.v1.DeleteOptions"), options)
+    return parse_delete_options(options)
+
+
+def _check_options_kind(options: Manifest) -> None:
+    """Refuse the body of a DELETE that says it is something else; of options, any group and version is accepted.
+
+    Source: kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/delete.go;
+    k8s.io/apimachinery/pkg/runtime/error.go, notRegisteredErr.
+    """
+    kind, version = options.get("kind"), options.get("apiVersion") or "meta.k8s.io/v1"
+    if kind and isinstance(kind, str) and kind != _OPTIONS:
+        raise bad_request(f'no kind "{kind}" is registered for version "{version}" in scheme "{_OPTIONS_SCHEME}"')
+
+
+def parse_delete_options(given: Manifest) -> DeleteOptions:
+    """Return delete options.
+
+    Raises:
+        StatusError: 400 or 422, they are invalid.
+    """
+    policy, orphan = given.get("propagationPolicy") or "", given.get("orphanDependents")
+    dry_run = given.get("dryRun") or []
+    if policy and policy not in POLICIES:
+        raise invalid_option("DeleteOptions", not_supported("propagationPolicy", policy, [*POLICIES, "nil"]))
+    if policy and orphan is not None:
+        words = "orphanDependents and deletionPropagation cannot be both set"
+        raise invalid_option("DeleteOptions", forbidden("propagationPolicy", words))
+    if dry_run not in ([], ["All"]):
+        raise invalid_option("DeleteOptions", not_supported("dryRun", dry_run, ["All"]))
+    if orphan is not None:
+        policy = "Orphan" if orphan else "Background"
+    preconditions = given.get("preconditions") or {}
+    grace = given.get("gracePeriodSeconds")
+    return DeleteOptions(
+        grace_seconds=grace,
+        policy=policy,
+        uid=preconditions.get("uid") or "",
+        resource_version=preconditions.get("resourceVersion") or "",
+        dry_run=bool(dry_run),
+    )

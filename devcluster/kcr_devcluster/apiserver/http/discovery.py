@@ -1,0 +1,163 @@
+"""Discovery: the legacy documents and the aggregated ones.
+
+Source: kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/discovery.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from kcr_devcluster.apiserver.http.routes import Routes
+from kcr_devcluster.apiserver.kinds.catalogue import SUBRESOURCE_KINDS, SUBRESOURCE_VERBS, Kind
+from kcr_devcluster.apiserver.protocol.responses import (
+    APIResponse,
+    encoded,
+    json_response,
+    no_such_resource,
+    text_response,
+)
+
+VERSION = "v1.36.0+kcr"
+_AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+# kubernetes_asyncio refuses a version that lacks any of these.
+_VERSION_INFO = {
+    "major": "1", "minor": "36", "gitVersion": VERSION, "gitCommit": "", "gitTreeState": "clean",
+    "buildDate": "2026-01-01T00:00:00Z", "goVersion": "none", "compiler": "none", "platform": "python",
+}  # fmt: skip
+
+
+def version() -> APIResponse:
+    """Return the server's version; by the suffix kcr's own controllers recognise an embedded server."""
+    return json_response(encoded(_VERSION_INFO))
+
+
+def method_not_allowed() -> APIResponse:
+    """Answer 405: discovery is read-only; the body is the router's own, not a Status."""
+    response = text_response(405, "405: Method Not Allowed")
+    return response._replace(headers={**response.headers, "Allow": "GET"})
+
+
+class Discovery:
+    """Answers `/api`, `/apis` and what is below them, down to the lists of resources."""
+
+    def __init__(self, routes: Routes) -> None:
+        self._routes = routes
+
+    def respond(self, steps: list[str], headers: Mapping[str, str]) -> APIResponse:
+        """Return the document that a path names.
+
+        Args:
+            steps: The path's steps, such as `["apis", "batch"]`.
+            headers: The request's, in lower case.
+
+        Raises:
+            StatusError: 404, the group has no such version.
+        """
+        match steps:
+            case ["api"]:
+                return self._root([""], headers, self._api_versions())
+            case ["apis"]:
+                groups = [group for group in self._routes.groups if group]
+                return self._root(groups, headers, self._group_list(groups))
+            case ["apis", group] if group and group in self._routes.groups:
+                return json_response(encoded({"kind": "APIGroup", "apiVersion": "v1", **self._group(group)}))
+            case ["api", version]:
+                return self._resource_list("", version)
+            case ["apis", group, version] if group and self._has_version(group, version):
+                return self._resource_list(group, version)
+        return text_response(404, "404 page not found\n")
+
+    def _has_version(self, group: str, version: str) -> bool:
+        """Return whether a version of a group is answered for: of built-in ones, an unknown version with a Status."""
+        versions = self._routes.groups.get(group, ())
+        return version in versions or (bool(versions) and not self._routes.is_custom_group(group))
+
+    def _root(self, groups: list[str], headers: Mapping[str, str], legacy: dict[str, Any]) -> APIResponse:
+        if "as=APIGroupDiscoveryList" not in headers.get("accept", "") or "v=v2" not in headers["accept"]:
+            return json_response(encoded(legacy))
+        body = encoded({
+            "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {},
+            "items": [self._group_discovery(group) for group in groups],
+        })  # fmt: skip
+        tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+        caching = {"ETag": tag, "Vary": "Accept", "Cache-Control": "public"}
+        if headers.get("if-none-match") == tag:
+            return APIResponse(304, caching, b"")
+        return APIResponse(200, {"Content-Type": _AGGREGATED, **caching}, body)
+
+    def _kinds(self, group: str, version: str) -> list[Kind]:
+        return [kind for kind in self._routes.kinds if (kind.type.group, kind.type.version) == (group, version)]
+
+    def _api_versions(self) -> dict[str, Any]:
+        return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
+
+    def _group_list(self, groups: list[str]) -> dict[str, Any]:
+        return {"kind": "APIGroupList", "apiVersion": "v1", "groups": [self._group(group) for group in groups]}
+
+    def _group(self, group: str) -> dict[str, Any]:
+        versions = [{"groupVersion": f"{group}/{name}", "version": name} for name in self._routes.groups[group]]
+        return {"name": group, "versions": versions, "preferredVersion": versions[0]}
+
+    def _resource_list(self, group: str, version: str) -> APIResponse:
+        kinds = self._kinds(group, version)
+        if not kinds:
+            raise no_such_resource()
+        head: dict[str, Any] = {"kind": "APIResourceList"}
+        if group:
+            head["apiVersion"] = "v1"
+        resources = [entry for kind in kinds for entry in _legacy_entries(kind)]
+        return json_response(encoded({**head, "groupVersion": kinds[0].type.api_version, "resources": resources}))
+
+    def _group_discovery(self, group: str) -> dict[str, Any]:
+        versions = [
+            {"version": name, "freshness": "Current", "resources": [_entry(k) for k in self._kinds(group, name)]}
+            for name in self._routes.groups[group]
+        ]
+        return {"metadata": {"name": group} if group else {}, "versions": versions}
+
+
+def _legacy_entries(kind: Kind) -> list[dict[str, Any]]:
+    shared = {"namespaced": kind.type.namespaced, "kind": kind.type.kind}
+    main: dict[str, Any] = {"name": kind.type.plural, "singularName": kind.singular, **shared, "verbs": kind.verbs}
+    if kind.short_names:
+        main["shortNames"] = kind.short_names
+    if kind.categories:
+        main["categories"] = kind.categories
+    return [main] + [
+        {"name": f"{kind.type.plural}/{name}", "singularName": "", **shared, "verbs": SUBRESOURCE_VERBS[name]}
+        | _spoken(name)
+        for name in kind.subresources
+    ]
+
+
+def _entry(kind: Kind) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "resource": kind.type.plural, "responseKind": _response_kind(kind.type.kind),
+        "scope": "Namespaced" if kind.type.namespaced else "Cluster",
+        "singularResource": kind.singular, "verbs": kind.verbs,
+    }  # fmt: skip
+    if kind.short_names:
+        entry["shortNames"] = kind.short_names
+    if kind.categories:
+        entry["categories"] = kind.categories
+    if kind.subresources:
+        entry["subresources"] = [
+            {
+                "subresource": name,
+                "responseKind": _response_kind(kind.type.kind) | _spoken(name),
+                "verbs": SUBRESOURCE_VERBS[name],
+            }
+            for name in kind.subresources
+        ]
+    return entry
+
+
+def _spoken(subresource: str) -> dict[str, str]:
+    """Return group, version and kind of a subresource that has its own type, such as Eviction of policy/v1."""
+    names = zip(("group", "version", "kind"), SUBRESOURCE_KINDS.get(subresource, ()), strict=False)
+    return {name: value for name, value in names if value}
+
+
+def _response_kind(name: str) -> dict[str, str]:
+    # Empty group and version mean those of the enclosing entry.
+    return {"group": "", "version": "", "kind": name}

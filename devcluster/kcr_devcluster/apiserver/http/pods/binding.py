@@ -1,0 +1,83 @@
+"""The subresource pods/binding: assigns a pod to a node, once.
+
+Source: kubernetes/pkg/registry/core/pod/storage/storage.go, assignPod, setPodHostAndAnnotations.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from kcr_devcluster.apiserver.http.bodies.sent_objects import decode_sent
+from kcr_devcluster.apiserver.http.writing import Write
+from kcr_devcluster.apiserver.protocol.field_errors import not_supported, required
+from kcr_devcluster.apiserver.protocol.manifests import Manifest, timestamp
+from kcr_devcluster.apiserver.protocol.responses import (
+    APIResponse,
+    bad_request,
+    conflict,
+    encoded,
+    invalid,
+    json_response,
+    warning_headers,
+)
+from kcr_devcluster.apiserver.registry.deletion import DeleteOptions, check_preconditions
+from kcr_devcluster.apiserver.registry.registry import Registry
+
+
+def bind(registry: Registry, write: Write) -> APIResponse:
+    """Handle a POST on pods/binding: the pod is assigned to a node, once."""
+    route = write.route
+    dry_run = write.query.dry_run("CreateOptions")
+    sent = decode_sent(write, "core.v1.Binding", "v1")
+    if sent.metadata.get("name") != route.name:
+        raise bad_request("name in URL does not match name in Binding object")
+    target = sent.manifest.get("target") or {}
+    kind, node = target.get("kind") or "Node", target.get("name")
+    errors = [] if kind == "Node" else [not_supported("target.kind", kind, ("Node", "<empty>"))]
+    if not node:
+        errors.append(required("target.name"))
+    if errors:
+        raise invalid("Binding", "", route.name, errors)
+    old = registry.find(route.kind, route.namespace, route.name)
+    uid, version = sent.metadata.get("uid", ""), sent.metadata.get("resourceVersion", "")
+    check_preconditions(old, DeleteOptions(uid=uid, resource_version=version))
+    before, new = old.manifest(), old.manifest()
+    refusal = _why_not_bound(new)
+    if refusal:
+        named = route.kind.type._replace(plural="pods/binding")
+        raise conflict(named, route.name, refusal)
+    new["spec"]["nodeName"] = node
+    _take_over(new["metadata"], sent.metadata)
+    set_condition(new, registry.clock.now(), type="PodScheduled")
+    registry.store(old, new, before, dry_run=dry_run)
+    return done(sent.warnings)
+
+
+def done(warnings: Sequence[str]) -> APIResponse:
+    """Return the response to a subresource that has done what it was asked for, with texts for `Warning` headers."""
+    status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+    return json_response(encoded(status), 201, warning_headers(warnings))
+
+
+def _why_not_bound(pod: Manifest) -> str:
+    name, spec = pod["metadata"]["name"], pod["spec"]
+    if "deletionTimestamp" in pod["metadata"]:
+        return f"pod {name} is being deleted, cannot be assigned to a host"
+    if spec.get("nodeName"):
+        return f'pod {name} is already assigned to node "{spec["nodeName"]}"'
+    return f"pod {name} has non-empty .spec.schedulingGates" if spec.get("schedulingGates") else ""
+
+
+def _take_over(metadata: Manifest, given: Manifest) -> None:
+    for member in ("labels", "annotations"):
+        if given.get(member):
+            metadata[member] = {**metadata.get(member, {}), **given[member]}
+
+
+def set_condition(pod: Manifest, now: datetime, **condition: str) -> None:
+    """Set a condition to True; lastTransitionTime is kept where it was True before."""
+    status = pod.setdefault("status", {})
+    conditions: list[Manifest] = status.get("conditions") or []
+    had = next((one for one in conditions if one.get("type") == condition["type"]), {})
+    moment = had.get("lastTransitionTime") if had.get("status") == "True" else timestamp(now)
+    made = {**condition, "status": "True", "lastProbeTime": None, "lastTransitionTime": moment}
+    status["conditions"] = [*(one for one in conditions if one is not had), made]

@@ -1,0 +1,107 @@
+"""The columns and cells of kinds that this server stores, and nothing here acts on.
+
+Source: kubernetes/pkg/printers/internalversion/printers.go, printHorizontalPodAutoscaler, printEndpointSlice,
+printIngressClass, printFlowSchema and printResourceSlice; kube-aggregator/pkg/registry/apiservice/etcd/etcd.go,
+ConvertToTable.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+
+Cells = list[Any]
+_NONE, _UNSET, _UNKNOWN = "<none>", "<unset>", "<unknown>"
+_MOST_METRICS, _MOST_SHOWN = 2, 3
+_SOURCES = {
+    "ContainerResource": "containerResource", "External": "external", "Object": "object", "Pods": "pods",
+    "Resource": "resource",
+}  # fmt: skip
+
+
+def _autoscaler(obj: Manifest, since: str) -> Cells:
+    spec, status = obj.get("spec") or {}, obj.get("status") or {}
+    target = spec.get("scaleTargetRef") or {}
+    return [
+        f"{target.get('kind', '')}/{target.get('name', '')}", _metrics(spec.get("metrics") or ()),
+        str(spec.get("minReplicas", _UNSET)), str(spec.get("maxReplicas", 0)), str(status.get("currentReplicas", 0)),
+        since,
+    ]  # fmt: skip
+
+
+def _metrics(metrics: Sequence[Manifest]) -> str:
+    """Return the targets; nothing measures, so what there is stays unknown."""
+    if not metrics:
+        return _NONE
+    shown = [_metric(one) for one in metrics]
+    more = f" + {len(shown) - _MOST_METRICS} more..." if len(shown) > _MOST_METRICS else ""
+    return ", ".join(shown[:_MOST_METRICS]) + more
+
+
+def _metric(metric: Manifest) -> str:
+    kind = metric.get("type", "")
+    source: Manifest = metric.get(_SOURCES.get(kind, "")) or {}
+    target = source.get("target") or {}
+    name = f"{source['name']}: " if kind in ("Resource", "ContainerResource") and source.get("name") else ""
+    if "averageValue" in target:
+        average = " (avg)" if kind in ("External", "Object") else ""
+        return f"{name}{_UNKNOWN}/{target['averageValue']}{average}"
+    wanted = f"{target['averageUtilization']}%" if "averageUtilization" in target else target.get("value", "<auto>")
+    return f"{name}{_UNKNOWN}/{wanted}"
+
+
+def _api_service(obj: Manifest, since: str) -> Cells:
+    service, conditions = (obj.get("spec") or {}).get("service"), (obj.get("status") or {}).get("conditions") or ()
+    found: Manifest = next((one for one in conditions if one.get("type") == "Available"), {})
+    available = found.get("status", "Unknown")
+    if available != "True" and found:
+        available = f"{available} ({found.get('reason', '')})"
+    return [f"{service['namespace']}/{service['name']}" if service else "Local", available, since]
+
+
+def _endpoint_slice(obj: Manifest, since: str) -> Cells:
+    ports = [str(port["port"]) if port.get("port") else "*" for port in obj.get("ports") or ()]
+    addresses = [address for one in obj.get("endpoints") or () for address in one.get("addresses") or ()]
+    return [obj.get("addressType", ""), _shown(ports, _UNSET), _shown(addresses, _UNSET), since]
+
+
+def _shown(texts: Sequence[str], empty: str) -> str:
+    more = f" + {len(texts) - _MOST_SHOWN} more..." if len(texts) > _MOST_SHOWN else ""
+    return (",".join(texts[:_MOST_SHOWN]) or empty) + more
+
+
+def _ingress_class(obj: Manifest, since: str) -> Cells:
+    spec = obj.get("spec") or {}
+    reference = spec.get("parameters")
+    parameters = _NONE
+    if reference:
+        group = f".{reference['apiGroup']}" if reference.get("apiGroup") else ""
+        parameters = f"{reference.get('kind', '')}{group}/{reference.get('name', '')}"
+    return [spec.get("controller", ""), parameters, since]
+
+
+def _flow_schema(obj: Manifest, since: str) -> Cells:
+    spec, conditions = obj.get("spec") or {}, (obj.get("status") or {}).get("conditions") or ()
+    level = (spec.get("priorityLevelConfiguration") or {}).get("name", "")
+    distinguisher = (spec.get("distinguisherMethod") or {}).get("type", _NONE)
+    missing = next((one.get("status") for one in conditions if one.get("type") == "Dangling"), "?")
+    return [level, spec.get("matchingPrecedence", 0), distinguisher, since, missing]
+
+
+def _resource_slice(obj: Manifest, since: str) -> Cells:
+    spec = obj.get("spec") or {}
+    return [spec.get("nodeName", _UNSET), spec.get("driver", ""), (spec.get("pool") or {}).get("name", ""), since]
+
+
+# The columns by resource, and the cells behind the name, given the age.
+STORED: Mapping[str, tuple[str, Callable[[Manifest, str], Cells]]] = {
+    "horizontalpodautoscalers.autoscaling": ("Name,Reference,Targets,MinPods,MaxPods,Replicas,Age", _autoscaler),
+    "apiservices.apiregistration.k8s.io": ("Name,Service,Available,Age", _api_service),
+    "endpointslices.discovery.k8s.io": ("Name,AddressType,Ports,Endpoints,Age", _endpoint_slice),
+    "flowschemas.flowcontrol.apiserver.k8s.io": (
+        "Name,PriorityLevel,MatchingPrecedence,DistinguisherMethod,Age,MissingPL",
+        _flow_schema,
+    ),
+    "resourceslices.resource.k8s.io": ("Name,Node,Driver,Pool,Age", _resource_slice),
+    "ingressclasses.networking.k8s.io": ("Name,Controller,Parameters,Age", _ingress_class),
+}

@@ -1,0 +1,128 @@
+"""Routing: from the target of a request to kind, namespace, name and subresource."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from kcr_devcluster.apiserver.kinds.access.reviews import VirtualKind
+from kcr_devcluster.apiserver.kinds.catalogue import SUBRESOURCE_VERBS, Kind
+from kcr_devcluster.apiserver.kinds.served import ServedIndex
+from kcr_devcluster.apiserver.protocol.query import Query
+from kcr_devcluster.apiserver.protocol.responses import method_not_allowed, no_such_resource, not_found
+
+_VERBS: Mapping[str, tuple[str, ...]] = {
+    "GET": ("get", "list", "watch"), "POST": ("create",), "PUT": ("update",), "PATCH": ("patch",),
+    "DELETE": ("delete", "deletecollection"),
+}  # fmt: skip
+
+
+class Route(NamedTuple):
+    """What a path names.
+
+    Attributes:
+        kind: The kind.
+        namespace: `""` for all namespaces.
+        name: `""` for the collection.
+        subresource: `""` for the object itself.
+        is_watch: Whether it is an older path of watches, below `/watch/`.
+    """
+
+    kind: Kind
+    namespace: str
+    name: str
+    subresource: str
+    is_watch: bool = False
+
+    def watches(self, query: Query) -> bool:
+        """Return whether a GET is a watch."""
+        return self.is_watch or (not self.name and query.flag("watch"))
+
+    @property
+    def is_writable_collection(self) -> bool:
+        """Whether objects can be created and collections deleted here."""
+        return not self.name and (bool(self.namespace) or not self.kind.type.namespaced)
+
+
+def timeout_seconds(route: Route | None, query: Query) -> float | None:
+    """Return the timeout of a request, None for none; watches and logs have their own.
+
+    Raises:
+        StatusError: 400, it is no duration.
+    """
+    if not query.text("timeout") or (route is not None and (route.subresource == "log" or route.watches(query))):
+        return None
+    return query.timeout_seconds()
+
+
+class Routes(ServedIndex):
+    """Finds the served kinds by their paths."""
+
+    def find(self, group: str, version: str, steps: list[str]) -> Route | None:
+        """Return what the rest of a path names, behind `/api/v1` or `/apis/G/V`.
+
+        Returns:
+            None in a group of custom resources, where upstream's handler knows no such path.
+
+        Raises:
+            StatusError: 404, there is no such resource.
+        """
+        steps = [unquote(step) if "%" in step else step for step in steps]
+        namespace = ""
+        if len(steps) > 2 and steps[0] == "namespaces" and not self._is_own_subresource(group, steps):
+            namespace, steps = steps[1], steps[2:]
+        plural, name, subresource, *more = [*steps, "", "", ""][: max(3, len(steps))]
+        kind = self.by_place.get((group, version, plural))
+        if kind is None and self.is_custom_group(group):
+            return None
+        if kind is None or more or "" in steps:
+            raise no_such_resource()
+        if kind.type.namespaced != bool(namespace) and (namespace or name):
+            raise no_such_resource()
+        if subresource and subresource not in kind.subresources:
+            if kind.custom is not None:
+                raise not_found(kind.type, name)
+            raise no_such_resource()
+        return Route(kind, namespace, name, subresource)
+
+    def find_watch(self, group: str, version: str, steps: list[str]) -> Route | None:
+        """Return what the rest of an older path of watches names, behind `/api/v1/watch` or `/apis/G/V/watch`.
+
+        Source: kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/installer.go, WATCH and WATCHLIST.
+
+        Returns:
+            None in a group of custom resources, where upstream's handler knows no such path.
+
+        Raises:
+            StatusError: 404, there is no such resource; subresources have no such path.
+        """
+        route = self.find(group, version, steps)
+        if route is not None and route.subresource:
+            raise no_such_resource()
+        return None if route is None else route._replace(is_watch=True)
+
+    def _is_own_subresource(self, group: str, steps: list[str]) -> bool:
+        return not group and len(steps) == 3 and steps[2] in ("status", "finalize")
+
+
+def check_method(route: Route, method: str) -> None:
+    """Refuse a method that the path does not support.
+
+    Raises:
+        StatusError: 405.
+    """
+    verbs = _VERBS.get(method, ())
+    if route.is_watch:
+        allowed = method == "GET"
+    elif route.subresource:
+        allowed = any(verb in SUBRESOURCE_VERBS[route.subresource] for verb in verbs)
+    elif route.kind.is_computed:
+        allowed = method == "GET"
+    elif route.name:
+        allowed = method != "POST" and bool(verbs) and not isinstance(route.kind, VirtualKind)
+    elif method == "DELETE":
+        allowed = route.is_writable_collection and "deletecollection" in route.kind.verbs
+    else:
+        reads = method == "GET" and not isinstance(route.kind, VirtualKind)
+        allowed = reads or (method == "POST" and route.is_writable_collection)
+    if not allowed:
+        raise method_not_allowed()

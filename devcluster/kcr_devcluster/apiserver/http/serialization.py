@@ -1,0 +1,267 @@
+"""Negotiated serializers: objects as JSON, YAML or protobuf, whole or their metadata alone.
+
+All is made as JSON first. Tables are in `printers.tables`.
+
+Source: kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/{response,negotiation/negotiate}.go.
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import msgspec
+import yaml
+
+from kcr_devcluster.apiserver.kinds.catalogue import Kind
+from kcr_devcluster.apiserver.protocol.responses import JSON, APIResponse, StatusError, Stream
+from kcr_devcluster.apiserver.schema import protobuf_encoder
+from kcr_devcluster.apiserver.schema.protobuf import UnknownMessageError
+from kcr_devcluster.apiserver.storage.records import Change, Record, in_version
+
+YAML, PROTOBUF = "application/yaml", "application/vnd.kubernetes.protobuf"
+MEDIA_TYPES = (JSON, YAML, PROTOBUF)
+_ANY = ("*/*", "application/*", JSON, YAML)
+_NOT_ACCEPTABLE = 406
+_DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+_INITIAL_END = {"k8s.io/initial-events-end": "true"}
+
+
+class MediaType(NamedTuple):
+    """A negotiated media type.
+
+    Attributes:
+        transformation: `""`, `Table`, `PartialObjectMetadata` or `PartialObjectMetadataList`.
+        version: The version of meta.k8s.io.
+        name: `application/json`, `application/yaml` or `application/vnd.kubernetes.protobuf`.
+    """
+
+    transformation: str
+    version: str = "v1"
+    name: str = JSON
+
+
+@lru_cache(256)
+def negotiate(accept: str, *, has_protobuf: bool = True, has_tables: bool = True) -> MediaType:
+    """Return the first media type of an Accept header that the server can encode.
+
+    Where the same is also accepted as JSON, it is JSON and not protobuf, although a real server keeps to the order:
+    objects are stored as JSON, and clients choose the decoder by the response's header.
+
+    Args:
+        accept: The header, empty for none.
+        has_protobuf: Whether the objects have a form in protobuf. Their metadata always have one, tables never.
+        has_tables: Whether the objects have a form as tables: those that are never stored have none.
+
+    Raises:
+        StatusError: 406, no media type can be encoded.
+    """
+    if not accept or accept in _ANY:
+        return MediaType("", name=YAML if accept == YAML else JSON)
+    accepted = [one for entry in _by_quality(accept) if (one := _media_type(entry, has_protobuf)) is not None]
+    if not has_tables:
+        accepted = [one for one in accepted if one.transformation != "Table"]
+    if not accepted:
+        raise not_acceptable(", ".join(MEDIA_TYPES))
+    as_json = accepted[0]._replace(name=JSON)
+    return as_json if accepted[0].name == PROTOBUF and as_json in accepted else accepted[0]
+
+
+def _media_type(entry: str, has_protobuf: bool) -> MediaType | None:
+    """Return what an entry of an Accept header asks for, None for what the server cannot encode."""
+    media, *parameters = (part.strip() for part in entry.split(";"))
+    if media not in _ANY and media != PROTOBUF:
+        return None
+    name = media if media in MEDIA_TYPES else JSON
+    named = dict(part.split("=", 1) for part in parameters if "=" in part)
+    transformation = named.get("as", "")
+    if not transformation:
+        return MediaType("", name=name) if name != PROTOBUF or has_protobuf else None
+    if not _is_known(transformation, named.get("g", ""), named.get("v", "v1")):
+        return None
+    if transformation == "Table" and name == PROTOBUF:
+        return None
+    return MediaType(transformation, named.get("v", "v1"), name)
+
+
+def not_acceptable(accepted: str) -> StatusError:
+    """406: no media type can be encoded."""
+    return StatusError(406, "NotAcceptable", f"only the following media types are accepted: {accepted}")
+
+
+def as_accepted(response: APIResponse, accept: str) -> APIResponse:
+    """Return a response, made as JSON, in YAML or protobuf if that is what the Accept header asks for.
+
+    Documents that have no form in protobuf stay JSON, and so does the error of a header that cannot be satisfied.
+    """
+    if (YAML not in accept and PROTOBUF not in accept) or response.headers.get("Content-Type") != JSON:
+        return response
+    try:
+        name = negotiate(accept).name
+        if name == PROTOBUF and response.status != _NOT_ACCEPTABLE:
+            return _as_protobuf(response)
+        return _as_yaml(response) if name == YAML else response
+    except (StatusError, RecursionError, UnknownMessageError):
+        return response
+
+
+def _as_yaml(response: APIResponse) -> APIResponse:
+    if not isinstance(response.body, bytes):
+        return response
+    value = msgspec.json.decode(response.body)
+    text = yaml.dump(value, Dumper=_DUMPER, default_flow_style=False, allow_unicode=True)
+    return APIResponse(response.status, {**response.headers, "Content-Type": YAML}, text.encode())
+
+
+def _as_protobuf(response: APIResponse) -> APIResponse:
+    if not isinstance(response.body, bytes):
+        frames = _Frames(response.body)
+        return APIResponse(response.status, {**response.headers, "Content-Type": f"{PROTOBUF};stream=watch"}, frames)
+    data = protobuf_encoder.encode(msgspec.json.decode(response.body))
+    return APIResponse(response.status, {**response.headers, "Content-Type": PROTOBUF}, data)
+
+
+class _Frames:
+    """A watch in protobuf, made of one in JSON: an iterator over chunks of whole frames."""
+
+    def __init__(self, lines: Stream) -> None:
+        self._stream = lines
+        self._lines = aiter(lines)
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        lines = (await anext(self._lines)).splitlines()
+        return b"".join(protobuf_encoder.encode_event(msgspec.json.decode(line)) for line in lines)
+
+    async def aclose(self) -> None:
+        """Close the watch."""
+        await self._stream.aclose()
+
+
+def _by_quality(accept: str) -> list[str]:
+    entries = accept.split(",")
+    return sorted(entries, key=_quality, reverse=True) if ";q=" in accept else entries
+
+
+def _quality(entry: str) -> float:
+    try:
+        return float(entry.partition(";q=")[2].partition(";")[0] or 1)
+    except ValueError:
+        return 1.0
+
+
+def _is_known(transformation: str, group: str, version: str) -> bool:
+    known = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
+    return transformation in known and group == "meta.k8s.io" and version in ("v1", "v1beta1")
+
+
+class ObjectEncoder:
+    """Encodes the objects of one response, as they are; the lines of a watch once for all watchers."""
+
+    # Tells the lines of this encoding from others of the same change.
+    _encoding = ""
+
+    def encode_object(self, record: Record) -> bytes:
+        """Return the body with one object."""
+        return self._data(record) + b"\n"
+
+    def encode_list(self, kind: Kind, metadata: Mapping[str, Any], records: Sequence[Record]) -> bytes:
+        """Return the body with a list; items of built-in kinds have neither kind nor apiVersion."""
+        head = f'{{"kind":"{kind.list_kind}","apiVersion":"{kind.type.api_version}","metadata":'.encode()
+        if kind.custom is None:
+            items = b",".join(record.body for record in records)
+        else:
+            items = b",".join(record.data for record in records)
+            metadata = {"continue": "", **metadata}
+        return b"".join((head, msgspec.json.encode(metadata), b',"items":[', items, b"]}\n"))
+
+    def encode_event(self, event: str, record: Record, change: Change | None) -> bytes:
+        """Return the line of a watch event; `change` is None for the initial state."""
+        lines = {} if change is None else change.lines
+        key = event + self._encoding
+        if key not in lines:
+            lines[key] = b'{"type":"%s","object":%s}\n' % (event.encode(), self._data(record))
+        return lines[key]
+
+    def encode_bookmark(self, kind: Kind, revision: int, *, initial_end: bool) -> bytes:
+        """Return the line that has nothing but a resourceVersion."""
+        return event_line("BOOKMARK", {**self._type_meta(kind), **bookmark_metadata(revision, initial_end)})
+
+    def _data(self, record: Record) -> bytes:
+        return record.data
+
+    def _type_meta(self, kind: Kind) -> dict[str, str]:
+        return {"kind": kind.type.kind, "apiVersion": kind.type.api_version}
+
+
+class _Metadata(msgspec.Struct):
+    metadata: msgspec.Raw
+
+
+_metadata_of = msgspec.json.Decoder(_Metadata).decode
+
+
+class MetadataEncoder(ObjectEncoder):
+    """Encodes objects as PartialObjectMetadata."""
+
+    def __init__(self, version: str) -> None:
+        self._type = {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}"}
+        self._encoding = f" {version}"
+
+    def encode_list(self, kind: Kind, metadata: Mapping[str, Any], records: Sequence[Record]) -> bytes:
+        """Return the list of metadata."""
+        items = [msgspec.Raw(self._data(record)) for record in records]
+        shown = {**self._type, "kind": "PartialObjectMetadataList", "metadata": metadata, "items": items}
+        return msgspec.json.encode(shown) + b"\n"
+
+    def _data(self, record: Record) -> bytes:
+        return msgspec.json.encode({**self._type, "metadata": _metadata_of(record.body).metadata})
+
+    def _type_meta(self, kind: Kind) -> dict[str, str]:
+        return self._type
+
+
+def bookmark_metadata(revision: int, initial_end: bool) -> dict[str, Any]:
+    """Return the metadata of a bookmark; `initial_end` marks the end of the initial state."""
+    metadata: dict[str, Any] = {"resourceVersion": str(revision)}
+    if initial_end:
+        metadata["annotations"] = _INITIAL_END
+    return {"metadata": metadata}
+
+
+def event_line(event: str, shown: object) -> bytes:
+    """Return one line of a watch."""
+    return msgspec.json.encode({"type": event, "object": shown}) + b"\n"
+
+
+class ConvertingEncoder(ObjectEncoder):
+    """Objects converted to another version, in one of the other encodings."""
+
+    def __init__(self, kind: Kind, encoder: ObjectEncoder) -> None:
+        self._kind = kind
+        self._encoder = encoder
+
+    def encode_object(self, record: Record) -> bytes:
+        """Return the object."""
+        return self._encoder.encode_object(self._shown(record))
+
+    def encode_list(self, kind: Kind, metadata: Mapping[str, Any], records: Sequence[Record]) -> bytes:
+        """Return the list."""
+        return self._encoder.encode_list(self._kind, metadata, [self._shown(record) for record in records])
+
+    def encode_event(self, event: str, record: Record, change: Change | None) -> bytes:
+        """Return the line; the lines that watchers share are in the storage version."""
+        return self._encoder.encode_event(event, self._shown(record), None)
+
+    def encode_bookmark(self, kind: Kind, revision: int, *, initial_end: bool) -> bytes:
+        """Return the bookmark as an object of the version."""
+        return self._encoder.encode_bookmark(self._kind, revision, initial_end=initial_end)
+
+    def _shown(self, record: Record) -> Record:
+        return in_version(record, self._kind)
+
+
+def encoder_of(kind: Kind, encoder: ObjectEncoder) -> ObjectEncoder:
+    """Return an encoder that shows objects in the version of a kind."""
+    return encoder if kind.conversion is None else ConvertingEncoder(kind, encoder)

@@ -1,0 +1,175 @@
+"""The subresource scale: how many pods an object is to have.
+
+Source: kubernetes/pkg/registry/apps/deployment/storage/storage.go, ScaleREST.
+"""
+
+from typing import Any
+
+from kcr_devcluster.apiserver.apply.tracking import Tracking
+from kcr_devcluster.apiserver.http.bodies import field_validation
+from kcr_devcluster.apiserver.http.bodies.sent_objects import check_namespace, decode_sent
+from kcr_devcluster.apiserver.http.writing import Write, check_name, patched
+from kcr_devcluster.apiserver.kinds.catalogue import Kind
+from kcr_devcluster.apiserver.kinds.strategy import conform
+from kcr_devcluster.apiserver.kinds.versions import ScalePaths
+from kcr_devcluster.apiserver.protocol.field_errors import non_negative
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.names import selector_text
+from kcr_devcluster.apiserver.protocol.responses import (
+    APIResponse,
+    StatusError,
+    bad_request,
+    encoded,
+    internal,
+    invalid,
+    json_response,
+    warning_headers,
+)
+from kcr_devcluster.apiserver.registry.registry import Registry
+from kcr_devcluster.apiserver.schema.builtin import type_shape
+from kcr_devcluster.apiserver.schema.shape import Shape
+from kcr_devcluster.apiserver.storage.records import Record, in_version
+
+SCALE = "autoscaling.v1.Scale"
+# What a patch of a Scale finds where a custom resource says no number.
+_UNSET = -(1 << 31)
+_OF_SCALE = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+
+
+def read_scale(record: Record) -> Manifest:
+    """Return the Scale of an object for a GET.
+
+    Raises:
+        StatusError: 500, a custom resource does not say how many it is to have.
+    """
+    if lacks_replicas(record):
+        raise internal(f'the spec replicas field "{_replicas_path(record.kind)}" does not exist')
+    return scale_of(record)
+
+
+def lacks_replicas(record: Record) -> bool:
+    """Return whether an object is a custom resource that does not say how many pods it is to have."""
+    replicas = (record.kind.scale or ScalePaths()).replicas
+    return record.kind.custom is not None and type(_at(record.manifest(), replicas)) is not int
+
+
+def no_replicas(kind: Kind) -> StatusError:
+    """400: neither the Scale nor the custom resource has a number of replicas.
+
+    Source: kubernetes/staging/src/k8s.io/apiextensions-apiserver/pkg/registry/customresource/etcd.go,
+    scaleUpdatedObjectInfo.
+    """
+    return bad_request(f'the spec replicas field "{_replicas_path(kind)}" cannot be empty')
+
+
+def check_scalable(kind: Kind) -> None:
+    """Refuse to write a Scale in a version whose schema has no field for the number.
+
+    Upstream prunes the number without a word, or answers an apply with 500.
+
+    Raises:
+        StatusError: 400, the schema lacks the field that the definition names.
+    """
+    if kind.custom is not None and _is_pruned(kind.shape, (kind.scale or ScalePaths()).replicas):
+        raise bad_request(
+            f"the scale of {kind.type.display} writes {_replicas_path(kind)}, which is not in the schema of "
+            f"{kind.type.api_version}: add the field to that version of the CustomResourceDefinition"
+        )
+
+
+def _is_pruned(shape: Shape, path: tuple[str, ...]) -> bool:
+    for step in path:
+        field = shape.fields.get(step)
+        if field is None:
+            return not shape.preserves_unknown
+        if field.type.shape is None:
+            return False
+        shape = field.type.shape
+    return False
+
+
+def _replicas_path(kind: Kind) -> str:
+    return f".{'.'.join((kind.scale or ScalePaths()).replicas)}"
+
+
+def scale_of(record: Record) -> Manifest:
+    """Return the Scale of an object: how many pods it is to have, how many it has, and which they are."""
+    obj, paths, shape = record.manifest(), record.kind.scale or ScalePaths(), type_shape(SCALE)
+    scale: Manifest = shape.conform({
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": {name: value for name, value in obj["metadata"].items() if name in _OF_SCALE},
+        "spec": {"replicas": _at(obj, paths.replicas) or 0},
+        "status": {
+            "replicas": _at(obj, paths.status_replicas) or 0,
+            "selector": _selector(_at(obj, paths.selector) if paths.selector else ""),
+        },
+    })  # fmt: skip
+    return scale
+
+
+def _selector(found: Any) -> str:
+    # Custom resources have the text itself, replication controllers labels where the others have a selector.
+    if not isinstance(found, dict):
+        return found if isinstance(found, str) else ""
+    labels_alone = found.keys().isdisjoint(type_shape("meta.v1.LabelSelector").fields)
+    return selector_text({"matchLabels": found} if labels_alone else found) or ""
+
+
+def _at(obj: Manifest, path: tuple[str, ...]) -> Any:
+    """Return what is at a path, None where there is nothing."""
+    found: Any = obj
+    for name in path:
+        found = found.get(name) if isinstance(found, dict) else None
+    return found
+
+
+def object_of_scale(kind: Kind, scale: Manifest) -> Manifest:
+    """Return what a Scale says of the object of a kind: its metadata, and the number of replicas if there is one."""
+    obj: Manifest = {"apiVersion": kind.type.api_version, "kind": kind.type.kind, "metadata": scale.get("metadata")}
+    spec = scale.get("spec") or {}
+    if "replicas" in spec:
+        inner = obj
+        *path, last = (kind.scale or ScalePaths()).replicas
+        for name in path:
+            inner = inner.setdefault(name, {})
+        inner[last] = spec["replicas"]
+    return obj
+
+
+def update_scale(registry: Registry, write: Write, *, is_patch: bool) -> APIResponse:
+    """Handle a PUT or PATCH on scale: of the object, only the number of replicas is written.
+
+    A resourceVersion in the Scale is a precondition, as in any update.
+    """
+    route, shape = write.route, type_shape(SCALE)
+    check_scalable(route.kind)
+    dry_run = write.query.dry_run("PatchOptions" if is_patch else "UpdateOptions")
+    old = write.stored(registry.find(route.kind, route.namespace, route.name))
+    if is_patch:
+        before = scale_of(old)
+        if lacks_replicas(old):
+            before["spec"]["replicas"] = _UNSET
+        scale = patched(write, shape, before)
+        warnings = field_validation.check(shape, scale, write.body, write.content_type, write.query)
+        conform(shape, scale)
+        if (scale.get("spec") or {}).get("replicas") == _UNSET:
+            raise no_replicas(route.kind)
+    else:
+        sent = decode_sent(write, SCALE, "autoscaling/v1")
+        scale, warnings = sent.manifest, sent.warnings
+    metadata = scale.get("metadata") or {}
+    check_name(route, metadata)
+    check_namespace(route, metadata)
+    replicas = (scale.get("spec") or {}).get("replicas", 0)
+    if errors := non_negative("spec.replicas", replicas):
+        raise invalid("Scale", "autoscaling", route.name, errors)
+    new = old.manifest()
+    new["metadata"]["resourceVersion"] = metadata.get("resourceVersion", "")
+    *path, last = (route.kind.scale or ScalePaths()).replicas
+    parent = new
+    for step in path:
+        parent = parent.setdefault(step, {})
+    parent[last] = replicas
+    written = registry.update(old, new, Tracking(write.manager), dry_run=dry_run).record
+    return json_response(encoded(scale_of(in_version(written, route.kind))), 200, warning_headers(warnings))

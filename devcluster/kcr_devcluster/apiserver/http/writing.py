@@ -1,0 +1,314 @@
+"""The writing methods of HTTP: POST, PUT, PATCH and DELETE on objects and collections.
+
+Source: kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/{create,update,patch,delete}.go.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from kcr_devcluster.apiserver.apply.managed_fields import UPDATE, ManagerEntry, manager_name
+from kcr_devcluster.apiserver.apply.tracking import Tracking
+from kcr_devcluster.apiserver.authorization.escalation import Access
+from kcr_devcluster.apiserver.authorization.signers import CertificateGuard
+from kcr_devcluster.apiserver.http import listing
+from kcr_devcluster.apiserver.http.bodies import field_validation, request_body
+from kcr_devcluster.apiserver.http.routes import Route
+from kcr_devcluster.apiserver.http.serialization import ObjectEncoder, encoder_of
+from kcr_devcluster.apiserver.kinds.catalogue import Kind
+from kcr_devcluster.apiserver.kinds.strategy import UndecodableError
+from kcr_devcluster.apiserver.patch import json_patch, merge_patch, strategic_patch
+from kcr_devcluster.apiserver.protocol.field_errors import IMMUTABLE, required
+from kcr_devcluster.apiserver.protocol.field_errors import invalid as invalid_field
+from kcr_devcluster.apiserver.protocol.gojson import decode_json
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.query import Query
+from kcr_devcluster.apiserver.protocol.responses import (
+    STALE,
+    APIResponse,
+    StatusError,
+    bad_request,
+    conflict,
+    invalid,
+    json_response,
+    success,
+    warning_headers,
+)
+from kcr_devcluster.apiserver.registry import metadata as meta
+from kcr_devcluster.apiserver.registry.deletion import DeleteOptions, delete
+from kcr_devcluster.apiserver.registry.registry import Guard, Registry, WriteResult
+from kcr_devcluster.apiserver.schema.shape import Shape
+from kcr_devcluster.apiserver.storage.records import Record, in_version
+
+_JSON_PATCH = "application/json-patch+json"
+_MERGE_PATCH = "application/merge-patch+json"
+_STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+_PATCHES = (_JSON_PATCH, _MERGE_PATCH, _STRATEGIC_PATCH)
+# Of custom resources, the server has no Go types to merge by.
+_CUSTOM_PATCHES = (_JSON_PATCH, _MERGE_PATCH)
+_OTHER_UID = "Precondition failed: UID in precondition: {}, UID in object meta: {}"
+_ORPHANS = (
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or "
+    "set propagationPolicy=Orphan to suppress this warning"
+)
+
+
+# Returns warnings for the client that wrote an object, given the object before: None on create. Upstream has no such
+# warnings, for there every field has an effect.
+Adviser = Callable[[Record, Manifest | None], Iterable[str]]
+
+
+class Write(NamedTuple):
+    """One request that writes.
+
+    Attributes:
+        access: What its user may grant and create; None where every user may do everything.
+        advisers: Functions that return warnings for its client.
+        certificates: Looks at certificate signing requests; None for objects of other kinds.
+    """
+
+    route: Route
+    query: Query
+    headers: Mapping[str, str]
+    body: bytes
+    encoder: ObjectEncoder
+    access: Access | None = None
+    advisers: Sequence[Adviser] = ()
+    certificates: CertificateGuard | None = None
+
+    @property
+    def guard(self) -> Guard | None:
+        """Refuses an object that grants more than the user has."""
+        if self.certificates is not None:
+            return self.certificates.check
+        return None if self.access is None else self.access.check_grant
+
+    def check_create(self) -> None:
+        """Refuse an update that would create the object, unless the user may create it.
+
+        Raises:
+            StatusError: 403.
+        """
+        if self.access is not None:
+            self.access.check_create()
+
+    @property
+    def content_type(self) -> str:
+        """The media type of the body."""
+        return self.headers.get("content-type", "")
+
+    def manager(self, now: str) -> ManagerEntry:
+        """Return the field manager that writes, without fields.
+
+        Args:
+            now: The time, as in metadata.
+        """
+        name = manager_name(self.query.text("fieldManager"), self.headers.get("user-agent", ""))
+        return ManagerEntry(name, UPDATE, self.route.kind.type.api_version, self.route.subresource, now)
+
+    def check(self, obj: Manifest) -> list[str]:
+        """Return the warnings about unknown and duplicate fields in an object to write.
+
+        Raises:
+            UndecodableError: There are some, and the request is strict.
+        """
+        return field_validation.check(self.route.kind.shape, obj, self.body, self.content_type, self.query)
+
+    @property
+    def kind(self) -> Kind:
+        """The kind by whose rules the object is written."""
+        return self.route.kind.written
+
+    def stored(self, old: Record) -> Record:
+        """Return a stored object as one of that kind."""
+        return in_version(old, self.kind)
+
+    def to_storage(self, obj: Manifest) -> Manifest:
+        """Return an object of the request's version in the version of its rules, conformed.
+
+        Raises:
+            UndecodableError: It is no object of its kind.
+        """
+        if self.route.kind.conversion is not None and self.route.kind.custom is None:
+            self.route.kind.conversion.to_hub(obj)
+        return obj
+
+    def current(self, old: Record) -> Manifest:
+        """Return a stored object in the request's version."""
+        obj = old.manifest()
+        if self.route.kind.conversion is not None:
+            self.route.kind.conversion.from_hub(obj)
+        return obj
+
+
+def create(registry: Registry, write: Write) -> APIResponse:
+    """Handle a POST on a collection."""
+    route = write.route
+    manifest = request_body.decode_object(route.kind, write.body, write.content_type)
+    dry_run = write.query.dry_run("CreateOptions")
+    warnings = write.check(manifest)
+    new = write.to_storage(manifest)
+    written = registry.create(write.kind, route.namespace, new, dry_run=dry_run, guard=write.guard)
+    return write_response(write, written, warnings, 201)
+
+
+def update(registry: Registry, write: Write) -> APIResponse:
+    """Handle a PUT on an object or its status."""
+    route, dry_run = write.route, write.query.dry_run("UpdateOptions")
+    manifest = request_body.decode_object(route.kind, write.body, write.content_type)
+    warnings = write.check(manifest)
+    metadata = meta.decode_metadata(route.kind, manifest.get("metadata"))
+    check_name(route, metadata)
+    old = registry.storage.get(route.kind, route.namespace, route.name)
+    if old is None and route.kind.allow_create_on_update and not route.subresource:
+        if uid := metadata.get("uid"):
+            raise conflict(route.kind.type, route.name, _OTHER_UID.format(uid, ""))
+        # The version of an object that is gone is no obstacle here.
+        manifest["metadata"] = {**metadata, "resourceVersion": ""}
+        write.check_create()
+        new = write.to_storage(manifest)
+        written = registry.create(write.kind, route.namespace, new, dry_run=dry_run, guard=write.guard)
+        return write_response(write, written, warnings, 201)
+    old = registry.find(route.kind, route.namespace, route.name)
+    _check_put(old, metadata)
+    part, tracking, new = route.subresource, Tracking(write.manager), write.to_storage(manifest)
+    written = registry.update(write.stored(old), new, tracking, subresource=part, dry_run=dry_run, guard=write.guard)
+    return write_response(write, written, warnings)
+
+
+def check_name(route: Route, metadata: Mapping[str, Any]) -> None:
+    """Refuse an object whose name is not that of the path.
+
+    Raises:
+        StatusError: 400.
+    """
+    name = metadata.get("name")
+    if not name:
+        words = f"the name of the object ({route.name} based on URL) was undeterminable: name must be provided"
+        raise bad_request(words)
+    if name != route.name:
+        words = f"the name of the object ({name}) does not match the name on the URL ({route.name})"
+        raise bad_request(words)
+
+
+def _check_put(old: Record, metadata: Mapping[str, Any]) -> None:
+    kind, uid = old.kind, metadata.get("uid")
+    if uid and uid != old.metadata.uid:
+        raise conflict(kind.type, old.metadata.name, _OTHER_UID.format(uid, old.metadata.uid))
+    if kind.requires_resource_version and metadata.get("resourceVersion") in (None, "", "0"):
+        error = invalid_field("metadata.resourceVersion", 0, "must be specified for an update")
+        # Here upstream names the resource where the Kind would stand.
+        raise invalid(kind.type.plural, kind.type.group, old.metadata.name, [error])
+
+
+def patch(registry: Registry, write: Write) -> APIResponse:
+    """Handle a PATCH on an object or its status. Read, patch and store happen in one step: no patch is lost."""
+    route, dry_run = write.route, write.query.dry_run("PatchOptions")
+    request_body.check_size(write.body)
+    old = registry.find(route.kind, route.namespace, route.name)
+    new = patched(write, route.kind.shape, write.current(old))
+    kind = route.kind.type
+    if (new.get("apiVersion"), new.get("kind")) != (kind.api_version, kind.kind):
+        raise _unusable(new, f'no kind "{new.get("kind")}" is registered for version "{new.get("apiVersion")}"')
+    if new.get("metadata") is None:
+        raise _unusable(new, "metadata is no object")
+    try:
+        warnings = write.check(new)
+        check_patch(route.kind, old, meta.decode_metadata(route.kind, new.get("metadata")))
+        part, tracking, stored = route.subresource, Tracking(write.manager), write.stored(old)
+        new = write.to_storage(new)
+        written = registry.update(stored, new, tracking, subresource=part, dry_run=dry_run, guard=write.guard)
+    except UndecodableError as error:
+        # Decoding changes what it is given: the message shows the object as the patch left it.
+        raise _unusable(patched(write, route.kind.shape, write.current(old)), error.text) from None
+    return write_response(write, written, warnings)
+
+
+def patched(write: Write, shape: Shape, target: Manifest) -> Manifest:
+    """Return an object of a shape as the body of a PATCH leaves it.
+
+    Raises:
+        StatusError: 400, 415 or 422, it is no patch, or does not apply.
+    """
+    media = request_body.media_type(write.content_type)
+    accepted = _PATCHES if write.route.kind.custom is None else _CUSTOM_PATCHES
+    if media not in accepted:
+        raise request_body.unsupported_media_type(", ".join((*accepted, APPLY_PATCH)))
+    try:
+        change = decode_json(write.body)
+    except ValueError as error:
+        raise bad_request(f"error decoding patch: {error}") from None
+    if media == _STRATEGIC_PATCH:
+        new: Any = strategic_patch(shape, target, change)
+    else:
+        new = json_patch(target, change) if media == _JSON_PATCH else merge_patch(target, change)
+    if not isinstance(new, dict):
+        raise _unusable(new, "it is no object")
+    return new
+
+
+def check_patch(kind: Kind, old: Record, metadata: Manifest) -> None:
+    """Refuse a patched object that is another one, or made from a version that is not the newest.
+
+    Raises:
+        StatusError: 409 or 422.
+    """
+    stored = old.metadata
+    if metadata.get("resourceVersion") not in (None, "", stored.resource_version):
+        raise conflict(kind.type, stored.name, STALE)
+    immutable = {"name": stored.name, "namespace": stored.namespace, "uid": stored.uid}
+    errors = [
+        invalid_field(f"metadata.{member}", metadata[member], IMMUTABLE)
+        for member, value in immutable.items()
+        if metadata.get(member) not in (None, "", value)
+    ]
+    if "name" not in metadata:
+        errors.append(required("metadata.name", "name or generateName is required"))
+    if errors:
+        raise invalid(kind.type.kind, kind.type.group, stored.name, errors)
+
+
+def _unusable(value: object, why: str) -> StatusError:
+    error = invalid_field("patch", msgspec.json.encode(value).decode(), why)
+    return invalid("", "", "", [error])
+
+
+def remove(registry: Registry, write: Write) -> APIResponse:
+    """Handle a DELETE on an object."""
+    route = write.route
+    options = request_body.delete_options(write.body, write.content_type, write.query)
+    result = delete(registry, registry.find(route.kind, route.namespace, route.name), options)
+    headers = warning_headers(_warnings(route, options))
+    if result.gone and not route.kind.returns_deleted_object:
+        metadata = result.record.metadata
+        return json_response(success(route.kind.type, metadata.name, metadata.uid), headers=headers)
+    return json_response(write.encoder.encode_object(result.record), headers=headers)
+
+
+def _warnings(route: Route, options: DeleteOptions) -> list[str]:
+    return [_ORPHANS] if route.kind.strategy.default_propagation == "Orphan" and not options.policy else []
+
+
+async def remove_collection(registry: Registry, write: Write) -> APIResponse:
+    """Handle a DELETE on a collection: what a list would show is deleted, and shown as it was."""
+    route = write.route
+    options = request_body.delete_options(write.body, write.content_type, write.query)
+    page = await listing.list_page(registry.storage, route, write.query)
+    for record in page.records:
+        newest = registry.storage.get(route.kind, record.metadata.namespace, record.metadata.name)
+        if newest is not None:
+            delete(registry, newest, options)
+    headers = warning_headers(_warnings(route, options))
+    return json_response(
+        encoder_of(route.kind, ObjectEncoder()).encode_list(route.kind, page.metadata, page.records), headers=headers
+    )
+
+
+def write_response(write: Write, written: WriteResult, warnings: list[str], status: int = 200) -> APIResponse:
+    """Return the response with the object that was written."""
+    texts = [*warnings, *written.warnings]
+    if not write.route.subresource:
+        texts += [text for adviser in write.advisers for text in adviser(written.record, written.before)]
+    return json_response(write.encoder.encode_object(written.record), status, warning_headers(texts))

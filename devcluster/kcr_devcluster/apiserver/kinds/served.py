@@ -1,0 +1,71 @@
+"""The index of served kinds: groups and their versions, in the order of discovery."""
+
+import re
+from collections.abc import Iterable, Mapping
+
+from kcr_devcluster.apiserver.kinds.catalogue import Kind
+
+_VERSION = re.compile(r"v([1-9]\d*)(?:(alpha|beta)([1-9]\d*))?")
+
+
+def version_priority(version: str) -> tuple[int, int, int, str]:
+    """Return what orders the versions of a group: released before beta before alpha, the highest first.
+
+    Source: kubernetes/staging/src/k8s.io/apimachinery/pkg/version/helpers.go, CompareKubeAwareVersionStrings.
+    """
+    found = _VERSION.fullmatch(version)
+    if found is None:
+        return 3, 0, 0, version
+    return {None: 0, "beta": 1, "alpha": 2}[found[2]], -int(found[1]), -int(found[3] or 0), ""
+
+
+class ServedIndex:
+    """The kinds that are served now: the built-in ones, and those of definitions.
+
+    Attributes:
+        builtin: The kinds that are always served.
+        kinds: All kinds that are served now.
+        groups: Their groups, each with its versions.
+        by_place: All of them by group, version and plural.
+        generation: Grows with each change of what is served.
+    """
+
+    def __init__(self, kinds: Iterable[Kind]) -> None:
+        self.builtin = tuple(kinds)
+        self.generation = 0
+        # By the name of their definition.
+        self._custom: dict[str, tuple[Kind, ...]] = {}
+        self._builtin_groups = {kind.type.group for kind in self.builtin}
+        self._index()
+
+    def set_custom(self, name: str, kinds: tuple[Kind, ...]) -> None:
+        """Serve the kinds of a definition, those and no others.
+
+        Args:
+            name: The name of the definition.
+            kinds: Its kinds; empty for none.
+        """
+        if kinds:
+            self._custom[name] = kinds
+        else:
+            self._custom.pop(name, None)
+        self.generation += 1
+        self._index()
+
+    def is_custom_group(self, group: str) -> bool:
+        """Return whether a group has custom resources only."""
+        return group not in self._builtin_groups
+
+    def _index(self) -> None:
+        self.kinds = (*self.builtin, *(kind for name in sorted(self._custom) for kind in self._custom[name]))
+        self.by_place = {(k.type.group, k.type.version, k.type.plural): k for k in self.kinds}
+        current = {k.type.group for k in self.kinds if k.conversion is None or not k.conversion.warning}
+        # Groups that hold nothing but deprecated versions come last.
+        self.groups: Mapping[str, tuple[str, ...]] = {
+            group: self._versions(group)
+            for group in sorted({k.type.group for k in self.kinds}, key=lambda name: (name not in current, name))
+        }
+
+    def _versions(self, group: str) -> tuple[str, ...]:
+        found = dict.fromkeys(kind.type.version for kind in self.kinds if kind.type.group == group)
+        return tuple(sorted(found, key=version_priority)) if self.is_custom_group(group) else tuple(found)

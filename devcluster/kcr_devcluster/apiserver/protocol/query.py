@@ -1,0 +1,121 @@
+"""The query of a request: its parameters, with the messages of upstream's parsers."""
+
+import re
+from urllib.parse import parse_qsl
+
+from kcr.api.durations import parse_duration
+from kcr_devcluster.apiserver.protocol.field_errors import FieldError, forbidden, not_supported, required, too_long
+from kcr_devcluster.apiserver.protocol.field_errors import invalid as invalid_field
+from kcr_devcluster.apiserver.protocol.responses import bad_request, invalid, invalid_option
+
+_UNSIGNED, _INTEGER = re.compile(r"[0-9]+"), re.compile(r"[+-]?[0-9]+")
+_LONGEST_INTEGER = 1_000
+_LONGEST_MANAGER = 128
+_FALSE = ("", "0", "false")
+_VALIDATIONS = ("", "Ignore", "Strict", "Warn")
+
+
+def parse_integer(text: str, function: str) -> int:
+    """Return a number of 64 bits.
+
+    Args:
+        text: The number.
+        function: `ParseInt`, or `ParseUint` for one that is not negative; it is named in the message.
+
+    Raises:
+        StatusError: 400, it is none.
+    """
+    low, high = (-(1 << 63), 1 << 63) if function == "ParseInt" else (0, 1 << 64)
+    if not (_INTEGER if low else _UNSIGNED).fullmatch(text):
+        raise bad_request(f'strconv.{function}: parsing "{text}": invalid syntax')
+    if len(text) > _LONGEST_INTEGER or not low <= int(text) < high:
+        raise bad_request(f'strconv.{function}: parsing "{text}": value out of range')
+    return int(text)
+
+
+def field_manager_faults(name: str) -> list[FieldError]:
+    """Return the field errors of a `fieldManager`.
+
+    Source: kubernetes/staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/validation/validation.go, ValidateFieldManager.
+    """
+    errors = [too_long("fieldManager", _LONGEST_MANAGER)] if len(name.encode()) > _LONGEST_MANAGER else []
+    if not name.isprintable():
+        errors.append(invalid_field("fieldManager", name, "should only contain printable characters"))
+    return errors
+
+
+class Query:
+    """The query of a request. Unknown parameters are ignored."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._values = dict(parse_qsl(text, keep_blank_values=True)) if text else {}
+
+    def text(self, name: str) -> str:
+        """Return a parameter, `""` when it is absent."""
+        return self._values.get(name, "")
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """Return all values of a parameter, in their order."""
+        return tuple(value for key, value in parse_qsl(self._text, keep_blank_values=True) if key == name)
+
+    def has(self, name: str) -> bool:
+        """Return whether a parameter is there at all."""
+        return name in self._values
+
+    def flag(self, name: str) -> bool:
+        """Return a boolean: anything but empty, `0` and `false` is true."""
+        return self._values.get(name, "").lower() not in _FALSE
+
+    def integer(self, name: str) -> int | None:
+        """Return a number, None when it is absent.
+
+        Raises:
+            StatusError: 400, it is no number.
+        """
+        text = self._values.get(name, "")
+        if not text:
+            return None
+        return parse_integer(text, "ParseInt")
+
+    def timeout_seconds(self) -> float | None:
+        """Return the timeout of the request, None for none.
+
+        Raises:
+            StatusError: 400, it is no duration.
+        """
+        if not (text := self.text("timeout")):
+            return None
+        try:
+            nanoseconds = parse_duration(text)
+            if nanoseconds < 0:
+                raise ValueError(f'time: invalid duration "{text}"')
+        except ValueError as error:
+            raise bad_request(f"invalid timeout specified in the request URL - {error}") from error
+        return nanoseconds / 1e9 or None
+
+    def dry_run(self, options: str, *, is_apply: bool = False) -> bool:
+        """Return whether the write is only tried.
+
+        Args:
+            options: What messages call the options.
+            is_apply: Whether the write is a server-side apply, which has to name its field manager and may force.
+
+        Raises:
+            StatusError: 422, an option of writes has an unknown value.
+        """
+        if (validation := self.text("fieldValidation")) not in _VALIDATIONS:
+            raise invalid_option(options, not_supported("fieldValidation", validation, _VALIDATIONS))
+        manager = self.text("fieldManager")
+        errors = field_manager_faults(manager) if manager else []
+        if is_apply:
+            errors += [] if manager else [required("fieldManager", "is required for apply patch")]
+        elif options == "PatchOptions" and self.has("force"):
+            errors.append(forbidden("force", "may not be specified for non-apply patch"))
+        if errors:
+            raise invalid(options, "meta.k8s.io", "", errors)
+        if not (text := self.text("dryRun")):
+            return False
+        if text != "All":
+            raise invalid_option(options, not_supported("dryRun", [text], ["All"]))
+        return True
