@@ -86,6 +86,7 @@ class Actions:
         """
         key = Key(cron.metadata.namespace, listed.name)
         try:
+            # As upstream, which deletes nothing that it cannot read.
             await self._client.get(Job, key)
         except KcrError as error:
             self._recorder.event(cron, "Warning", "FailedGet", f"Get job: {error}")
@@ -96,6 +97,7 @@ class Actions:
     async def _delete(self, cron: CronJob, key: Key, uid: str) -> bool:
         """Delete one Job, and return whether that went well."""
         try:
+            # With the uid as a precondition: a Job made anew under the name is not the one that was judged.
             await self._client.delete(Job, key, uid=uid, propagation="Background")
         except KcrError as error:
             self._recorder.event(cron, "Warning", "FailedDelete", f"Deleted job: {error}")
@@ -134,6 +136,7 @@ class Actions:
             KcrError: There is no such Job, or the server does not say.
         """
         try:
+            # The name is that of the run, so of two controllers, or of two tries of one, only one starts it.
             job = await self._client.create_manifest(Job, codec.encode(start.job), cron.metadata.namespace)
         except AlreadyExistsError:
             # One that goes in this very moment makes room for the next try.

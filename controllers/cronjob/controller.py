@@ -121,6 +121,7 @@ class CronJobEvents(Handler[CronJob]):
 
     def on_add(self, obj: CronJob, initial: bool) -> None:
         """A CronJob came. The failures of an older one of its name are not its own."""
+        # Another CronJob may have had the name, and have failed often.
         self._queue.forget(obj.key)
         self._queue.add(obj.key, *Trigger.added(obj, initial))
 
@@ -143,6 +144,7 @@ class CronJobEvents(Handler[CronJob]):
 
     def on_delete(self, obj: CronJob, final_state_unknown: bool) -> None:
         """A CronJob went."""
+        # The next run of its schedule is not due any more; one that is added again asks for its own.
         self._queue.cancel_after(obj.key)
         self._queue.add(obj.key, *Trigger.deleted(obj))
 

@@ -107,6 +107,7 @@ class Actions:
             KcrError: One of them could not be written; nothing is counted before all are.
         """
         claimed = await claim(self._client, job, pods, lambda pod: selects(job, pod), finalizer=TRACKING_FINALIZER)
+        # Noted before an error is raised: the next reconcile must see what was adopted, or it adopts once more.
         for pod in claimed.adopted:
             self._own_writes.wrote(job.key, self._pods, pod)
         if claimed.errors:
@@ -133,6 +134,7 @@ class Actions:
         """
         pod = build_pod_template(job, group)
         attempts = await self._control.create(job, lambda number: for_index(job, pod, members[number]), len(members))
+        # A create without an answer is no failure: it counts as created, so that no other pod takes its place.
         errors = [failure.error for failure in attempts.failures]
         refused = [error for error in errors if not isinstance(error, UnconfirmedCreateError)]
         lasting = [error for error in refused if not is_namespace_ending(error)]
@@ -170,6 +172,7 @@ class Actions:
                 errors.append(removal.error)
             return removal.is_free
 
+        # The finalizer first: a pod that is deleted with it counts as failed, and one that has ended has to be counted.
         outcome = _deleted(pods, await self._control.delete(job, pods, before=is_free))
         return outcome if not errors else Outcome(deleted=outcome.deleted, error=errors[0])
 
@@ -186,6 +189,7 @@ class Actions:
             require_version: UIDs of those that keep it if they have ended since they were seen: they are to go
                 uncounted. Unlike upstream, which would lose a pod that has ended unseen.
         """
+        # No child raises: a failed patch must not cancel the others in the middle of their requests.
         async with asyncio.TaskGroup() as group:
             tasks = [
                 group.create_task(self._untrack_one(job, pod, require_version=pod.metadata.uid in require_version))
@@ -220,6 +224,8 @@ class Actions:
         conflict: KcrError | None = None
         try:
             for _ in range(CONFLICT_TRIES):
+                # Without the precondition the patch wins over any other write: the pod is on record, and must be let
+                # go.
                 seen = {"resourceVersion": pod.metadata.resource_version} if require_version else {}
                 patch = {"metadata": {**UNTRACK["metadata"], **seen}}
                 try:
@@ -230,6 +236,7 @@ class Actions:
                 if live.metadata.uid != pod.metadata.uid or not is_tracked(live):
                     return _FREE
                 if require_version and is_terminal(live):
+                    # It has ended in between: it keeps the finalizer, and the next reconcile counts it.
                     return _Removal(False, live)
                 pod = live
         except NotFoundError:

@@ -40,6 +40,7 @@ class Keys(NamedTuple):
         """
         if self.is_ours(job):
             enqueue = partial(self.memory.batching.enqueue, job.key, *trigger)
+            # Before the token bucket: the echo of our own write needs no reconcile at all.
             self.memory.own_writes.enqueue_unless_echo(job.key, version, enqueue)
 
     def enqueue_orphan(self, pod: Pod, trigger: Trigger) -> None:
@@ -86,6 +87,7 @@ class JobEvents(Handler[Job]):
     def on_add(self, obj: Job, initial: bool) -> None:
         """Enqueue a new Job, without the backoff of an older one of its name."""
         trigger = Trigger.added(obj, initial)
+        # Another Job may have had the name, and have failed often.
         self._keys.queue.forget(obj.key)
         self._keys.queue.add(obj.key, *trigger)
         if is_finished(obj):
@@ -96,6 +98,7 @@ class JobEvents(Handler[Job]):
         trigger = Trigger.updated(old, new)
         if is_finished(new):
             self._keys.forget_finished(new, self._pods, trigger)
+        # What a user changes does not wait for a token; our own writes never change the spec.
         elif old.metadata.generation != new.metadata.generation:
             self._keys.queue.add(new.key, *trigger)
         else:

@@ -71,6 +71,7 @@ class JobReconciler:
             return Result()
         if not is_ours(job, take_over=self.limits.take_over):
             return Result()
+        # All that is remembered belongs to this uid; that of an earlier Job of the same name is dropped here.
         state, own_writes = self.memory.of(job), self.memory.own_writes
         if job.spec.completion_mode not in (None, "NonIndexed", "Indexed"):
             message = "Skipped Job sync because completion mode is unknown"
@@ -82,6 +83,7 @@ class JobReconciler:
             state.knows_status = False
             return Result(requeue_after=timedelta())
         self._confirm(job)
+        # Every write below is noted in `own_writes`: the next reconcile waits until the stores show it.
         with self.metrics.sync(job) as sync, self.memory.in_use(state, key):
             if not own_writes.of(job).creates:
                 return await self._sync(job, state, sync)
@@ -121,6 +123,8 @@ class JobReconciler:
         # Before the first write: one that fails must not cost the Job its deadline.
         if plan.requeue_after:
             self.queue.add_after(job.key, plan.requeue_after.total_seconds())
+        # The order of the writes is a safety property, see `decisions.status`: uncounted pods are listed before any
+        # finalizer is removed, the counters move after that, and the terminal condition comes last.
         if isinstance(plan.work, Terminate) and seen.expectations_met:
             outcome, update, recorded = await self._end(seen, plan, state)
         else:
@@ -199,6 +203,7 @@ class JobReconciler:
         if state.sees_concurrent_controller:
             state.concurrent_seen_at = seen.now
             self.memory.warn_of_concurrent_controller(seen.job, asyncio.get_running_loop().time())
+        # Counted by a store that is older than the status, a pod would be counted twice.
         return replace(seen, pods=await self.actions.list_pods(seen.job)) if is_ahead else seen
 
     async def _claim(self, seen: Snapshot) -> Snapshot:
@@ -212,6 +217,7 @@ class JobReconciler:
 
         Source: kubernetes/pkg/controller/job/job_controller.go, getPodsForJob.
         """
+        # The garbage collector deletes its pods; adopted ones would be deleted with them.
         if is_being_deleted(seen.job):
             return seen
         orphans = self.pods.by_index(ORPHANS, seen.job.metadata.namespace)

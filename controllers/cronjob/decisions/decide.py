@@ -29,6 +29,7 @@ def decide(seen: Facts) -> Plan:
 
     Source: kubernetes/pkg/controller/cronjob/cronjob_controllerv2.go, syncCronJob.
     """
+    # First the list: whether a run may start depends on what is still active.
     status, noticed = drop_ended(seen)
     work, events = _schedule(replace(seen, cron=replace(seen.cron, status=status)))
     return Plan(work=work, status=status, announcements=(*noticed, *events))
@@ -71,6 +72,7 @@ def _schedule(seen: Facts) -> Step:
 def _run(seen: Facts, timetable: Timetable) -> Step:
     """Start what is due, unless something speaks against it."""
     try:
+        # The latest run that is due; earlier ones that were missed are not made up for.
         run, too_many = due(seen.cron, timetable, seen.now)
     except NeverDueError as error:
         return NoOp(), _warned("InvalidSchedule", f"invalid schedule: {seen.cron.spec.schedule} : {error}")

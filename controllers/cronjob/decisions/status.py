@@ -61,6 +61,7 @@ def forgotten(cron: CronJob, jobs: Sequence[Job], now: datetime) -> tuple[Run, .
         for job in jobs
         if job.metadata.uid not in listed and is_controlled_by(job, cron) and (due := run_of(cron, job)) is not None
     )
+    # Runs before the last on record were recorded themselves, and taken off the list when they had ended.
     missing = (run for run in found if run.due <= now and is_unrecorded(cron.status, run.due))
     return tuple(sorted(missing, key=lambda run: run.due))
 
@@ -73,6 +74,7 @@ def restored(status: CronJobStatus, runs: Sequence[Run]) -> CronJobStatus:
     if not runs:
         return status
     known = {listed.uid for listed in status.active}
+    # Idempotent: a run that is on record already is not listed twice.
     jobs = tuple(reference_to(run.job) for run in runs if run.job.metadata.uid not in known)
     return replace(status, active=status.active + jobs, last_schedule_time=runs[-1].due)
 
@@ -91,6 +93,7 @@ def drop_ended(seen: Facts) -> tuple[CronJobStatus, tuple[Announcement, ...]]:
         *(_completed(job) for job in ended),
         *(Announcement("Normal", "MissingJob", f"Active job went missing: {lost.name}") for lost in missing),
     )
+    # Missing is what the server itself does not have: the store may only be late.
     status = without(seen.cron.status, {job.metadata.uid for job in ended} | seen.missing)
     return with_successes(status, seen.jobs), events
 

@@ -39,13 +39,20 @@ def decide(seen: Snapshot) -> Plan:
 
     Source: kubernetes/pkg/controller/job/job_controller.go, syncJob.
     """
+    # One snapshot and one moment: all rules below judge the same pods by the same clock, so no two of them can
+    # contradict each other.
     counts = count_pods(seen)
+    # From here on the Job has started, though no write says so yet: its deadline counts from this reconcile.
     seen = _started(seen)
     record = failures.advanced(seen.backoff, counts.newly_succeeded, counts.newly_failed)
     ending = next((found for rule in ENDINGS if (found := rule(seen, counts)) is not None), None)
+    # While a create has no answer or a deletion is unseen, the number of pods is unknown, and one more create could
+    # make a surplus pod. All the rest continues: pods are counted, and Jobs end.
     managed = ending is None and seen.expectations_met and not is_being_deleted(seen.job)
+    # A Job that ends keeps no active pod. Finished pods stay: their finalizers hold them until they are counted.
     end = Terminate(counts.active) if ending is not None and counts.active else Hold()
     work, wait = _manage(seen, counts, record) if managed else (end, None)
+    # A Job that waits for a backoff must not miss its deadline, nor the reverse; an end makes both void.
     left = None if ending is not None else lifecycle.time_to_deadline(seen.job, seen.now)
     waits = [moment for moment in (wait, left) if moment is not None]
     return Plan(
@@ -66,10 +73,13 @@ def count_pods(seen: Snapshot) -> PodCounts:
     Source: kubernetes/pkg/controller/job/job_controller.go, getStatus.
     """
     status = seen.job.status
+    # Invariant: a pod is in exactly one of the three summands below: counted in the status, listed there, or newly
+    # ended.
     tracked = tracked_uids(seen.pods, seen.untracked)
     succeeded, failed = newly_ended(seen.job, seen.pods, tracked)
     listed = status.uncounted_terminated_pods or UncountedTerminatedPods()
     indexes = indexed.sort(seen.job, seen.pods, tracked)
+    # An Indexed Job does not use this number: an index counts once, however many of its pods succeeded.
     counted = status.succeeded + len(listed.succeeded) + len(succeeded)
     return PodCounts(
         tracked=tracked,
@@ -78,6 +88,7 @@ def count_pods(seen: Snapshot) -> PodCounts:
         newly_succeeded=succeeded,
         newly_failed=failed,
         succeeded=counted if indexes is None else len(indexes.succeeded),
+        # A rule of the podFailurePolicy may ignore a failure. Listed pods passed the rules when they were listed.
         failed=status.failed + len(listed.failed) + sum(match_rule(seen.job, pod).counts for pod in failed),
         indexes=indexes,
     )
@@ -169,10 +180,13 @@ def _started(seen: Snapshot) -> Snapshot:
 def _manage(seen: Snapshot, counts: PodCounts, record: failures.Backoff) -> tuple[Work, timedelta | None]:
     """Return how the number of pods is put right, and how long that has to wait."""
     job = seen.job
+    # Suspension deletes active pods only. Finished ones keep their finalizers, and are counted as ever.
     if job.spec.suspend:
         return (ScaleDown(counts.active) if counts.active else Hold()), None
     active = len(counts.active)
     wanted = lifecycle.wanted_active(job, active, counts.succeeded)
+    # One kind of work in a round: until deletions are observed the number of pods is unknown, and a create beside them
+    # could be one too many.
     if too_many := _surplus(seen, counts, active - wanted):
         return ScaleDown(too_many), None
     # Under the policy Failed a pod that is going still holds its place.
@@ -183,6 +197,7 @@ def _manage(seen: Snapshot, counts: PodCounts, record: failures.Backoff) -> tupl
 def _surplus(seen: Snapshot, counts: PodCounts, at_least: int) -> tuple[Pod, ...]:
     most = seen.limits.max_changes
     if counts.indexes is not None:
+        # Also when there are not too many: of two pods of one index one is deleted.
         return indexed.surplus(seen.job, counts.active, at_least)[:most]
     return lifecycle.surplus(counts.active, min(at_least, most))
 
@@ -192,11 +207,14 @@ def _missing(seen: Snapshot, counts: PodCounts, record: failures.Backoff, count:
     job, limits = seen.job, seen.limits
     base, most = limits.backoff_base_seconds, limits.backoff_max_seconds
     time_left = partial(failures.time_left, now=seen.now, base_seconds=base, max_seconds=most)
+    # With limits per index each index backs off by itself, so that one that fails does not delay the others: `members`
+    # leaves out those that must wait.
     if job.spec.backoff_limit_per_index is None and (wait := time_left(record)) > _NOW:
         return Hold(), wait
     count = min(count, limits.max_changes)
     if counts.indexes is None:
         return ScaleUp((IndexedPod(),) * count), None
+    # An index is taken while its pod is active, and under the policy Failed until that pod is finished.
     going = filter(is_terminating, seen.pods) if replaces_only_failed(job) else ()
     members, left = indexed.members(job, counts.indexes, (*counts.active, *going), count, time_left)
     return (ScaleUp(members) if members else Hold()), left

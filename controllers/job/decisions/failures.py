@@ -30,12 +30,15 @@ def advanced(record: Backoff, succeeded: Iterable[Pod], failed: Iterable[Pod]) -
     Source: kubernetes/pkg/controller/job/backoff_utils.go, newBackoffRecord.
     """
     succeeded, failed = tuple(succeeded), tuple(failed)
+    # Only those at hand: a pod that is on record does not come again, so the set does not grow.
     counted = frozenset(pod.metadata.uid for pod in (*succeeded, *failed))
     successes = _ends(pod for pod in succeeded if pod.metadata.uid not in record.counted)
     failures = _ends(pod for pod in failed if pod.metadata.uid not in record.counted)
     if not successes and not failures:
         return record if counted == record.counted else record._replace(counted=counted)
     if successes:
+        # By when the pods ended, not by when that was observed: a late watch must not make an older failure follow a
+        # success.
         later = [end for end in failures if end > max(successes)]
         return Backoff(len(later), max(later, default=None), counted)
     return Backoff(record.failures + len(failures), max(failures), counted)
@@ -120,6 +123,7 @@ def match_rule(job: Job, pod: Pod) -> Judgement:
     Source: kubernetes/pkg/controller/job/pod_failure_policy.go, matchPodFailurePolicy.
     """
     policy = job.spec.pod_failure_policy
+    # The first rule that matches decides, also when its action is Count: users put exceptions first.
     for position, rule in enumerate(policy.rules if policy is not None else ()):
         if rule.action in _KNOWN and (fact := _matched(rule, pod)):
             return Judgement(rule.action, f"{fact} matching {rule.action} rule at index {position}")

@@ -60,12 +60,14 @@ def sort(job: Job, pods: Iterable[Pod], tracked: Set[str]) -> Indexes | None:
     given_up = IndexSet.parse(status.failed_indexes or "", completions)
     listed = status.uncounted_terminated_pods.failed if status.uncounted_terminated_pods else ()
     placed = [(index, pod) for pod in pods if (index := index_in(job, pod)) is not None]
+    # What has lost its finalizer is on record; an index that has failed for good stays failed, whatever its pods do.
     ended = [(index, pod) for index, pod in placed if pod.metadata.uid in tracked and index not in given_up]
     # A pod that was counted as failed stays so, though it succeeded in the end.
     done = (i for i, pod in ended if pod.status.phase == "Succeeded" and pod.metadata.uid not in listed)
     succeeded = IndexSet.parse(status.completed_indexes, completions) | IndexSet.of(done)
     if job.spec.backoff_limit_per_index is None:
         return Indexes(succeeded, None, {})
+    # Invariant: no index is in both sets. One that has succeeded cannot fail any more.
     bad = [(index, pod) for index, pod in ended if has_failed(pod, job) and index not in succeeded]
     failed = given_up | IndexSet.of(index for index, pod in bad if _is_last_failure(job, pod))
     active = {index for index, pod in placed if is_active(pod)}
@@ -110,6 +112,7 @@ def surplus(job: Job, active: Iterable[Pod], at_least: int) -> tuple[Pod, ...]:
 
     Source: kubernetes/pkg/controller/job/indexed_job_utils.go, appendDuplicatedIndexPodsForRemoval.
     """
+    # Those that have got least far come first, so the last one that a dict keeps of an index is the furthest.
     order = ranked(active)
     best = {index: pod for pod in order if (index := index_in(job, pod)) is not None}
     kept = {pod.metadata.uid for pod in best.values()}
@@ -139,6 +142,7 @@ def members(
     waiting = {index: delay for index, delay in delays.items() if delay > timedelta()}
     taken = IndexSet.of({*waiting, *(index for pod in present if (index := index_in(job, pod)) is not None)})
     chosen = tuple(islice((indexes.over | taken).gaps(job.spec.completions or 0), count))
+    # With all places taken there is nothing to wait for: the end of a pod enqueues the Job.
     left = min(waiting.values(), default=None) if len(chosen) < count else None
     return tuple(_member(job, index, indexes.delayed.get(index)) for index in chosen), left
 

@@ -55,6 +55,7 @@ def newly_ended(job: Job, pods: Iterable[Pod], tracked: Set[str]) -> tuple[tuple
     Source: kubernetes/pkg/controller/job/job_controller.go, getNewFinishedPods.
     """
     listed = job.status.uncounted_terminated_pods or _NOTHING
+    # Without its finalizer a pod was counted before, or was never the Job's.
     open_pods = [pod for pod in pods if pod.metadata.uid in tracked and counts_for(job, pod)]
     succeeded = (p for p in open_pods if p.status.phase == "Succeeded" and p.metadata.uid not in listed.succeeded)
     failed = (p for p in open_pods if has_failed(p, job) and p.metadata.uid not in listed.failed)
@@ -68,6 +69,8 @@ def counted(status: JobStatus, tracked: Set[str]) -> JobStatus:
     """
     listed = status.uncounted_terminated_pods or _NOTHING
     remaining = UncountedTerminatedPods(
+        # A listed pod that has its finalizer stays listed. Were it counted now, and this process killed, the next
+        # leader would find it tracked and in no list, and count it again.
         succeeded=tuple(uid for uid in listed.succeeded if uid in tracked),
         failed=tuple(uid for uid in listed.failed if uid in tracked),
     )
@@ -114,6 +117,7 @@ class UncountedPods:
         # UIDs in the order in which they were found; never one in both.
         self._succeeded = list(listed.succeeded)
         self._failed = list(listed.failed)
+        # Invariant: the UIDs of both lists together; `note` enters no pod twice, whatever its phase is by now.
         self._known = {*listed.succeeded, *listed.failed}
         self._limit = limit
         self.untrack: list[Pod] = []
@@ -130,6 +134,7 @@ class UncountedPods:
     def note(self, pod: Pod) -> None:
         """Note one pod that carries the finalizer."""
         succeeded, failed = pod.status.phase == "Succeeded", has_failed(pod, self._job)
+        # A pod that runs keeps its finalizer, or its end might be missed; of a Job that ends, all are let go.
         if not self._ends and (pod.metadata.uid in self._held or not (succeeded or failed)):
             return
         # A listed pod is let go even when the lists are full: nothing else empties them.
@@ -143,6 +148,7 @@ class UncountedPods:
             return self._success(pod)
         if counts and (failed or self._fails):
             return self._failure(pod)
+        # Between the decision and the patch it may end, and would have to be counted: its version is a precondition.
         if not is_terminal(pod):
             self.require_version.add(pod.metadata.uid)
         return True
@@ -151,6 +157,7 @@ class UncountedPods:
         if not is_indexed(self._job):
             return self._listed(self._succeeded, pod)
         index = index_in(self._job, pod)
+        # An index counts once: further pods of it are let go uncounted, as are those without a valid index.
         if index is None or index in self.completed or index in self._recorded or index not in self._succeeding:
             return True
         if self._is_full():
@@ -176,6 +183,7 @@ class UncountedPods:
         return True
 
     def _is_full(self) -> bool:
+        # Noted, and the Job is requeued: what does not fit into this write comes with the next one.
         self.capped |= len(self._known) + len(self.completed) >= self._limit
         return self.capped
 
@@ -186,14 +194,20 @@ def compute_status(seen: Snapshot, plan: Plan, outcome: Outcome) -> StatusUpdate
     Source: kubernetes/pkg/controller/job/job_controller.go, syncJob and trackJobStatusAndRemoveFinalizers.
     """
     status = _present(seen, plan, outcome)
+    # The order of the steps is the protocol: what ends decides who is listed, and who is listed is on record before any
+    # finalizer is removed.
     ending = _ending(seen, plan, outcome, status.active)
     announcements: tuple[tuple[str, str], ...] = ()
+    # A Job that ends is neither suspended nor resumed any more: the condition would contradict its end.
     if plan.managed and ending is None:
         before, status = status, with_suspension(seen.job, status, seen.now)
         announcements = () if status is before else (_suspension(status),)
+    # First the pods of the round before: counting them makes room in the lists.
     status = counted(status, plan.counts.tracked)
     listing = _listed(seen, plan, status, ending)
     status = _with_indexes(seen, plan, replace(status, uncounted_terminated_pods=listing.uncounted), listing)
+    # In the same write as the lists: once a finalizer is removed, its pod may be gone, and with it the reason of the
+    # end.
     if ending is not None:
         status = _with_interim(status, ending, seen.now)
     return StatusUpdate(
@@ -221,10 +235,14 @@ def finalize_status(update: StatusUpdate, job: Job, untracked: frozenset[str], n
 
     Source: kubernetes/pkg/controller/job/job_controller.go, trackJobStatusAndRemoveFinalizers and enactJobFinished.
     """
+    # From the answer to the first write, so that the second has its version as a precondition: of two controllers that
+    # count the same pods one meets a conflict.
     status = counted(job.status, update.tracked - untracked)
     nothing_listed = status.uncounted_terminated_pods == UncountedTerminatedPods()
     # Not every pod that is let go is listed.
     all_gone = untracked.issuperset(pod.metadata.uid for pod in update.untrack)
+    # The terminal condition comes last: after it no controller looks at the Job again. So every pod is counted and let
+    # go by then, and none is active or terminating.
     done = nothing_listed and all_gone and not update.capped and not status.terminating and not status.active
     if update.ending is None or not done:
         return status
@@ -248,6 +266,7 @@ def _present(seen: Snapshot, plan: Plan, outcome: Outcome) -> JobStatus:
 
 def _ending(seen: Snapshot, plan: Plan, outcome: Outcome, active: int) -> Ending | None:
     """The ending that holds: not while pods are left that could not be deleted, or were never seen."""
+    # A pod that could not be deleted may still succeed or fail, and unseen creates may have made another one.
     if plan.ending is not None:
         everything_goes = len(outcome.deleted) == len(plan.counts.active)
         return plan.ending if everything_goes and seen.expectations_met else None
@@ -277,6 +296,7 @@ def _with_indexes(seen: Snapshot, plan: Plan, status: JobStatus, listing: Uncoun
     if indexes is None:
         return status
     recorded = IndexSet.parse(status.completed_indexes, seen.job.spec.completions or 0)
+    # An index on record stays on record: its pods may be deleted since.
     completed = recorded | IndexSet.of(listing.completed)
     failed = str(indexes.failed) if indexes.failed is not None else None
     return replace(status, succeeded=len(completed), completed_indexes=str(completed), failed_indexes=failed)

@@ -114,10 +114,12 @@ class Journal:
         """
         with _refused(self._file):
             ((compacted,),) = self._connection.execute("SELECT revision FROM compaction")
+            # At least the compaction's: a restored snapshot continues far beyond its newest row.
             contents = Contents(max(FIRST_REVISION, compacted), compacted, defaultdict(list))
             newest: dict[tuple[str, str], int] = {}
             for row, kind in _rows(self._connection):
                 old = newest.get((kind, row.key), 0)
+                # A removal supersedes the object, and nothing supersedes a removal: both rows leave with it.
                 newest[kind, row.key] = row.revision if row.body is not None else 0
                 contents.rows[kind].append(row)
                 if row.revision > compacted:
@@ -133,6 +135,7 @@ class Journal:
         """
         record, removed = change.record, change.new is None
         kind, key, body = record.kind.type.display, record.key, None if removed else record.body
+        # The key counts, too: a body that was copied under another key is damage as well.
         row = (change.revision, kind, key, body, _checksum(kind, key, body))
         try:
             # Before the change: what is committed must not fail any more.
@@ -144,6 +147,7 @@ class Journal:
             if not _is_code(error, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                 self.failure = reason
                 self.on_failure(reason)
+            # Invariant: nothing was applied in memory yet, so the client may try again.
             raise internal(reason) from error
         self._remember(change.revision, change.old.revision if change.old is not None else 0, is_removal=removed)
 
@@ -152,11 +156,15 @@ class Journal:
         self._connection.close()
 
     def _remember(self, revision: int, old: int, *, is_removal: bool) -> None:
+        # The row of the version before stays for as long as this change is in the history, which a restart builds from
+        # rows.
         superseded = (old,) if old else ()
         self._changes.append((revision, (*superseded, revision) if is_removal else superseded))
 
     def _compact(self) -> None:
         """Delete what the oldest changes of the history superseded."""
+        # In one transaction with the compaction's number: after a crash between the two, a list at an old revision
+        # would lack objects.
         batch = list(islice(self._changes, _BATCH))
         with self._connection:
             self._connection.execute("BEGIN")
@@ -191,6 +199,7 @@ def save_snapshot(file: Path, snapshot: Path) -> None:
             _check(source, file)
             _copy(source, partial)
         with _refused(snapshot):
+            # Atomic: another program finds the old snapshot or the new one, never half of it.
             partial.replace(snapshot)
     finally:
         partial.unlink(missing_ok=True)

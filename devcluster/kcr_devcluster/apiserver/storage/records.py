@@ -57,6 +57,7 @@ class Record:
             return self.metadata.name
         if path == "metadata.namespace":
             return self.metadata.namespace
+        # Only for kinds with such selectors, and only once: most objects are never asked.
         if self._fields is None:
             content = _decode(self.body)
             self._fields = {path: _text_at(content, path, location) for path, location in self.kind.fields.items()}
@@ -69,6 +70,7 @@ class Record:
 
     def with_revision(self, revision: int) -> "Record":
         """Return the same content under another resourceVersion, as DELETED events carry it."""
+        # On the bytes: to decode a large object and encode it again would cost far more.
         old, new = f'"resourceVersion":"{self.revision}"', f'"resourceVersion":"{revision}"'
         # The metadata come first, and the resourceVersion before all that clients write: `metadata.in_order`.
         body = self.body.replace(old.encode(), new.encode(), 1)
@@ -113,6 +115,7 @@ class Change:
 
     def deleted_record(self) -> Record:
         """Return the object of a DELETED event: the old content under the new resourceVersion."""
+        # Made once for all watchers.
         if self._deleted is None:
             assert self.old is not None  # only what was there departs
             self._deleted = self.old.with_revision(self.revision)

@@ -49,6 +49,7 @@ class Storage:
         if journal is not None:
             self.revision, self._compacted_revision, self._rows = journal.read()
         self._caches: dict[str, WatchCache] = {}
+        # Reads that ask for a revision which has not been reached. Most storages never have one.
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 
     def cache(self, kind: Kind) -> WatchCache:
@@ -74,6 +75,7 @@ class Storage:
     def install(self, kind: Kind) -> None:
         """Store the objects of a kind that a definition makes, as the definition has it now."""
         name = kind.type.display
+        # The three cases differ in what older watches may still ask for.
         if name in self._caches:
             self._caches[name].install(kind, self.revision)
         elif name in self._rows:
@@ -85,6 +87,7 @@ class Storage:
 
     def drop(self, kind: Kind) -> None:
         """Remove a kind with the objects that it still has: its definition was deleted without its finalizer."""
+        # Each removal is a change of its own, so that watchers see every object go.
         for record in tuple(self.cache(kind).records.values()):
             self.remove(record)
         del self._caches[kind.type.display]
@@ -113,6 +116,8 @@ class Storage:
         if kind.conversion is not None:
             kind.conversion.to_hub(manifest)
             kind, old = kind.stored, old and self._stored(old)
+        # Compare-and-swap: the caller has compared with `old`, and nothing was awaited since. Invariant: `old` is the
+        # newest version of the object.
         record = self.build_record(kind, manifest, self.revision + 1)
         if len(record.body) > _LARGEST_OBJECT:
             raise StatusError(500, "", "etcdserver: request is too large")
@@ -130,18 +135,22 @@ class Storage:
         return record if record.kind.conversion is None else self.cache(record.kind).records[record.key]
 
     def _commit(self, change: Change) -> None:
+        # First on disk: a client must not see what a crash could take back. If this raises, nothing has changed.
         if self._journal is not None:
             self._journal.append(change)
         self.revision = change.revision
         cache = self.cache(change.record.kind)
+        # The revision moves with the object, in one step: a list can never show an object that is newer than itself.
         cache.apply(change)
         if self._waiting:
             self._wake()
+        # Last, for it may write: a change that it makes comes after this one for every subscriber.
         if cache.after_commit is not None:
             cache.after_commit(change)
 
     def _wake(self) -> None:
         for revision, future in self._waiting:
+            # A waiter may have timed out, and not run since.
             if revision <= self.revision and not future.done():
                 future.set_result(None)
 

@@ -43,6 +43,7 @@ class WatchCache:
         if revision < self.compacted_revision:
             raise expired(f"too old resource version: {revision} ({self.compacted_revision})")
         found = []
+        # From the newest: watches mostly resume from a moment ago, and the history may have 10,000 changes.
         for change in reversed(self.history):
             if change.revision <= revision:
                 break
@@ -58,6 +59,7 @@ class WatchCache:
         changes = self.changes_since(revision)
         if not changes:
             return self.records, self.keys
+        # Undone from the present, the newest change first. Records are never changed, so old lists stay valid.
         records = dict(self.records)
         for change in reversed(changes):
             key = change.record.key
@@ -123,6 +125,7 @@ class WatchCache:
         key = change.record.key
         if change.new is None:
             del self.records[key]
+            # Invariant: `keys` is sorted and has exactly the keys of `records`; lists page through it by position.
             del self.keys[bisect_left(self.keys, key)]
         else:
             if change.old is None:
@@ -130,7 +133,9 @@ class WatchCache:
             self.records[key] = change.new
         self.history.append(change)
         if len(self.history) > HISTORY:
+            # A watch from before this revision would miss the change that leaves, and gets 410 instead.
             self.compacted_revision = self.history.popleft().revision
+        # A copy: a subscriber may end its watch when it is called.
         for subscriber in tuple(self.subscribers):
             subscriber(change)
         # All watchers have their line by now; the history keeps no second copy of every object.

@@ -145,6 +145,7 @@ def restore(pod: KubeletPod, moment: datetime, now: float) -> dict[str, Containe
     Returns:
         Empty for a pod in a terminal phase; nothing of it is to be run, or written.
     """
+    # Invariant: what is in a terminal phase never runs again.
     if is_terminal(pod):
         return {}
     records = new_records(pod)
@@ -167,6 +168,7 @@ def _initialized_again(
     done = [name for name, record in records.items() if record.role == "init" and exit_code(record) == 0]
     if not done:
         return records
+    # A new process of the node is a new sandbox: what init containers left in its directories is lost.
     if pod.spec.restart_policy in {"", "Always"}:
         return records | {name: _restarted(records[name]) for name in done}
     if all("emptyDir" not in volume for volume in pod.spec.volumes):
@@ -176,6 +178,7 @@ def _initialized_again(
 
 
 def _restarted(record: ContainerRecord) -> ContainerRecord:
+    # A restart like any other, so that clients see by the count that it ran twice.
     end = record.state.end if isinstance(record.state, Terminated | BackingOff) else record.last_end
     return record._replace(state=Waiting(), restart_count=record.restart_count + 1, last_end=end)
 
@@ -191,6 +194,7 @@ def _restored(
 ) -> ContainerRecord:
     last = status.last_state.terminated
     record = record._replace(restart_count=status.restart_count, last_end=last, was_started=bool(status.started))
+    # It ran when the node's process ended, and no process outlives that.
     if status.state.running is not None:
         return terminated(record, LOST, policy, moment, now)
     if (end := status.state.terminated) is not None:
@@ -245,6 +249,7 @@ def terminated(record: ContainerRecord, exit_: Exit, policy: str, moment: dateti
     """
     state, finished = record.state, whole_seconds(moment)
     if isinstance(state, Running):
+        # By the loop's time: the wall clock may have been set meanwhile.
         begun, container_id, ran = whole_seconds(state.started_at), state.container_id, now - state.since
         record = record._replace(was_started=record.was_started or has_started(state))
     else:
@@ -260,6 +265,7 @@ def terminated(record: ContainerRecord, exit_: Exit, policy: str, moment: dateti
         finished_at=finished,
         container_id=container_id,
     )
+    # Kept in the record and not counted from `restart_count`: a long run starts the series over, and the count goes on.
     backoff = _next_backoff(record.backoff_seconds, ran)
     is_replaced = isinstance(state, Running) and state.stop is not None and state.stop.restart and not backoff
     if not is_replaced and not should_restart(record.role, policy, exit_.code):
@@ -268,6 +274,7 @@ def terminated(record: ContainerRecord, exit_: Exit, policy: str, moment: dateti
 
 
 def _next_backoff(backoff: float | None, ran: float) -> float:
+    # The first restart has no delay; 0 doubles to the initial one.
     if backoff is None or ran > BACKOFF_RESET_SECONDS:
         return 0.0
     return min(max(2 * backoff, INITIAL_BACKOFF_SECONDS), MAX_BACKOFF_SECONDS)

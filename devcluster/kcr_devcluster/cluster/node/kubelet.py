@@ -96,8 +96,10 @@ class Kubelet:
         self._states: dict[Key, list[PodState]] = {}
         # Images that count as present on the node.
         self._images: set[str] = set()
+        # Counts up, so that the address of a pod that is gone is not given out again soon.
         self._addresses = 0
         self._closed = False
+        # As upstream, the server filters: a node neither receives nor stores the pods of the others.
         manager.select(Selection(KubeletPod, fields=f"spec.nodeName={node.name}"))
         self._pods = manager.store(KubeletPod)
         self._recorder = manager.recorder("kubelet", host=node.name)
@@ -113,6 +115,8 @@ class Kubelet:
 
     async def reconcile(self, key: Key) -> Result:
         """Sync the pod of a key: start, stop and report its containers until there is nothing left to do for now."""
+        # A worker has a key for itself, so no two syncs of a key meet; only ends of runs, probes and hooks change its
+        # states meanwhile.
         self._accept(key)
         deadlines = [await self._sync_pod(state) for state in tuple(self._states[key])]
         # A pod that the store still shows must not be taken for a new one.
@@ -124,6 +128,7 @@ class Kubelet:
         ]
         if not self._states[key]:
             del self._states[key]
+        # One delay per key: an earlier sync only finds that nothing is due.
         deadline = min((at for at in deadlines if at is not None), default=None)
         return Result() if deadline is None else Result(requeue_after=deadline - self._loop.time())
 
@@ -134,6 +139,7 @@ class Kubelet:
 
     def close(self) -> None:
         """End all runs, and start nothing any more; what they come to is not reported."""
+        # First of all: a start that is under way checks it when it returns, and kills what it has started.
         self._closed = True
         self._lifecycle.close()
         for states in self._states.values():
@@ -145,6 +151,8 @@ class Kubelet:
         """Filter the changes of a pod that ask for a sync; most are the kubelet's own writes coming back."""
         if old is None or new is None:
             return True
+        # Level-triggered: a sync reads the store, so a change that is filtered here is not lost, but seen by the next
+        # sync.
         before, after = old.metadata, new.metadata
         return (
             (before.deletion_timestamp is None) != (after.deletion_timestamp is None)
@@ -162,6 +170,7 @@ class Kubelet:
         if pod is None or any(state.uid == pod.metadata.uid for state in states):
             return
         now, moment = self._loop.time(), self._clock.now()
+        # A pod with a start time was accepted by an earlier process of this node: its active deadline goes on counting.
         begun = pod.status.start_time
         age = 0.0 if begun is None else max((moment - begun).total_seconds(), 0.0)
         states.append(
@@ -184,6 +193,7 @@ class Kubelet:
         """Take over what the store shows of the pod."""
         pod = self._pods.get(state.pod.key)
         if pod is not None and pod.metadata.uid == state.uid:
+            # Volumes of the downward API show labels and annotations, which may have changed.
             if pod is not state.pod and pod.spec.volumes:
                 self._runtime.update(pod)
             state.pod = pod
@@ -191,11 +201,13 @@ class Kubelet:
             self._shorten_grace_period(state, pod.metadata.deletion_grace_period_seconds)
         else:
             state.is_gone = True
+            # Its object was deleted without the node, by force: nothing waits for a graceful end.
             self._shorten_grace_period(state, 0)
 
     def _shorten_grace_period(self, state: PodState, grace: float | None) -> None:
         """Kill a terminating pod sooner, when a deletion allows it less time."""
         if state.termination is not None and grace is not None:
+            # Only ever sooner: a second deletion cannot extend the time that the first one gave.
             sooner = min(state.termination.kill_at, self._loop.time() + grace)
             state.termination = state.termination._replace(kill_at=sooner)
 
@@ -204,14 +216,19 @@ class Kubelet:
 
         Between the comparison, the decision and the return nothing is awaited, so no change goes unseen.
         """
+        # Each round takes one step and looks again: during an await the pod may be deleted, and containers may end.
         while not self._closed:
             self._observe(state)
             now = self._loop.time() + TIMER_SLACK_SECONDS
+            # Invariant: the server knows of a state before the action that follows from it. So a pod is not deleted
+            # before its end is on record, and a node that crashes finds in the status what it did.
             if (status := self._changed_status(state, now)) is not None:
                 await self._write_status(state, status)
             elif (action := next_action(state, now)) is not None:
                 await self._act(state, action)
             else:
+                # Nothing is left to write or to end: its directories are deleted. Its logs stay until the object is
+                # gone.
                 if is_stopped(state):
                     self._runtime.release(state.uid)
                 if state.is_gone:
@@ -223,12 +240,14 @@ class Kubelet:
         """Return the status to write, or None when the server has it."""
         if state.is_gone or not state.containers or (self._fast and starts_next(state, now)):
             return None
+        # Upstream's pod worker is busy then, and writes nothing.
         if state.is_between and state.termination is None:
             return None
         status = pod_status(state, self._node.ip, self._clock.now(), now)
         return None if status == state.written_status else status
 
     async def _write_status(self, state: PodState, status: KubeletPodStatus) -> None:
+        # The uid is a precondition: the status must not reach another pod of the same name.
         patch = status_patch(state.written_status, status, state.uid)
         try:
             await self._client.strategic_patch(KubeletPod, state.pod.key, patch, subresource="status")
@@ -236,6 +255,7 @@ class Kubelet:
             state.is_gone = True
         except InvalidError as error:
             _log.warning("pod status refused", pod=str(state.pod.key), error=error.message)
+        # Also after a refusal: the same status would be refused again, for ever.
         state.written_status = status
 
     async def _act(self, state: PodState, action: Action) -> None:
@@ -263,8 +283,10 @@ class Kubelet:
 
     async def _start(self, state: PodState, name: str) -> None:
         before = state.containers[name]
+        # Names the run: `_on_exit` ignores the end of any other.
         attempt = before.restart_count + (0 if isinstance(before.state, Waiting) else 1)
         on_exit = partial(self._on_exit, state, name, attempt)
+        # The one await of a start. The worker has the key, so no second start of the container comes in between.
         result = await self._runtime.start(state.pod, before.spec, attempt, on_exit)
         now, moment = self._loop.time(), self._clock.now()
         match result:
@@ -286,6 +308,7 @@ class Kubelet:
 
     def _on_exit(self, state: PodState, name: str, attempt: int, exit_: Exit) -> None:
         before = state.containers[name]
+        # Called by the runtime at any time, and perhaps late: only the run that is on record has ended.
         if before.restart_count == attempt and isinstance(before.state, Running):
             policy = state.pod.spec.restart_policy
             self._lifecycle.end(before.state.run)

@@ -90,6 +90,7 @@ class PodState:
 
 def is_finished(state: PodState) -> bool:
     """Return whether the pod has nothing left to do: all main containers ended, or an init container failed."""
+    # Sidecars do not keep a pod alive: they are ended once the main containers have.
     if all(is_final(record) for record in state.mains):
         return True
     return any(record.role == "init" and is_final(record) and exit_code(record) for record in state.inits)
@@ -97,6 +98,7 @@ def is_finished(state: PodState) -> bool:
 
 def is_stopped(state: PodState) -> bool:
     """Return whether the pod's containers have all stopped and none will start."""
+    # Terminating counts, too: a container that has not started by then never will.
     return (state.termination is not None or is_finished(state)) and not state.running()
 
 
@@ -105,10 +107,12 @@ def pod_phase(state: PodState) -> str:
 
     Source: kubernetes/pkg/kubelet/kubelet_pods.go, getPhase.
     """
+    # Invariant: a terminal phase is final, also one that another client has written.
     if is_terminal(state.pod):
         return state.pod.status.phase
     if is_stopped(state):
         succeeded = all(exit_code(record) == 0 for record in state.mains)
+        # A pod that exceeded its deadline has failed, whatever its containers make of SIGTERM.
         forced = state.termination is not None and bool(state.termination.reason)
         return "Succeeded" if succeeded and not forced else "Failed"
     started = (isinstance(record.state, Running) or exit_code(record) is not None for record in state.mains)
@@ -168,11 +172,15 @@ def next_action(state: PodState, now: float) -> Action | None:
         state: The pod; its present status has been written.
         now: On the loop's time.
     """
+    # The order is contract. First the end: a pod that is stopped starts nothing any more, and all that is left is to
+    # let its object be deleted, once.
     if is_stopped(state):
         deletable = state.pod.metadata.deletion_timestamp is not None and not state.is_gone and not state.is_released
         return DeletePod() if deletable else None
+    # A terminating pod starts no container: it is only brought to its end.
     if state.termination is not None:
         return _next_signal(state, now)
+    # Single runs are ended before others are started: the next run of a container follows the last one.
     return _reason_to_terminate(state, now) or _next_signal(state, now) or _next_start(state, now)
 
 
@@ -180,6 +188,7 @@ def _reason_to_terminate(state: PodState, now: float) -> TerminatePod | None:
     metadata, grace = state.pod.metadata, termination_grace_period(state.pod)
     if state.is_gone:
         return TerminatePod(0)
+    # Before the deadline: a deletion has a grace period of its own, and is no failure.
     if metadata.deletion_timestamp is not None:
         return TerminatePod(metadata.deletion_grace_period_seconds or 0)
     if (deadline := _active_deadline(state)) is not None and now >= deadline:
@@ -196,6 +205,7 @@ def _kill_times(state: PodState) -> dict[str, float]:
     for name, record in state.containers.items():
         run = record.state
         if isinstance(run, Running) and (forced is not None or run.stop is not None):
+            # A run that is ended alone may have less time than its pod.
             times = (forced, None if run.stop is None else run.stop.kill_at)
             moments[name] = min(at for at in times if at is not None)
     return moments
@@ -211,10 +221,12 @@ def _next_signal(state: PodState, now: float) -> Action | None:
         return None
     running = state.running()
     overdue = [name for name, at in kill_times.items() if now >= at]
+    # The hook counts as part of the grace period: one that takes all of it leaves no time for SIGTERM.
     if unfinished := tuple(name for name in overdue if running[name].pre_stop == "running"):
         return AbandonPreStop(unfinished)
     if left := tuple(name for name in overdue if running[name].signal != "KILL"):
         return SignalContainers(left, "KILL")
+    # Each signal is sent once: it is on record before it is sent.
     waiting = [name for name, at in kill_times.items() if now < at and not running[name].signal]
     if hooks := tuple(name for name in waiting if running[name].pre_stop == "pending"):
         return RunPreStop(hooks)
@@ -234,6 +246,7 @@ def _next_start(state: PodState, now: float) -> Action | None:
         moment = _start_time(record)
         if moment is not None and now >= moment:
             return StartContainer(record.name)
+        # Once for each end: the state is CrashLoopBackOff from then on.
         if moment is not None and isinstance(record.state, Terminated):
             return BackOff(record.name)
     return None
@@ -247,8 +260,10 @@ def _startable(state: PodState) -> Iterator[ContainerRecord]:
     if state.in_post_start:
         return
     for record in state.inits:
+        # A sidecar is started again for as long as the pod lives, an init container until it has succeeded.
         if record.role == "sidecar" or not is_init_done(record):
             yield record
+        # Invariant: no container starts before all init containers in front of it are done.
         if not is_init_done(record):
             return
     yield from state.mains
