@@ -1,7 +1,7 @@
 """Shared informers: list and watch one kind into a local store, index it, and dispatch events to handlers.
 
-A `Reflector` lists and watches. It writes through the `StoreWriter` interface of the `Informer`, which updates the
-`Store` and calls the handlers. One informer per kind serves all controllers of a manager (`manager.informer(Kind)`).
+A `Reflector` lists and watches. It writes to the `StoreWriter` of its `Informer`, which updates the `Store` and calls
+the handlers. One informer per kind serves all controllers of a manager (`manager.informer(Kind)`).
 Guarantees to handlers and readers:
 
 - **Convergence.** The store converges to the server's state, despite lost connections, expired versions, and streams

@@ -2,15 +2,16 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import Generic, Literal, TypeVar
 
 from kcr.api.codec import WatchEvent
 from kcr.api.meta import Key, ObjectMeta, Resource
 from kcr.client.wire.decoding import Undecodable
 from kcr.informer.phases import LostEventError
 from kcr.informer.selection import Selection
+from kcr.informer.writer import StoreWriter
 from kcr.log import get_logger
 
 R = TypeVar("R", bound=Resource)
@@ -19,30 +20,6 @@ R = TypeVar("R", bound=Resource)
 _SLOW_SECONDS = 10.0
 
 _log = get_logger("kcr.informer")
-
-
-class StoreWriter(Protocol[R]):
-    """The reflector's output: an informer, or its shard of one namespace."""
-
-    def share(self, obj: R) -> R:
-        """Return an object that is about to be stored, made of parts that are stored already (structural sharing)."""
-        ...
-
-    def replace(self, objects: Iterable[R], undecodable: Mapping[Key, str], version: str) -> Iterator[None]:
-        """Replace everything by a list, in slices: between two items of the iterator the loop may run."""
-        ...
-
-    def apply(self, event: WatchEvent[R]) -> None:
-        """Apply one ADDED, MODIFIED or DELETED event."""
-        ...
-
-    def advance(self, version: str) -> None:
-        """Note that nothing else happened up to a version (bookmark)."""
-        ...
-
-    def on_decode_error(self, key: Key, error: str, version: str) -> None:
-        """Note that the newest version of an object cannot be decoded."""
-        ...
 
 
 class ListAccumulator(Generic[R]):

@@ -14,7 +14,7 @@ from kcr.client import Client
 from kcr.client.wire.decoding import Undecodable, read_event, read_page
 from kcr.client.wire.requests import accept, watch_query
 from kcr.errors import ApiError, GoneError, KcrError, NotFoundError, TransportError
-from kcr.informer.accumulator import ListAccumulator, ListTiming, StoreWriter
+from kcr.informer.accumulator import ListAccumulator, ListTiming
 from kcr.informer.phases import (
     Empty,
     Listed,
@@ -33,6 +33,7 @@ from kcr.informer.phases import (
 from kcr.informer.selection import Selection
 from kcr.informer.store import version_of
 from kcr.informer.watchdog import Watchdog
+from kcr.informer.writer import StoreWriter
 from kcr.log import get_logger
 from kcr.ratelimitedlog import RateLimitedLogger
 

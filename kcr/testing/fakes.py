@@ -56,7 +56,7 @@ class FakeInformer(Informer[R], Generic[R]):
         """Make an informer with some objects in its store."""
         # Never used: `run` neither lists nor watches.
         super().__init__(Client(FakeSource(kind)), kind, random=random.Random(0))
-        self.declare_synced()
+        self.writer.declare_synced()
         # Whether the test lets it count as synced.
         self._released = asyncio.Event()
         self._released.set()
@@ -133,7 +133,7 @@ class FakeInformer(Informer[R], Generic[R]):
             self._present.pop(obj.key, None)
         else:
             self._present[obj.key] = obj
-        self.apply(WatchEvent(type=type, object=obj))
+        self.writer.apply(WatchEvent(type=type, object=obj))
         return obj
 
     def _changed(self, obj: R) -> R:

@@ -65,10 +65,10 @@ class ShownWrites:
         informer = self.manager.informer(kind)
         gone = informer.store.get(key) if call.verb == "delete" else None
         if gone is not None:
-            informer.apply(WatchEvent(type="DELETED", object=gone))
+            informer.writer.apply(WatchEvent(type="DELETED", object=gone))
             return
         obj = await self._cluster.client.get(kind, key)
-        informer.apply(WatchEvent(type="MODIFIED", object=obj))
+        informer.writer.apply(WatchEvent(type="MODIFIED", object=obj))
 
 
 class Runs(Handler[Job]):

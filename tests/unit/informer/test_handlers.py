@@ -19,7 +19,7 @@ pytestmark = pytest.mark.kcr_virtual
 async def running(*pods: Pod) -> AsyncIterator[Informer[Pod]]:
     """An informer that runs, on a server that never answers; the pods are there."""
     informer = Informer(Client(Script()), Pod, random=Random(1))
-    replaced(informer.replace(pods, {}, "5"))
+    replaced(informer.writer.replace(pods, {}, "5"))
     async with asyncio.TaskGroup() as group:
         task = group.create_task(informer.run())
         await asyncio.sleep(0)
@@ -32,7 +32,7 @@ async def test_handler_is_synced_when_it_has_heard_the_first_list(kcr_clock: Vir
     informer = Informer(Client(Script()), Pod)
     registration = informer.add_handler(Told())
     assert not registration.synced
-    replaced(informer.replace([pod("a")], {}, "5"))
+    replaced(informer.writer.replace([pod("a")], {}, "5"))
     assert registration.synced
     await registration.wait_synced()
 
@@ -43,7 +43,7 @@ async def test_removed_handler_hears_nothing_more(kcr_clock: VirtualClock) -> No
         told = Told()
         registration = informer.add_handler(told)
         registration.remove()
-        replaced(informer.replace([], {}, "6"))
+        replaced(informer.writer.replace([], {}, "6"))
         assert registration.is_removed
         assert told.heard == ["add a 1 initial"]
 

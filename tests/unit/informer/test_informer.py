@@ -59,11 +59,11 @@ def made() -> tuple[Informer[Pod], Notes]:
 
 def apply(informer: Informer[Pod], *found: tuple[str, Pod]) -> None:
     for type_, obj in found:
-        informer.apply(WatchEvent(type=type_, object=obj))
+        informer.writer.apply(WatchEvent(type=type_, object=obj))
 
 
 def replace(informer: Informer[Pod], pods: Iterable[Pod], version: str) -> None:
-    replaced(informer.replace([informer.share(found) for found in pods], {}, version))
+    replaced(informer.writer.replace([informer.writer.share(found) for found in pods], {}, version))
 
 
 # IN-3, RF-35
@@ -286,7 +286,7 @@ def test_long_list_is_told_little_by_little() -> None:
     informer, _ = made()
     told = Told()
     informer.add_handler(told)
-    steps = informer.replace([pod(f"p{number}", number) for number in range(1, 1001)], {}, "2000")
+    steps = informer.writer.replace([pod(f"p{number}", number) for number in range(1, 1001)], {}, "2000")
     seen = [len(told.heard) for _ in steps if len(informer.store) == 1000]
     # All are stored before a handler is called; then two get a thousand pods each, two hundred at a time.
     assert seen[-10:] == [0, 0, 0, 0, 0, 200, 400, 600, 800, 1000]
@@ -296,7 +296,7 @@ def test_long_list_is_told_little_by_little() -> None:
 # IN-6, IN-7
 def test_handler_that_comes_in_the_middle_of_a_list_hears_it_once() -> None:
     informer, _ = made()
-    steps = informer.replace([pod(f"p{number}", number) for number in range(1, 1001)], {}, "2000")
+    steps = informer.writer.replace([pod(f"p{number}", number) for number in range(1, 1001)], {}, "2000")
     next(steps)
     late = Told()
     registration = informer.add_handler(late)

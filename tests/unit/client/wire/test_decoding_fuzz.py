@@ -82,7 +82,7 @@ class Reader:
         self.kind = kind
         self.informer = Informer(Client(FakeSource(kind)), kind)
         self.informer.store.add_index("field:spec.a")
-        self._list = ListAccumulator(Selection(kind), self.informer, Counter())
+        self._list = ListAccumulator(Selection(kind), self.informer.writer, Counter())
 
     def lists(self, body: bytes) -> None:
         self._list.clear()

@@ -7,7 +7,7 @@ from kcr.api.core import ConfigMap
 from kcr.api.meta import Key, ObjectMeta
 from kcr.client import Client
 from kcr.informer import Handler, Informer, Selection
-from kcr.informer.informer import NamespacedShard
+from kcr.informer.writer import NamespacedShard
 from tests.kit.informer_pods import replaced
 from tests.kit.scripted_transport import Script
 
@@ -34,7 +34,7 @@ def made() -> tuple[Informer[ConfigMap], list[NamespacedShard[ConfigMap]], Heard
     informer, heard, shards = Informer(Client(Script()), SELECTIONS), Heard(), list[NamespacedShard[ConfigMap]]()
     informer.add_handler(heard)
     for selection in SELECTIONS:
-        NamespacedShard(informer, selection, shards)
+        NamespacedShard(informer.writer, selection, shards)
     return informer, shards, heard
 
 
