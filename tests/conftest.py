@@ -1,10 +1,11 @@
 """What all tests share."""
 
 import gc
+import logging
 import os
 import sys
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Generator, Iterator
+from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 import structlog
@@ -66,6 +67,30 @@ def pytest_collection_finish() -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Log as `kcr run --log-level debug` does: every line of every test is rendered."""
     configure_logs("json", "debug")
+
+
+class CallbackErrors(logging.Handler):
+    """Collects exceptions of the event loop's callbacks: a loop only logs them."""
+
+    texts: ClassVar[list[str]] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = logging.Formatter().format(record)
+        # What the garbage collector finds is logged as well, some time after the test that left it.
+        if text.startswith("Exception in callback"):
+            self.texts.append(text)
+
+
+logging.getLogger("asyncio").addHandler(CallbackErrors())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, object, object]:
+    """Fail a test in which a callback failed, such as that of a timer."""
+    CallbackErrors.texts.clear()
+    result = yield
+    assert not CallbackErrors.texts, "\n".join(CallbackErrors.texts)
+    return result
 
 
 @pytest.fixture
