@@ -143,6 +143,9 @@ async def test_six_jobs_that_wait_are_told_apart(kcr: Start, tmp_path: Path) -> 
         shown = await eventually(told, seconds=30)
         assert shown
         assert [pod.deployment for pod in shown.pods] == ["web"]
+        # The terminal says the same.
+        told_apart = [f"{job.name}: {job.state}: .*{re.escape(job.why)}$" for job in shown.jobs if job.is_troubled]
+        await eventually(lambda: all(re.search(line, dev.err, re.MULTILINE) for line in told_apart))
         _, text = await get(f"{address}/debug/kcr/cluster", token=token, job="full/refused")
         explanation = msgspec.json.decode(text, type=ClusterOverview).explanation
         assert explanation is not None

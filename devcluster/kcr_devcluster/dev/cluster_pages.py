@@ -20,7 +20,7 @@ from kcr.errors import KcrError
 from kcr.manager import Manager
 from kcr_devcluster.apiserver.protocol.responses import StatusError
 from kcr_devcluster.dev.cluster_overview import ClusterObjects, cluster_overview
-from kcr_devcluster.dev.explanations import Explain, Explanations
+from kcr_devcluster.dev.explanations import Explanations
 
 # Returns the end of a container's log: of a pod, the container (empty for the only one), and at most so many bytes.
 ReadLog = Callable[[Key, str, int], bytes]
@@ -37,20 +37,20 @@ _MAX_DIGITS = 10
 class ClusterPages:
     """Answers requests for the Jobs, CronJobs and pods of a cluster, and for the logs of pods."""
 
-    def __init__(self, manager: Manager, zone: tzinfo, read_log: ReadLog, explain: Explain) -> None:
+    def __init__(self, manager: Manager, zone: tzinfo, read_log: ReadLog, explanations: Explanations) -> None:
         """Take what is read; it must be made on the program's event loop, before the manager runs.
 
         Args:
             manager: Its stores have the objects.
             zone: The zone of schedules that name none.
             read_log: Reads the end of a log, and raises StatusError when it cannot.
-            explain: Explains an object of the cluster.
+            explanations: Explains objects of the cluster.
         """
         self._clock = manager.clock
         self._zone = zone
         self._read_log = read_log
         self._program = ProgramLoop()
-        self._explanations = Explanations(manager.client, explain)
+        self._explanations = explanations
         self._jobs, self._cronjobs = manager.store(Job), manager.store(CronJob)
         self._pods, self._events = manager.store(Pod), manager.store(Event)
 

@@ -28,6 +28,7 @@ from kcr.log import get_logger
 from kcr.manager import Manager
 from kcr_devcluster.dev.cluster import dev_cluster
 from kcr_devcluster.dev.cluster_pages import ClusterPages
+from kcr_devcluster.dev.explanations import Explanations
 from kcr_devcluster.dev.options import DevOptions
 from kcr_devcluster.dev.page import DevPage, check_port
 from kcr_devcluster.dev.progress import Progress
@@ -85,15 +86,16 @@ async def _dev(
         path = file.path
         display = open_display(stack, manager)
         zone = _zone(environ["KCR_CRONJOB_TIME_ZONE"])
-        progress = Progress(manager, display, zone)
+        explainers = find_explainers(tuple(setups), get_logger().warning)
+        explanations = Explanations(client, partial(_explain, manager, explainers))
+        progress = Progress(manager, display, zone, explanations)
         is_brief, late = options.wait and not options.no_controllers, list[str]()
         announce = late.append if is_brief else display.announce
         if options.no_debug_page:
             # Nothing is served, and the event loop is monitored all the same.
             manager.expose()
         else:
-            explainers = find_explainers(tuple(setups), get_logger().warning)
-            pages = ClusterPages(manager, zone, dev.read_log, partial(_explain, manager, explainers))
+            pages = ClusterPages(manager, zone, dev.read_log, explanations)
             DevPage(dev, file, announce, pages).expose(options.debug_port, {**shown(options), **shown(plugins)}, files)
         if path not in (options.kubeconfig, default) and not is_brief:
             display.say(f"{default} belongs to another kcr dev; this one writes {path}")

@@ -2,16 +2,22 @@
 
 import asyncio
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import tzinfo
 
-from kcr.api.batch import CronJob
+from msgspec.structs import replace
+
+from kcr.api.batch import CronJob, Job
 from kcr.api.core import Event, Pod
 from kcr.api.meta import Key, controller_of
 from kcr.cli.display.display import Display
 from kcr.cli.display.job_progress import ChangeHandler, JobProgress
 from kcr.cli.display.log_follower import ContainerRun, LogFollower, runs_of
-from kcr.cli.display.view import EventView, JobView, cronjob_view, event_view, pod_view, shown_name
+from kcr.cli.display.view import EventView, JobView, cronjob_view, event_view, pod_view, shown_name, view_of
+from kcr.errors import KcrError
 from kcr.manager import Manager
+from kcr_devcluster.dev.explanations import FRESH_SECONDS, Explanations
+from kcr_devcluster.dev.workloads import is_in_question, job_state, running_owners
 
 # How long the last lines of logs are waited for once the Jobs have ended.
 _LAST_LINES_SECONDS = 5.0
@@ -36,15 +42,20 @@ def failure_of(pod: Pod, run: ContainerRun) -> EventView | None:
 class Progress:
     """Shows the Jobs, CronJobs, pods and events of a cluster, and waits until Jobs have ended."""
 
-    def __init__(self, manager: Manager, display: Display, zone: tzinfo) -> None:
+    def __init__(self, manager: Manager, display: Display, zone: tzinfo, explanations: Explanations) -> None:
         """Attach to the manager's informers; nothing is shown before they run.
 
         Args:
             manager: Its informers call the handlers, and its client reads logs.
             display: Shows everything.
             zone: The zone of schedules that name none.
+            explanations: Explains what Jobs wait for.
         """
         self._display = display
+        self._explanations = explanations
+        self._job_store, self._pods = manager.store(Job), manager.store(Pod)
+        # The uids of what has a container that runs.
+        self._running: set[str] = set()
         # Events of before belong to an earlier run of a cluster with a data folder; they have whole seconds.
         self._since = manager.clock.now().replace(microsecond=0)
         # Lines are prefixed by the pod's name when several pods may print at once.
@@ -53,15 +64,40 @@ class Progress:
         self._failed: set[ContainerRun] = set()
         # Pods that no controller owns, and that are shown.
         self._bare: set[Key] = set()
-        self._jobs = JobProgress(manager, display)
+        self._jobs = JobProgress(manager, display, view=self._view)
         # A log that breaks off is no failure: the pod was deleted meanwhile, or the cluster ends.
-        self._logs = LogFollower(manager.client, manager.store(Pod), self._write, on_end=self._jobs.notify)
+        self._logs = LogFollower(manager.client, self._pods, self._write, on_end=self._jobs.notify)
         manager.informer(CronJob).add_handler(
             ChangeHandler(lambda it: display.show(cronjob_view(it, zone)), lambda it: display.gone("cronjob", it.key))
         )
         manager.informer(Event).add_handler(ChangeHandler(self._show_event, lambda event: None))
         manager.informer(Pod).add_handler(ChangeHandler(self._pod_changed, self._pod_deleted))
         manager.add(self._logs)
+        manager.add(self)
+
+    async def run(self) -> None:
+        """Explain every two seconds the Jobs whose status leaves open what they wait for."""
+        while True:
+            await asyncio.sleep(FRESH_SECONDS)
+            jobs = self._job_store.snapshot()
+            waiting = [job for job in jobs if is_in_question(job)]
+            if not waiting:
+                continue
+            with suppress(KcrError):
+                await self._explanations.refresh(jobs, None)
+            self._running = running_owners(self._pods.snapshot())
+            for job in waiting:
+                self._jobs.show(job)
+
+    def _view(self, job: Job) -> JobView:
+        """Return a Job with the state that the page shows, and what it waits for, if its user can do something."""
+        view = view_of(job)
+        if view.state != "Running" or not is_in_question(job):
+            return view
+        explanation = self._explanations.last.explanations.get(job.metadata.uid)
+        if explanation is None or not explanation.remedies:
+            return replace(view, state=job_state(job, is_running=True))
+        return replace(view, state=job_state(job, job.metadata.uid in self._running), why=explanation.headline)
 
     async def ended(self, keys: Iterable[Key]) -> tuple[JobView, ...]:
         """Wait until these Jobs have ended or were deleted, and their logs are shown; return their last views."""

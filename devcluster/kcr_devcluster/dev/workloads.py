@@ -40,6 +40,15 @@ def job_state(job: Job, is_running: bool, code: Code | None = None) -> str:
     return state if state != "Running" or is_running else "Waiting"
 
 
+def running_owners(pods: Iterable[Pod]) -> set[str]:
+    """Return the uids of the controllers of pods with a container that runs.
+
+    A pod is in the phase Running between its container's crashes, too.
+    """
+    owners = ((controller_of(pod.metadata), pod.status.container_statuses) for pod in pods)
+    return {owner.uid for owner, reports in owners if owner and any(one.state.running for one in reports)}
+
+
 def is_in_question(job: Job) -> bool:
     """Return whether the status of a Job leaves open why it is where it is."""
     view = view_of(job)
@@ -81,8 +90,6 @@ class Workloads:
         self._explanations = explanations
         # The uids of what objects control, by their uid.
         self._controlled: dict[str, list[str]] = {}
-        # Of Jobs with a container that runs: a pod is in the phase Running between its container's crashes, too.
-        self._running: set[str] = set()
         # The Deployments of ReplicaSets.
         self._deployments: dict[str, str] = {}
         self._warnings: dict[str, Event] = {}
@@ -90,10 +97,10 @@ class Workloads:
             owner = self._add(one)
             if owner is not None and owner.kind == "Deployment":
                 self._deployments[one.metadata.uid] = owner.name
-        for pod in pods:
-            owner = self._add(pod)
-            if owner is not None and any(one.state.running is not None for one in pod.status.container_statuses):
-                self._running.add(owner.uid)
+        found = tuple(pods)
+        self._running = running_owners(found)
+        for pod in found:
+            self._add(pod)
         for event in events:
             uid = event.involved_object.uid
             if event.type == "Warning" and (

@@ -19,21 +19,29 @@ R = TypeVar("R", bound=Resource)
 class JobProgress:
     """Shows the Jobs of a manager's informer, and waits until some of them have ended."""
 
-    def __init__(self, manager: Manager, display: Display, only: Collection[Key] = ()) -> None:
+    def __init__(
+        self,
+        manager: Manager,
+        display: Display,
+        only: Collection[Key] = (),
+        view: Callable[[Job], JobView] = view_of,
+    ) -> None:
         """Attach to the informer of Jobs; nothing is shown before the manager runs.
 
         Args:
             manager: Its informer calls the handlers.
             display: Shows the Jobs.
             only: The Jobs to show; empty for all.
+            view: Returns how a Job is shown.
         """
         self._display = display
+        self._view = view
         self._only = frozenset(only)
         # The Jobs that exist, and the last view of those deleted: `ended` returns how they ended.
         self._views: dict[Key, JobView] = {}
         self._deleted: set[Key] = set()
         self._changed = asyncio.Event()
-        manager.informer(Job).add_handler(ChangeHandler(self._job_changed, self._job_deleted))
+        manager.informer(Job).add_handler(ChangeHandler(self.show, self._job_deleted))
 
     async def find_unseen(self, client: Client, keys: Iterable[Key]) -> None:
         """Ask the server for Jobs that the informer's first list had not: those that are not there count as deleted.
@@ -77,10 +85,11 @@ class JobProgress:
         """Wake those who wait for a change."""
         self._changed.set()
 
-    def _job_changed(self, job: Job) -> None:
+    def show(self, job: Job) -> None:
+        """Show a Job as it is now."""
         if self._only and job.key not in self._only:
             return
-        view = view_of(job)
+        view = self._view(job)
         self._views[view.key] = view
         self._deleted.discard(view.key)
         self._display.show(view)

@@ -48,6 +48,7 @@ _FRAMES_PER_SECOND = 10
 _STYLES = {
     "Complete": ("✓", "green"), "SuccessCriteriaMet": ("✓", "green"), "Failed": ("✗", "bold red"),
     "FailureTarget": ("✗", "red"), "Suspended": ("‖", "yellow"),
+    "Waiting": ("!", "yellow"), "Paused": ("‖", "yellow"), "Left alone": ("‖", "yellow"),
     "Succeeded": ("✓", "green"), "Scheduled": ("↻", "cyan"),
 }  # fmt: skip
 
@@ -144,7 +145,7 @@ class LiveDisplay(Display):
         room = max(1, self._console.height - told - len(self._hints) - _OTHERS)
         shown, hidden = _most_telling(self._views.values(), room)
         # Below the table: in it, a long reason would widen its column.
-        reasons = [_one_line(f"✗ {shown_name(view.key)}: {view.why}", "red") for view in shown if view.why]
+        reasons = [_reason(view) for view in shown if view.why]
         more = [_one_line(f"… and {hidden} more", "dim")] if hidden else []
         hints = [Text(), *(_one_line(hint, "dim") for hint in self._hints)] if self._has_scrolled else []
         tables = self._tables(shown)
@@ -222,6 +223,11 @@ class LiveDisplay(Display):
         yield Text(last, style="" if view.last else "dim")
         following = f"next in {human_duration(coming - now)}" if coming else "next none"
         yield Text(following, style="" if coming else "dim")
+
+
+def _reason(view: View) -> Text:
+    mark, style = _STYLES.get(view.state, ("!", "yellow"))
+    return _one_line(f"{mark} {shown_name(view.key)}: {view.why}", style)
 
 
 def _aligned(events: Collection[EventView]) -> Iterable[Text]:

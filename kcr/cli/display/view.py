@@ -33,8 +33,8 @@ class JobView(msgspec.Struct, frozen=True):
         ready: See `active`.
         succeeded: Pods that succeeded.
         failed: Pods that failed.
-        state: Its most important condition, `Running` when it has none.
-        why: Reason and message of that condition, empty when there is nothing to explain.
+        state: Its most important condition, `Running` when it has none; or what it does instead of running.
+        why: Reason and message of that condition, or what it waits for; empty when there is nothing to explain.
         started: `status.startTime`; None before.
         ended: When it was Complete or Failed; None before.
     """
@@ -67,7 +67,7 @@ class JobView(msgspec.Struct, frozen=True):
             return ()
         if self.state == "Running" and not (self.active or self.succeeded or self.failed):
             return ()
-        return self.state, self.succeeded, self.failed, self.active > 0
+        return self.state, self.succeeded, self.failed, self.active > 0, bool(self.why)
 
 
 def view_of(job: Job) -> JobView:

@@ -15,6 +15,7 @@ from kcr.testing import FakeManager, build
 from kcr_devcluster.apiserver.protocol.responses import StatusError
 from kcr_devcluster.dev.cluster_pages import LOG_BYTES, ClusterPages
 from kcr_devcluster.dev.cluster_state import ClusterOverview
+from kcr_devcluster.dev.explanations import Explanations
 
 pytestmark = pytest.mark.kcr_virtual
 
@@ -45,7 +46,7 @@ def manager() -> FakeManager:
 
 async def ask(manager: FakeManager, path: str, **query: Any) -> ProbeResponse:
     path = f"/debug/kcr/{path}"
-    return await ClusterPages(manager, UTC, read_log, explain).routes[path](
+    return await ClusterPages(manager, UTC, read_log, Explanations(manager.client, explain)).routes[path](
         ProbeRequest(path, {name: [value] for name, value in query.items()})
     )
 

@@ -63,6 +63,12 @@ def test_failed_job_says_why() -> None:
     assert "BackoffLimitExceeded" in picture
 
 
+def test_job_that_waits_says_what_for() -> None:
+    picture = drawn(view("pi", "Waiting", active=1, why="no node has room for pod default/pi-x"))
+    assert "! pi: no node has room for pod default/pi-x" in picture
+    assert "Running" not in picture
+
+
 def test_ended_jobs_give_way_to_running_ones() -> None:
     ended = [view(f"old-{number}", "Complete") for number in range(30)]
     picture = drawn(*ended, view("new", "Running"), height=9)
