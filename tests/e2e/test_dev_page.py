@@ -189,7 +189,7 @@ async def test_taken_port_of_the_page_is_one_line(kcr: Start) -> None:
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not on the PATH")
 async def test_commands_of_the_guide_read_it(kcr: Start, environment: Mapping[str, str], tmp_path: Path) -> None:
     guide = (ROOT / "docs" / "guide" / "dev-cluster.md").read_text(encoding="utf-8")
-    script = guide.partition("## Look at it")[2].split("```")[1]
+    script = guide.partition("## Web page")[2].split("```")[1]
     async with kcr("dev", "-f", manifest(tmp_path)) as dev:
         await page_of(dev)
         await eventually(lambda: "job pi: Complete" in dev.err)
