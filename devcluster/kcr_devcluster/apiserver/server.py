@@ -59,12 +59,12 @@ from kcr_devcluster.apiserver.protocol.responses import (
     json_response,
     request_timeout,
 )
-from kcr_devcluster.apiserver.quota import QuotaAdmission
 from kcr_devcluster.apiserver.registry import bootstrap
 from kcr_devcluster.apiserver.registry.api_services import LocalAPIServices
 from kcr_devcluster.apiserver.registry.registry import Registry
 from kcr_devcluster.apiserver.registry.service_accounts import DefaultAccountMissingError, wait_for_default
 from kcr_devcluster.apiserver.schema.deep_fields import without_deep_fields
+from kcr_devcluster.apiserver.storage.admission import AdmissionContext
 from kcr_devcluster.apiserver.storage.records import in_version
 from kcr_devcluster.apiserver.storage.selection import selection_predicate
 from kcr_devcluster.apiserver.storage.storage import Storage
@@ -152,7 +152,7 @@ class APIServer:
         """
         self.authorizer: Authorizer = authorizer or AlwaysAllow()
         self._rbac = authorizer
-        self.registry = Registry(storage, QuotaAdmission(storage, clock, tuple(kinds)), clock=clock, random=random)
+        self.registry = Registry(AdmissionContext(storage, clock, random, tuple(kinds)))
         self.logs: container_logs.LogSource = container_logs.NoLogs()
         self.streams_unavailable = pod_streams.NO_NODE
         self.advisers: list[Adviser] = []

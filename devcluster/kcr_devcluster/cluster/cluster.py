@@ -32,7 +32,6 @@ from kcr_devcluster.apiserver.kinds.gangs import with_gangs
 from kcr_devcluster.apiserver.kinds.views import VIEWS
 from kcr_devcluster.apiserver.kinds.views.legacy import LEGACY_KINDS
 from kcr_devcluster.apiserver.registry.bootstrap import with_rbac
-from kcr_devcluster.apiserver.registry.service_accounts import ServiceAccountAdmission
 from kcr_devcluster.apiserver.server import APIServer
 from kcr_devcluster.apiserver.storage.storage import Storage
 from kcr_devcluster.cluster.controllers import pod_gc, quota_status, role_aggregation, token_secrets
@@ -195,7 +194,8 @@ class EmbeddedCluster:
         mounts_tokens = service_accounts == "tokens"
         if service_accounts == "none":
             return False
-        self.server.registry.accounts = ServiceAccountAdmission(self.storage, self._random, mounts_tokens=mounts_tokens)
+        admission = self.server.registry.accounts
+        admission.is_enabled, admission.mounts_tokens = True, mounts_tokens
         accounts.setup(self.manager)
         return mounts_tokens
 
@@ -329,7 +329,7 @@ class EmbeddedCluster:
         publish_trust(self.server.registry, address.clients)
         signer = partial(certificate_signer.setup, authority=address.clients)
         self._first_objects.set_up((CERTIFICATE_SIGNING_REQUESTS,), signer)
-        if self.server.registry.accounts is not None:
+        if self.server.registry.accounts.is_enabled:
             accounts.publish_authority(self.manager, address.ca_pem)
             token_secrets.setup(self.manager, address.ca_pem)
 

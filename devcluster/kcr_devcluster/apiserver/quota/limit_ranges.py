@@ -12,7 +12,7 @@ from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.responses import forbidden
 from kcr_devcluster.apiserver.quota.usage import total_resources
 from kcr_devcluster.apiserver.schema.quantities import amount, family, written
-from kcr_devcluster.apiserver.storage.storage import Storage
+from kcr_devcluster.apiserver.storage.admission import AdmissionContext, AdmissionStep
 
 _ANNOTATION = "kubernetes.io/limit-ranger"
 _CLAIM = "PersistentVolumeClaim"
@@ -20,13 +20,13 @@ _CLAIM = "PersistentVolumeClaim"
 _Amounts = Mapping[str, str]
 
 
-class LimitRangeAdmission:
+class LimitRangeAdmission(AdmissionStep):
     """The admission plugin LimitRanger. Without limit ranges a creation costs one look-up."""
 
-    def __init__(self, storage: Storage) -> None:
-        self._cache = storage.cache(LIMIT_RANGES)
+    def __init__(self, context: AdmissionContext) -> None:
+        self._cache = context.storage.cache(LIMIT_RANGES)
 
-    def set_defaults(self, kind: Kind, obj: Manifest) -> None:
+    def admit(self, kind: Kind, obj: Manifest, called: str) -> None:
         """Give the containers of a new pod the limits and requests that they do not state."""
         if not self._cache.records or kind is not PODS:
             return

@@ -7,17 +7,16 @@ can both use the rest of a quota.
 from collections.abc import Callable
 
 from kcr.api.meta import Key
-from kcr.clock import Clock
 from kcr_devcluster.apiserver.kinds.catalogue import RESOURCE_QUOTAS, Kind
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.responses import forbidden
 from kcr_devcluster.apiserver.quota.account import TrackedQuota
 from kcr_devcluster.apiserver.quota.usage import NO_USAGE
+from kcr_devcluster.apiserver.storage.admission import AdmissionContext, AdmissionStep
 from kcr_devcluster.apiserver.storage.records import Change, Record
-from kcr_devcluster.apiserver.storage.storage import Storage
 
 
-class QuotaAdmission:
+class QuotaAdmission(AdmissionStep):
     """The admission plugin ResourceQuota.
 
     Without quotas no changes are followed, and a creation costs one look-up.
@@ -26,10 +25,10 @@ class QuotaAdmission:
         on_change: Called with the key of each quota whose status may be out of date.
     """
 
-    def __init__(self, storage: Storage, clock: Clock, kinds: tuple[Kind, ...]) -> None:
+    def __init__(self, context: AdmissionContext) -> None:
+        super().__init__(context)
         self.on_change: Callable[[Key], object] = lambda key: None
-        self._clock = clock
-        self._storage = storage
+        self._clock, storage, kinds = context.clock, context.storage, context.kinds
         self._caches = [storage.cache(kind) for kind in kinds if kind.type.namespaced and kind.conversion is None]
         # By namespace, then by name; a namespace without quotas has no entry.
         self._quotas: dict[str, dict[str, TrackedQuota]] = {}

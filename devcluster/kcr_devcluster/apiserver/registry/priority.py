@@ -7,16 +7,13 @@ from kcr_devcluster.apiserver.kinds.catalogue import PODS, PRIORITY_CLASSES, Kin
 from kcr_devcluster.apiserver.kinds.priority_classes import PREEMPT
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.responses import forbidden
-from kcr_devcluster.apiserver.storage.storage import Storage
+from kcr_devcluster.apiserver.storage.admission import AdmissionStep
 
 
-class PriorityAdmission:
+class PriorityAdmission(AdmissionStep):
     """Sets the priority of new pods, and sees to it that one class at most is the default."""
 
-    def __init__(self, storage: Storage) -> None:
-        self._storage = storage
-
-    def admit(self, kind: Kind, obj: Manifest) -> None:
+    def admit(self, kind: Kind, obj: Manifest, called: str) -> None:
         """Set the priority and the preemption policy of a new pod; objects of other kinds are left alone.
 
         Raises:
@@ -61,6 +58,14 @@ class PriorityAdmission:
         if found is not None and found["metadata"]["name"] != name:
             why = f"PriorityClass {found['metadata']['name']} is already marked as default. Only one default can exist"
             raise forbidden(PRIORITY_CLASSES.type, name, why)
+
+    def check_update(self, kind: Kind, obj: Manifest) -> None:
+        """Refuse a second default class.
+
+        Raises:
+            StatusError: 403, another class is the default.
+        """
+        self.check(kind, obj)
 
     def _default(self) -> Manifest | None:
         """Return the default class, the lowest if there are several."""

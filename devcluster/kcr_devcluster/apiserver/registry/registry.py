@@ -6,13 +6,11 @@ so a patch never loses a race.
 Source: kubernetes/staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go.
 """
 
-import random
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from kcr.clock import Clock
 from kcr_devcluster.apiserver.apply.tracking import MANAGED_FIELDS, Tracking, track
-from kcr_devcluster.apiserver.kinds.catalogue import NAMESPACES, PRIORITY_CLASSES, SERVICES, Kind
+from kcr_devcluster.apiserver.kinds.catalogue import NAMESPACES, PRIORITY_CLASSES, Kind
 from kcr_devcluster.apiserver.kinds.priority_classes import SYSTEM_PRIORITY_CLASSES
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError
 from kcr_devcluster.apiserver.protocol.manifests import Manifest, timestamp
@@ -34,10 +32,16 @@ from kcr_devcluster.apiserver.registry.priority import PriorityAdmission
 from kcr_devcluster.apiserver.registry.runtime_classes import RuntimeClassAdmission
 from kcr_devcluster.apiserver.registry.service_accounts import ServiceAccountAdmission
 from kcr_devcluster.apiserver.registry.service_addresses import ServiceAddresses
+from kcr_devcluster.apiserver.storage.admission import AdmissionContext, AdmissionStep
 from kcr_devcluster.apiserver.storage.records import Record
-from kcr_devcluster.apiserver.storage.storage import Storage
 
 _NAME_TRIES = 8
+# The steps of admission. Their order is contract: a step sees what those before it have set, and the first refusal is
+# the answer. Quotas come last, for what another step refuses uses nothing.
+ADMISSION: tuple[type[AdmissionStep], ...] = (
+    ServiceAddresses, LimitRangeAdmission, PriorityAdmission, ServiceAccountAdmission, RuntimeClassAdmission,
+    QuotaAdmission,
+)  # fmt: skip
 # Refuses an object with its defaults, given with the one that is there, by raising StatusError.
 Guard = Callable[[Manifest, Manifest | None], None]
 
@@ -60,19 +64,15 @@ class Registry:
     """Creates and updates objects of all kinds.
 
     Attributes:
-        accounts: Gives new pods what their service accounts have for them; None leaves pods without.
+        quotas: The admission step of quotas, which counts objects.
+        accounts: The admission step that gives new pods what their service accounts have for them, once enabled.
     """
 
-    def __init__(self, storage: Storage, quotas: QuotaAdmission, *, clock: Clock, random: random.Random) -> None:
-        self.storage = storage
-        self.quotas = quotas
-        self._limits = LimitRangeAdmission(storage)
-        self._priorities = PriorityAdmission(storage)
-        self._runtime_classes = RuntimeClassAdmission(storage)
-        self._addresses = ServiceAddresses(storage)
-        self.accounts: ServiceAccountAdmission | None = None
-        self.clock = clock
-        self.random = random
+    def __init__(self, context: AdmissionContext) -> None:
+        self.storage, self.clock, self.random = context.storage, context.clock, context.random
+        self._admission = tuple(step(context) for step in ADMISSION)
+        (self.quotas,) = (step for step in self._admission if isinstance(step, QuotaAdmission))
+        (self.accounts,) = (step for step in self._admission if isinstance(step, ServiceAccountAdmission))
 
     def create_priority_classes(self) -> None:
         """Create the priority classes of the system that are missing."""
@@ -133,18 +133,6 @@ class Registry:
         if guard is not None:
             guard(obj, None)
         self._admit(kind, obj, called)
-        if kind.strategy.has_generation:
-            metadata["generation"] = 1
-        kind.strategy.prepare_create(obj)
-        self._runtime_classes.admit(kind, obj)
-        self._raise_if_invalid(kind, obj, [*meta.validate(kind, metadata), *kind.strategy.validate(obj)])
-        kind.strategy.finish_create(obj)
-        _drop_unstored(kind, obj)
-        if kind is SERVICES:
-            self._addresses.allocate(obj)
-        self._limits.check(kind, obj)
-        self._priorities.check(kind, obj)
-        self.quotas.check(kind, obj)
         existing = self.storage.get(kind, metadata.get("namespace", ""), metadata["name"])
         if existing is not None:
             terminating = existing.metadata.deletion_timestamp is not None
@@ -157,11 +145,19 @@ class Registry:
         return WriteResult(self.storage.put(kind, obj, None), warnings)
 
     def _admit(self, kind: Kind, obj: Manifest, called: str) -> None:
-        """Set what admission plugins set in new objects, chiefly in pods."""
-        self._limits.set_defaults(kind, obj)
-        self._priorities.admit(kind, obj)
-        if self.accounts is not None:
-            self.accounts.admit(kind, obj, called)
+        """Take a new object through admission and its strategy."""
+        for step in self._admission:
+            step.admit(kind, obj, called)
+        if kind.strategy.has_generation:
+            obj["metadata"]["generation"] = 1
+        kind.strategy.prepare_create(obj)
+        for step in self._admission:
+            step.admit_prepared(kind, obj)
+        self._raise_if_invalid(kind, obj, [*meta.validate(kind, obj["metadata"]), *kind.strategy.validate(obj)])
+        kind.strategy.finish_create(obj)
+        _drop_unstored(kind, obj)
+        for step in self._admission:
+            step.check(kind, obj)
 
     def update(
         self,
@@ -205,10 +201,8 @@ class Registry:
         errors = rules.validate(new, before)
         self._raise_if_invalid(kind, new, [*meta.validate_update(kind, metadata, before["metadata"]), *errors])
         _drop_unstored(kind, new)
-        if not subresource:
-            self._priorities.check(kind, new)
-        if kind is SERVICES and not subresource:
-            self._addresses.allocate(new)
+        for step in self._admission if not subresource else ():
+            step.check_update(kind, new)
         if not subresource and kind.strategy.has_generation and kind.strategy.is_new_generation(new, before):
             metadata["generation"] = before["metadata"].get("generation", 0) + 1
         warnings += [] if subresource else kind.strategy.warnings(new, before)

@@ -6,18 +6,15 @@ Source: kubernetes/plugin/pkg/admission/runtimeclass/admission.go, Admit and Val
 from kcr_devcluster.apiserver.kinds.catalogue import KINDS, PODS, Kind
 from kcr_devcluster.apiserver.protocol.manifests import Manifest, semantic_equal
 from kcr_devcluster.apiserver.protocol.responses import StatusError, forbidden
-from kcr_devcluster.apiserver.storage.storage import Storage
+from kcr_devcluster.apiserver.storage.admission import AdmissionStep
 
 _CLASSES = next(kind for kind in KINDS if (kind.type.group, kind.type.kind) == ("node.k8s.io", "RuntimeClass"))
 
 
-class RuntimeClassAdmission:
+class RuntimeClassAdmission(AdmissionStep):
     """Gives new pods what their RuntimeClass asks for."""
 
-    def __init__(self, storage: Storage) -> None:
-        self._storage = storage
-
-    def admit(self, kind: Kind, obj: Manifest) -> None:
+    def admit_prepared(self, kind: Kind, obj: Manifest) -> None:
         """Set overhead, node selector and tolerations of a new pod; objects of other kinds are left alone.
 
         Raises:

@@ -5,7 +5,6 @@ Source: kubernetes/plugin/pkg/admission/serviceaccount/admission.go. Annotations
 """
 
 import asyncio
-import random
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -14,6 +13,7 @@ from kcr_devcluster.apiserver.kinds.pods.defaults import containers_of
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.responses import StatusError, forbidden
 from kcr_devcluster.apiserver.registry import metadata as meta
+from kcr_devcluster.apiserver.storage.admission import AdmissionContext, AdmissionStep
 from kcr_devcluster.apiserver.storage.records import Change
 from kcr_devcluster.apiserver.storage.storage import Storage
 
@@ -33,20 +33,18 @@ class DefaultAccountMissingError(StatusError):
     """403: the namespace has no account `default` yet; the service account controller is about to create it."""
 
 
-class ServiceAccountAdmission:
-    """The admission plugin ServiceAccount."""
+class ServiceAccountAdmission(AdmissionStep):
+    """The admission plugin ServiceAccount.
 
-    def __init__(self, storage: Storage, randomness: random.Random, *, mounts_tokens: bool) -> None:
-        """Make the plugin.
+    Attributes:
+        is_enabled: Whether pods have accounts; else a pod may name any.
+        mounts_tokens: Whether containers get a token of the account, in a volume.
+    """
 
-        Args:
-            storage: Where the accounts are.
-            randomness: Where the names of volumes come from.
-            mounts_tokens: Whether containers get a token of the account, in a volume.
-        """
-        self._storage = storage
-        self._random = randomness
-        self._mounts_tokens = mounts_tokens
+    def __init__(self, context: AdmissionContext) -> None:
+        super().__init__(context)
+        self._random = context.random
+        self.is_enabled = self.mounts_tokens = False
 
     def admit(self, kind: Kind, obj: Manifest, called: str) -> None:
         """Give a new pod what its account has for it; objects of other kinds are left alone.
@@ -60,7 +58,7 @@ class ServiceAccountAdmission:
             DefaultAccountMissingError: The account is `default`, and there is none yet.
             StatusError: 403, there is no such account.
         """
-        if kind is not PODS:
+        if kind is not PODS or not self.is_enabled:
             return
         spec, metadata = obj["spec"], obj["metadata"]
         name: str = spec.get("serviceAccountName") or DEFAULT_ACCOUNT
@@ -69,7 +67,7 @@ class ServiceAccountAdmission:
             raise _unknown_account(kind, metadata["namespace"], name, called)
         spec["serviceAccountName"] = spec["serviceAccount"] = name
         account = found.manifest()
-        if self._mounts_tokens and _wants_token(spec, account):
+        if self.mounts_tokens and _wants_token(spec, account):
             self._mount_token(spec)
         if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
             spec["imagePullSecrets"] = [{"name": one.get("name", "")} for one in account["imagePullSecrets"]]

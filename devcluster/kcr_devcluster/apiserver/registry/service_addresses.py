@@ -8,15 +8,15 @@ Source: kubernetes/pkg/registry/core/service/storage/alloc.go; pkg/registry/core
 
 from ipaddress import ip_address, ip_network
 
-from kcr_devcluster.apiserver.kinds.catalogue import SERVICES
+from kcr_devcluster.apiserver.kinds.catalogue import SERVICES, Kind
 from kcr_devcluster.apiserver.kinds.core.service_rules import is_headless
 from kcr_devcluster.apiserver.kinds.core.services import needs_health_check
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError, invalid
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.responses import StatusError
 from kcr_devcluster.apiserver.protocol.responses import invalid as invalid_object
+from kcr_devcluster.apiserver.storage.admission import AdmissionContext, AdmissionStep
 from kcr_devcluster.apiserver.storage.records import Change
-from kcr_devcluster.apiserver.storage.storage import Storage
 
 _NETWORK = ip_network("10.96.0.0/16")
 _FIRST_DYNAMIC = 257
@@ -26,21 +26,33 @@ _TAKEN_PORT = "provided port is already allocated"
 _FOREIGN_PORT = f"provided port is not in the valid range. The range of valid ports is {_PORTS[0]}-{_PORTS[-1]}"
 
 
-class ServiceAddresses:
+class ServiceAddresses(AdmissionStep):
     """Allocates what new and changed Services need; what a Service had is free with its deletion."""
 
-    def __init__(self, storage: Storage) -> None:
-        self._cache = storage.cache(SERVICES)
+    def __init__(self, context: AdmissionContext) -> None:
+        self._cache = context.storage.cache(SERVICES)
         # By address or port, the key of the Service that has it. Empty until a Service is written.
         self._owners: dict[str | int, str] = {}
         self._is_following = False
 
-    def allocate(self, service: Manifest) -> None:
+    def check(self, kind: Kind, obj: Manifest) -> None:
         """Give a valid Service its address, families and node ports.
 
         Raises:
             StatusError: 422, it names an address or port that it cannot have.
         """
+        if kind is SERVICES:
+            self._allocate(obj)
+
+    def check_update(self, kind: Kind, obj: Manifest) -> None:
+        """Give a Service what its new version needs.
+
+        Raises:
+            StatusError: 422, it names an address or port that it cannot have.
+        """
+        self.check(kind, obj)
+
+    def _allocate(self, service: Manifest) -> None:
         self._follow()
         metadata, spec = service["metadata"], service["spec"]
         key = f"{metadata.get('namespace', '')}/{metadata['name']}"
