@@ -40,8 +40,8 @@ class ApiError(KcrError):
     Attributes:
         code: The HTTP status code.
         reason: The Status reason, `""` when the answer was no Status.
-        message: The server's words.
-        causes: What exactly was refused, mostly for `InvalidError`.
+        message: The server's message.
+        causes: The refused fields, mostly for `InvalidError`.
         retry_after_seconds: How long the server asks to wait at least; 0 when it does not say.
     """
 
@@ -145,7 +145,7 @@ class RetryLater(KcrError):  # noqa: N818  # read aloud where it is raised: `rai
         raise kcr.RetryLater(f"certificate of {key} is not issued yet", after=30)
     ```
 
-    It counts as an error of the controller, never as a panic. A reconcile that went well and asks for its key again
+    It counts as an error of the controller, never as a panic. A successful reconcile that requeues its key
     returns `Result(requeue_after=…)` instead.
 
     Attributes:
@@ -156,7 +156,7 @@ class RetryLater(KcrError):  # noqa: N818  # read aloud where it is raised: `rai
         """Make the error.
 
         Args:
-            message: What is missing, for the log; name the object.
+            message: The missing prerequisite, for the log; name the object.
             after: How long the key waits, a `timedelta` or a number of seconds. None, zero and less stand for the
                 controller's backoff, which grows with each failure in a row.
 
@@ -184,8 +184,8 @@ _BUGS_THEMSELVES = frozenset({IndexError, KeyError, OverflowError, ZeroDivisionE
 def is_bug(error: BaseException) -> bool:
     """Return whether an exception shows a bug of the program, which Go calls a panic, and no failure of operation.
 
-    Programming errors are a closed table, so that classes of libraries need not be known: what `aiohttp`, `httpx`,
-    `botocore` and others raise is a failure, and so is every class that an author derives from `Exception`.
+    Programming errors are a closed table, so that classes of libraries need not be known: exceptions of `aiohttp`,
+    `httpx`, `botocore` and others are failures, and so is every class that an author derives from `Exception`.
     """
     return isinstance(error, _BUGS) or type(error) in _BUGS_THEMSELVES
 

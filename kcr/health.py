@@ -55,9 +55,9 @@ class Health:
 
         Args:
             name: Names the check.
-            check: Returns what is wrong.
-            remark: Returns what `/readyz?verbose` adds to a check that passes, such as a watch that is failing just
-                now; an empty string for nothing.
+            check: Returns the failure, or an empty string.
+            remark: Returns the remark of `/readyz?verbose` on a passing check, such as a watch that has just begun to
+                fail; an empty string for none.
         """
         self._checks["readyz"][name] = check
         self._remarks[name] = remark or str

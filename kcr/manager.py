@@ -48,7 +48,7 @@ class Manager:
 
     Attributes:
         client: Talks to the server; cached reads are `store`.
-        clock: What time it is.
+        clock: The source of time.
         random: The source of randomness.
         namespace: The one namespace to watch; empty for all.
         metrics: The metrics of the process; controllers register their own there.
@@ -70,7 +70,7 @@ class Manager:
 
         Args:
             client: Talks to the server.
-            clock: What time it is.
+            clock: The source of time.
             random: The source of randomness; a seed makes a test repeatable.
             namespace: The one namespace to watch; empty for all.
             metrics: Where metrics are registered; None for a registry of its own.
@@ -208,12 +208,12 @@ class Manager:
             workers: How many keys are reconciled concurrently.
             limiter: The backoff of failed keys; by default exponential from 5 ms to 1,000 s.
             queue: From `queue`, for a reconciler that enqueues keys itself; it brings its limiter. None for a new one.
-            own_writes: Defers keys until the stores show what the reconciler wrote; None for no such care.
+            own_writes: Defers keys until the stores show the reconciler's writes; None to never defer.
             reconcile_timeout: Seconds after which a reconcile is cancelled and fails; None for never.
-            graceful_shutdown_timeout: Seconds that running reconciles may go on at the end; negative for no limit.
+            graceful_shutdown_timeout: Seconds for running reconciles to finish at the end; negative for no limit.
             needs_leader_election: Whether it runs on the leader only.
-            rights: What it asks of the server beside its watches, from `kcr.rights`: for `kcr rbac generate` and the
-                checks at the start.
+            rights: The rights of its requests, in addition to its watches, from `kcr.rights`: for
+                `kcr rbac generate` and the checks at the start.
             expected_errors: Exceptions of other libraries, or of the author, that a reconcile may fail with when all
                 is well here, such as `httpx.HTTPError`: they are logged in one line, without a traceback.
 
@@ -250,7 +250,7 @@ class Manager:
         """Add a source of keys to a controller, before the manager runs or while it does.
 
         Args:
-            controller: The controller; one that runs goes on meanwhile.
+            controller: The controller; a running one continues meanwhile.
             source: `kcr.watch`, `kcr.owned` or `kcr.channel`. Objects that exist enqueue their keys at once.
 
         Returns:
@@ -291,7 +291,7 @@ class Manager:
                 `0` for nowhere. They need no rights.
             metrics_secure: Serve `/metrics` over HTTPS, for those whose token the API server knows, and who may `get`
                 the path; None for plain HTTP, for every client.
-            debug: What the debug pages say of the program.
+            debug: The options of the debug pages.
 
         Raises:
             ConfigError: An address is malformed, or there is no certificate.
@@ -306,7 +306,7 @@ class Manager:
             ConfigError: An address given to `expose` cannot be bound.
             NotSyncedError: A store could not be filled; the message names the cause.
             LeadershipLostError: Another process leads now, or may do so soon.
-            Exception: What a component raised, as it is.
+            Exception: The exception of a component, unchanged.
         """
         with first_failure():
             async with self._writing, self._operations.serving(), self._electing, self._watching:
@@ -324,7 +324,7 @@ class Manager:
             await eventually(is_ready)
         ```
 
-        For tests and scripts; a program is `kcr.run`. What the manager or the context fails with is raised as it is.
+        For tests and scripts; programs use `kcr.run`. Exceptions of the manager and the context are raised unchanged.
         """
         return running(self, self.wait_ready)
 

@@ -41,9 +41,9 @@ class Operations:
 
         Args:
             client: Asks the API server who may read the metrics.
-            metrics: What `/metrics` renders.
-            health: What the probes ask.
-            clock: What time it is.
+            metrics: The metrics of `/metrics`.
+            health: The checks of the probes.
+            clock: The source of time.
         """
         self._client = client
         # None allows every client to read.
@@ -86,7 +86,7 @@ class Operations:
         """Export an informer's metrics, and let readiness depend on it.
 
         Args:
-            selections: What it watches.
+            selections: Its selections.
             informer: The informer.
             is_late: Whether the process is ready already: then the first list may take a minute.
         """

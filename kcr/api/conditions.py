@@ -75,7 +75,7 @@ def made(kind: str, status: str, reason: str, message: str, now: datetime) -> Co
 def set_condition(conditions: tuple[C, ...], wanted: C, now: datetime) -> tuple[C, ...]:
     """Return the conditions with `wanted` among them; the very same tuple when nothing changes.
 
-    A new type is appended, whatever its status is. Of a type that is there, status, reason, message and
+    A new type is appended, with any status. For an existing type, status, reason, message and
     `observed_generation` become those of `wanted`; `last_transition_time` changes with the status only.
 
     ```python
@@ -86,8 +86,8 @@ def set_condition(conditions: tuple[C, ...], wanted: C, now: datetime) -> tuple[
 
     Args:
         conditions: As the status has them: `kcr.Condition`, or a class of `kcr types generate`.
-        wanted: What is to be said, of the same class. Its `last_transition_time` is used where the status changes, if
-            there is one.
+        wanted: The new condition, of the same class. Its `last_transition_time`, if any, is used when the status
+            changes.
         now: The moment of a transition otherwise.
 
     Source: apimachinery/pkg/api/meta/conditions.go, SetStatusCondition.

@@ -1,4 +1,4 @@
-"""Why an object is where it is, and what happens next: what `kcr explain` shows.
+"""Explanations of an object's state, as shown by `kcr explain`.
 
 An explanation is a code and facts. Codes are ordered: of several explanations of one object, the one whose code ranks
 highest has the headline, and the facts of the others follow. No reader of an explanation parses its text.
@@ -53,7 +53,7 @@ class Step(msgspec.Struct, frozen=True):
     """Something that happens next.
 
     Attributes:
-        text: What happens.
+        text: The step.
         at: When; None when it follows from something else that the text names.
     """
 
@@ -62,17 +62,17 @@ class Step(msgspec.Struct, frozen=True):
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """What is wanted of an object, what is there, what happens next, and why.
+    """The wanted and the present state of an object, the next steps, and the reasons.
 
     Attributes:
         code: The situation that it is in.
         headline: The one thing to know, without the object's name: `waits 38s before it replaces a failed pod`.
-        steps: What happens next, in the order of time; those without a time last.
+        steps: The next steps, in the order of time; those without a time last.
         reasons: Facts that the headline follows from, the most telling first.
-        remedies: What a user can do about it; empty when all is well.
-        wanted: What the spec asks for.
-        present: What is there.
-        webhook: The admission webhook that refuses what is to be written; empty for none.
+        remedies: The user's remedies; empty if none is needed.
+        wanted: The wanted state, from the spec.
+        present: The present state.
+        webhook: The admission webhook that refuses the writes; empty for none.
     """
 
     code: Code

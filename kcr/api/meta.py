@@ -1,8 +1,8 @@
 """Metadata of all objects, and the base classes of frozen values.
 
 `Object` is the base of all values on the wire, `Resource` of those with a name of their own. Their
-subclasses state fields and nothing else: the metaclass sets the options of msgspec, and sees to it that
-encoding says what is meant. Only None and emptiness are left out of the wire form; a field that holds its
+subclasses state fields and nothing else: the metaclass sets the options of msgspec, and ensures a
+faithful encoding. Only None and empty values are omitted from the wire form; a field that holds its
 default is still written, because the default here need not be the server's.
 
 A value is changed with `msgspec.structs.replace`; there is no mutable form.
@@ -57,7 +57,7 @@ class ObjectType(msgspec.StructMeta):
     """Makes the classes of frozen values; see the module's docstring.
 
     Class keywords of a `Resource`: `api_version`, `plural`, `kind` (default: the class's name) and
-    `namespaced` (default: True). Those for its CustomResourceDefinition are told at `kcr.crd_manifest`.
+    `namespaced` (default: True). `kcr.crd_manifest` documents those for its CustomResourceDefinition.
     """
 
     def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any) -> Any:
@@ -192,7 +192,7 @@ class FullResource(Resource):
 class ResourceView(Resource):
     """Base of types that have some fields of their kind, to be read, cached and patched.
 
-    `client.create` and `client.apply` refuse them: what has no field here would be missing.
+    `client.create` and `client.apply` refuse them, because fields without an attribute here would be missing.
     """
 
 
@@ -204,8 +204,8 @@ def metadata_only(kind: type[Resource] | ResourceType) -> type[PartialObjectMeta
     """Return the type of a kind's objects without spec and status, the same one each time.
 
     For controllers that need names, labels, owner references or deletion timestamps and nothing else. Use it like
-    any other kind: `client.list(…)`, `manager.store(…)`, `kcr.watch(…)`, each with an informer of its own. What the
-    server sends is small, and so is the cache.
+    any other kind: `client.list(…)`, `manager.store(…)`, `kcr.watch(…)`, each with an informer of its own. The server
+    sends little, and the cache is small.
 
     ```python
     Metadata = kcr.metadata_only(Pod)
@@ -330,7 +330,7 @@ def controller_of(metadata: ObjectMeta) -> OwnerReference | None:
 def controller_reference(owner: Resource) -> OwnerReference:
     """Return the reference with which `owner` controls another object.
 
-    It holds up the owner's deletion in the foreground until the other object is gone.
+    It blocks the owner's foreground deletion until the other object is deleted.
 
     Source: apimachinery/pkg/apis/meta/v1/controller_ref.go, NewControllerRef.
     """

@@ -66,11 +66,11 @@ class Unstructured(FullResource):
     def get(self, name: str, kind: Any = Any) -> Any:
         """Decode a top-level field, None when the object has none of this name.
 
-        Each call decodes anew, so read once and keep the value; it is the caller's own.
+        Each call decodes again, so read once and keep the value; the caller owns it.
 
         Args:
             name: The field's name on the wire, such as `spec`.
-            kind: What to decode it as: a `kcr.Object`, for example. By default plain values.
+            kind: The type to decode: a `kcr.Object`, for example. By default plain values.
 
         Raises:
             msgspec.ValidationError: The field does not fit the type; the message has the path.

@@ -85,13 +85,13 @@ class Calls:
         """Return a client on the same connection with other options of writes; None keeps an option.
 
         Args:
-            field_manager: The field manager, such as a controller's name. It also goes into the
-                User-Agent, so that the server's logs tell the controllers of a program apart.
+            field_manager: The field manager, such as a controller's name. It is also part of the
+                User-Agent, which distinguishes the controllers of a program in the server's logs.
             field_validation: Whether fields that the server does not know are refused (`Strict`), logged as a
                 warning (`Warn`, the server's default) or dropped silently (`Ignore`).
             dry_run: Whether writes are checked and answered by the server, and not kept; each is logged.
-            fence: Called before every write, and once more when there is a connection for it; what it raises keeps the
-                write from being sent, such as `LeaderElector.check`.
+            fence: Called before every write, and again when a connection is available; an exception prevents the
+                write, as with `LeaderElector.check`.
             throttled: False lifts the rate limit, for the few requests that a user waits for.
         """
         other, old = copy.copy(self), self._options
@@ -124,7 +124,7 @@ class Calls:
             method: `GET`, `POST`, `PUT`, `PATCH` or `DELETE`.
             target: Path and query, percent-encoded.
             body: Empty for none.
-            content_type: What the body is.
+            content_type: The media type of the body.
             accept: The media types that the answer may have.
         """
         headers = {"accept": accept, "content-type": content_type} if body else {"accept": accept}

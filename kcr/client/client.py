@@ -25,8 +25,8 @@ class _VersionInfo(msgspec.Struct, rename="camel"):
 class Client(Writes, Subresources):
     """Talks to the API server; for cached reads there is `Manager.store`.
 
-    Every method raises `ApiError` when the server refuses, and `TransportError` when no response came, or none that
-    can be decoded; a write may have happened then (`kcr.client.wire.decoding` says what a response proves). 429 and 5xx
+    Every method raises `ApiError` for a refusal of the server, and `TransportError` for a missing or undecodable
+    response, after which a write may have happened (`kcr.client.wire.decoding` has the rules). 429 and 5xx
     with a Retry-After are retried, and reads whose connection failed. Warnings of the server are logged, each once.
     """
 
@@ -78,7 +78,7 @@ class Client(Writes, Subresources):
             namespace: Empty for all namespaces.
             limit: How many objects at most; 0 for all at once.
             continue_: From the page before; empty for the first.
-            resource_version: Empty for the newest state, which is what pages need.
+            resource_version: Empty for the newest state, as pages need it.
             labels: A label selector.
             fields: A field selector.
 

@@ -58,11 +58,11 @@ async def retry_on_conflict(
         random: The source of the jitter.
 
     Returns:
-        What `write` returned.
+        The return value of `write`.
 
     Raises:
         ConflictError: The last attempt conflicted as well.
-        ApiError: Anything else that went wrong, at once.
+        ApiError: Any other refusal, at once.
     """
     # Imported when something is written this way: most processes never need it.
     import tenacity  # noqa: PLC0415  # see above

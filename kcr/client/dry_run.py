@@ -1,6 +1,6 @@
 """Dry runs: requests that the server checks, admits and answers, and whose outcome it does not keep.
 
-The typed writes say `dryRun=All` themselves. What a user's code sends by hand, or by way of kubernetes-asyncio, is
+The typed writes set `dryRun=All` themselves. Raw requests of a user's code, and those of kubernetes-asyncio, are
 changed here, so that no write of a program in a dry run is real.
 """
 

@@ -18,7 +18,7 @@ _ASKED = 3
 async def read_pod_context(client: Client, pods: Iterable[Pod], change: str) -> PodContext:
     """Read warnings about pods that do not run, the nodes they are bound to, and the nodes that take no new pods.
 
-    What may not be read is left out.
+    Unreadable parts are omitted.
 
     Args:
         client: Where to read.

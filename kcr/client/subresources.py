@@ -64,7 +64,7 @@ class Subresources(Calls):
 
         Raises:
             TooManyRequestsError: A disruption budget protects the pod at present; try again later.
-            NotFoundError: It is gone already.
+            NotFoundError: It does not exist any more.
         """
         options = delete_options(uid=uid, grace_period_seconds=grace_period_seconds, dry_run=self._options.dry_run)
         metadata = {"name": key.name, "namespace": key.namespace}
@@ -84,7 +84,7 @@ class Subresources(Calls):
 
         Raises:
             ConflictError: It has a node, is being deleted, or has scheduling gates.
-            NotFoundError: It is gone.
+            NotFoundError: It does not exist any more.
 
         Source: client-go/kubernetes/typed/core/v1/pod_expansion.go, Bind.
         """

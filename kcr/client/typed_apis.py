@@ -49,12 +49,12 @@ class Model(Protocol):
 def api_client(client: "Calls") -> Any:
     """Return kubernetes-asyncio's `ApiClient` over a client's transport: `BatchV1Api(api_client(client))`.
 
-    What its APIs send uses the client's connections, credentials, timeouts, rate limit, retries, metrics and
+    Requests of its APIs use the client's connections, credentials, timeouts, rate limit, retries, metrics and
     User-Agent, in tests the embedded server's too. A refusal arrives as the library's `ApiException`, and so does a
     request without an answer, whose `status` is 0. Raised out of a reconcile, it counts as the `kcr.ApiError` or
     `kcr.TransportError` it stands for: a conflict requeues without a traceback, and Retry-After is kept to.
 
-    `kubernetes_asyncio.watch.Watch` works on it, without what an informer does about silent and expired watches.
+    `kubernetes_asyncio.watch.Watch` works on it, without an informer's handling of silent and expired watches.
     Closing it closes nothing: the connections are the transport's. For `exec` and `attach`, which need a web socket,
     use the library's own `WsApiClient`.
 

@@ -105,8 +105,8 @@ class Writes(Calls):
     async def apply(self, obj: W, *, field_owner: str = "", force: bool = False, subresource: str = "") -> W:
         """Server-side apply: set and own the fields of an object; create it if it does not exist.
 
-        Fields that this owner applied before and that are absent now are removed, so always apply everything you
-        have an opinion on, and build it anew instead of changing what was read. Fields that the type does not model,
+        Fields that this owner applied before and that are absent now are removed, so always apply all the fields that
+        you own, and build the object again instead of changing one that was read. Fields that the type does not model,
         and those of other owners, stay as they are. A typed object says everything but None and emptiness, also a
         value that equals its default; to say less, use `apply_manifest`.
 
@@ -151,7 +151,7 @@ class Writes(Calls):
         """Apply a plain mapping, which says no more than it holds; see `apply`.
 
         Args:
-            kind: The type of what is returned.
+            kind: The type of the returned object.
             manifest: The fields to own, with metadata.name; apiVersion and kind are added.
             field_owner: The field manager that owns them; empty for the client's.
             force: Whether to take over fields that others own.
@@ -168,7 +168,7 @@ class Writes(Calls):
 
         Args:
             old: The version that `new` was made from. Its resourceVersion is the precondition.
-            new: What it is to be. Lists are replaced whole, so they must be ours alone.
+            new: The wanted version. Lists are replaced completely, so they must have no other writers.
 
         Raises:
             ConflictError: The object has changed since `old` was read.
@@ -193,7 +193,7 @@ class Writes(Calls):
         Raises:
             ValueError: The two differ in something else, which a status write would drop silently.
             ConflictError: The object has changed since `old` was read.
-            NotFoundError: The object is gone, or its kind has no subresource `status`.
+            NotFoundError: The object does not exist any more, or its kind has no subresource `status`.
         """
         difference = codec.difference(old, new) or {}
         others = sorted(difference.keys() - {"status"})
@@ -262,7 +262,7 @@ class Writes(Calls):
             grace_period_seconds: None for the object's own.
 
         Raises:
-            NotFoundError: It is gone already.
+            NotFoundError: It does not exist any more.
             ConflictError: The object of this name has another uid or resourceVersion.
         """
         options = delete_options(

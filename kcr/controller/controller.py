@@ -44,9 +44,9 @@ class Controller:
     Attributes:
         name: Names the controller in logs and metrics; unique in a manager.
         queue: Where handlers add keys.
-        reconciler: What it does with a key.
-        metrics: What it counts.
-        own_writes: Defers keys until the stores show what was written; None for no such care.
+        reconciler: Processes the keys.
+        metrics: Its metrics.
+        own_writes: Defers keys until the stores show the controller's writes; None to never defer.
         journal: The running reconciles and the last that have ended.
         plugin: The plugin that has added it, as `--controllers` names it; empty for a program of one's own.
     """
@@ -73,14 +73,14 @@ class Controller:
 
         Args:
             name: Its name.
-            reconciler: What it does with a key.
+            reconciler: Processes the keys.
             random: Makes the ids under which runs are logged.
             workers: How many keys it reconciles at a time.
             limiter: How long a failed key waits; None for `kcr.workqueue.default_limiter`.
             queue: Its queue, when the reconciler enqueues keys itself; it brings its own limiter. None for a new one.
-            own_writes: Defers keys until the stores show what the reconciler wrote; None for no such care.
+            own_writes: Defers keys until the stores show the reconciler's writes; None to never defer.
             reconcile_timeout: Seconds after which a reconcile is cancelled and fails; None for never.
-            graceful_shutdown_timeout: Seconds that running reconciles may go on at the end; negative for no limit.
+            graceful_shutdown_timeout: Seconds for running reconciles to finish at the end; negative for no limit.
             metrics: Where it is counted; None for metrics that are not served.
             client: Tells who else writes the objects of a hot loop; None leaves that out. When its writes are dry runs,
                 a key is reconciled at most once in ten seconds.
@@ -120,7 +120,7 @@ class Controller:
 
         Args:
             source: The kind, and how its objects are mapped to keys. The first that enqueues the objects' own keys
-                says what the keys of this controller name.
+                determines the kind of this controller's keys.
             informer: Watches the kind.
         """
         self._watched[source.kind.resource] = None

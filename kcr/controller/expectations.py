@@ -23,8 +23,8 @@ TTL = timedelta(minutes=5)
 class Expectations:
     """Counts, for each owner, the creations and deletions that watch events have yet to show.
 
-    Expect before the first write is sent, or its event may overtake the record. `lower` takes back what failed or was
-    never sent; a write without an answer stays expected.
+    Expect before the first write is sent, or its event may overtake the record. `lower` subtracts failed and unsent
+    writes; an unconfirmed write stays expected.
 
     While they are not met, do everything but create and delete. The events that are waited for bring the key back, and
     `time_left` says when it has to come back without them.
@@ -49,7 +49,7 @@ class Expectations:
 
         Args:
             own_writes: The controller's, in which the counts are kept.
-            ttl: For how long writes are expected; what is older counts as observed.
+            ttl: The time for which writes are expected; older ones count as observed.
         """
         self._own_writes = own_writes
         self._ttl = ttl.total_seconds()

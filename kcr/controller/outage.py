@@ -42,7 +42,7 @@ class Outage:
         Args:
             key: The key.
             priority: At which it was queued.
-            error: What it failed with.
+            error: Its error.
             retries: How often it has failed in a row.
             now: The loop's time.
         """

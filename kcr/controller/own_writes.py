@@ -59,7 +59,7 @@ class OwnWrites:
     manager.add_controller("website", reconciler, own_writes=own_writes)
     ```
 
-    A reconciler calls `forget` when the object of its key is gone.
+    A reconciler calls `forget` when the object of its key does not exist.
     """
 
     def __init__(
@@ -309,7 +309,7 @@ class PendingObjects:
             server has.
         unverified_before: The version that the owner's store has to reach before it shows all that an earlier leader
             wrote; 0 once the owner was read live.
-        expected: What `kcr.Expectations` counts; None for nothing.
+        expected: The counts of `kcr.Expectations`; None for none.
     """
 
     __slots__ = ("_deletions", "_releases", "creates", "expected", "uid", "unconfirmed_status", "unverified_before")

@@ -55,7 +55,7 @@ def labels_match(selector: LabelSelector | Mapping[str, str]) -> Predicate:
     """Leave out objects whose labels do not match a selector, or lack one of some labels.
 
     An object that matched before a change or matches after it passes, so that its leaving is noticed as well;
-    upstream looks at the labels after the change only.
+    upstream evaluates the labels after the change only.
     """
     wanted = selector if isinstance(selector, LabelSelector) else LabelSelector(match_labels=selector)
 

@@ -12,7 +12,7 @@ class Result(NamedTuple):
     """The result of a successful reconcile.
 
     Attributes:
-        requeue_after: When to look again although nothing has changed: a `timedelta`, or a number of seconds; zero
+        requeue_after: The time until the next reconcile without a change: a `timedelta`, or a number of seconds; zero
             or less means at once, None never.
         jitter: The worker waits longer by a random part of so much of `requeue_after`: 0.1 for up to a tenth. For a
             resync of everything now and then, `Result(requeue_after=600, jitter=0.1)`, so that the objects that
@@ -34,7 +34,7 @@ def requeue_seconds(result: object, random: Random) -> float | None:
     """Return the seconds after which a reconcile wants its key back, None for never.
 
     Args:
-        result: What a reconciler returned, whatever that is.
+        result: A reconciler's return value, of any type.
         random: Draws the jitter.
 
     Raises:
@@ -91,8 +91,8 @@ class Reconciler(Protocol):
     async def reconcile(self, key: Key) -> Result:
         """Read the present state, and write the difference.
 
-        The key names an object that may have changed in any way, or be gone: nothing is told of what happened,
-        and a key that changed five times comes once. No key is reconciled twice at the same time.
+        The key names an object that may have changed in any way, or been deleted: the change itself is unknown,
+        and a key that changed five times is reconciled once. No key is reconciled concurrently.
 
         Raises:
             TerminalError: Retrying cannot help; the key rests until the object changes.

@@ -16,7 +16,7 @@ class Right(NamedTuple):
     Attributes:
         group: The API group, `""` for core.
         resource: The plural, with a subresource behind a slash, such as `jobs/status`.
-        verb: What is done with it.
+        verb: The verb, such as `create`.
         namespaced: Whether objects live in namespaces. A Role grants nothing on those that do not.
     """
 

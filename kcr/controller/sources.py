@@ -69,7 +69,7 @@ def owned(
 def channel(keys: AsyncIterable[Key]) -> Channel:
     """Reconcile whatever keys an asynchronous iterator yields: a timer's, a web hook's, another system's.
 
-    It is read once the stores are synced. When it ends, the controller goes on without it; when it fails, so does
+    It is read once the stores are synced. When it ends, the controller continues without it; when it fails, so does
     the manager.
     """
     return Channel(keys)
@@ -86,7 +86,7 @@ def keys_by_index(store: Store[R], index: str) -> Callable[[Resource], Iterable[
 
     Args:
         store: Has the objects to enqueue.
-        index: Holds each of them under the keys of what it refers to, as `str(key)` spells them.
+        index: Holds each of them under the keys of the objects it refers to, in the form of `str(key)`.
 
     Source: controller-runtime/pkg/handler/enqueue_mapped.go, EnqueueRequestsFromMapFunc, with a field index.
     """

@@ -47,7 +47,7 @@ class StateSources:
         elector: Leader election; None without it.
         monitor: Measures the event loop; None when nothing is served.
         options: What the program says of itself.
-        clock: What time it is.
+        clock: The source of time.
     """
 
     def __init__(self, health: Health, clock: Clock | None = None) -> None:

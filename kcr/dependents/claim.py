@@ -34,7 +34,7 @@ class Claimed(NamedTuple, Generic[R]):
         kept: Objects that belonged to the owner before, and still do.
         adopted: Objects that do now, as the server has them.
         released: Keys of objects that no longer do.
-        errors: What failed, an object each; the others were seen to all the same.
+        errors: The failures, one per object; the other objects were still processed.
     """
 
     kept: tuple[R, ...]
@@ -72,8 +72,8 @@ async def claim(
 ) -> Claimed[R]:
     """Adopt and release objects, and return those that belong to the owner.
 
-    Before the first adoption the owner is read from the server: the store may show one that is gone already,
-    and what it adopted then would be collected at once.
+    Before the first adoption the owner is read from the server: the store may show a deleted one,
+    and the adopted objects would be collected at once.
 
     Args:
         client: Reads the owner, and writes the references.

@@ -41,9 +41,9 @@ _CONFLICT_TRIES = 3
 class DependentControl(Generic[R]):
     """Creates and deletes the objects of one kind that belong to owners.
 
-    Failures are values, not exceptions: of ten creates seven may have gone well. Every write is noted in `own_writes`:
-    a controller that is given the same `own_writes` reconciles an owner only when the store shows what was answered,
-    and does not count the objects in `own_writes.of(owner).deleted`.
+    Failures are values, not exceptions: of ten creates seven may have succeeded. Every write is recorded in
+    `own_writes`: a controller with the same `own_writes` reconciles an owner only when the store shows the confirmed
+    writes, and does not count the objects in `own_writes.of(owner).deleted`.
 
     ```python
     own_writes = kcr.OwnWrites()
@@ -174,7 +174,7 @@ class DependentControl(Generic[R]):
 
         Args:
             owner: The owner.
-            wanted: Whether to send them again; else the objects are only looked for.
+            wanted: Whether to send them again; else the objects are only searched.
 
         Returns:
             The objects that exist, and the creates that were refused.
@@ -210,8 +210,8 @@ class DependentControl(Generic[R]):
             before: Awaited before each deletion; an object for which it returns False is left alone. None for none.
 
         Returns:
-            The deleted objects; one that was gone already is a failure with a NotFoundError, without an event. Those
-            left alone are skipped.
+            The deleted objects; one that did not exist any more is a failure with a NotFoundError, without an event.
+            Ignored objects are omitted.
         """
 
         async def delete(number: int) -> R | None:

@@ -43,7 +43,7 @@ async def create_until_answered(client: Client, kind: type[R], obj: Resource, *,
 
     Args:
         client: Sends it.
-        kind: The type of what is returned.
+        kind: The type of the returned object.
         obj: The object, with its name and owner.
         unconfirmed: Whether it was sent before, and may exist.
 

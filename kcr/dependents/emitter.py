@@ -24,7 +24,7 @@ class EventEmitter:
 
         Args:
             recorder: Writes the events.
-            noun: What one object is called, such as `pod`.
+            noun: The name of one object, such as `pod`.
         """
         self._recorder = recorder
         self._noun = noun
@@ -63,7 +63,7 @@ def summary(verb: str, noun: str, names: Sequence[str]) -> str:
 
     Args:
         verb: `Created` or `Deleted`.
-        noun: What one object is called.
+        noun: The name of one object.
         names: At least one.
     """
     head = f"{verb} {len(names)} more {noun}{'s' if len(names) > 1 else ''}: "

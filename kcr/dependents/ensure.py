@@ -30,12 +30,12 @@ async def create_or_patch(client: Client, template: R, mutate: Callable[[R], R])
     await create_or_patch(client, wanted, lambda found: replace(found, data={"color": "blue"}))
     ```
 
-    Nothing is sent when nothing differs. Only fields of the type are compared and written, so what others keep
-    in the rest stays.
+    Nothing is sent if nothing differs. Only fields of the type are compared and written; all other fields
+    stay unchanged.
 
     Args:
         client: Reads and writes the object.
-        template: Names it; and what a new one starts from.
+        template: Its name, and the base of a new object.
         mutate: Takes the object as it is, or the template, and returns it as it is to be.
 
     Raises:

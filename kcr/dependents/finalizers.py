@@ -39,8 +39,8 @@ def remove_finalizer(obj: R, name: str) -> R:
 async def finalized(client: Client, obj: Resource, name: str, cleanup: Callable[[], Awaitable[object]]) -> bool:
     """Add a finalizer, or clean up and remove it; return whether the reconcile continues.
 
-    The finalizer is written before anything else is done for the object, and goes when `cleanup` has come to
-    its end. Both writes test that the list is as it was seen, and that the object is the same one.
+    The finalizer is written before any other write for the object, and removed after `cleanup` has
+    ended. Both writes test that the list and the object's uid are unchanged.
 
     ```python
     if not await finalized(client, website, "example.dev/dns", lambda: self._remove_dns(website)):
@@ -51,7 +51,7 @@ async def finalized(client: Client, obj: Resource, name: str, cleanup: Callable[
         client: Writes the finalizer.
         obj: The object as the store has it.
         name: The finalizer, such as `example.dev/dns`.
-        cleanup: Undoes what was done for the object. It may be called again after a failure or a crash.
+        cleanup: Undoes the effects of the object. It may be called again after a failure or a crash.
 
     Returns:
         False when the finalizer was written only now (the change brings the key back; a predicate must let it

@@ -36,7 +36,7 @@ def set_controller(obj: R, owner: Resource) -> R:
 
     Args:
         obj: The object, in the owner's namespace or, under an owner without namespace, in any.
-        owner: The owner as it is stored: its uid goes into the reference.
+        owner: The stored owner: its uid becomes part of the reference.
 
     Raises:
         AlreadyOwnedError: Another controller has it.

@@ -130,7 +130,7 @@ async def scale_pods(
 ) -> KcrError | None:
     """Create or delete pods as planned, and return the first error.
 
-    That a pod is gone already is no error, nor that its namespace is being deleted.
+    A pod that does not exist any more is no error, nor is a terminating namespace.
 
     Args:
         control: Creates and deletes.
@@ -160,8 +160,8 @@ def set_replica_failure(
 
     Args:
         conditions: As the status has them.
-        scaling: What was planned.
-        error: From `scale_pods`; None when all went well.
+        scaling: The plan.
+        error: From `scale_pods`; None after a success.
         now: The moment of a transition.
 
     Source: kubernetes/pkg/controller/replicaset/replica_set_utils.go, calculateStatus.

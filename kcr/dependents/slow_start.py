@@ -21,7 +21,7 @@ class Attempts(NamedTuple, Generic[T]):
     """The results of the calls.
 
     Attributes:
-        done: The results of those that went well, in the order of their calls.
+        done: The results of the successful calls, in order.
         failures: Those that failed, in the order of their calls.
         skipped: How many were never tried.
     """
@@ -34,7 +34,7 @@ class Attempts(NamedTuple, Generic[T]):
     def undone(self) -> int:
         """How many calls certainly changed nothing: not tried, or refused. Expectations are lowered by so many.
 
-        What failed without an answer, or with the server's own failure, may have happened, and may yet be seen.
+        A call that failed without a response, or with the server's own failure, may have taken effect.
         """
         return self.skipped + sum(_is_refusal(failure.error) for failure in self.failures)
 

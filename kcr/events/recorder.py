@@ -55,7 +55,7 @@ class EventRecorder:
         Args:
             client: Where events are written.
             component: The source of the events, such as `job-controller`.
-            clock: What time it is.
+            clock: The source of time.
             random: Names events and spreads retries.
             host: On which machine the component runs; empty where that says nothing.
             spam_limit: How many events one object may have.
@@ -85,7 +85,7 @@ class EventRecorder:
             about: The object, or a reference to it or a part of it.
             type: `Normal` or `Warning`.
             reason: Why, as one CamelCase word for machines; cut at 128 characters.
-            message: What happened, in words; cut at 1,024 bytes.
+            message: The description; cut at 1,024 bytes.
         """
         log = _log.info if type == "Warning" else _log.debug
         reference = about if isinstance(about, ObjectReference) else reference_to(about)

@@ -33,7 +33,7 @@ class ListAccumulator(Generic[R]):
         """Make an accumulator that is empty.
 
         Args:
-            selection: What is listed and watched, and its transform.
+            selection: The listed and watched objects, and their transform.
             writer: Where complete lists and watch events go.
             counts: Where undecodable objects are counted.
         """

@@ -151,13 +151,13 @@ class InformerHandle(Generic[R]):
 class InformerCache:
     """Informers by kind.
 
-    An informer lives as long as it has users. Those who open a handle leave when they close it; those who ask for the
-    informer itself stay for ever.
+    An informer lives as long as it has users. A handle is a user until it is closed; a request for the informer itself
+    is a permanent user.
 
-    A kind that the server does not have, such as one whose CustomResourceDefinition is not installed yet, is waited for
-    by its own controllers only: it is looked for every few seconds.
+    A kind that the server does not serve, for example before its CustomResourceDefinition is installed, delays only its
+    own controllers: the informer retries every few seconds.
 
-    Source: controller-runtime/pkg/cache/informer_cache.go. There RemoveInformer ends an informer whoever uses it.
+    Source: controller-runtime/pkg/cache/informer_cache.go. There RemoveInformer ends an informer despite its users.
     """
 
     def __init__(
@@ -252,7 +252,7 @@ class InformerCache:
         Informers that are made meanwhile are waited for as well.
 
         Args:
-            log: Whether a line names from time to time what is waited for, and why.
+            log: Whether a log line names the awaited kinds from time to time, with the cause.
             needed: Wait for these kinds, and for those whose informers are used without a handle; None for all.
 
         Raises:

@@ -66,11 +66,11 @@ def _initial_list(kind: str) -> Reason:
 class Handler(Generic[R]):
     """Resource event handler of an informer; override the methods of interest.
 
-    Contract: calls are synchronous, on the event loop, and come after the store changed, so a handler that reads the
-    store sees the state it is told of or a newer one. Changes of one object come in order; several in quick succession
-    may be coalesced into one; between different objects there is no order. An exception is logged and counted
-    (`handler_errors`), and the change is not delivered again. What has to await belongs into a reconciler: enqueue a
-    key.
+    Contract: calls are synchronous, on the event loop, and follow the change of the store, so a handler that reads the
+    store sees the state of the call or a newer one. Changes of one object are delivered in order; several in quick
+    succession may be coalesced into one; between different objects there is no order. An exception is logged and
+    counted (`handler_errors`), and the change is not delivered again. Awaiting code belongs into a reconciler: enqueue
+    a key.
     """
 
     def on_add(self, obj: R, initial: bool) -> None:

@@ -24,10 +24,10 @@ _FAILING_SECONDS = 60.0
 class Informer(Generic[R]):
     """Shared informer of one kind: a store, filled by reflectors, and the handlers of its changes.
 
-    The package's docstring says what it guarantees. Every failure is retried: only cancellation or `close` ends it.
+    The package's docstring has the guarantees. Every failure is retried: only cancellation or `close` ends it.
 
     Attributes:
-        kind: What is watched.
+        kind: The watched kind.
         store: The local copy, readable at any time once it is synced.
         writer: Changes the store and calls the handlers; the reflectors write to it.
     """
@@ -88,7 +88,7 @@ class Informer(Generic[R]):
         """Stop permanently: close the watches, remove the handlers and drop the objects.
 
         It takes effect at once, also in the middle of a list and when a handler calls it: no handler is called any
-        more, and whoever waits for the store or reads it gets a `NotSyncedError`.
+        more, and waiting for the store or reading it raises `NotSyncedError`.
         """
         self.store.close()
         for registration in self.writer.registrations:
@@ -142,7 +142,7 @@ class Informer(Generic[R]):
     def last_error(self) -> str:
         """Why the last attempt to list or watch failed, and for how long they have been failing; empty once one works.
 
-        What is stored stays readable and grows old meanwhile.
+        The stored objects stay readable, and become stale.
         """
         return "; ".join(
             f"{reflector.selection}: {reflector.last_error} (failing for {reflector.failing_seconds:.0f} s)"
@@ -154,7 +154,7 @@ class Informer(Generic[R]):
     def silence(self) -> str:
         """Which watches have been silent for longer than is usual, and for how long; empty for none.
 
-        A frozen server shows as this first: the connection is open, and the next look at it fails only later.
+        This is the first sign of a frozen server: the connection is open, and the next probe fails only later.
         """
         return "; ".join(f"{one.selection}: {one.silence}" for one in self._reflectors if one.silence)
 
@@ -179,7 +179,7 @@ class Informer(Generic[R]):
         Nothing happens while a list is under way. Relists that follow each other back off.
 
         Args:
-            why: What shows that, for the log.
+            why: The evidence, for the log.
         """
         for reflector in self._reflectors:
             reflector.relist(why)

@@ -143,7 +143,7 @@ def in_words(error: KcrError) -> str:
 class ReflectorBackoff:
     """Exponential backoff: pauses that double up to 30 s, each lengthened by chance up to twofold.
 
-    They start anew after two minutes without one, and after a watch has delivered something: a server that was
+    They start again after two minutes without one, and after a watch has delivered something: a server that was
     away for a while several times is asked as soon each time.
 
     Source: kubernetes/staging/src/k8s.io/client-go/tools/cache/reflector.go, NewReflectorWithOptions (RF-3). There

@@ -76,7 +76,7 @@ class Reflector(Generic[R]):
         counts: How often it happened: `lists`, `streams` (WatchList) and `watches` begun; how watches ended,
             `timeout` (as they should), `short` (at once), `gone` (the version expired), `idle` (silent and cut) or
             `error`; `lost` events that a relist has to make good; `relists`; objects that were `undecodable`.
-        selection: What is listed and watched.
+        selection: The listed and watched objects.
         is_filled: Whether a list has been stored.
         list_duration_seconds: How long the last list took.
     """
@@ -172,7 +172,7 @@ class Reflector(Generic[R]):
         """Give up the watch, which has lost an event, and list again; nothing happens when a list is under way.
 
         Args:
-            why: What shows that, for the log.
+            why: The evidence, for the log.
         """
         if isinstance(self._phase, Watching):
             self._watchdog.cut(LostEventError(why))

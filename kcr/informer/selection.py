@@ -14,7 +14,7 @@ _NAMESPACE = "metadata.namespace"
 class Selection(NamedTuple, Generic[R]):
     """The objects of a kind that an informer lists and watches, and the transform for its store.
 
-    Predicates of a controller save no memory: what is not needed is best left out here.
+    Predicates of a controller save no memory: exclude unneeded objects and fields here.
 
     ```python
     manager.select(kcr.Selection(Pod, labels="app=web"))
@@ -26,9 +26,9 @@ class Selection(NamedTuple, Generic[R]):
         namespace: The one namespace; empty for all. Kinds without namespaces ignore it.
         labels: A label selector, such as `app=web`; empty for all.
         fields: A field selector, such as `status.phase=Running`; empty for all.
-        transform: Returns what is kept of an object, which it must not change otherwise: mostly the object
-            without what no controller reads. Called once for each version, and must keep the name, namespace, uid
-            and resourceVersion.
+        transform: Returns the stored form of an object, usually the object without the fields that no controller
+            reads; it must not change anything else. Called once for each version, and must keep the name, namespace,
+            uid and resourceVersion.
     """
 
     kind: type[R]

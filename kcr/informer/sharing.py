@@ -1,7 +1,7 @@
 """Structural sharing (interning): equal values are held once, which makes a cached object small.
 
 Pods of one Job repeat their labels, owner references, containers and most of their conditions. A value on
-its way into a store is laid over two that are there already, and takes over every part that is equal.
+its way into a store is compared with two stored ones, and takes over every equal part.
 """
 
 import sys
@@ -20,12 +20,12 @@ _OWN = frozenset({"uid", "resource_version", "message"})
 def share(new: Struct, known: object, fallback: object) -> None:
     """Replace the parts of a value by the equal parts of others.
 
-    The value does not change, only what it is made of. No other code may have seen it yet.
+    The value does not change, only its parts are replaced by equal ones. No other code may have seen it yet.
 
     Args:
         new: The value.
-        known: What it resembles most: its previous version, or a sibling.
-        fallback: Looked at where `known` differs. Either may be None, or of another type.
+        known: The most similar value: its previous version, or a sibling.
+        fallback: Compared where `known` differs. Either may be None, or of another type.
     """
     kind = type(new)
     known = known if type(known) is kind else None

@@ -38,7 +38,7 @@ class Store(Generic[R]):
     """The objects of one kind. Reading is a plain call and never waits; only the informer writes.
 
     Before the initial list is stored, "there is no such object" would be a lie: reading raises `NotSyncedError`,
-    except in handlers, which see what there is. Once the informer is closed, reading raises it everywhere.
+    except in handlers, which see the objects so far. Once the informer is closed, reading raises it everywhere.
 
     Attributes:
         synced: Whether the first list is stored.
@@ -73,7 +73,7 @@ class Store(Generic[R]):
 
         It is the object that all readers share, here and in `list` and `by_index`: change a copy
         (`msgspec.structs.replace`). Its fields refuse to be assigned. Its maps, such as labels, are plain dicts that
-        only the type checker protects (`Mapping`): what is put into one is seen by every other reader, and never by the
+        only the type checker protects (`Mapping`): a mutation is visible to every other reader, and never to the
         server. In tests the fixtures of `kcr.testing` raise MutatedError at the end for an object that was changed so.
 
         Raises:
@@ -88,7 +88,7 @@ class Store(Generic[R]):
 
         Args:
             namespace: None for all. The first call that names one makes the index `namespace`.
-            labels: Those an object must have; `add_index("label:app")` makes looking for `app` quick.
+            labels: The labels an object must have; `add_index("label:app")` makes lookups by `app` fast.
 
         Raises:
             NotSyncedError: The first list is not stored yet.
@@ -132,7 +132,7 @@ class Store(Generic[R]):
         ```
 
         Args:
-            name: What `by_index` calls it.
+            name: Its name for `by_index`.
             values: Under which values an object is found. It must depend on the object alone. None for a
                 built-in index; see `by_index`.
 
@@ -214,8 +214,8 @@ class Store(Generic[R]):
         """Replace everything by a list, and return the changes.
 
         An object with the uid and version of the stored one is no change. One with another uid is deleted
-        and added. Keys in `undecodable` keep what is stored. A synced store changes in one step; before
-        that it cannot be read, and filling it pauses now and then, so that a large initial list does not hold up the
+        and added. Keys in `undecodable` keep their stored object. A synced store changes in one step; before
+        that it cannot be read, and filling it pauses now and then, so that a large initial list does not block the
         loop.
 
         Args:

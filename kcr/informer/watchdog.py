@@ -58,7 +58,7 @@ class Watchdog:
 
         Raises:
             TransportError: The stream was dead, and has been cut.
-            KcrError: What `cut` was called with.
+            KcrError: The argument of `cut`.
         """
         self.last_event_time = asyncio.get_running_loop().time()
         self._bookmark_at, self.has_cut, self._error = None, False, None

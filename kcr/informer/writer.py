@@ -170,7 +170,7 @@ class NamespacedShard(Generic[R]):
 
         Args:
             writer: The informer's.
-            selection: What this shard covers.
+            selection: The objects of this shard.
             shards: All shards of the informer, as far as they are made.
         """
         self._writer = writer

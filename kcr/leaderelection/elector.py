@@ -73,7 +73,7 @@ class Campaign:
         """Make a campaign.
 
         Args:
-            leadership: What the rest of the program asks; with the options of the campaign.
+            leadership: The interface for the rest of the program, with the options of the campaign.
             client: Reaches the server.
             random: For pauses.
             is_blocked: Returns whether the process does no work any more.

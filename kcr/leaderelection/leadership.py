@@ -62,8 +62,8 @@ class Leadership(ABC):
     def check(self) -> None:
         """Raise if another process may hold the lease; called before every write (fencing).
 
-        A process that was stopped for longer than its lease lasts, or whose machine was suspended, wakes up as if
-        nothing had happened; this is what keeps it from writing. It may be called from another thread.
+        A process that was stopped for longer than its lease lasts, or whose machine was suspended, continues as if
+        nothing had happened; this check prevents its writes. It may be called from another thread.
 
         Raises:
             LeadershipLostError: This process has led, and does no longer; or not until the lease is renewed.

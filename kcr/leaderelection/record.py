@@ -45,7 +45,7 @@ def claimed(spec: LeaseSpec | None, config: LeaderElectionConfig, moment: dateti
         moment: The time.
 
     Returns:
-        With the present `acquireTime` and transitions for the present holder; another one begins anew and counts a
+        With the present `acquireTime` and transitions for the present holder; another one begins again and counts a
         transition. Fields that are not the holder's business stay as they are.
 
     Source: client-go/tools/leaderelection/leaderelection.go, tryAcquireOrRenew.

@@ -43,7 +43,7 @@ class Metrics:
         """Return the metrics of a work queue.
 
         Raises:
-            ValueError: There is a queue of this name already; their series could not be told apart.
+            ValueError: A queue of this name exists; their series would be indistinguishable.
         """
         if (name, name) in self._queues.sources:
             raise ValueError(f"work queue {name}: there is one of this name already")
@@ -71,7 +71,7 @@ class Metrics:
         """Export the calls of a credential plugin from now on.
 
         Args:
-            calls: How many, by exit code and client-go's word for what came of them.
+            calls: Numbers of calls, by exit code and client-go's term for the result.
         """
         self._requests.add_plugin(calls)
 
@@ -79,7 +79,7 @@ class Metrics:
         """Export the metrics of an informer from now on.
 
         Args:
-            resource: Its name, and what it watches: group, version, plural.
+            resource: Its name, and the watched group, version and plural.
             informer: A `kcr.Informer`, which counts for itself.
         """
         self._informers.sources[resource] = informer

@@ -35,7 +35,7 @@ class Histogram:
         """Count one observation.
 
         Args:
-            value: What was observed.
+            value: The observed value.
             exemplar: Labels that lead to it, such as the id of a trace; only OpenMetrics shows them. None for none.
         """
         bucket = bisect_left(self._bounds, value)
@@ -75,7 +75,7 @@ class MetricsTable(Generic[T]):
     """A collector of the metrics of several sources of one type, read when the registry is.
 
     Attributes:
-        sources: What counts, by the values of the labels.
+        sources: The counting objects, by the values of the labels.
     """
 
     def __init__(self, labels: Sequence[str], rows: Sequence[Row]) -> None:

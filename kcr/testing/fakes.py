@@ -10,8 +10,8 @@ async def test_copy_follows_its_source():
 ```
 
 Nothing runs in the background: handlers are called before `add` returns, and reconciles when the test asks.
-What a controller writes goes to an API server in the same process. It comes back into the stores when the test calls
-`relist`, or by itself with `FakeManager(follow_writes=True)`.
+A controller's writes are sent to an API server in the same process. They return to the stores when the test calls
+`relist`, or automatically with `FakeManager(follow_writes=True)`.
 """
 
 import asyncio
@@ -102,8 +102,8 @@ class FakeInformer(Informer[R], Generic[R]):
     def modify(self, obj: R) -> R:
         """Modify an object, and return it as it is stored.
 
-        A resourceVersion newer than the stored one is a server's, and stays: what a client's write has returned is
-        stored as it is. Otherwise the object gets a new version.
+        A resourceVersion newer than the stored one is a server's, and is kept: the result of a client's write is
+        stored unchanged. Otherwise the object gets a new version.
         """
         return self._happen("MODIFIED", self._changed(obj))
 
@@ -202,9 +202,9 @@ class FakeRecorder(EventRecorder):
 class FakeManager(Manager):
     """A manager whose informers and recorders are fakes, for unit tests of reconcilers and of their handlers.
 
-    `client` talks to an embedded API server of its own, with the namespace `default` and no controllers. The stores
-    hold what the test says: objects that it adds to the informers, what `relist` has read from the server, or, with
-    `follow_writes`, what every write has left there.
+    `client` talks to an embedded API server of its own, with the namespace `default` and no controllers. The test fills
+    the stores: it adds objects to the informers, calls `relist` to read the server's objects, or sets `follow_writes`
+    to do so after every write.
     """
 
     def __init__(
@@ -220,7 +220,7 @@ class FakeManager(Manager):
 
         Args:
             client: Where writes go; by default an embedded server.
-            clock: What time it is.
+            clock: The source of time.
             namespace: As the manager's.
             kinds: Kinds that its own server has beside the built-in ones: classes, files of CustomResourceDefinitions,
                 and folders of such files.

@@ -30,8 +30,8 @@ class MutatedError(AssertionError):
 def unchanged_stores() -> Iterator[None]:
     """Raise MutatedError at the end if an object in a store has been mutated.
 
-    Maps inside frozen values are protected by the type checker only. A controller that mutates one anyway changes what
-    all others read, without a watch event. Only objects that are put while the context lives are compared.
+    Maps inside frozen values are protected by the type checker only. A controller that mutates one anyway changes the
+    objects of all other readers, without a watch event. Only objects that are put while the context lives are compared.
     """
     # Not at the top: pytest imports this module in every project, and the store brings the HTTP client.
     from kcr.api import codec  # noqa: PLC0415  # see above

@@ -11,7 +11,7 @@ async def test_website_has_its_build(kcr_cluster): ...
 ```
 
 The mark `kcr_virtual` stands in for `pytest.mark.asyncio`; tests without it keep the loop they have. Where such a test
-fails, its report has a timeline of what was written. `--kcr-seed` is the seed of names, uids and faults. Tests with a
+fails, its report has a timeline of all writes. `--kcr-seed` is the seed of names, uids and faults. Tests with a
 fixture or mark of the kit log short lines to stderr, `--kcr-log-level` says from which level on; a project that
 configures structlog itself keeps its own. The plugin loads in every project that has kcr installed, so it imports
 nothing until it is used.

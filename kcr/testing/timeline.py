@@ -39,7 +39,7 @@ class RecordedWrite(NamedTuple):
     Attributes:
         seconds: When, in seconds since the loop began.
         who: The controller or component that sent it, else `test`.
-        request: What was asked for.
+        request: The request.
         status: The code of the answer.
         answer: Its body.
     """

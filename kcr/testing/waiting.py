@@ -46,7 +46,7 @@ async def eventually(check: Callable[[], Any], *, seconds: float = 30) -> Any:
 async def consistently(check: Callable[[], Any], *, seconds: float = 5) -> None:
     """Poll for so many seconds of the loop's time, and require that `check` returns something true every time.
 
-    It may be a coroutine function. What it raises is raised at once.
+    It may be a coroutine function. Its exceptions are raised at once.
 
     Raises:
         AssertionError: It returned something false; the message says when.

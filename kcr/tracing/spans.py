@@ -97,7 +97,7 @@ class ActiveSpan:
         Args:
             tracer: From `find_tracer`.
             name: Of low cardinality.
-            attributes: What is known from the start, which samplers see.
+            attributes: The initial attributes, which samplers see.
             is_request: Whether it is a client span, a child of the current one; else it is the root of a trace.
         """
         trace: Any = sys.modules[API]

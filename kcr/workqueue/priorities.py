@@ -1,10 +1,10 @@
 """The order of keys: by priority, FIFO within a priority, with aging, so that no priority starves.
 
-A key ages: for each 30 s that it waits it gains 25, up to the highest priority that is waiting. So a key of -100 has
-caught up with those of 0 after 120 s. Then keys that have caught up, the longest waiting first, and keys of the highest
-priority take turns. To let the older ones go first would not do: two minutes after a restart all keys of a long initial
-list have caught up, and a change would wait for all of them (so WQ-32 alone; decision 25 has the figures). Upstream has
-no aging (kubernetes-sigs/controller-runtime#3496).
+A key ages: it gains 25 for each 30 s of waiting, up to the highest waiting priority. A key of -100 thus reaches those
+of 0 after 120 s. Aged keys, the longest waiting first, then alternate with other keys of the highest priority.
+Processing aged keys first would be wrong: two minutes after a restart all keys of a long initial list have aged, and a
+change would wait for all of them (so WQ-32 alone; decision 25 has the figures). Upstream has no aging
+(kubernetes-sigs/controller-runtime#3496).
 """
 
 import asyncio

@@ -32,7 +32,7 @@ class WorkQueue(Generic[K]):
 
         Args:
             limiter: How long failed keys wait; None for `default_limiter`.
-            metrics: Where to count what happens; None to count nothing.
+            metrics: The queue's metrics; None for none.
         """
         # Keys with a change that no worker has picked up yet, and their priorities.
         self._dirty: dict[K, int] = {}
@@ -62,7 +62,7 @@ class WorkQueue(Generic[K]):
     def add(self, key: K, priority: int = 0, reason: Reason | None = None) -> None:
         """Queue a key, unless it is queued; ignored after `shut_down`.
 
-        A key that is queued already at a lower priority is raised: it goes to the end of those of the new priority.
+        A key that is queued at a lower priority is raised, and becomes the last of the new priority.
 
         Args:
             key: The key.

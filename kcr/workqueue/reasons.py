@@ -18,7 +18,7 @@ class Reason(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         source: The kind of the object that changed, or who else adds keys: `reconcile`, `channel`, a web hook.
-        event: What happened: `initial list`, `add`, `update` or `delete` of an object; `error`, `requeue_after`.
+        event: The event: `initial list`, `add`, `update` or `delete` of an object; `error`, `requeue_after`.
         namespace: That of the object; empty for none.
         name: That of the object, which need not be the one of the key; empty for none.
         old_version: Its resourceVersion before an update, or before the first of several in a row.

@@ -45,7 +45,7 @@ def crd_manifest(*versions: type[Resource]) -> dict[str, Any]:
     await client.create_manifest(CustomResourceDefinition, kcr.crd_manifest(Website))
     ```
 
-    The status subresource is there when the class has a field `status`. Descriptions are the first paragraphs of
+    A class with a field `status` has the status subresource. Descriptions are the first paragraphs of
     docstrings and their `Attributes:`; limits of values are `msgspec.Meta`.
 
     Keywords of a class for it: `singular`, `short_names`, `categories`, `columns` (`PrinterColumn`), `scale`
@@ -56,7 +56,7 @@ def crd_manifest(*versions: type[Resource]) -> dict[str, Any]:
         versions: The class of the kind, or a class for each of its versions; of several, one has `storage=True`.
 
     Raises:
-        TypeError: A class says what no CustomResourceDefinition can, or the classes do not belong together; the
+        TypeError: A class has no valid CustomResourceDefinition, or the classes do not belong together; the
             message names class, field and remedy.
 
     Source: sigs.k8s.io/controller-tools/pkg/crd/spec.go, NeedCRDFor.

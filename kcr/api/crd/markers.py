@@ -29,7 +29,7 @@ class Validation(NamedTuple):
 
     Attributes:
         rule: An expression that is true for valid values.
-        message: What the server answers otherwise; empty for the rule itself.
+        message: The server's message for invalid values; empty for the rule itself.
         message_expression: CEL for the message, where it depends on the value.
         reason: Of the error: `FieldValueInvalid`, `FieldValueForbidden`, `FieldValueRequired` or
             `FieldValueDuplicate`; empty for the first.

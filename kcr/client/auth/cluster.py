@@ -68,7 +68,7 @@ class ClusterConfig:
         headers: Sent with each request, for example to impersonate.
         compression: Whether answers may be compressed.
         namespace: The namespace that the configuration names, `default` when it names none.
-        extensions: What other programs have put into the cluster's entry of the kubeconfig, by name.
+        extensions: The extensions of other programs in the cluster's entry of the kubeconfig, by name.
     """
 
     server: str

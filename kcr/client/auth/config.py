@@ -29,7 +29,7 @@ def load_config(
     """Return the configuration of the cluster to talk to.
 
     Args:
-        kubeconfig: A path; goes before everything else.
+        kubeconfig: A path; takes precedence over everything else.
         context: The context in the kubeconfig; None for its current one.
         exec_plugins: Whether a program that the kubeconfig names for its credentials may run: `never`, `always`, or
             `ask` on the terminal; None for the policy of the user's `kuberc`, which is kubectl's.

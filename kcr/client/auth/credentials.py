@@ -131,7 +131,7 @@ class PluginSpec(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         command: The absolute path of the program; one without a folder is not installed.
         args: Its arguments.
-        env: What is added to the environment.
+        env: Additional variables of the environment.
         api_version: The version of ExecCredential it speaks.
         cluster: The cluster as the plugin gets it; None unless `provideClusterInfo` is set.
         hint: How to install it.
@@ -216,7 +216,7 @@ class PluginCredentials(RenewedCredentials):
 
     Attributes:
         spec: The plugin.
-        calls: How often the plugin was called, by its exit code and what came of it, for metrics.
+        calls: Numbers of calls of the plugin, by exit code and result, for metrics.
 
     Source: kubernetes/staging/src/k8s.io/client-go/plugin/pkg/client/auth/exec/{exec,metrics}.go.
     """

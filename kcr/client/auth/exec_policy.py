@@ -50,7 +50,7 @@ def check_plugin(spec: PluginSpec, origin: str, policy: ExecPolicy | None, envir
         environ: Where the kuberc and the programs are looked up.
 
     Raises:
-        ConfigError: It may not run; the message names the plugin, what forbids it, and the remedy.
+        ConfigError: It may not run; the message names the plugin, the forbidding policy, and the remedy.
     """
     refused = f"{origin}: the credential plugin {spec.shown} may not run"
     match policy:

@@ -15,7 +15,7 @@ def context(config: ClusterConfig, credential: Credential = ANONYMOUS) -> ssl.SS
 
     Args:
         config: The cluster; its files are read now.
-        credential: Its certificate, when it has one, goes before the configuration's.
+        credential: Its certificate, if any, takes precedence over the configuration's.
 
     Raises:
         ConfigError: A certificate or key cannot be read, or is none.

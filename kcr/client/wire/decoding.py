@@ -59,7 +59,7 @@ class Undecodable(NamedTuple):
     Attributes:
         type: The type of the watch event it came in, `""` when it came in a list.
         metadata: Name, namespace, uid, resourceVersion and annotations; nothing else.
-        why: The path in the object, and what is wrong there.
+        why: The path in the object, and the error.
     """
 
     type: str
@@ -189,7 +189,7 @@ def read_event(kind: type[R], line: bytes) -> WatchEvent[R] | Undecodable:
     the DELETED of an object that does not fit: of both, nothing else counts.
 
     Raises:
-        ApiError: The line is an ERROR event; this is what its Status says.
+        ApiError: The line is an ERROR event; the error of its Status.
         TransportError: The line is no JSON: the stream broke off inside it.
     """
     try:
@@ -255,7 +255,7 @@ def error_of(status: Status, code: int = 0, headers: Mapping[str, str] = {}) -> 
     Args:
         status: The server's words.
         code: The HTTP status code, for a Status that has none of its own.
-        headers: The answer's headers; `retry-after` goes before what the Status says.
+        headers: The response's headers; `retry-after` takes precedence over the Status.
     """
     details = status.details
     causes = tuple(Cause(c.field, c.reason, c.message) for c in (details.causes if details else None) or ())
@@ -272,7 +272,7 @@ def error_from(code: int, headers: Mapping[str, str], body: bytes, method: str =
         headers: The answer's headers.
         body: A Status, mostly; or the page of some proxy.
         method: The request's method.
-        target: What was asked for, to name a kind that the server does not have.
+        target: The requested resource, to name a kind that the server does not serve.
     """
     status = _status_in(body)
     is_page = not status.kind and body.strip() == _PAGE_NOT_FOUND

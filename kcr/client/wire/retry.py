@@ -45,7 +45,7 @@ def pause(request: Request, error: BaseException | None, tries: int) -> float | 
     """Return how many seconds to wait before the next try, or None when there is none.
 
     Args:
-        request: What was sent.
+        request: The request.
         error: How the last try failed.
         tries: How often it has been sent.
     """

@@ -1,6 +1,6 @@
 """Partial decoding of JSON that msgspec refuses because of its nesting or invalid UTF-8.
 
-Splitting goes token by token and not level by level, so no nesting is too deep for it.
+Splitting works token by token instead of level by level, so no nesting is too deep.
 """
 
 import re

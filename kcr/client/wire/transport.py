@@ -21,8 +21,8 @@ class Request(NamedTuple):
         idle_seconds: How long the answer may stay silent; None for no limit. Watches set it.
         component: The part of the program that asks, for the User-Agent; empty for the whole.
         resend_count: How often it has been sent before, for metrics and traces.
-        fence: Called by the transport once it has a connection, before the first byte is sent; what it raises keeps the
-            request from being sent, and is raised by `send`. None for no call.
+        fence: Called by the transport once it has a connection, before the first byte is sent; its exception
+            prevents the request, and is raised by `send`. None for no call.
     """
 
     method: str

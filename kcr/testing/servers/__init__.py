@@ -9,7 +9,7 @@ def needed_by(name: str) -> Iterator[None]:
     """Name the extra where an import fails because `kcr_devcluster` is not installed.
 
     Args:
-        name: What needs it, as users write it.
+        name: The name that users import.
 
     Raises:
         ImportError: It is not installed.

@@ -43,11 +43,11 @@ async def simulated_cluster(  # noqa: PLR0913  # the options of the mark, all by
 ) -> AsyncIterator[EmbeddedCluster]:
     """Run an embedded cluster whose node simulates its pods; the base of the fixture `kcr_cluster`.
 
-    Pods of Jobs succeed at once, all others run until they are deleted. Annotations of a pod say how it shall end
+    Pods of Jobs succeed at once, all others run until they are deleted. Annotations of a pod set its outcome
     (`sim.kcr.dev/exit-code: "1"`).
 
     Args:
-        clock: What time it is.
+        clock: The source of time.
         random: Where names and uids come from.
         kinds: Kinds that are served beside the built-in ones: classes, files of CustomResourceDefinitions, and folders
             of such files.
@@ -56,7 +56,7 @@ async def simulated_cluster(  # noqa: PLR0913  # the options of the mark, all by
         finish_pods: Whether every pod with another `restartPolicy` than `Always` succeeds after a second, unless its
             annotations say otherwise.
         deployments: Whether Deployments and ReplicaSets are reconciled; else they are left to controllers of your own.
-        authorization: What is allowed: every request, or what roles and bindings grant (`rbac`). `client_as` of
+        authorization: Allow every request, or enforce roles and bindings (`rbac`). `client_as` of
             the cluster gives the client of a user; its `client` may do everything.
         nodes: How many nodes there are; `cluster.nodes["kcr-node-1"].silence()` cuts one off.
     """

@@ -202,7 +202,7 @@ def running(
 
     Args:
         command: Its command line.
-        log: Where its output goes.
+        log: The file of its output.
         health: Its health endpoint.
         start_seconds: How long it has to come up.
         stop_seconds: How long it has to end after SIGTERM; then it is killed.

@@ -42,7 +42,7 @@ class CrashingTransport:
 
         Args:
             write: The number of the write.
-            loss: What comes instead: nothing, so that the caller sees a TransportError; a body that cannot be read
+            loss: The replacement: nothing, so that the caller gets a TransportError; a body that cannot be read
                 (`cut`, `garbage`, `other`); or a proxy's page (`404`, `502`).
         """
         self._lost_replies[write] = loss

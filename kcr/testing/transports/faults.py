@@ -108,7 +108,7 @@ class Rule:
         """Lose the response of a request that was executed.
 
         Args:
-            loss: What comes instead: nothing, so that the caller sees a TransportError; a body that cannot be read
+            loss: The replacement: nothing, so that the caller gets a TransportError; a body that cannot be read
                 (`cut`, `garbage`, `other`); or a proxy's page (`404`, `502`).
         """
         self.fault = _LoseReply(loss)
