@@ -1,6 +1,6 @@
 """The CronJob controller: starts a Job whenever its schedule falls due.
 
-A reconcile is level-triggered and idempotent, and goes through these steps:
+A reconcile is level-triggered and idempotent, and has these steps:
 
 ```
 restore ─▶ clear away ─▶ confirm ─▶ decide ─▶ start ─▶ (next reconcile) restore

@@ -95,7 +95,7 @@ class Actions:
             raise NotReplacedError(f"could not replace job {key}")
 
     async def _delete(self, cron: CronJob, key: Key, uid: str) -> bool:
-        """Delete one Job, and return whether that went well."""
+        """Delete one Job, and return whether that succeeded."""
         try:
             # With the uid as a precondition: a Job made anew under the name is not the one that was judged.
             await self._client.delete(Job, key, uid=uid, propagation="Background")
@@ -139,7 +139,7 @@ class Actions:
             # The name is that of the run, so of two controllers, or of two tries of one, only one starts it.
             job = await self._client.create_manifest(Job, codec.encode(start.job), cron.metadata.namespace)
         except AlreadyExistsError:
-            # One that goes in this very moment makes room for the next try.
+            # One that is being deleted makes room for the next try.
             found = await self._client.get(Job, Key(cron.metadata.namespace, start.job.metadata.name))
             return (found if is_controlled_by(found, cron) else None), False
         except KcrError as error:

@@ -1,4 +1,4 @@
-"""The CronJob controller's front door: its options, what it watches, and which keys that wakes."""
+"""The setup of the CronJob controller: its options, its watches and handlers."""
 
 import os
 from collections.abc import Iterable
@@ -108,7 +108,7 @@ def enqueue_all(queue: WorkQueue[Key], crons: Store[CronJob]) -> None:
 
 
 class CronJobEvents(Handler[CronJob]):
-    """What happens to CronJobs, and the keys it wakes.
+    """Handles the events of CronJobs.
 
     Source: kubernetes/pkg/controller/cronjob/cronjob_controllerv2.go, NewControllerV2, updateCronJob.
     """
@@ -120,13 +120,13 @@ class CronJobEvents(Handler[CronJob]):
         self._local = local
 
     def on_add(self, obj: CronJob, initial: bool) -> None:
-        """A CronJob came. The failures of an older one of its name are not its own."""
+        """Enqueue a new CronJob, without the backoff of an older one of its name."""
         # Another CronJob may have had the name, and have failed often.
         self._queue.forget(obj.key)
         self._queue.add(obj.key, *Trigger.added(obj, initial))
 
     def on_update(self, old: CronJob, new: CronJob) -> None:
-        """A CronJob changed. A new schedule starts nothing at once, only when it is next due."""
+        """Enqueue a changed CronJob: at once, or after a change of its schedule alone when the next run is due."""
         before, after = old.spec, new.spec
         if (before.schedule, before.time_zone) == (after.schedule, after.time_zone) or is_resumed(old, new):
             # What has happened to its Jobs during a pause does not wait for the next run.
@@ -143,7 +143,7 @@ class CronJobEvents(Handler[CronJob]):
         self._queue.add_after(new.key, delay.total_seconds(), *Trigger.updated(old, new))
 
     def on_delete(self, obj: CronJob, final_state_unknown: bool) -> None:
-        """A CronJob went."""
+        """Enqueue a deleted CronJob, so that its state is dropped."""
         # The next run of its schedule is not due any more; one that is added again asks for its own.
         self._queue.cancel_after(obj.key)
         self._queue.add(obj.key, *Trigger.deleted(obj))

@@ -21,7 +21,7 @@ from kcr.controllers.cronjob.memory import CronJobState
 async def explain_cronjob(client: Client, cron: CronJob, events: Sequence[Event], now: datetime) -> Explanation:
     """Return why a CronJob is where it is.
 
-    A schedule that names no time zone goes by the controller's, which is taken for UTC.
+    A schedule without a time zone is in the controller's, which is assumed to be UTC.
 
     Args:
         client: Reads the Jobs of the CronJob.

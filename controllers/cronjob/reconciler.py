@@ -38,7 +38,7 @@ from kcr.workqueue import WorkQueue
 
 @dataclass(frozen=True, kw_only=True)
 class CronJobReconciler:
-    """Starts what is due, and keeps the books of what was started.
+    """Reconciles CronJobs: starts the runs that are due, and records them in the status.
 
     Attributes:
         client: Talks to the server.
@@ -161,7 +161,7 @@ class CronJobReconciler:
 
     async def _is_gone(self, cron: CronJob, listed: ObjectReference) -> bool:
         if not listed.name:
-            # The server checks no entry of the list, and nothing goes by no name.
+            # The server does not check the entries of the list, and no object has an empty name.
             return True
         try:
             job = await self.client.get(Job, Key(cron.metadata.namespace, listed.name))
@@ -187,7 +187,7 @@ class CronJobReconciler:
                     state.started, state.is_news = Run(start.run, outcome.job), outcome.is_new
                     # The record can wait until all others that are due have had their turn.
                     return Result(timedelta())
-                # What was deleted for it goes on record with the next pass: the error brings one, or the deletion does.
+                # The next pass records what was deleted for it: the error brings one, or the deletion does.
                 if outcome.error is not None:
                     raise outcome.error
                 # A run that is due is a change, however low the priority at which the schedule was read.

@@ -1,6 +1,6 @@
 """The Job controller: runs pods until enough of them have succeeded.
 
-A sync is level-triggered and idempotent, and goes through these steps:
+A sync is level-triggered and idempotent, and has these steps:
 
 ```
 observe ─▶ claim ─▶ decide ─▶ act ─▶ compute status ─▶ write ─▶ untrack ─▶ finalize status ─▶ write

@@ -251,7 +251,7 @@ class _Removal(NamedTuple):
 
     Attributes:
         is_free: Whether the pod does not have it any more.
-        live: The pod as the server has it, as far as that was told; the store has to show it before the next reconcile.
+        live: The pod as the server has it, if an answer says so; the store has to show it before the next reconcile.
         error: Why it failed; None also when the pod has ended, and is to be counted first.
     """
 

@@ -1,4 +1,4 @@
-"""The Job controller's front door: its options, what it watches, and which keys that wakes."""
+"""The setup of the Job controller: its options, its watches and handlers."""
 
 from collections.abc import Callable
 from functools import partial

@@ -39,7 +39,7 @@ async def explain_job(client: Client, job: ManagedJob, events: Sequence[Event], 
     by the controller's default times.
 
     Args:
-        client: Reads the pods of the Job, and what was told of those that have not started.
+        client: Reads the pods of the Job, and the events of those that have not started.
         job: The Job.
         events: Events about it, the latest last.
         now: The moment to judge at.
@@ -115,7 +115,7 @@ def _writers(metadata: ManagedObjectMeta, now: datetime) -> tuple[str, ...]:
 
 
 def _duplicate_event(events: Iterable[Event], now: datetime) -> str:
-    """Return what several event recorders told of a pod lately: one alone counts what it tells again in one event."""
+    """Return an event that several recorders have written about a pod lately: one recorder merges equal events."""
     told: set[str] = set()
     for event in events:
         at = event.last_timestamp

@@ -68,7 +68,7 @@ class Keys(NamedTuple):
 
 
 def _selects(job: Job, pod: Pod) -> bool:
-    """Return whether the Job's selector fits; a malformed one is told where the Job is looked at."""
+    """Return whether the Job's selector matches; a reconcile of the Job reports a malformed one."""
     with contextlib.suppress(KcrError):
         return selects(job, pod)
     return False
@@ -125,7 +125,7 @@ class PodEvents(Handler[Pod]):
         """Enqueue the pod's Job."""
         job, trigger = self._job_of(obj), Trigger.added(obj, initial)
         self._enqueue_owner(obj, job, trigger, is_news=obj.status.phase not in ("", "Pending"))
-        # All Jobs are looked at when the controller starts.
+        # All Jobs are reconciled when the controller starts.
         if not initial:
             self._enqueue_matching(obj, trigger)
 
@@ -155,7 +155,7 @@ class PodEvents(Handler[Pod]):
             job: Its Job, if that is in the store.
             trigger: The event.
             is_news: Whether the event shows more than our own write could have brought. The answer to that write may
-                have told of changes by others as well, and after a relist its version is the only one that comes.
+                have contained changes by others as well, and after a relist its version is the only one that comes.
         """
         is_terminating = pod.metadata.deletion_timestamp is not None
         if job is not None and not is_finished(job):
@@ -203,7 +203,7 @@ class OrphanReconciler:
         self._since = since
 
     async def reconcile(self, key: Key) -> Result:
-        """Look at one pod; most have an owner that looks after them.
+        """Remove the finalizer of a pod that no Job counts; most pods have a Job that does.
 
         Source: kubernetes/pkg/controller/job/job_controller.go, orphanWorker, syncOrphanPod and handleOrphanPod.
         """

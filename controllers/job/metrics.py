@@ -24,7 +24,7 @@ SYNC_BUCKETS = tuple(0.004 * 2**power for power in range(15))
 
 _SYNC = ("completion_mode", "result", "action")
 
-# What a sync did: no look at the number of pods; a look and nothing to do; creations, be they delayed; deletions.
+# What a sync did: number of pods not managed; managed, nothing to do; pods created, perhaps later; pods deleted.
 Action = Literal["reconciling", "tracking", "pods_created", "pods_deleted"]
 Reason = Literal["new", "recreate_terminating_or_failed", "recreate_failed"]
 
@@ -173,7 +173,7 @@ class ExternalJobs(Handler[Job]):
 
 
 class EndedPods(Handler[Pod]):
-    """Counts the pods that have ended with the tracking finalizer, and those that have lost it, whoever owns them.
+    """Counts the pods that have ended with the tracking finalizer, and those that have lost it, of all owners.
 
     Source: kubernetes/pkg/controller/job/job_controller.go, recordFinishedPodWithTrackingFinalizer.
     """
@@ -224,7 +224,7 @@ def action_of(job: Job, plan: Plan) -> Action:
 
 
 def creation_reason(job: Job, failed: int, terminating: int) -> Reason:
-    """Return why pods are created, as far as that can be told of all of them together.
+    """Return why pods are created, if there is one reason for all of them.
 
     Args:
         job: Their Job.

@@ -32,7 +32,7 @@ LATENCY_BUCKETS = tuple(0.1 * 2**power for power in range(14))
 SUMMARY_SECONDS = 60.0
 # Told to stop, the process is gone within a second: what is cut off here is made up for by the next one.
 GRACE_SECONDS = 0.2
-# When a Job is looked at again that is paused on the server, and in the store not yet.
+# When a Job is reconciled again that is paused on the server, and not yet in the store.
 _UNSEEN_PAUSE = timedelta(seconds=5)
 
 
@@ -75,8 +75,8 @@ def needs_cleanup(job: Job) -> bool:
 def time_left(job: Job, now: datetime) -> timedelta:
     """Return how long an ended Job stays; zero or less means that its time is up.
 
-    The time runs from the first condition that says how it ended. That moment is from the clock of whoever wrote
-    it: when it lies in the future, the Job stays for longer than its TTL.
+    The time runs from the first condition that says how it ended. That moment is from its writer's clock:
+    when it lies in the future, the Job stays for longer than its TTL.
 
     Args:
         job: A Job that needs cleanup.
@@ -126,7 +126,7 @@ class DeletionSummary:
 
 
 class TtlReconciler:
-    """Deletes the Jobs whose time is up, after a look at what they are now."""
+    """Deletes the Jobs whose time to live has passed; each is read live first."""
 
     def __init__(
         self, client: Client, jobs: Store[Job], clock: Clock, latency: Histogram, summary: "DeletionSummary"

@@ -49,7 +49,7 @@ def next_run_delay(cron: CronJob, local: tzinfo, now: datetime) -> timedelta | N
 
 
 def _schedule(seen: Facts) -> Step:
-    """Pass the gates that come before the schedule is looked at."""
+    """Check what prevents any run, and read the schedule."""
     spec = seen.cron.spec
     if seen.cron.metadata.deletion_timestamp is not None:
         return NoOp(), ()
@@ -83,7 +83,7 @@ def _run(seen: Facts, timetable: Timetable) -> Step:
         reasons = rule(seen, run)
         if reasons is not None:
             return NoOp(requeue_delay(seen.cron, timetable, seen.now)), (*events, *reasons)
-    # The annotation is in UTC without `spec.timeZone`, whatever zone the schedule goes by.
+    # The annotation is in UTC without `spec.timeZone`, whatever the zone of the schedule.
     zone = zone_of(seen.cron, seen.local) if seen.cron.spec.time_zone is not None else None
     replaces = seen.cron.status.active if seen.cron.spec.concurrency_policy == "Replace" else ()
     return Start(run=run, job=job_of(seen.cron, run, zone), replaces=replaces), events

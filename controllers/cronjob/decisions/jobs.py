@@ -28,7 +28,7 @@ class _Template(Object):
 def job_name(cron: CronJob, run: datetime) -> str:
     """Return the name of the Job of a run: the CronJob's, and the run's minute since 1970.
 
-    Each run has one name, whoever starts it and however often: that is the lock against starting it twice.
+    Each run has one name, for all controllers and all tries: that is the lock against starting it twice.
 
     Source: kubernetes/pkg/controller/cronjob/utils.go, getJobName.
     """
@@ -78,7 +78,7 @@ def _timestamp(moment: datetime) -> str:
 
 
 # Jobs by namespace and name of their controller. The name alone counts: the Jobs of an earlier CronJob of the same
-# name are looked after as well, for no other controller does (cronjob-controller §4, Q2).
+# name are managed as well, for no other controller does so (cronjob-controller §4, Q2).
 BY_CONTROLLER = "cronjob-controller-name"
 
 

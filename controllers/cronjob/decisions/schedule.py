@@ -25,7 +25,7 @@ class NeverDueError(ValueError):
 
 
 class Timetable(NamedTuple):
-    """A schedule, and where the clock hangs that it goes by unless its text names a zone."""
+    """A schedule, and the zone of its times unless its text names one."""
 
     expression: Expression
     zone: tzinfo
@@ -36,7 +36,7 @@ class Timetable(NamedTuple):
 
 
 class Missed(Enum):
-    """How many runs passed since the earliest one to look at, by an estimate."""
+    """How many runs passed since the earliest one that counts, by an estimate."""
 
     NONE = 0
     FEW = 1
@@ -169,7 +169,7 @@ def recent(cronjob: CronJob, timetable: Timetable, now: datetime, *, use_deadlin
 
 
 def last_run(timetable: Timetable, start: datetime, now: datetime) -> tuple[datetime | None, int]:
-    """Return the last run later than `start` and not later than `now`, and how many runs were looked at for it.
+    """Return the last run later than `start` and not later than `now`, and how many runs were computed for it.
 
     Where runs crowd behind a long pause (`* * * 1-2 *`) there may be a hundred thousand of them, so after a while
     the way is halved instead of walked. Delays (`@every`), which depend on where one starts, are walked always:

@@ -1,4 +1,4 @@
-"""What a Job needs: a snapshot goes in, a plan comes out."""
+"""The decision about a Job: returns a plan for a snapshot."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -189,7 +189,7 @@ def _manage(seen: Snapshot, counts: PodCounts, record: failures.Backoff) -> tupl
     # could be one too many.
     if too_many := _surplus(seen, counts, active - wanted):
         return ScaleDown(too_many), None
-    # Under the policy Failed a pod that is going still holds its place.
+    # Under the policy Failed a terminating pod still holds its place.
     missing = wanted - active - (counts.terminating if replaces_only_failed(job) else 0)
     return _missing(seen, counts, record, missing) if missing > 0 else (Hold(), None)
 
@@ -215,6 +215,6 @@ def _missing(seen: Snapshot, counts: PodCounts, record: failures.Backoff, count:
     if counts.indexes is None:
         return ScaleUp((IndexedPod(),) * count), None
     # An index is taken while its pod is active, and under the policy Failed until that pod is finished.
-    going = filter(is_terminating, seen.pods) if replaces_only_failed(job) else ()
-    members, left = indexed.members(job, counts.indexes, (*counts.active, *going), count, time_left)
+    terminating = filter(is_terminating, seen.pods) if replaces_only_failed(job) else ()
+    members, left = indexed.members(job, counts.indexes, (*counts.active, *terminating), count, time_left)
     return (ScaleUp(members) if members else Hold()), left

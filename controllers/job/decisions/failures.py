@@ -70,7 +70,7 @@ def limit_exceeded(job: Job, failed: int) -> bool:
 def restarts_exceeded(job: Job, pods: Iterable[Pod], restart_policy: str) -> bool:
     """Return whether containers have been restarted in place as often as the limit allows.
 
-    Applies to restartPolicy OnFailure only. Counts the pods that are not over, those told to go included.
+    Applies to restartPolicy OnFailure only. Counts the pods that have not finished, terminating ones included.
     The last retry is therefore always cut short: it has begun when the limit is found to be reached.
 
     Source: kubernetes/pkg/controller/job/job_controller.go, pastBackoffLimitOnFailure.

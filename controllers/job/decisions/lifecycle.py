@@ -1,4 +1,4 @@
-"""How a Job goes through its life: its conditions, suspension, deadline, parallelism, completion and success policy."""
+"""The life cycle of a Job: its conditions, suspension, deadline, parallelism, completion and success policy."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
@@ -27,7 +27,7 @@ COMPLETIONS_REACHED = "CompletionsReached"
 
 
 def is_ending(job: Job) -> bool:
-    """Return whether it is on record how the Job ends: its pods have been told to go."""
+    """Return whether the status says how the Job ends: its pods are being deleted."""
     return any(is_condition_true(job.status.conditions, interim) for interim in INTERIM.values())
 
 
@@ -134,7 +134,7 @@ def _holds(rule: SuccessPolicyRule, succeeded: IndexSet, completions: int) -> bo
 
 
 def is_ours(job: Job, *, take_over: bool) -> bool:
-    """Return whether this controller looks after a Job (`spec.managedBy`).
+    """Return whether this controller manages a Job (`spec.managedBy`).
 
     The field exists for this purpose: the cluster's own controller skips a Job that names another.
     """

@@ -100,7 +100,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         work: The one kind of work of this reconcile.
         counts: The pods as counted.
         ending: How the Job ends, or None.
-        managed: Whether the number of pods was looked after; False while expectations are open.
+        managed: Whether the number of pods is managed; False while expectations are not met.
         delayed: Whether pods are missing that have to wait after a failure.
         started: When the Job started, now if only now; None while it is suspended and has not.
         backoff: The failures, this snapshot's included.
@@ -123,7 +123,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         created: How many pods are there, or may be there, that were not.
         refused: How many the server would not create, though their namespace is to stay.
-        deleted: The pods that are gone or going.
+        deleted: The pods that are deleted or terminating.
         untracked: UIDs of the pods that have lost their finalizer.
         unconfirmed: How many of the created had no answer; each pod may exist.
         error: The first error, to be raised when the status has been written.
@@ -141,7 +141,7 @@ class StatusUpdate(msgspec.Struct, frozen=True, kw_only=True):
     """What to write, and what to do after it.
 
     Attributes:
-        status: The status to write before any finalizer goes.
+        status: The status to write before any finalizer is removed.
         untrack: The pods whose finalizer may go once that is written.
         require_version: UIDs of those among them that go uncounted because they have not ended: their resourceVersion
             is a precondition of the removal.

@@ -78,7 +78,7 @@ def finish_time(pod: Pod) -> datetime | None:
     """Return when the pod ended, by the best source it offers, or None when it offers none.
 
     The sources, best first: the latest end of its containers when all have ended; the moment it stopped
-    being ready; the moment it was told to go; its creation.
+    being ready; its deletionTimestamp; its creation.
 
     Source: kubernetes/pkg/controller/job/backoff_utils.go, getFinishedTime.
     """

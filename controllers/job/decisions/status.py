@@ -225,7 +225,7 @@ def compute_status(seen: Snapshot, plan: Plan, outcome: Outcome) -> StatusUpdate
 
 
 def finalize_status(update: StatusUpdate, job: Job, untracked: frozenset[str], now: datetime) -> JobStatus:
-    """Return the status after the finalizers went: the listed pods counted, and the end recorded if it is one.
+    """Return the status after the finalizers are removed: the listed pods counted, and the end recorded if it is one.
 
     Args:
         update: What was written first.
@@ -303,7 +303,7 @@ def _with_indexes(seen: Snapshot, plan: Plan, status: JobStatus, listing: Uncoun
 
 
 def _with_interim(status: JobStatus, ending: Ending, now: datetime) -> JobStatus:
-    """The interim condition is on record before the first finalizer goes: the pods are the only other witness."""
+    """The interim condition is written before the first finalizer is removed: only the pods tell of it otherwise."""
     interim = INTERIM[ending.condition]
     if is_condition_true(status.conditions, interim):
         return status
@@ -315,7 +315,7 @@ def _with_times(status: JobStatus, job: Job, kind: str, moment: datetime) -> Job
     """An ended Job has started, unless it never had to, and has not completed before that, whatever the clock says."""
     start = status.start_time
     if start is None and not (job.spec.suspend and job.spec.completions == 0):
-        # Suspended after its last pod was told to go, which then succeeded all the same.
+        # Suspended when its last pod was terminating already, which then succeeded all the same.
         start = moment
     completed = max(moment, start or moment) if kind == COMPLETE else None
     return replace(status, start_time=start, completion_time=completed)
