@@ -20,7 +20,7 @@ PLATFORMS = linux/amd64,linux/arm64
 IMAGE_OUTPUT = --output type=oci,dest=dist/kcr-$(VERSION).tar
 COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --upgrade
 
-.PHONY: demo demo-example demo-website test hint soak lint clean image lock audit
+.PHONY: demo demo-example demo-website test tests hint soak lint style types clean image lock audit
 
 # The Job in Perl where perl can: perl-base has no bignum, and of Math::BigFloat, 1.999830 (perl 5.36) fails at so many digits,
 # 1.999831 never ends, 1.999832 prints zeros. Nothing is computed to find out: that takes seconds. Pods get no PERL5LIB.
@@ -38,7 +38,13 @@ demo-example: $(BIN)/kcr
 demo-website: $(BIN)/kcr
 	@$(BIN)/kcr dev --controllers examples.website.controller:setup -f examples/website/manifests
 
-test: hint lint
+# mypy has one core where its cache is empty, for half a minute; the tests have the other one.
+test: hint style
+	@$(MAKE) --no-print-directory --jobs=2 types tests
+
+tests: $(STAMP)
+	@# On a fresh clone each worker would compile all tests. One process does it first.
+	@test -n "$$(find tests -name '*-pytest-*.pyc' -print -quit)" || $(BIN)/pytest --collect-only -qq >/dev/null
 	$(BIN)/pytest -n auto --dist worksteal -m "not soak"
 
 hint:
@@ -47,17 +53,23 @@ hint:
 soak: $(STAMP)
 	$(BIN)/pytest -n auto --dist worksteal -m "soak or law" --timeout 0 --verbose --hypothesis-profile soak
 
-lint: $(STAMP)
+lint: style types
+
+style: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+types: $(STAMP)
+	$(BIN)/mypy
 
 $(BIN)/kcr: pyproject.toml devcluster/pyproject.toml
 	$(call install,embedded)
 
 $(STAMP): pyproject.toml devcluster/pyproject.toml tools/helm.py tools/browser.py
 	$(call install,dev)
+	@# Each of the processes that the tests start would compile kcr, until one has.
+	@$(BIN)/python -m compileall -q -j 0 kcr controllers devcluster
 	@$(BIN)/python -m tools.helm
 	@$(BIN)/python -m tools.browser
 	@touch $@
