@@ -120,6 +120,13 @@ async def test_candidate_that_never_wrote_releases_nothing(
         assert len(wire.calls) == asked
 
 
+async def test_leader_is_named_once_to_each_candidate(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    with capture_logs() as logs:
+        async with campaigning(*(elector(kcr_clock, kcr_cluster.transport, name) for name in "ab")):
+            await kcr_clock.advance(60)
+    assert [line["leader"] for line in logs if line["event"] == "new leader elected"] == ["a", "a"]
+
+
 async def test_leader_renews_by_one_request_each(
     kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
 ) -> None:  # CM-32

@@ -8,17 +8,21 @@ from kcr import ForbiddenError, Key, NotFoundError
 from kcr.api.apps import ReplicaSet, ReplicaSetSpec
 from kcr.api.core import Pod
 from kcr.api.selectors import LabelSelector
+from kcr.client import Client
+from kcr.controller import OwnWrites
 from kcr.dependents.replicas import (
     BURST_REPLICAS,
     Scaling,
     adopters,
+    claim_selected,
     first_error,
     plan_scaling,
     set_replica_failure,
 )
 from kcr.errors import Cause
 from kcr.informer import Store
-from kcr.testing import build
+from kcr.testing import FakeInformer, VirtualClock, build
+from tests.kit.scripted_transport import Script
 
 NOW = build.CREATED + timedelta(minutes=1)
 
@@ -62,6 +66,20 @@ def test_owner_may_adopt_what_it_selects_and_nothing_controls() -> None:
     assert list(may_adopt(build.pod("a", labels={"app": "web"}))) == [Key("default", "web")]
     assert list(may_adopt(build.pod("a", labels={"app": "db"}))) == []
     assert list(may_adopt(build.pod("a", labels={"app": "web"}, owner=web()))) == []
+
+
+@pytest.mark.kcr_virtual
+async def test_pod_that_was_deleted_is_not_claimed_though_the_store_shows_it(kcr_clock: VirtualClock) -> None:
+    owner, selector, own_writes = web(app="web"), LabelSelector(match_labels={"app": "web"}), OwnWrites()
+    pods = FakeInformer(Pod)
+    for name in ("a", "b", "finished"):
+        pods.add(build.pod(name, labels={"app": "web"}, owner=owner))
+    (deleted,) = (pod for pod in pods.store.snapshot() if pod.metadata.name == "a")
+    own_writes.of(owner).expect_deletion(pods.store, deleted)
+    claimed = await claim_selected(
+        Client(Script()), owner, selector, pods.store, own_writes, among=lambda pod: pod.metadata.name != "finished"
+    )
+    assert [pod.metadata.name for pod in claimed] == ["b"]
 
 
 def test_failure_is_a_condition_until_it_is_over() -> None:

@@ -150,6 +150,17 @@ async def test_drain_waits_for_held_keys_and_those_added_while_held(kcr_clock: V
         await take(queue)
 
 
+async def test_drain_waits_for_keys_that_no_worker_has_taken(kcr_clock: VirtualClock) -> None:  # WQ-8
+    queue = WorkQueue[str]()
+    queue.add("a")
+    queue.shut_down()
+    async with asyncio.TaskGroup() as group:
+        drained = group.create_task(queue.drain())
+        await kcr_clock.settle()
+        assert not drained.done()
+        await take(queue)
+
+
 async def test_second_shut_down_lets_those_go_who_drain(kcr_clock: VirtualClock) -> None:  # WQ-7, WQ-8
     queue = WorkQueue[str]()
     queue.add("a")
