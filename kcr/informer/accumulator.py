@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Generic, Literal, TypeVar
+from typing import Generic, Literal, TypeVar, cast
 
 from kcr.api.codec import WatchEvent
 from kcr.api.meta import Key, ObjectMeta, Resource
@@ -114,12 +114,14 @@ class ListAccumulator(Generic[R]):
             self._forget(metadata)
             self._writer.apply(event)
         else:
-            match self._transformed(event.object):
-                case Undecodable() as undecodable:
-                    return self._on_decode_error(undecodable)
-                case obj:
-                    self._forget(metadata)
-                    self._writer.apply(WatchEvent(type=event.type, object=obj))
+            obj = self._transformed(event.object)
+            if isinstance(obj, Undecodable):
+                if event.type != "DELETED":
+                    return self._on_decode_error(obj)
+                # As `read_event` returns it: handlers get the last good version.
+                obj = cast("R", Resource(metadata=metadata))
+            self._forget(metadata)
+            self._writer.apply(WatchEvent(type=event.type, object=obj))
         return metadata
 
     def _transformed(self, found: R | Undecodable) -> R | Undecodable:

@@ -1,12 +1,13 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from kcr.api.codec import WatchEvent
 from kcr.api.core import PodSpec
-from kcr.api.meta import Key, ObjectMeta
+from kcr.api.meta import Key, ObjectMeta, Resource
 from kcr.client.wire.decoding import Undecodable
 from kcr.informer import Selection
 from kcr.informer.accumulator import ListAccumulator
@@ -126,6 +127,21 @@ def test_object_that_the_transform_spoils_keeps_its_last_good_version(
     accumulator.apply(WatchEvent(type="MODIFIED", object=pod("a", 2)))
     assert writer.given == [((), {Key("d", "a"): why}, "1"), (Key("d", "a"), why, "2")]
     assert counts["undecodable"] == 2
+
+
+# ST-6, RF-33
+@pytest.mark.parametrize(
+    "deleted",
+    [
+        pytest.param(pod("a", 2), id="transform-fails"),
+        # As `read_event` returns what does not fit.
+        pytest.param(Resource(metadata=pod("a", 2).metadata), id="metadata-alone"),
+    ],
+)
+def test_deletion_is_applied_whatever_the_transform_makes_of_it(deleted: Any) -> None:
+    accumulator, writer, _ = made(broken)
+    accumulator.apply(WatchEvent(type="DELETED", object=deleted))
+    assert writer.given == [("DELETED", Resource(metadata=deleted.metadata))]
 
 
 # ST-6
