@@ -15,7 +15,7 @@ import structlog
 from prometheus_client import CollectorRegistry, Histogram
 
 from kcr.api.meta import Key
-from kcr.controller import Controller, Result
+from kcr.controller import Controller, ControllerOptions, Result
 from kcr.controller.observers.journal import ReconcileJournal
 from kcr.debug.access import DebugOptions
 from kcr.debug.keys import ControllerReader
@@ -66,7 +66,9 @@ class _Idle:
 async def _running(reconciler: _Failing | _Idle, keys: int, delay: float) -> AsyncIterator[Controller]:
     metrics = Metrics()
     queue = WorkQueue[Key](ItemExponential(delay, delay), metrics=metrics.queue("bench"))
-    controller = Controller("bench", reconciler, random=random.Random(0), workers=4, queue=queue, metrics=metrics)
+    controller = Controller(
+        "bench", reconciler, ControllerOptions(workers=4, queue=queue), random=random.Random(0), metrics=metrics
+    )
     async with asyncio.TaskGroup() as group:
         task = group.create_task(controller.run())
         for number in range(keys):

@@ -111,6 +111,7 @@ if TYPE_CHECKING:
     from kcr.clock import Clock, SystemClock
     from kcr.controller import (
         Controller,
+        ControllerOptions,
         Expectations,
         OwnWrites,
         Reconciler,
@@ -191,6 +192,7 @@ __all__ = [
     "ConfigError",
     "ConflictError",
     "Controller",
+    "ControllerOptions",
     "DependentControl",
     "EventRecorder",
     "Expectations",
@@ -301,8 +303,8 @@ _HOMES = {
     "kcr.client.explainers": "explains",
     "kcr.clock": "Clock SystemClock",
     "kcr.controller": (
-        "Controller Expectations OwnWrites Reconciler Result Source all_of annotations_changed any_of channel "
-        "finalizers_changed generation_changed keys_by_index labels_changed labels_match none_of "
+        "Controller ControllerOptions Expectations OwnWrites Reconciler Result Source all_of annotations_changed "
+        "any_of channel finalizers_changed generation_changed keys_by_index labels_changed labels_match none_of "
         "owned resource_version_changed rights watch"
     ),
     "kcr.dependents": (

@@ -6,14 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import cached_property, partial
 from types import MappingProxyType
-from typing import Any, Self, TypeVar, overload
+from typing import Annotated, Any, Self, TypeVar, overload
 
 from kcr.api.core import Event
 from kcr.api.meta import Key, Resource
 from kcr.client import Client, api_client
 from kcr.clock import Clock, SystemClock
-from kcr.controller import Channel, Controller, OwnWrites, Reconciler, Right, Source, rights
-from kcr.controller.controller import GRACE_SECONDS
+from kcr.controller import Channel, Controller, ControllerOptions, Reconciler, Right, Source, rights
 from kcr.controller.sources import ChannelSource
 from kcr.debug.access import DebugOptions
 from kcr.endpoint import SecureServing
@@ -22,6 +21,7 @@ from kcr.events import EventRecorder
 from kcr.health import Health
 from kcr.informer import Informer, InformerHandle, Selection, Store
 from kcr.informer.cache import InformerCache
+from kcr.keywords import Keywords
 from kcr.leaderelection import Leadership
 from kcr.log import get_logger
 from kcr.metrics import Metrics
@@ -33,6 +33,19 @@ R = TypeVar("R", bound=Resource)
 
 _log = get_logger()
 _SYSTEM_CLOCK, _NO_OPTIONS = SystemClock(), DebugOptions()
+
+
+class _ManagedController(ControllerOptions, frozen=True, kw_only=True):
+    """The options of a controller in a manager."""
+
+    watches: Annotated[
+        Iterable[Source | Channel], "The sources of keys: `kcr.watch`, `kcr.owned` and `kcr.channel`."
+    ] = ()
+    needs_leader_election: Annotated[bool, "Whether it runs on the leader only."] = True
+    rights: Annotated[
+        frozenset[Right],
+        "The rights of its requests, in addition to its watches, from `kcr.rights`: for `kcr rbac generate`.",
+    ] = frozenset()
 
 
 class Manager:
@@ -183,56 +196,27 @@ class Manager:
         """
         return WorkQueue(limiter, metrics=self.metrics.queue(controller))
 
-    def add_controller(  # noqa: PLR0913  # the options of a controller, all by name
-        self,
-        name: str,
-        reconciler: Reconciler,
-        *,
-        watches: Iterable[Source | Channel] = (),
-        workers: int = 1,
-        limiter: RateLimiter[Key] | None = None,
-        queue: WorkQueue[Key] | None = None,
-        own_writes: OwnWrites | None = None,
-        reconcile_timeout: float | None = None,
-        graceful_shutdown_timeout: float = GRACE_SECONDS,
-        needs_leader_election: bool = True,
-        rights: frozenset[Right] = frozenset(),
-        expected_errors: Iterable[type[Exception]] = (),
-    ) -> Controller:
+    @Keywords(_ManagedController)
+    def add_controller(self, name: str, reconciler: Reconciler, options: _ManagedController) -> Controller:
         """Add a controller, before the manager runs or while it does.
 
         Args:
             name: Names the controller in logs and metrics.
             reconciler: Reconciles one key.
-            watches: The sources of keys: `kcr.watch`, `kcr.owned` and `kcr.channel`.
-            workers: How many keys are reconciled concurrently.
-            limiter: The backoff of failed keys; by default exponential from 5 ms to 1,000 s.
-            queue: From `queue`, for a reconciler that enqueues keys itself; it brings its limiter. None for a new one.
-            own_writes: Defers keys until the stores show the reconciler's writes; None to never defer.
-            reconcile_timeout: Seconds after which a reconcile is cancelled and fails; None for never.
-            graceful_shutdown_timeout: Seconds for running reconciles to finish at the end; negative for no limit.
-            needs_leader_election: Whether it runs on the leader only.
-            rights: The rights of its requests, in addition to its watches, from `kcr.rights`: for
-                `kcr rbac generate` and the checks at the start.
-            expected_errors: Exceptions of other libraries, or of the author, that a reconcile may fail with when all
-                is well here, such as `httpx.HTTPError`: they are logged in one line, without a traceback.
+            options: The options of the controller, by name.
 
         Raises:
             TypeError: An expected error is no class of exceptions.
-            ValueError: There is a controller of this name already.
+            ValueError: It has no workers, or there is a controller of this name already.
         """
         if name in self._controllers:
             raise ValueError(f"controller {name}: there is one of this name already")
-        controller = Controller(
-            name, reconciler, random=self.random, workers=workers, limiter=limiter, queue=queue, own_writes=own_writes,
-            reconcile_timeout=reconcile_timeout, graceful_shutdown_timeout=graceful_shutdown_timeout,
-            metrics=self.metrics, client=self.client, expected_errors=expected_errors,
-        )  # fmt: skip
+        controller = Controller(name, reconciler, options, random=self.random, metrics=self.metrics, client=self.client)
         self._controllers[name] = controller
         self._operations.add_controller(controller)
-        self._rights |= rights
-        handles = [self.add_watch(controller, source) for source in watches]
-        self._add(controller, [handle for handle in handles if handle is not None], needs_leader_election)
+        self._rights |= options.rights
+        handles = [self.add_watch(controller, source) for source in options.watches]
+        self._add(controller, [handle for handle in handles if handle is not None], options.needs_leader_election)
         return controller
 
     @property

@@ -13,12 +13,13 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, get_type_hints
 
 import click
+import msgspec
 
 from kcr.app.fields import OptionField, fields_of, text_of
-from kcr.app.options import PluginOptions, ProgramOptions
+from kcr.app.options import PluginOptions
 from kcr.app.plugins import attach, find_plugins
 from kcr.cli import run
 from kcr.controllers.cronjob.controller import Options as CronJobOptions
@@ -49,8 +50,9 @@ _LISTED = ("Args", "Attributes", "Raises")
 _SECTION = re.compile(r"^(Args|Attributes|Raises|Returns|Yields|Source):(.*)$")
 
 
-# Of a type in a signature that is not read from the source.
-_MODULE = re.compile(r"\b(?:collections\.abc|datetime|pathlib)\.")
+# Of types in a signature that is not read from the source.
+_MODULE = re.compile(r"\b(?:[a-z_]+\.)+(?=[A-Z])|\bdatetime\.")
+_OPTIONAL = re.compile(r"Optional\[(.+)\](?= =)")
 
 
 def _is_made(function: Any) -> bool:
@@ -161,8 +163,8 @@ def _class(name: str, value: type, documented: frozenset[str]) -> Iterator[str]:
     if written:
         lines.append(_signature(name, init))
     else:
-        lines += [f"    {ast.unparse(field)}" for field in node.body if _is_public_field(field)]
-    yield from ("```text", *lines, "```", "", *_text(value), "")
+        lines += [f"    {ast.unparse(_Bare().visit(field))}" for field in node.body if _is_public_field(field)]
+    yield from ("```text", *lines, "```", "", *_text(value), "", *_described(value))
     if written and init.__doc__:
         yield from (*_text(init), "")
     for member, function in _methods(value, documented):
@@ -176,7 +178,7 @@ def _methods(value: type, documented: frozenset[str]) -> Iterator[tuple[str, Any
         if not base.__module__.startswith("kcr") or (base is not value and base.__name__ in documented):
             continue
         for member, found in base.__dict__.items():
-            function = inspect.unwrap(getattr(found, "fget", None) or getattr(found, "__func__", found))
+            function = inspect.unwrap(getattr(found, "fget", None) or getattr(found, "__func__", found), stop=_is_made)
             if member.startswith("_") or member in seen or not inspect.isfunction(function):
                 continue
             seen.add(member)
@@ -188,8 +190,26 @@ def _function(level: str, name: str, function: Any) -> Iterator[str]:
         yield from (f"{level} {name}", "")
     yield from ("```text", _signature(name, inspect.unwrap(function, stop=_is_made)), "```", "", *_text(function))
     if _is_made(function):
-        yield from (f"- `{field.name}`: {field.help}{_default(field)}" for field in fields_of(ProgramOptions))
+        *_, kind = (one for name, one in get_type_hints(inspect.unwrap(function)).items() if name != "return")
+        yield from ("", *_described(kind))
     yield ""
+
+
+def _described(kind: type) -> Iterator[str]:
+    """Yield the fields of a struct that texts among its annotations describe."""
+    fields = [field for field in fields_of(kind) if field.help] if issubclass(kind, msgspec.Struct) else []
+    if fields:
+        yield from ("**Options**:", "", *(f"- `{field.name}`: {field.help}{_default(field)}" for field in fields), "")
+
+
+class _Bare(ast.NodeTransformer):
+    """Drops annotations of types."""
+
+    def visit_Subscript(self, node: ast.Subscript) -> Any:
+        if ast.unparse(node.value) != "Annotated":
+            return node
+        assert isinstance(node.slice, ast.Tuple)
+        return self.visit(node.slice.elts[0])
 
 
 def _default(field: OptionField) -> str:
@@ -200,9 +220,11 @@ def _default(field: OptionField) -> str:
 def _signature(name: str, function: Any) -> str:
     if made := getattr(function, "__signature__", None):
         # Its keywords are the fields of a struct.
-        parts = tuple(_MODULE.sub("", str(one)) for one in made.parameters.values())
-        rest = ",\n    ".join((parts[0], "*", *parts[1:]))
-        return f"{name}(\n    {rest},\n) -> None"
+        shown = [_OPTIONAL.sub(r"\1 | None", _MODULE.sub("", str(one))) for one in made.parameters.values()]
+        leading = sum(one.kind is not one.KEYWORD_ONLY for one in made.parameters.values())
+        rest = ",\n    ".join((*(one for one in shown[:leading] if one != "self"), "*", *shown[leading:]))
+        returned = made.return_annotation
+        return f"{name}(\n    {rest},\n) -> {getattr(returned, '__name__', returned)}"
     node = _node(function)
     prefix = "async " if isinstance(node, ast.AsyncFunctionDef) else ""
     decorators = {ast.unparse(decorator) for decorator in node.decorator_list}

@@ -7,10 +7,9 @@ import random
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import wraps
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any, Concatenate, ParamSpec, get_type_hints
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import click
@@ -18,7 +17,7 @@ import msgspec
 
 from kcr.app.checks import Wanted, ask_version, check_cluster, needs_of
 from kcr.app.faults import run_command
-from kcr.app.fields import fields_of, given_as
+from kcr.app.fields import Flag, given_as
 from kcr.app.fields import options as program_options
 from kcr.app.logs import configure_logs, open_standard_streams
 from kcr.app.options import ProgramOptions, shown
@@ -33,48 +32,24 @@ from kcr.clock import SystemClock
 from kcr.debug.access import DebugOptions
 from kcr.endpoint import SecureServing
 from kcr.errors import ApiError, ConfigError, TransportError
+from kcr.keywords import Keywords
 from kcr.leaderelection import ElectorThread, LeaderElectionConfig
 from kcr.log import get_logger
 from kcr.log.lines import flush_stderr
 from kcr.manager import Manager
 from kcr.metrics import Metrics
 
-P = ParamSpec("P")
-
 
 class _Keywords(ProgramOptions, frozen=True, kw_only=True):
     """The keywords of `kcr.run`."""
 
-    args: Sequence[str] | None = None
+    args: Annotated[
+        Sequence[str] | None, "Arguments to read the options from.", Flag(default="those of the command line")
+    ] = None
 
 
-def _with_keywords(
-    kind: Callable[P, _Keywords],
-) -> Callable[[Callable[[Setup, Mapping[str, Any]], None]], Callable[Concatenate[Setup, P], None]]:
-    """Return a decorator that makes the fields of a struct the keywords of a function.
-
-    Type checkers and editors take names and types from the struct; `help` and the reference from the signature.
-    """
-
-    def decorate(function: Callable[[Setup, Mapping[str, Any]], None]) -> Callable[Concatenate[Setup, P], None]:
-        @wraps(function)
-        def call(setup: Setup, /, *args: P.args, **given: P.kwargs) -> None:
-            function(setup, msgspec.structs.asdict(kind(*args, **given)))
-
-        types, first = get_type_hints(_Keywords), inspect.Parameter("setup", inspect.Parameter.POSITIONAL_ONLY)
-        keywords = (
-            inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=types[one.name])
-            for one in fields_of(_Keywords)
-        )
-        made = inspect.Signature((first, *keywords), return_annotation=None)
-        call.__signature__ = made  # type: ignore[attr-defined]  # `inspect` looks for it
-        return call
-
-    return decorate
-
-
-@_with_keywords(_Keywords)
-def run(setup: Setup, keywords: Mapping[str, Any]) -> None:
+@Keywords(_Keywords)
+def run(setup: Setup, options: _Keywords) -> None:
     """Run controllers as a program, until SIGTERM or SIGINT; an error is one line and exit code 1 or 2.
 
     Before the controllers run, the program checks that the server answers, serves every kind that they watch, and
@@ -91,10 +66,9 @@ def run(setup: Setup, keywords: Mapping[str, Any]) -> None:
     Args:
         setup: Adds the controllers to a manager: `setup(manager)`, or `setup(manager, options)`, where the annotation
             of `options` is a struct whose fields are read from `KCR_` and their names.
-        keywords: The options of `kcr run` by name, and `args`: the arguments to read them from; None for those of the
-            command line.
+        options: The options of `kcr run` by name, and `args`.
     """
-    values = {name: value for name, value in keywords.items() if value is not None}
+    values = {name: value for name, value in msgspec.structs.asdict(options).items() if value is not None}
     name, arguments = Path(sys.argv[0]).name, list(values.pop("args", sys.argv[1:]))
     open_standard_streams()
     configure_logs(None, "info")

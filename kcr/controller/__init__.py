@@ -20,7 +20,7 @@ Source: controller-runtime/pkg/internal/controller; client-go/util/workqueue.
 """
 
 from kcr.controller.batching import Batching
-from kcr.controller.controller import Controller
+from kcr.controller.controller import Controller, ControllerOptions
 from kcr.controller.expectations import Expectations
 from kcr.controller.own_writes import OwnWrites, PendingObjects, StaleStoreError
 from kcr.controller.predicates import (
@@ -44,6 +44,7 @@ __all__ = [
     "Batching",
     "Channel",
     "Controller",
+    "ControllerOptions",
     "DeadlineError",
     "Expectations",
     "OwnWrites",

@@ -3,7 +3,9 @@
 import asyncio
 import random
 from collections.abc import Iterable
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from kcr.api.meta import Key, Resource
 from kcr.api.resources import ResourceType
@@ -38,6 +40,36 @@ _log = get_logger()
 GRACE_SECONDS = 2.0
 
 
+class ControllerOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of a controller: each is written here, and is a keyword of `Manager.add_controller`."""
+
+    workers: Annotated[int, "Keys reconciled concurrently; at least 1."] = 1
+    limiter: Annotated[
+        RateLimiter[Key] | None, "The backoff of failed keys; None for exponential from 5 ms to 1,000 s."
+    ] = None
+    queue: Annotated[
+        WorkQueue[Key] | None,
+        "From `Manager.queue`, for a reconciler that enqueues keys itself; it brings its limiter. None for a new one.",
+    ] = None
+    own_writes: Annotated[
+        OwnWrites | None, "Defers keys until the stores show the reconciler's writes; None to never defer."
+    ] = None
+    reconcile_timeout: Annotated[
+        float | None, "Seconds after which a reconcile is cancelled and fails; None for never."
+    ] = None
+    graceful_shutdown_timeout: Annotated[
+        float, "Seconds for running reconciles to finish at the end; negative for no limit."
+    ] = GRACE_SECONDS
+    expected_errors: Annotated[
+        Iterable[type[Exception]],
+        "Exceptions of other libraries, or of the author, that are no bugs, such as `httpx.HTTPError`: they are logged "
+        "in one line, without a traceback.",
+    ] = ()
+
+
+_DEFAULTS = ControllerOptions()
+
+
 class Controller:
     """Runs a reconciler over the keys in `queue`, several at a time but never one key twice.
 
@@ -53,64 +85,51 @@ class Controller:
 
     plugin: str = ""
 
-    def __init__(  # noqa: PLR0913  # the options of a controller, all by name
+    def __init__(  # what a manager gives to it
         self,
         name: str,
         reconciler: Reconciler,
+        options: ControllerOptions = _DEFAULTS,
         *,
         random: random.Random,
-        workers: int = 1,
-        limiter: RateLimiter[Key] | None = None,
-        queue: WorkQueue[Key] | None = None,
-        own_writes: OwnWrites | None = None,
-        reconcile_timeout: float | None = None,
-        graceful_shutdown_timeout: float = GRACE_SECONDS,
         metrics: Metrics | None = None,
         client: Client | None = None,
-        expected_errors: Iterable[type[Exception]] = (),
     ) -> None:
         """Make a controller; it does nothing before it runs.
 
         Args:
             name: Its name.
             reconciler: Processes the keys.
+            options: Its options.
             random: Makes the ids under which runs are logged.
-            workers: How many keys it reconciles at a time.
-            limiter: How long a failed key waits; None for `kcr.workqueue.default_limiter`.
-            queue: Its queue, when the reconciler enqueues keys itself; it brings its own limiter. None for a new one.
-            own_writes: Defers keys until the stores show the reconciler's writes; None to never defer.
-            reconcile_timeout: Seconds after which a reconcile is cancelled and fails; None for never.
-            graceful_shutdown_timeout: Seconds for running reconciles to finish at the end; negative for no limit.
             metrics: Where it is counted; None for metrics that are not served.
             client: Tells who else writes the objects of a hot loop; None leaves that out. When its writes are dry runs,
                 a key is reconciled at most once in ten seconds.
-            expected_errors: Exceptions of other libraries, or of the author, that are logged without a traceback.
 
         Raises:
             TypeError: An expected error is no class of exceptions.
             ValueError: It has no workers, or the metrics know a controller of this name.
         """
-        if workers < 1:
-            raise ValueError(f"controller {name}: {workers} workers do no work")
-        expected = tuple(expected_errors)
+        if options.workers < 1:
+            raise ValueError(f"controller {name}: workers is {options.workers}, and must be at least 1")
+        expected = tuple(options.expected_errors)
         for one in expected:
             if not (isinstance(one, type) and issubclass(one, Exception)):
                 remedy = "name classes of exceptions, such as httpx.HTTPError"
                 raise TypeError(f"controller {name}: expected_errors has {one!r:.100}: {remedy}")
         self.name = name
         metrics = metrics or Metrics()
-        self.queue = queue if queue is not None else WorkQueue(limiter, metrics=metrics.queue(name))
-        self._workers = workers
-        self._grace = graceful_shutdown_timeout
+        self.queue = WorkQueue(options.limiter, metrics=metrics.queue(name)) if options.queue is None else options.queue
+        self._options, self._grace = options, options.graceful_shutdown_timeout
         # Whether running reconciles must not write any more.
         self._skips_grace = False
-        self.reconciler, self.own_writes = reconciler, own_writes
-        self.metrics = metrics.controller(name, workers)
+        self.reconciler, self.own_writes = reconciler, options.own_writes
+        self.metrics = metrics.controller(name, options.workers)
         # What the keys name, and everything that is watched.
         self._own_kind: ResourceType | None = None
         self._watched: dict[ResourceType, None] = {}
         self.journal = ReconcileJournal()
-        self._random, self._client, self._timeout = random, client, reconcile_timeout
+        self._random, self._client = random, client
         self._pauses, self._hot_loops = Pauses(self.metrics), HotLoops(client)
         self._conflicts = None if client is None else Conflicts(client)
         self._outcomes = Outcomes(self.queue, self.metrics, random=random, expected_errors=expected)
@@ -181,7 +200,7 @@ class Controller:
         """Reconcile until cancelled. Then no key is begun, and running reconciles get a few seconds to finish."""
         worker = self._make_worker()
         async with asyncio.TaskGroup() as group:
-            for number in range(self._workers):
+            for number in range(self._options.workers):
                 group.create_task(worker.run(), name=f"{self.name} worker {number}")
             try:
                 # Ends by cancellation only.
@@ -192,8 +211,8 @@ class Controller:
     def _make_worker(self) -> Worker:
         """Make the worker that all tasks run: gates and observers that are off, such as traces, are not in it."""
         reconciler, client, tracer = self.reconciler, self._client, find_tracer()
-        if self._timeout is not None:
-            reconciler = TimedReconciler(reconciler, self._timeout, self.metrics)
+        if self._options.reconcile_timeout is not None:
+            reconciler = TimedReconciler(reconciler, self._options.reconcile_timeout, self.metrics)
         gates: list[Gate] = [self._pauses]
         # The hot loops wait for the server before they let a reconcile begin: nothing else has begun by then.
         observers: list[Observer] = [DebugLog(self.queue)] if DebugLog.is_enabled() else []

@@ -6,7 +6,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from kcr.api.meta import Key
 from kcr.client import Client
-from kcr.controller import Controller, Result
+from kcr.controller import Controller, ControllerOptions, Result
 from kcr.errors import TransportError
 from kcr.metrics import QUEUE_BUCKETS, Metrics
 from kcr.testing import VirtualClock
@@ -144,7 +144,7 @@ class Idle:
 
 async def test_controller_starts_with_all_series_at_zero() -> None:  # CM-56
     metrics = Metrics()
-    Controller("test", Idle(), workers=3, random=random.Random(0), metrics=metrics)
+    Controller("test", Idle(), ControllerOptions(workers=3), random=random.Random(0), metrics=metrics)
     for result in ("success", "error", "requeue", "requeue_after", "cancelled"):
         assert value(metrics, "controller_runtime_reconcile_total", controller="test", result=result) == 0
     for name in (

@@ -50,6 +50,9 @@ site.metadata.labels["a"] = "b"
 WebsiteSpec()
 kcr.run(setup, kube_api_burst="many")
 kcr.run(setup, bursts=1)
+
+def worse(manager: kcr.Manager) -> None:
+    manager.add_controller("website", WebsiteReconciler(manager), worker=3)
 """
 
 # As `kcr types generate` writes a condition that is not metav1's to the letter.
@@ -110,4 +113,5 @@ def test_example_is_accepted_and_its_misuse_refused(checked: tuple[Path, str]) -
     assert 'Missing named argument "image" for "WebsiteSpec"' in out
     assert 'Argument "kube_api_burst" to "run" has incompatible type "str"; expected "int"' in out
     assert 'Unexpected keyword argument "bursts" for "run"' in out
-    assert "Found 5 errors in 1 file" in out
+    assert 'Unexpected keyword argument "worker" for "add_controller" of "Manager"' in out
+    assert "Found 6 errors in 1 file" in out

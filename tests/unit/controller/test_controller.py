@@ -10,7 +10,7 @@ from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
 from kcr.api.meta import Key
-from kcr.controller import Controller, Result
+from kcr.controller import Controller, ControllerOptions, Result
 from kcr.controller.reconcile import requeue_seconds
 from kcr.errors import (
     ConflictError,
@@ -72,9 +72,10 @@ def ask(result: Result) -> Callable[[], Awaitable[Result]]:
 
 
 @asynccontextmanager
-async def running(script: Script, *, workers: int = 1, **options: Any) -> AsyncIterator[Controller]:
+async def running(script: Script, *, metrics: Metrics | None = None, **options: Any) -> AsyncIterator[Controller]:
     limiter = ItemExponential[Key](1, 60)
-    controller = Controller("test", script, random=random.Random(0), workers=workers, limiter=limiter, **options)
+    given = ControllerOptions(limiter=limiter, **options)
+    controller = Controller("test", script, given, random=random.Random(0), metrics=metrics)
     async with asyncio.TaskGroup() as group:
         task = group.create_task(controller.run())
         yield controller
@@ -82,8 +83,8 @@ async def running(script: Script, *, workers: int = 1, **options: Any) -> AsyncI
 
 
 async def test_controller_without_workers_is_refused() -> None:
-    with pytest.raises(ValueError, match="0 workers"):
-        Controller("test", Script(), workers=0, random=random.Random(0))
+    with pytest.raises(ValueError, match="workers is 0, and must be at least 1"):
+        Controller("test", Script(), ControllerOptions(workers=0), random=random.Random(0))
 
 
 async def test_key_is_reconciled_once_when_all_goes_well(kcr_clock: VirtualClock) -> None:  # CM-4
@@ -458,7 +459,7 @@ class BrokenLimiter(ItemExponential[Key]):
 
 async def test_failure_around_a_reconcile_names_controller_and_key(kcr_clock: VirtualClock) -> None:
     controller = Controller(
-        "test", Script(fail(OSError("down"))), random=random.Random(0), limiter=BrokenLimiter(1, 60)
+        "test", Script(fail(OSError("down"))), ControllerOptions(limiter=BrokenLimiter(1, 60)), random=random.Random(0)
     )
     controller.queue.add(A)
     with pytest.raises(BaseExceptionGroup) as caught:

@@ -7,7 +7,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from kcr.api.meta import Key
-from kcr.controller import Controller, Reconciler, Result
+from kcr.controller import Controller, ControllerOptions, Reconciler, Result
 from kcr.errors import ApiError, ServerError, TransportError
 from kcr.testing import VirtualClock
 from kcr.workqueue import ItemExponential
@@ -39,7 +39,7 @@ class Server:
 @asynccontextmanager
 async def running(server: Reconciler) -> AsyncIterator[Controller]:
     limiter = ItemExponential[Key](1, 60)
-    controller = Controller("test", server, random=random.Random(0), workers=5, limiter=limiter)
+    controller = Controller("test", server, ControllerOptions(workers=5, limiter=limiter), random=random.Random(0))
     async with asyncio.TaskGroup() as group:
         task = group.create_task(controller.run())
         yield controller

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.api.meta import Key
-from kcr.controller import Controller, OwnWrites, Result
+from kcr.controller import Controller, ControllerOptions, OwnWrites, Result
 from kcr.informer import Store, Trigger
 from kcr.testing import FakeInformer, VirtualClock, build
 from kcr.workqueue import ItemExponential, WorkQueue
@@ -47,7 +47,10 @@ class Writer:
 @asynccontextmanager
 async def running(writer: Writer) -> AsyncIterator[Controller]:
     controller = Controller(
-        "test", writer, limiter=ItemExponential(1, 60), random=random.Random(0), own_writes=writer.own_writes
+        "test",
+        writer,
+        ControllerOptions(limiter=ItemExponential(1, 60), own_writes=writer.own_writes),
+        random=random.Random(0),
     )
     async with asyncio.TaskGroup() as group:
         task = group.create_task(controller.run())

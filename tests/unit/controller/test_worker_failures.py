@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 import kcr
-from kcr.controller import Controller
+from kcr.controller import Controller, ControllerOptions
 from kcr.metrics import Metrics
 from kcr.testing import VirtualClock
 from kcr.workqueue import ItemExponential
@@ -54,9 +54,11 @@ class Failing:
 
 
 @asynccontextmanager
-async def running(reconciler: Failing, **options: Any) -> AsyncIterator[Controller]:
+async def running(reconciler: Failing, metrics: Metrics | None = None, **options: Any) -> AsyncIterator[Controller]:
     limiter = ItemExponential[kcr.Key](1, 60)
-    controller = Controller("test", reconciler, random=random.Random(0), limiter=limiter, **options)
+    controller = Controller(
+        "test", reconciler, ControllerOptions(limiter=limiter, **options), random=random.Random(0), metrics=metrics
+    )
     async with asyncio.TaskGroup() as group:
         task = group.create_task(controller.run())
         controller.queue.add(A)
@@ -93,5 +95,6 @@ async def test_error_without_a_message_is_its_class(kcr_clock: VirtualClock) -> 
 
 @pytest.mark.parametrize("listed", ["ValueError", ValueError("x"), int, BaseException])
 async def test_expected_error_that_is_no_exception_class_is_refused(listed: Any) -> None:
+    options = ControllerOptions(expected_errors=[listed])
     with pytest.raises(TypeError, match=r"controller test: expected_errors has .*: name classes of exceptions"):
-        Controller("test", Failing(TimeoutError()), random=random.Random(0), expected_errors=[listed])
+        Controller("test", Failing(TimeoutError()), options, random=random.Random(0))

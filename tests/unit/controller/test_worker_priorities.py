@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from kcr.api.core import Pod
 from kcr.api.meta import Key, ObjectMeta
-from kcr.controller import Batching, Controller, OwnWrites, Result, channel
+from kcr.controller import Batching, Controller, ControllerOptions, OwnWrites, Result, channel
 from kcr.controller.sources import ChannelSource
 from kcr.errors import KcrError, TransportError
 from kcr.testing import FakeInformer, VirtualClock
@@ -55,7 +55,8 @@ def raises(error: Exception) -> Step:
 
 @asynccontextmanager
 async def running(script: Script, **options: Any) -> AsyncIterator[WorkQueue[Key]]:
-    controller = Controller("test", script, random=random.Random(0), limiter=ItemExponential[Key](1, 60), **options)
+    given = ControllerOptions(limiter=ItemExponential[Key](1, 60), **options)
+    controller = Controller("test", script, given, random=random.Random(0))
     script.queue = controller.queue
     async with asyncio.TaskGroup() as group:
         task = group.create_task(controller.run())

@@ -10,7 +10,7 @@ import pytest
 
 from kcr.api.core import ConfigMap
 from kcr.api.meta import Key
-from kcr.controller import Controller, OwnWrites, Result, watch
+from kcr.controller import Controller, ControllerOptions, OwnWrites, Result, watch
 from kcr.debug.keys import ControllerReader
 from kcr.debug.state import KeyState
 from kcr.errors import TerminalError
@@ -51,8 +51,9 @@ async def running(*, workers: int = 1) -> AsyncIterator[tuple[Controller, Callab
     informer = FakeInformer(ConfigMap)
     reconciler = Situations(informer.store)
     controller = Controller(
-        "test", reconciler, random=random.Random(0), workers=workers, own_writes=reconciler.own_writes,
-        limiter=ItemExponential(100, 1000),
+        "test", reconciler,
+        ControllerOptions(workers=workers, own_writes=reconciler.own_writes, limiter=ItemExponential(100, 1000)),
+        random=random.Random(0),
     )  # fmt: skip
     controller.watch(watch(ConfigMap), informer)
     informer.add(build.config_map("paused", annotations={"kcr.dev/paused": "true"}))

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from kcr.api.meta import Key
-from kcr.controller import Controller, Result
+from kcr.controller import Controller, ControllerOptions, Result
 from kcr.controller.observers.journal import MAX_FAILING, MAX_RUNS, MAX_TEXT, EndedReconcile, ReconcileJournal
 from kcr.errors import ConflictError, TerminalError
 from kcr.runnables import await_stack
@@ -37,7 +37,7 @@ class Outcomes:
 @asynccontextmanager
 async def running(reconciler: Outcomes) -> AsyncIterator[Controller]:
     limiter = ItemExponential[Key](10, 60)
-    controller = Controller("test", reconciler, random=random.Random(0), limiter=limiter)
+    controller = Controller("test", reconciler, ControllerOptions(limiter=limiter), random=random.Random(0))
     async with asyncio.TaskGroup() as group:
         task = group.create_task(controller.run())
         yield controller

@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 from kcr.api.core import ConfigMap
 from kcr.api.meta import Key
 from kcr.client import Client
-from kcr.controller import Controller, OwnWrites, Result
+from kcr.controller import Controller, ControllerOptions, OwnWrites, Result
 from kcr.errors import ConflictError, TerminalError
 from kcr.log import get_logger
 from kcr.metrics import Metrics
@@ -45,10 +45,14 @@ class Calling:
 
 
 @asynccontextmanager
-async def running(function: Callable[[Key], Awaitable[object]], **options: Any) -> AsyncIterator[Controller]:
+async def running(
+    function: Callable[[Key], Awaitable[object]], metrics: Metrics | None = None, **options: Any
+) -> AsyncIterator[Controller]:
     limiter = ItemExponential[Key](1, 60)
     options = {"limiter": limiter, "graceful_shutdown_timeout": 0, **options}
-    controller = Controller("wall", Calling(function), random=random.Random(0), **options)
+    controller = Controller(
+        "wall", Calling(function), ControllerOptions(**options), random=random.Random(0), metrics=metrics
+    )
     async with asyncio.TaskGroup() as group:
         task = group.create_task(controller.run())
         yield controller

@@ -1,0 +1,66 @@
+"""Keywords that are written once: as the fields of a frozen struct.
+
+```python
+@Keywords(ControllerOptions)
+def add(self, options: ControllerOptions) -> None: ...
+```
+
+is called as `add(workers=3)`, and has the options as one value to hand on. Type checkers and editors take names, types
+and defaults from the struct; `help` and the reference take them from the signature. A text among the annotations of a
+field describes it.
+"""
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, get_type_hints, overload
+
+import msgspec
+
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
+P = ParamSpec("P")
+R = TypeVar("R")
+S = TypeVar("S")
+
+
+class Keywords(Generic[P, S]):
+    """A decorator that makes the fields of a struct, a function's last argument, keywords of the function."""
+
+    def __init__(self, kind: Callable[P, S]) -> None:
+        """Make the decorator.
+
+        Args:
+            kind: The struct; its fields are keyword-only and have defaults.
+        """
+        self._kind: Any = kind
+
+    @overload
+    def __call__(self, function: Callable[[A, S], R], /) -> Callable[Concatenate[A, P], R]: ...
+
+    @overload
+    def __call__(self, function: Callable[[A, B, C, S], R], /) -> Callable[Concatenate[A, B, C, P], R]: ...
+
+    def __call__(self, function: Callable[..., Any], /) -> Callable[..., Any]:
+        """Return the function with keywords."""
+        kind = self._kind
+
+        @wraps(function)
+        def call(*arguments: Any, **given: Any) -> Any:
+            return function(*arguments, kind(**given))
+
+        *leading, _ = inspect.signature(function).parameters.values()
+        types = get_type_hints(kind)
+        keywords = (
+            inspect.Parameter(
+                one.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=one.default_factory() if one.default is msgspec.NODEFAULT else one.default,
+                annotation=types[one.name],
+            )
+            for one in msgspec.structs.fields(kind)
+        )
+        made = inspect.signature(function).replace(parameters=(*leading, *keywords))
+        call.__signature__ = made  # type: ignore[attr-defined]  # `inspect` looks for it
+        return call
