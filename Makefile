@@ -1,6 +1,7 @@
-# Everything starts from a bare checkout: python3 (3.11 or newer, with venv) and make are enough.
-PYTHON = $(shell for p in python3.14 python3.13 python3.12 python3.11 python3; do \
-	$$p -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { command -v $$p; break; }; done)
+# Everything starts from a bare checkout: python3 (3.11 or newer, with venv) and make are enough. `eval` looks once, and only
+# where a recipe needs to know.
+PYTHON = $(eval PYTHON := $(shell for p in python3.14 python3.13 python3.12 python3.11 python3; do \
+	$$p -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { command -v $$p; break; }; done))$(PYTHON)
 BIN = .venv/bin
 STAMP = .venv/.installed
 
@@ -24,8 +25,8 @@ COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
 
 # The Job in Perl where perl can: perl-base has no bignum, and of Math::BigFloat, 1.999830 (perl 5.36) fails at so many digits,
 # 1.999831 never ends, 1.999832 prints zeros. Nothing is computed to find out: that takes seconds. Pods get no PERL5LIB.
-PI_JOB = $(shell PERL5LIB= PERL5OPT= perl -MMath::BigFloat -Mbignum=bpi -e 'exit Math::BigFloat->VERSION =~ /^1\.99983[012]$$/' 2>/dev/null \
-	&& echo examples/pi.yaml || echo examples/pi-python.yaml)
+PI_JOB = $(eval PI_JOB := $(shell PERL5LIB= PERL5OPT= perl -MMath::BigFloat -Mbignum=bpi \
+	-e 'exit Math::BigFloat->VERSION =~ /^1\.99983[012]$$/' 2>/dev/null && echo examples/pi.yaml || echo examples/pi-python.yaml))$(PI_JOB)
 
 demo: $(BIN)/kcr
 	@test $(PI_JOB) = examples/pi.yaml || \

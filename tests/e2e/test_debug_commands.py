@@ -5,12 +5,16 @@ import re
 import tarfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 import yaml
 
+from kcr.api.batch import Job
+from kcr.api.meta import Key
+from kcr.client import Client, HttpTransport, load_config
 from kcr.testing import eventually
 from tests.e2e.processes import Running, Start
 from tests.kit.debug_pages import showing
@@ -89,17 +93,20 @@ async def program(kcr: Start, folder: Path) -> AsyncIterator[Program]:
             yield Program(kcr, environment, address(run.err, "probes"), address(run.err, "metrics"))
 
 
+async def has_failed(client: Client) -> bool:
+    return (await client.get(Job, Key("default", "pi"))).status.failed == 1
+
+
 async def test_explain_shows_what_the_controller_knows(kcr: Start, tmp_path: Path) -> None:
     async with program(kcr, tmp_path) as run:
         port = f"--debug-address={run.probes}"
 
-        async def in_backoff() -> bool:
-            async with run("explain", "job/pi", port) as asked:
-                # From outside it would be 10 s, the default.
-                return re.search(r"job default/pi: waits (8m\d*s?|\d{3}s) before", asked.out) is not None
-
-        await eventually(in_backoff, seconds=60)
+        # Each command takes half a second to start: the status is asked for until there is something to explain.
+        async with HttpTransport(load_config(run.environment["KUBECONFIG"])) as transport:
+            await eventually(partial(has_failed, Client(transport)), seconds=60)
         async with run("explain", "job/pi", port) as asked:
+            # From outside it would be 10 s, the default.
+            assert re.search(r"job default/pi: waits (8m\d*s?|\d{3}s) before", asked.out), asked.out
             assert re.search(r"controller  job: waits for a time that a reconcile asked for: queued in 8m", asked.out)
             assert (asked.process.returncode, asked.err) == (0, "")
         async with run("explain", "secret/ci", port) as asked:
