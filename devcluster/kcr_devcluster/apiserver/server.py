@@ -57,6 +57,7 @@ from kcr_devcluster.apiserver.protocol.responses import (
     encoded,
     internal,
     json_response,
+    not_found,
     request_timeout,
 )
 from kcr_devcluster.apiserver.registry import bootstrap
@@ -67,7 +68,7 @@ from kcr_devcluster.apiserver.schema.deep_fields import without_deep_fields
 from kcr_devcluster.apiserver.storage.admission import AdmissionContext
 from kcr_devcluster.apiserver.storage.records import in_version
 from kcr_devcluster.apiserver.storage.selection import selection_predicate
-from kcr_devcluster.apiserver.storage.storage import Storage
+from kcr_devcluster.apiserver.storage.storage import Storage, StorageReader
 from kcr_devcluster.observers import OBSERVERS
 
 _FIRST_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
@@ -97,8 +98,7 @@ class HTTPRequest(NamedTuple):
         body: The body, empty for none.
         user: Who sends it.
         advised: Whether the response warns of what has no effect in this cluster (`APIServer.advisers`).
-        as_of: Reads show the objects as they were at this revision, as by a server that is behind; 0 for the newest.
-            What is older than the history is shown as the history begins.
+        reads: What reads are answered from; None for the storage of the server.
     """
 
     method: str
@@ -107,7 +107,7 @@ class HTTPRequest(NamedTuple):
     body: bytes = b""
     user: User = ADMIN
     advised: bool = False
-    as_of: int = 0
+    reads: StorageReader | None = None
 
     def __repr__(self) -> str:
         """Show no credentials, and no contents."""
@@ -247,7 +247,7 @@ class APIServer:
             raise not_acceptable(f"{JSON};stream=watch, {PROTOBUF};stream=watch")
         encoder = encoder_of(route.kind, self._encoder(accepted, query))
         if request.method == "GET":
-            return await self._read(route, query, encoder, request.as_of)
+            return await self._read(route, query, encoder, request.reads or self._storage)
         certificates = None
         if route.kind is CERTIFICATE_SIGNING_REQUESTS:
             certificates = CertificateGuard(request.user, self.authorizer, route.subresource, self._clock.now())
@@ -284,31 +284,28 @@ class APIServer:
                 return MetadataEncoder(accepted.version)
         return ObjectEncoder()
 
-    async def _read(self, route: Route, query: Query, encoder: ObjectEncoder, as_of: int) -> APIResponse:
+    async def _read(self, route: Route, query: Query, encoder: ObjectEncoder, storage: StorageReader) -> APIResponse:
         if route.kind.is_computed:
             return await resource_metrics.respond(self.metrics, self._storage, route, query, encoder)
         if route.watches(query):
-            return await self._watch(route, query, encoder, as_of)
+            return await self._watch(route, query, encoder, storage)
         if not route.name:
-            page = await listing.list_page(self._storage, route, query, as_of)
+            page = await listing.list_page(storage, route, query)
             return json_response(encoder.encode_list(route.kind, page.metadata, page.records))
-        await self._storage.wait_for_revision(listing.parse_resource_version(query.text("resourceVersion")))
-        record = self.registry.find(route.kind, route.namespace, route.name, as_of)
+        await storage.wait_for_revision(listing.parse_resource_version(query.text("resourceVersion")))
+        record = storage.get(route.kind, route.namespace, route.name)
+        if record is None:
+            raise not_found(route.kind.type, route.name)
         if route.subresource == "log":
             return container_logs.respond(self.logs, record, query, self._clock.now())
         if route.subresource == "scale":
             return json_response(encoded(subresources.read_scale(in_version(record, route.kind))))
         return json_response(encoder.encode_object(record))
 
-    async def _watch(self, route: Route, query: Query, encoder: ObjectEncoder, as_of: int) -> APIResponse:
-        options = watch_options(query)._replace(as_of=as_of)
-        watch = Watch(
-            self._storage,
-            route.kind,
-            selection_predicate(route.kind, route.namespace, route.name, query),
-            encoder,
-            self._max_backlog,
-        )
+    async def _watch(self, route: Route, query: Query, encoder: ObjectEncoder, storage: StorageReader) -> APIResponse:
+        options = watch_options(query)
+        selection = selection_predicate(route.kind, route.namespace, route.name, query)
+        watch = Watch(storage, route.kind, selection, encoder, self._max_backlog)
         seconds = options.timeout_seconds or self._random.uniform(*_WATCH_SECONDS)
         await watch.start(options, max(0.0, seconds), self._watches)
         return APIResponse(200, {"Content-Type": "application/json", "Cache-Control": "no-cache, private"}, watch)

@@ -17,7 +17,7 @@ from kcr_devcluster.apiserver.protocol.query import Query, parse_integer
 from kcr_devcluster.apiserver.protocol.responses import StatusError, bad_request, expired, invalid_option
 from kcr_devcluster.apiserver.storage.records import Record, key_of
 from kcr_devcluster.apiserver.storage.selection import SelectionPredicate, selection_predicate
-from kcr_devcluster.apiserver.storage.storage import Storage
+from kcr_devcluster.apiserver.storage.storage import StorageReader
 from kcr_devcluster.apiserver.storage.watch_cache import ordered
 
 _MATCHES = ("Exact", "NotOlderThan")
@@ -38,8 +38,8 @@ class _ContinueToken(NamedTuple):
     after: str
 
 
-async def list_page(storage: Storage, route: Route, query: Query, as_of: int = 0) -> ListPage:
-    """Return the page of a list that is requested, as of a revision where one is given.
+async def list_page(storage: StorageReader, route: Route, query: Query) -> ListPage:
+    """Return the page of a list that is requested.
 
     Raises:
         StatusError: 400, 404, 410, 422 or 504; see the rules of resourceVersion, limit and continue.
@@ -50,12 +50,11 @@ async def list_page(storage: Storage, route: Route, query: Query, as_of: int = 0
     limit = 0 if requested == 0 and query.text("resourceVersion") else max(0, query.integer("limit") or 0)
     if query.text("continue"):
         return _next_page(storage, route, selection, _parse_continue(query.text("continue"), route), limit)
-    if requested and not as_of:
+    if requested:
         await storage.wait_for_revision(requested)
     cache = storage.cache(route.kind)
     exact = query.text("resourceVersionMatch") == "Exact" or (limit and not query.text("resourceVersionMatch"))
-    newest = max(as_of, cache.compacted_revision) if as_of else storage.revision
-    revision = requested if requested and exact and not as_of else newest
+    revision = storage.revision_to_read(route.kind, requested if exact else 0)
     try:
         records, keys = cache.snapshot_at(revision)
     except StatusError:
@@ -64,7 +63,7 @@ async def list_page(storage: Storage, route: Route, query: Query, as_of: int = 0
 
 
 def _next_page(
-    storage: Storage, route: Route, selection: SelectionPredicate, token: _ContinueToken, limit: int
+    storage: StorageReader, route: Route, selection: SelectionPredicate, token: _ContinueToken, limit: int
 ) -> ListPage:
     revision = storage.revision if token.revision < 0 else token.revision
     try:

@@ -16,7 +16,7 @@ from kcr_devcluster.apiserver.protocol.query import Query, parse_integer
 from kcr_devcluster.apiserver.protocol.responses import StatusError, invalid_option
 from kcr_devcluster.apiserver.storage.records import Change
 from kcr_devcluster.apiserver.storage.selection import SelectionPredicate
-from kcr_devcluster.apiserver.storage.storage import Storage
+from kcr_devcluster.apiserver.storage.storage import StorageReader
 from kcr_devcluster.apiserver.storage.watch_cache import ordered
 
 BOOKMARK_SECONDS = 60.0
@@ -33,14 +33,12 @@ class WatchOptions(NamedTuple):
         initial_events: Whether the state is sent first (sendInitialEvents); None where it is absent.
         bookmarks: Whether bookmarks are sent.
         timeout_seconds: When it ends; 0 for the default, at once below that.
-        as_of: The revision whose state is sent first, before the changes since; 0 for the newest.
     """
 
     revision: int
     initial_events: bool | None
     bookmarks: bool
     timeout_seconds: int
-    as_of: int = 0
 
 
 def watch_options(query: Query) -> WatchOptions:
@@ -100,7 +98,12 @@ class Watch:
     """
 
     def __init__(
-        self, storage: Storage, kind: Kind, selection: SelectionPredicate, encoder: ObjectEncoder, max_backlog: int
+        self,
+        storage: StorageReader,
+        kind: Kind,
+        selection: SelectionPredicate,
+        encoder: ObjectEncoder,
+        max_backlog: int,
     ) -> None:
         self.kind = kind
         self.namespace = selection.namespace
@@ -160,7 +163,7 @@ class Watch:
         # Neither a resourceVersion nor sendInitialEvents: the state is sent first.
         state_first = options.initial_events or (options.initial_events is None and not options.revision)
         if state_first:
-            return self._state(options.as_of)
+            return self._state()
         if not options.revision:
             self._start_revision = self._storage.revision
             return []
@@ -171,8 +174,8 @@ class Watch:
         missed = self._cache.changes_since(revision)
         return [line for change in missed if (line := self._line(change))]
 
-    def _state(self, as_of: int) -> list[bytes]:
-        self._start_revision = max(as_of, self._cache.compacted_revision) if as_of else self._storage.revision
+    def _state(self) -> list[bytes]:
+        self._start_revision = self._storage.revision_to_read(self.kind)
         found = ordered(*self._cache.snapshot_at(self._start_revision), self._selection.namespace, "")
         lines = [
             self._encoder.encode_event("ADDED", record, None) for record in found if self._selection.matches(record)

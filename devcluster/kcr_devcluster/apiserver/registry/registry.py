@@ -80,13 +80,13 @@ class Registry:
             if self.storage.get(PRIORITY_CLASSES, "", manifest["metadata"]["name"]) is None:
                 self.create(PRIORITY_CLASSES, "", dict(manifest))
 
-    def find(self, kind: Kind, namespace: str, name: str, as_of: int = 0) -> Record:
-        """Return the newest version of an object, or that of a revision.
+    def find(self, kind: Kind, namespace: str, name: str) -> Record:
+        """Return the newest version of an object.
 
         Raises:
             StatusError: 404, there is none.
         """
-        record = self.storage.get(kind, namespace, name, as_of)
+        record = self.storage.get(kind, namespace, name)
         if record is None:
             raise not_found(kind.type, name)
         return record

@@ -7,7 +7,7 @@ its subscribers synchronously on every change, in order of resourceVersion, each
 """
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
@@ -25,6 +25,31 @@ _REVISION_TIMEOUT_SECONDS = 3.0
 # The default limit of etcd, 1.5 MiB.
 _LARGEST_OBJECT = 3 << 19
 _NOT_IN_BODY = ("metadata", "kind", "apiVersion")
+
+
+class StorageReader(Protocol):
+    """What requests read from: the storage, or a view of it."""
+
+    @property
+    def revision(self) -> int:
+        """The resourceVersion of the newest change of any kind."""
+        ...
+
+    def cache(self, kind: Kind) -> WatchCache:
+        """Return the watch cache of a kind."""
+        ...
+
+    def get(self, kind: Kind, namespace: str, name: str) -> Record | None:
+        """Return an object, None where there is none."""
+        ...
+
+    def revision_to_read(self, kind: Kind, exact: int = 0) -> int:
+        """Return the revision at which a read shows the objects of a kind: the one that is asked for, or the newest."""
+        ...
+
+    async def wait_for_revision(self, revision: int) -> None:
+        """Wait until a revision has been reached."""
+        ...
 
 
 class Storage:
@@ -92,11 +117,18 @@ class Storage:
             self.remove(record)
         del self._caches[kind.type.display]
 
-    def get(self, kind: Kind, namespace: str, name: str, as_of: int = 0) -> Record | None:
-        """Return the newest version of an object, or that of a revision; None where there is none."""
-        cache = self.cache(kind)
-        records = cache.view(as_of)[0] if as_of else cache.records
-        return records.get(key_of(namespace, name))
+    def get(self, kind: Kind, namespace: str, name: str) -> Record | None:
+        """Return the newest version of an object, None where there is none."""
+        return self.cache(kind).records.get(key_of(namespace, name))
+
+    def revision_to_read(self, kind: Kind, exact: int = 0) -> int:
+        """Return the revision at which a read shows the objects of a kind.
+
+        Args:
+            kind: The kind.
+            exact: The revision that is asked for; 0 for the newest.
+        """
+        return exact or self.revision
 
     def build_record(self, kind: Kind, manifest: Manifest, revision: int) -> Record:
         """Return the record that a manifest would be at a revision; 0 writes no resourceVersion."""

@@ -69,14 +69,6 @@ class WatchCache:
                 records[key] = change.old
         return records, sorted(records)
 
-    def view(self, revision: int) -> tuple[dict[str, Record], list[str]]:
-        """Return records and ordered keys as a server shows them that has come no further than a revision.
-
-        Args:
-            revision: What is older than the history is taken as the history's beginning.
-        """
-        return self.snapshot_at(max(revision, self.compacted_revision))
-
     def compact(self, revision: int) -> None:
         """Drop the history up to a revision; older watches and lists get 410 from then on."""
         while self.history and self.history[0].revision <= revision:

@@ -11,6 +11,7 @@ from kcr_devcluster.apiserver.http.serialization import event_line
 from kcr_devcluster.apiserver.protocol.responses import JSON, APIResponse, StatusError, expired
 from kcr_devcluster.apiserver.server import APIServer, HTTPRequest
 from kcr_devcluster.cluster.faults.bodies import ConnectionLostError, Whole, disturbed
+from kcr_devcluster.cluster.faults.past_storage import PastStorage
 from kcr_devcluster.cluster.faults.rules import ArrivingRequest, FaultRule, RuleSet
 
 # The reason with which servers answer; the message is the same for all.
@@ -70,7 +71,7 @@ class ListenerFaults:
             if rule.interfere:
                 await _interfere(server, arriving.path)
             if rule.older is not None:
-                request = request._replace(as_of=max(1, server.registry.storage.revision - rule.older))
+                request = request._replace(reads=PastStorage(server.registry.storage, rule.older))
         response = await server.handle(request)
         for rule in rules:
             if rule.lose_reply:
