@@ -1,4 +1,4 @@
-"""Starting, replacing and clearing away Jobs: the writes of a reconcile, and what came of them."""
+"""The writes of a reconcile and their results: starting, replacing and deleting Jobs."""
 
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -102,7 +102,7 @@ def setup(manager: Manager, options: Options) -> None:
 
 
 def enqueue_all(queue: WorkQueue[Key], crons: Store[CronJob]) -> None:
-    """Look at all CronJobs."""
+    """Enqueue all CronJobs."""
     for cron in crons.list():
         queue.add(cron.key)
 

@@ -1,4 +1,4 @@
-"""Explains a CronJob with the controller's own decision: from what the API server knows, or its controller."""
+"""Explains a CronJob with the controller's decision, on the API server's or the controller's data."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, tzinfo
@@ -61,7 +61,7 @@ def explain_own(
 
 
 def _facts(cron: CronJob, jobs: tuple[Job, ...], local: tzinfo, now: datetime) -> Facts:
-    """Return what a reconcile would see; a listed Job that is not there counts as missing."""
+    """Return the inputs of a reconcile; a listed Job that does not exist counts as missing."""
     missing = frozenset(listed.uid for listed in absent(cron, jobs))
     return Facts(cron=cron, jobs=jobs, unexpected=unlisted(cron, jobs), missing=missing, local=local, now=now)
 

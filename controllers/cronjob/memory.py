@@ -1,4 +1,4 @@
-"""What the controller remembers of a CronJob between two reconciles.
+"""The controller's memory of a CronJob between two reconciles.
 
 What it wrote and has not observed is in `OwnWrites`. Everything here may be lost at any moment: it saves events and
 warnings, and every run has its one name whatever is remembered. Filed under namespace, name and UID, so that another
@@ -56,5 +56,5 @@ class Memory:
         return CronJobState(cron.metadata.uid) if state is None or state.uid != cron.metadata.uid else state
 
     def forget(self, key: Key) -> None:
-        """Drop what is remembered of the CronJob of this name, whichever it was."""
+        """Drop the memory of the CronJob of this name, with any uid."""
         self._crons.pop(key, None)

@@ -107,7 +107,7 @@ class CronJobReconciler:
         return await self._carry_out(cron, seen, decide(seen), state)
 
     async def _restore(self, cron: CronJob, state: CronJobState) -> tuple[CronJob, tuple[Job, ...]]:
-        """Put on record what was started; return the CronJob as it is then, and its Jobs that were not deleted."""
+        """Record started Jobs; return the resulting CronJob, and its Jobs that are not deleted."""
         own = self.own_writes.of(cron)
         for key, sent in tuple(own.creates.items()):
             job = await self.actions.find(cron, key.name)
@@ -136,7 +136,7 @@ class CronJobReconciler:
         return cron, jobs
 
     async def _confirm(self, cron: CronJob, jobs: Sequence[Job]) -> tuple[CronJob, Facts]:
-        """Ask the server about everything in doubt; return the CronJob as it is there, and what is known now.
+        """Verify unconfirmed writes with the server; return the live CronJob and the results.
 
         Raises:
             KcrError: It gave no answer; nothing can be decided.
@@ -194,7 +194,7 @@ class CronJobReconciler:
                 return Result(next_run_delay(seen.cron, seen.local, seen.now), priority=0)
 
     async def _record(self, cron: CronJob, status: CronJobStatus) -> CronJob:
-        """Write the status if it differs, and return the CronJob to go on with."""
+        """Write the status if it differs, and return the CronJob for the next write."""
         if status is cron.status:
             return cron
         written = await self.client.patch_status(cron, replace(cron, status=status))

@@ -1,4 +1,4 @@
-"""The writes of a reconcile, and what came of them: pods, finalizers, the status, the group pods are scheduled in."""
+"""The writes of a reconcile and their results: pods, finalizers, the status, the pod group."""
 
 import asyncio
 from collections.abc import Sequence, Set
@@ -37,7 +37,7 @@ UNTRACK = {"metadata": {"$deleteFromPrimitiveList/finalizers": [TRACKING_FINALIZ
 
 
 class Actions:
-    """Reads and writes what a reconcile of a Job needs, and notes every write in `own_writes`.
+    """The reads and writes of a Job's reconcile; records every write in `own_writes`.
 
     What a plan asks for has errors in its outcome, never raised; all else raises `KcrError`.
     """
@@ -78,7 +78,7 @@ class Actions:
         await self._own_writes.verify(self._client, job, self._jobs)
 
     async def write_status(self, job: Job, status: JobStatus) -> Job:
-        """Write the status if it differs; the Job that comes back carries the version to go on with."""
+        """Write the status if it differs; the returned Job has the version for the next write."""
         try:
             written = await self._client.patch_status(job, replace(job, status=status))
         except (TransportError, ServerError):
@@ -147,7 +147,7 @@ class Actions:
         )
 
     async def resolve(self, job: Job, *, wanted: bool) -> Outcome:
-        """Learn what became of creates that had no answer.
+        """Query the results of unconfirmed creates.
 
         Args:
             job: Whose pods they are.
@@ -160,7 +160,7 @@ class Actions:
         return Outcome(created=len(attempts.done), refused=len(attempts.failures))
 
     async def remove(self, job: Job, pods: Sequence[Pod]) -> Outcome:
-        """Delete pods that shall count neither as failed nor as succeeded: their finalizer is removed first.
+        """Delete pods that count neither as failed nor as succeeded: their finalizer is removed first.
 
         A pod that has ended unseen is none too many: it keeps its finalizer, and is counted. No pod waits for another.
         """
@@ -181,7 +181,7 @@ class Actions:
         return _deleted(pods, await self._control.delete(job, pods))
 
     async def untrack(self, job: Job, pods: Sequence[Pod], *, require_version: Set[str]) -> Outcome:
-        """Remove the tracking finalizer of pods; one that is gone has none.
+        """Remove the tracking finalizer of pods; deleted pods have none.
 
         Args:
             job: Whose pods they are.
@@ -247,7 +247,7 @@ class Actions:
 
 
 class _Removal(NamedTuple):
-    """What became of the removal of a pod's finalizer.
+    """The result of removing a pod's finalizer.
 
     Attributes:
         is_free: Whether the pod does not have it any more.
@@ -269,7 +269,7 @@ def _is_repeated(error: KcrError) -> bool:
 
 
 def _deleted(pods: Sequence[Pod], attempts: Attempts[Pod]) -> Outcome:
-    """What is gone already counts as deleted, without an event."""
+    """An object that does not exist any more counts as deleted, without an event."""
     gone = (pods[failure.number] for failure in attempts.failures if isinstance(failure.error, NotFoundError))
     errors = (failure.error for failure in attempts.failures if not isinstance(failure.error, NotFoundError))
     return Outcome(deleted=(*attempts.done, *gone), error=next(errors, None))

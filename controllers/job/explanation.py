@@ -1,4 +1,4 @@
-"""Explains a Job with the controller's own decision: from what the API server knows of it, or its controller."""
+"""Explains a Job with the controller's decision, on the API server's or the controller's data."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
@@ -27,7 +27,7 @@ _NAMED = 3
 
 
 class ManagedJob(Job, api_version="batch/v1", kind="Job", plural="jobs"):
-    """A Job with what caches of Jobs leave out."""
+    """A Job with the fields that caches of Jobs omit."""
 
     metadata: ManagedObjectMeta = ManagedObjectMeta()
 
@@ -70,7 +70,7 @@ async def explain_job(client: Client, job: ManagedJob, events: Sequence[Event], 
 
 
 def own_evidence(state: JobState, own_writes: OwnWrites, job: Job, pods: tuple[Pod, ...], now: datetime) -> Evidence:
-    """Return what a controller knows of a Job beside what its reconcile reads.
+    """Return a controller's facts about a Job beyond the inputs of its reconcile.
 
     Args:
         state: What it remembers of the Job.
@@ -102,7 +102,7 @@ def own_evidence(state: JobState, own_writes: OwnWrites, job: Job, pods: tuple[P
 
 
 def _backoff(counted: Iterable[Pod]) -> Backoff:
-    """Return the failures in a row that pods tell of which are counted already."""
+    """Return the failures in a row, from the counted pods."""
     pods = tuple(counted)
     succeeded = (pod for pod in pods if pod.status.phase == "Succeeded")
     return advanced(Backoff(), succeeded, (pod for pod in pods if pod.status.phase == "Failed"))

@@ -1,4 +1,4 @@
-"""What the controller remembers of a Job between two reconciles.
+"""The controller's memory of a Job between two reconciles.
 
 What it wrote and has not observed is in `OwnWrites`, and is forgotten together with this. Everything here may be lost
 at any moment: it saves waiting and requests, and never decides what is counted. All of it is filed under namespace,
@@ -24,7 +24,7 @@ WARNING_SECONDS = 600.0
 
 
 class JobState:
-    """What this process remembers of one Job."""
+    """This process's memory of one Job."""
 
     def __init__(self, uid: str, since: int = 0) -> None:
         """Start with nothing; `since` is the version from which on this process leads."""
@@ -65,7 +65,7 @@ class JobState:
         return self._ahead
 
     def note_creates(self, outcome: Outcome, now: datetime) -> None:
-        """Note what became of creates: pods that were refused, until one is created."""
+        """Record the results of creates: refused pods, until one is created."""
         if outcome.refused:
             before = self.refusal
             times, first = (1, now) if before is None else (before.count + 1, before.first_timestamp)
@@ -132,7 +132,7 @@ class Memory:
                 self._forget_writes(key)
 
     def forget(self, key: Key) -> None:
-        """Drop what is remembered of the Job of this name, whichever it was."""
+        """Drop the memory of the Job of this name, with any uid."""
         self._jobs.pop(key, None)
         self._forget_writes(key)
 

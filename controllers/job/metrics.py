@@ -1,4 +1,4 @@
-"""What the Job controller counts, under upstream's names.
+"""The metrics of the Job controller, under upstream's names.
 
 Source: kubernetes/pkg/controller/job/metrics/metrics.go.
 """
@@ -40,7 +40,7 @@ class JobMetrics:
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        """Register everything; the series come with what is counted."""
+        """Register the metrics; series appear with their first count."""
 
         def counter(name: str, text: str, *labels: str) -> Callable[..., Counter]:
             # Each series is looked up once: that takes longer than to count.
@@ -204,7 +204,7 @@ def completion_mode(job: Job) -> str:
 
 
 def action_of(job: Job, plan: Plan) -> Action:
-    """Return what a pass does about the number of pods.
+    """Return the action of a sync on the number of pods.
 
     Creations that have to wait are creations all the same; and a Job that is suspended deletes, be it nothing.
 
@@ -253,7 +253,7 @@ def ended_pods(before: JobStatus, job: Job) -> tuple[int, int]:
 
 
 def ended_indexes(before: JobStatus, job: Job) -> tuple[int, int]:
-    """Return how many indexes have succeeded with a write of the status, and how many have failed for good."""
+    """Return the numbers of indexes that a status write marks as succeeded and as failed."""
     now = job.status
     failed = _more(job, before.failed_indexes or "", now.failed_indexes or "")
     return _more(job, before.completed_indexes, now.completed_indexes), failed

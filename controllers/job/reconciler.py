@@ -235,7 +235,7 @@ class JobReconciler:
                 return Outcome()
 
     async def _write_status(self, job: Job, status: JobStatus, state: JobState) -> Job:
-        """Write the status if it differs; the Job that comes back carries the version to go on with."""
+        """Write the status if it differs; the returned Job has the version for the next write."""
         written = await self.actions.write_status(job, status)
         if written is not job:
             state.wrote(written)

@@ -114,7 +114,7 @@ class DeletionSummary:
         self._some.set()
 
     async def run(self) -> None:
-        """Log until cancelled; what is counted by then is logged at the end."""
+        """Log until cancelled; the remaining count is logged at the end."""
         while True:
             await self._some.wait()
             try:

@@ -61,7 +61,7 @@ def _raises_decode_error_only(around: Any = None) -> Callable[[Callable[P, T]], 
 
 
 def _guarded(read: Callable[P, T], around: Any) -> Callable[P, T]:
-    """Let a decoding function raise DecodeError only, and let it read what is nested as deep as Go reads.
+    """Let a decoding function raise only DecodeError, and accept nesting as deep as Go does.
 
     msgspec raises RecursionError beyond the interpreter's limit, UnicodeDecodeError for a byte that is no UTF-8,
     and whatever a user's `__post_init__` raises. The limit is raised for one decoding at a time and not for the
@@ -96,7 +96,7 @@ def _is_complete(*arguments: object) -> bool:
 
 
 def _without_nulls(data: bytes, kind: Any, error: msgspec.ValidationError) -> bytes:
-    """Return the bytes without the nulls of fields that take none, which is what Go's decoder makes of them.
+    """Return the bytes without nulls in fields that have no null, like Go's decoder.
 
     Raises:
         msgspec.ValidationError: There is no such null: the error is about something else.

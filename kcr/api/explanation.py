@@ -114,7 +114,7 @@ def merged(explanation: Explanation, other: Explanation) -> Explanation:
 
 
 def merged_with_own(own: Explanation, outside: Explanation) -> Explanation:
-    """Return what a controller says of an object, with what the API server alone tells.
+    """Return a controller's explanation of an object, merged with the explanation from outside.
 
     A controller knows its own work best: what it waits for, creates and leaves alone. Problems of pods, refusals and
     other controllers are seen from outside as well, and rank as in `merged`.

@@ -14,7 +14,7 @@ from kcr.api.meta import Object, ObjectMeta
 
 
 class ManagedFieldsEntry(Object):
-    """What one field manager owns by one operation, and when it last added a field; `subresource` is what it wrote."""
+    """The fields that one manager owns by one operation, the time of the last addition, and the written subresource."""
 
     manager: str = ""
     subresource: str = ""

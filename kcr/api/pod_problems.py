@@ -1,4 +1,4 @@
-"""Why pods do not run: what holds each up, and what a user can do about it."""
+"""Obstacles of pods that do not run, with the user's remedies."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -42,7 +42,7 @@ _NO_NODES = "no nodes available to schedule pods"
 
 
 class PodContext(NamedTuple):
-    """What is known beside a pod itself.
+    """The context of a pod: facts beyond the pod itself.
 
     Attributes:
         events: Warnings about pods, the latest last.
@@ -56,7 +56,7 @@ class PodContext(NamedTuple):
 
 
 class PodProblem(NamedTuple):
-    """What holds a pod up.
+    """An obstacle of a pod.
 
     Attributes:
         pod: The pod.
@@ -72,7 +72,7 @@ class PodProblem(NamedTuple):
 
 
 def problem_of(pod: Pod, context: PodContext, now: datetime) -> PodProblem | None:
-    """Return what holds an active pod up; None when it runs.
+    """Return the obstacle of an active pod; None if it runs.
 
     Args:
         pod: The pod.
@@ -186,7 +186,7 @@ def cordoned_nodes(context: PodContext) -> tuple[str, ...]:
 
 
 def _not_started(pod: Pod, context: PodContext, now: datetime) -> PodProblem:
-    """Return what holds a pending pod up of which no status says why."""
+    """Return the obstacle of a pending pod without a status that explains it."""
     name, node = pod.metadata.name, pod.spec.node_name
     running = next((one.name for one in pod.status.init_container_statuses if one.state.running is not None), None)
     age = now - (pod.metadata.creation_timestamp or now)
@@ -213,7 +213,7 @@ def _about(pod: Pod, context: PodContext) -> list[Event]:
 
 
 def _symptom_of(status: ContainerStatus, reason: str, pod: Pod, context: PodContext) -> Symptom:
-    """Return what is the matter with a container: of one that crashes, what its last run ended with says more."""
+    """Return the symptom of a container; for a crashing one, the end of its last run is more specific."""
     end = last_end(status)
     if reason != "CrashLoopBackOff" or end is None:
         return symptom_named(reason)
@@ -273,7 +273,7 @@ def joined(reason: str, message: str) -> str:
 
 
 def masked(text: str, pod: Pod) -> str:
-    """Return a text without what distinguishes one pod from another of its owner: its name and uid, and times."""
+    """Return a text without the identity of a pod: its name and uid, and times."""
     return re.sub(r"\b\d+(m\d+)?s\b", "", text.replace(pod.metadata.name, "").replace(pod.metadata.uid, "") or text)
 
 

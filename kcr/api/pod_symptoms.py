@@ -25,26 +25,26 @@ DELETED = (
 
 
 class DetailedContainerStatus(ContainerStatus):
-    """What the node reports of a container, how its last run ended included."""
+    """The state of a container, reported by the node, with the end of its last run."""
 
     last_state: ContainerState = ContainerState()
 
 
 class DetailedPodStatus(PodStatus):
-    """What the node reports of a pod, how the last runs of its containers ended included."""
+    """The state of a pod, reported by the node, with the ends of its containers' last runs."""
 
     init_container_statuses: tuple[DetailedContainerStatus, ...] = ()
     container_statuses: tuple[DetailedContainerStatus, ...] = ()
 
 
 class DetailedPod(Pod, api_version="v1", kind="Pod", plural="pods"):
-    """A pod with what caches of pods leave out."""
+    """A pod with the fields that caches of pods omit."""
 
     status: DetailedPodStatus = DetailedPodStatus()
 
 
 class Symptom(NamedTuple):
-    """What is the matter with pods.
+    """A symptom of pods.
 
     Attributes:
         clause: As a relative clause; empty when a pod may only need time.
@@ -82,7 +82,7 @@ LIVENESS = Symptom("whose container fails its liveness probe and is restarted", 
 
 
 def symptom_named(reason: str) -> Symptom:
-    """Return what is the matter with a pod of which a scheduler or node gives a reason."""
+    """Return the symptom for a reason of the scheduler or the node."""
     return SYMPTOMS.get(reason, Symptom(f"that cannot start ({reason})", (DESCRIBE,)))
 
 

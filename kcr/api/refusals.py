@@ -1,4 +1,4 @@
-"""Why an API server refuses to create objects: what its message tells of, and what a user can do about it."""
+"""Causes of refused creates, parsed from the API server's message, with the user's remedies."""
 
 import re
 import shlex
@@ -118,7 +118,7 @@ def denials_in(text: str) -> tuple[Denial, ...]:
 
 
 def grant_remedy(denials: Sequence[Denial], plugin: str = "") -> str:
-    """Return how to grant what is missing, with a command that grants all of it at once.
+    """Return the remedy for missing rights, one command that grants all of them.
 
     Args:
         denials: The rights that are known to be missing, of one user; one at least.
@@ -166,7 +166,7 @@ def _plugin_command(denial: Denial, plugin: str) -> str:
 
 
 def refusal_of(message: str, *, namespace: str, resource: str, change: str, plugin: str = "") -> Refusal:
-    """Return what a message tells of with which an API server refuses to create objects.
+    """Return the cause in the API server's message of a refused create.
 
     Args:
         message: The message.

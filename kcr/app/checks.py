@@ -46,7 +46,7 @@ _READ_NAMESPACE, _READ_LEASE = Right("", "namespaces", "get"), Right("coordinati
 
 
 class Finding(NamedTuple):
-    """What a check has found.
+    """The result of a check.
 
     Attributes:
         check: Which check: `version`, `clock`, `namespace`, `kinds`, `rights` or `controllers`.
@@ -60,7 +60,7 @@ class Finding(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """What the controllers that are to run need.
+    """The needs of the controllers to run.
 
     Attributes:
         rights: What they ask of the server.
@@ -85,7 +85,7 @@ class Wanted(NamedTuple):
 
 
 class ServerVersion(NamedTuple):
-    """What a server tells any client.
+    """The version that a server reports to every client.
 
     Attributes:
         version: Its version, such as `v1.36.2`.
@@ -111,7 +111,7 @@ async def check_cluster(
     permissions: Permissions | None = None,
     server: ServerVersion | None = None,
 ) -> list[Finding]:
-    """Look at all that can be known before the controllers run; nothing is written.
+    """Check the cluster before controllers run, without writing.
 
     Args:
         client: Reaches the server as the identity that the controllers will have.
@@ -183,7 +183,7 @@ def _skew(date: str | None, clock: Clock) -> float | None:
 
 
 async def _kinds(client: Client, kinds: Iterable[ResourceType]) -> Finding:
-    """Look whether the server has the kinds, in these versions; one that it does not tell of counts as served."""
+    """Check whether the server serves the kinds in these versions; undisclosed ones count as served."""
     missing = []
     for root, found in groupby(sorted(kinds), lambda kind: kind.path().rpartition("/")[0]):
         try:
@@ -272,7 +272,7 @@ async def _exists(client: Client, namespace: str) -> bool:
 
 
 async def _other_controllers(client: Client, permissions: Permissions, wanted: Wanted, now: datetime) -> Finding:
-    """Look for kube-controller-manager: in the status of Jobs and CronJobs, and in its lease."""
+    """Search for kube-controller-manager in the status of Jobs and CronJobs, and in its lease."""
     remedy = "start it with --controllers=*,-job-controller,-ttl-after-finished-controller,-cronjob-controller"
     unread = []
     for plural, kind in _STATUSES.items():

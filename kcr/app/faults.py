@@ -44,7 +44,7 @@ def unexpected(error: Exception) -> str:
 
 
 def remedy(error: Exception) -> str:
-    """Return what to do about an unexpected error: whose bug it is."""
+    """Return the remedy for an unexpected error: the project to report it to."""
     return YOUR_BUG if place_of_user(error.__traceback__) else _OUR_BUG
 
 
@@ -138,7 +138,7 @@ def _fault(error: click.UsageError) -> str:
 
 
 def _plainer(message: str) -> str:
-    """Return click's message about a value, which names its own types, in words for what the value is not."""
+    """Return click's message about a value without the names of its own types."""
     value, said, kind = message.partition(" is not a valid ")
     if not said:
         return message

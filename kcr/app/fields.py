@@ -163,7 +163,7 @@ def text_of(value: object) -> object:
 
 
 class _FieldType(click.ParamType):  # type: ignore[type-arg]  # generic in new releases only
-    """The type of an option: what its field says."""
+    """The type of an option, from its field."""
 
     def __init__(self, field: OptionField) -> None:
         self.name = field.name
@@ -236,7 +236,7 @@ def _option(
 
 
 def given_as(ctx: click.Context, name: str) -> Callable[[str], str]:
-    """Return what spells names of fields as the user gave one of them: as options, variables or keywords.
+    """Return the spelling of field names as given by the user: as options, variables or keywords.
 
     Args:
         ctx: The context of the command.

@@ -83,7 +83,7 @@ class PluginOptions(msgspec.Struct, frozen=True, kw_only=True):
     ] = frozenset()
 
     def given(self) -> dict[str, object]:
-        """Return what is handed to the controllers, by field of their own options."""
+        """Return the options for the controllers, by field of their own options."""
         return {"take_over": self.take_over, "workers": self.workers, "feature_gates": self.feature_gates}
 
 

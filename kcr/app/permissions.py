@@ -1,4 +1,4 @@
-"""What the API server grants to the identity of this program, in as few requests as tell it exactly.
+"""The rights of this program's identity, queried with as few requests as possible.
 
 One SelfSubjectRulesReview lists all rules that hold in a namespace. With the authorizers of most clusters (Node, RBAC)
 the list is complete for every identity but a kubelet's; with a webhook among them it says that it is not. So rights
@@ -45,7 +45,7 @@ class Need(NamedTuple):
 
     @classmethod
     def of(cls, right: Right, namespace: str) -> "Need":
-        """Return the need of a program that works in a namespace: what is in none is asked for at the cluster scope."""
+        """Return the need of a program that is limited to a namespace; cluster-scoped kinds keep the cluster scope."""
         return cls(right, namespace if right.namespaced else "")
 
 

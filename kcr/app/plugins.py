@@ -104,7 +104,7 @@ def find_explainers(
 
 
 def called(name: str) -> str:
-    """Return what errors call a setup function: `controller 'job'`; `the program` for one without a name."""
+    """Return the name of a setup function in errors: `controller 'job'`; `the program` without a name."""
     return f"controller {name!r}" if name else "the program"
 
 

@@ -1,4 +1,4 @@
-"""A command as a process: its event loop, how signals end it, and SIGUSR1, at which it writes where it is and goes on.
+"""A command as a process: its event loop, signals that end it, and SIGUSR1, which logs its stacks.
 
 What a stuck process is doing is asked for while it is stuck, so the handler of SIGUSR1 is Python's own and not the
 event loop's: it also runs while a reconciler blocks the loop in Python code or in a system call. It only reads. A
@@ -155,7 +155,7 @@ def _exit_after_logging(code: int, event: str, lines: Sequence[Mapping[str, str]
 
 
 def tune_gc() -> None:
-    """Freeze what is imported (`gc.freeze`), and collect garbage less often; to be called after the imports.
+    """Freeze imported objects (`gc.freeze`), and collect garbage less often; called after the imports.
 
     Modules are never garbage, and to walk over them in every full collection stops the loop for 40 ms and more.
     Requests make many objects that others refer to and hardly a cycle: to look every 700 of them, as Python does,

@@ -1,4 +1,4 @@
-"""The rights of a program, as RBAC manifests: exactly what its controllers declare."""
+"""The rights of a program as RBAC manifests, exactly as its controllers declare them."""
 
 from collections.abc import Mapping
 from random import Random
@@ -28,7 +28,7 @@ _API = "rbac.authorization.k8s.io"
 
 
 class _NoServer:
-    """A transport for setups that are only asked what they want."""
+    """A transport without a server, for setups whose declarations are read."""
 
     def send(self, request: Request) -> Any:
         raise ConfigError(
@@ -58,7 +58,7 @@ def declared_by(
 def rights_of(
     setups: Mapping[str, Setup], environ: Mapping[str, str], namespace: str = "", gates: frozenset[str] | None = None
 ) -> frozenset[Right]:
-    """Return what the controllers of these setup functions ask of the API server; see `declared_by`."""
+    """Return the rights that the controllers of these setup functions declare; see `declared_by`."""
     return declared_by(setups, environ, namespace, gates).rights
 
 

@@ -1,4 +1,4 @@
-"""The first contact with an API server: whether it answers, and allows what is needed; if not, what to do."""
+"""The first contact with an API server: availability and rights, with a remedy for each failure."""
 
 import asyncio
 import re
@@ -56,7 +56,7 @@ async def check_access(client: Client, selections: Iterable[Selection[Any]], per
 
 
 async def check_lease(permissions: Permissions, lease: Key) -> None:
-    """Check that the Lease of leader election can be read and renewed: else this replica would stand by for ever.
+    """Check that the Lease of leader election can be read and renewed, or this replica would stand by endlessly.
 
     Args:
         permissions: What is known of the rights.

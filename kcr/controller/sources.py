@@ -189,7 +189,7 @@ def _every_owner(owner: type[Resource], obj: Resource) -> tuple[Key, ...]:
 
 
 def _key_of(owner: type[Resource], reference: OwnerReference, obj: Resource) -> tuple[Key, ...]:
-    """Return the key of an object's owner, if that is of the kind looked for. Versions of a group are one kind."""
+    """Return the key of an object's owner, if it has the given kind, in any version."""
     wanted = owner.resource
     if reference.kind != wanted.kind or reference.api_version.rpartition("/")[0] != wanted.group:
         return ()

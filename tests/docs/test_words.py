@@ -59,10 +59,7 @@ NOT_YET = frozenset(
     {
         "controllers/cronjob",
         "controllers/job",
-        "kcr/api",
-        "kcr/app",
         "kcr/cli",
-        "kcr/controller",
         "kcr_devcluster/apiserver",
         "kcr_devcluster/cluster",
         "kcr_devcluster/dev",

@@ -1,4 +1,4 @@
-"""What a CronJob needs: facts go in, a plan comes out."""
+"""The decision of a reconcile: from the facts about a CronJob to a plan."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta, tzinfo
@@ -25,7 +25,7 @@ Step = tuple[Work, tuple[Announcement, ...]]
 
 
 def decide(seen: Facts) -> Plan:
-    """Return what to do about a CronJob.
+    """Return the plan for a CronJob.
 
     Source: kubernetes/pkg/controller/cronjob/cronjob_controllerv2.go, syncCronJob.
     """
@@ -70,7 +70,7 @@ def _schedule(seen: Facts) -> Step:
 
 
 def _run(seen: Facts, timetable: Timetable) -> Step:
-    """Start what is due, unless something speaks against it."""
+    """Start the due run, unless a condition prevents it."""
     try:
         # The latest run that is due; earlier ones that were missed are not made up for.
         run, too_many = due(seen.cron, timetable, seen.now)

@@ -48,7 +48,7 @@ _STOPS: Mapping[str, tuple[str, str]] = {
 
 
 class CronJobEvidence(NamedTuple):
-    """What is known of a CronJob beside what its reconcile sees.
+    """Facts about a CronJob beyond the inputs of its reconcile.
 
     Attributes:
         events: Those about it, the latest last.
@@ -172,7 +172,7 @@ def _refused(events: Sequence[Event]) -> Event | None:
 
 
 def _announced(plan: Plan) -> tuple[str, ...]:
-    """Return what a reconcile would tell in events.
+    """Return the events that a reconcile would record.
 
     But for the ends of Jobs, of which there are events already, and a last run in the future, which has its own case.
     """
@@ -180,7 +180,7 @@ def _announced(plan: Plan) -> tuple[str, ...]:
 
 
 def _stuck_run(seen: Facts, plan: Plan) -> tuple[str, ...]:
-    """Return how to see why a run goes on that holds up others."""
+    """Return the remedy for a running Job that blocks other runs."""
     if seen.cron.spec.concurrency_policy != "Forbid" or not plan.status.active:
         return ()
     if not any(one.reason == "JobAlreadyActive" for one in plan.announcements):
@@ -225,7 +225,7 @@ def _next(seen: Facts, plan: Plan, is_refused: bool) -> tuple[Step, ...]:
 
 
 def _start_text(cron: CronJob, plan: Plan) -> str:
-    """Return what happens when the next run is due, if the Jobs that run now still do then."""
+    """Return the step at the next due time, if the present Jobs still run then."""
     active = plan.status.active
     names = ", ".join(one.name for one in active[:_NAMED])
     if isinstance(plan.work, Start):
@@ -238,7 +238,7 @@ def _start_text(cron: CronJob, plan: Plan) -> str:
 
 
 def _when_resumed(seen: Facts) -> tuple[Step, ...]:
-    """Return what happens when a suspended CronJob is resumed now."""
+    """Return the step after resuming a suspended CronJob now."""
     resumed = replace(seen, cron=replace(seen.cron, spec=replace(seen.cron.spec, suspend=False)))
     plan = decide(resumed)
     if isinstance(plan.work, Start):

@@ -83,7 +83,7 @@ BY_CONTROLLER = "cronjob-controller-name"
 
 
 def controller_names(job: Job) -> Iterable[str]:
-    """Return under what a Job is found in the index `BY_CONTROLLER`.
+    """Return a Job's values in the index `BY_CONTROLLER`.
 
     Source: kubernetes/pkg/controller/cronjob/cronjob_controllerv2.go, getJobsToBeReconciled.
     """

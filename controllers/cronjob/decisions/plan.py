@@ -19,7 +19,7 @@ class Announcement(NamedTuple):
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """What one reconcile knows, after the server has been asked about everything in doubt.
+    """The facts of one reconcile, after unconfirmed writes have been verified with the server.
 
     Attributes:
         cron: The CronJob: from the store, or from the server when that knew more.
@@ -66,7 +66,7 @@ Work = Start | NoOp
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What to do.
+    """The plan of a reconcile.
 
     Attributes:
         work: Start a run, or not.
@@ -80,7 +80,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a start.
+    """The result of a start.
 
     Attributes:
         job: The Job of the run; None when there is none, or none of ours.

@@ -1,4 +1,4 @@
-"""Which run of a CronJob is due, which were missed, and when to look again."""
+"""Schedules of CronJobs: the due run, missed runs, and the time of the next reconcile."""
 
 from datetime import datetime, timedelta, tzinfo
 from enum import Enum
@@ -123,7 +123,7 @@ def is_ahead(cronjob: CronJob, now: datetime) -> bool:
 
 
 def requeue_delay(cronjob: CronJob, timetable: Timetable, now: datetime) -> timedelta | None:
-    """Return how long to wait before looking again: until shortly after the next run.
+    """Return the delay until the next reconcile, shortly after the next run.
 
     To be asked after `status.lastScheduleTime` has moved on. The starting deadline does not matter here.
 

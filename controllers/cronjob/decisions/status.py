@@ -24,7 +24,7 @@ def unlisted(cron: CronJob, jobs: Sequence[Job]) -> tuple[Job, ...]:
 
 
 def absent(cron: CronJob, jobs: Sequence[Job]) -> tuple[ObjectReference, ...]:
-    """Return what is listed without a Job in the store."""
+    """Return the listed Jobs that the store lacks."""
     known = {job.metadata.uid for job in jobs}
     return tuple(listed for listed in cron.status.active if listed.uid not in known)
 
@@ -80,7 +80,7 @@ def restored(status: CronJobStatus, runs: Sequence[Run]) -> CronJobStatus:
 
 
 def drop_ended(seen: Facts) -> tuple[CronJobStatus, tuple[Announcement, ...]]:
-    """Return the status with ended and missing Jobs off the list, and the events that tell of it.
+    """Return the status without ended and missing Jobs, and the corresponding events.
 
     Source: kubernetes/pkg/controller/cronjob/cronjob_controllerv2.go, syncCronJob.
     """

@@ -35,7 +35,7 @@ _NOW = timedelta()
 
 
 def decide(seen: Snapshot) -> Plan:
-    """Return what to do about a Job that has not ended.
+    """Return the plan for a Job that has not ended.
 
     Source: kubernetes/pkg/controller/job/job_controller.go, syncJob.
     """
@@ -132,7 +132,7 @@ def past_deadline(seen: Snapshot, _: PodCounts) -> Ending | None:
 
 
 def too_many_failed_indexes(seen: Snapshot, counts: PodCounts) -> Ending | None:
-    """More indexes have failed for good than the Job may lose."""
+    """More indexes have failed permanently than the Job allows."""
     failed, most = counts.indexes.failed if counts.indexes is not None else None, seen.job.spec.max_failed_indexes
     if failed is None or most is None or len(failed) <= most:
         return None

@@ -1,4 +1,4 @@
-"""What failures do to a Job: `spec.podFailurePolicy`, `spec.backoffLimit`, and the backoff before the next try."""
+"""The effects of failures: `spec.podFailurePolicy`, `spec.backoffLimit`, and the backoff before a retry."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -101,7 +101,7 @@ _KNOWN = (FAIL_JOB, FAIL_INDEX, IGNORE, COUNT)
 
 
 class Judgement(NamedTuple):
-    """What the policy says of one failure; nothing at all when no rule matches.
+    """The policy's decision about one failure; empty if no rule matches.
 
     Attributes:
         action: The action of the rule that matched, or empty.
@@ -118,7 +118,7 @@ class Judgement(NamedTuple):
 
 
 def match_rule(job: Job, pod: Pod) -> Judgement:
-    """Return what the policy says of a pod that has failed. The first rule that matches decides.
+    """Return the policy's decision about a failed pod. The first matching rule decides.
 
     Source: kubernetes/pkg/controller/job/pod_failure_policy.go, matchPodFailurePolicy.
     """

@@ -26,7 +26,7 @@ from kcr.controllers.job.decisions.pods import (
 
 
 class Indexes(NamedTuple):
-    """The indexes of a Job, by what became of them.
+    """The indexes of a Job, by outcome.
 
     Attributes:
         succeeded: Those on record, and those whose pod has succeeded since.
@@ -45,7 +45,7 @@ class Indexes(NamedTuple):
 
 
 def sort(job: Job, pods: Iterable[Pod], tracked: Set[str]) -> Indexes | None:
-    """Return what became of the Job's indexes, or None when it has none.
+    """Return the Job's indexes by outcome, or None if it has none.
 
     Args:
         job: The Job; what its status has on record stays.

@@ -23,7 +23,7 @@ class Limits(NamedTuple):
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """What one reconcile sees. Everything was read at the same moment.
+    """The inputs of one reconcile, all read at the same moment.
 
     Attributes:
         job: The Job from the store.
@@ -45,7 +45,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PodCounts(NamedTuple):
-    """The pods of a snapshot, sorted by what they are; and the totals they make.
+    """The pods of a snapshot by state, and their totals.
 
     `tracked` has the UIDs of those that carry the finalizer, as far as this process knows.
     """
@@ -94,7 +94,7 @@ Work = ScaleUp | ScaleDown | Terminate | Hold
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What to do.
+    """The plan of a reconcile.
 
     Attributes:
         work: The one kind of work of this reconcile.
@@ -118,7 +118,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of the work.
+    """The results of a plan.
 
     Attributes:
         created: How many pods are there, or may be there, that were not.
@@ -138,7 +138,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StatusUpdate(msgspec.Struct, frozen=True, kw_only=True):
-    """What to write, and what to do after it.
+    """The status to write, and the steps after it.
 
     Attributes:
         status: The status to write before any finalizer is removed.

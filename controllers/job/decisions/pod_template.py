@@ -1,4 +1,4 @@
-"""The pods a Job makes: its template, and what the controller adds to it."""
+"""The pods of a Job: its template, and the controller's additions."""
 
 from collections.abc import Mapping
 
@@ -22,7 +22,7 @@ _LIST = codec.decoder(tuple[dict[str, msgspec.Raw], ...] | None)
 
 
 class IndexedPod(msgspec.Struct, frozen=True):
-    """What tells one pod of a Job from the others.
+    """The identity of one pod of a Job.
 
     Attributes:
         index: Its completion index; None in a Job without.

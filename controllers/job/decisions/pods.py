@@ -1,4 +1,4 @@
-"""What a pod is to its Job: selected, tracked, failed; its index; when it ended; and how it is found in the store."""
+"""The properties of a Job's pod: selected, tracked, failed, its index, its end, and its store index."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta

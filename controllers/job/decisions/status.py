@@ -83,7 +83,7 @@ def counted(status: JobStatus, tracked: Set[str]) -> JobStatus:
 
 
 class UncountedPods:
-    """Goes through the pods of a Job once and notes which are to be listed, and which may be let go.
+    """Collects the pods of a Job to be listed, and those whose finalizer may be removed.
 
     A pod that changes its phase after it was listed keeps the place it has. The successes of an Indexed Job are
     listed by index, in `status.completedIndexes`, where each counts once.
@@ -97,7 +97,7 @@ class UncountedPods:
     """
 
     def __init__(self, job: Job, *, ending: str, succeeding: IndexSet, held: Set[str], limit: int) -> None:
-        """Start with what the Job's status has on record.
+        """Start with the Job's recorded status.
 
         Args:
             job: The Job, with the status that is about to be written.

@@ -11,7 +11,7 @@ from kcr.api.meta import Key
 
 
 class GateDecision(Enum):
-    """What a gate decides of a key.
+    """A gate's decision about a key.
 
     Attributes:
         ADMIT: The key passes this gate.

@@ -1,4 +1,4 @@
-"""Read your own writes: a key waits until the stores show what its last reconcile wrote (`kcr.controller.own_writes`).
+"""Read-your-writes: defers a key until the stores show its last reconcile's writes (`kcr.controller.own_writes`).
 
 It observes reconciles as well: an event that arrives during one is judged when that ends, because it may be the echo of
 a write whose answer is still on its way.

@@ -40,7 +40,7 @@ class ReconcileRun(msgspec.Struct):
 
 
 class Observer:
-    """Sees the reconciles of one controller; override what is of interest, the rest is never called.
+    """Observes the reconciles of one controller; methods that are not overridden are never called.
 
     Contract: calls are synchronous, on the event loop. `end` follows `begin`, also when the reconcile is cancelled, and
     no other reconcile of the key begins in between. An exception ends the worker: it is no failure of the reconcile.

@@ -1,4 +1,4 @@
-"""Why a Job is where it is, and what happens next: the text of a decision.
+"""The explanation of a Job: the text of a decision.
 
 `cases` has the situations of a Job, in the order in which they are judged. `active` and `pods` describe its pods,
 `pod_creation` the creates that are due or refused, `no_controller` a Job that no controller reconciles, `steps` what

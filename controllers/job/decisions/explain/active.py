@@ -32,7 +32,7 @@ def running(seen: Snapshot, plan: Plan, known: Evidence) -> Explanation | None:
 
 
 def _headline(started: int, groups: Sequence[Sequence[PodProblem]]) -> str:
-    """Return how many pods run, and what most of the others wait for."""
+    """Return the number of running pods, and the most common obstacle of the others."""
     runs = f"runs {counted(started, 'pod')}"
     if not groups:
         return runs

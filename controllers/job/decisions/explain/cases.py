@@ -1,4 +1,4 @@
-"""The situations that a Job can be in: the words for each, and what a user can do about it."""
+"""The situations of a Job, each with its text and the user's remedies."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -127,7 +127,7 @@ def being_deleted(seen: Snapshot, _: Plan, known: Evidence) -> Explanation | Non
 
 
 def _holding(left: Sequence[Pod]) -> list[str]:
-    """Return which pods that have ended hold up the deletion of their Job."""
+    """Return the finished pods that block the deletion of their Job."""
     held = [text for pod in left if (text := texts.lingering_text(pod))]
     return [text.removesuffix(", and the Job does not wait for it") for text in held[:NAMED]]
 
@@ -147,7 +147,7 @@ def unknown_mode(seen: Snapshot, _: Plan, __: Evidence) -> Explanation | None:
 
 
 def ending(seen: Snapshot, plan: Plan, known: Evidence) -> Explanation | None:
-    """It is decided how the Job ends; its pods go first."""
+    """The outcome of the Job is decided; its pods are deleted first."""
     if plan.ending is None:
         return None
     condition, reason, message = plan.ending
@@ -207,7 +207,7 @@ def in_backoff(seen: Snapshot, plan: Plan, known: Evidence) -> Explanation | Non
 
 
 def _look_at_failures(seen: Snapshot, known: Evidence) -> str:
-    """Return what a user can do about pods that fail: one that was never started has no output."""
+    """Return the remedies for failing pods; a pod that never started has no output."""
     return _COMMAND if texts.never_started(known.pods, seen.now) else _LOGS.format(seen.job.metadata)
 
 
@@ -233,7 +233,7 @@ def unobserved(seen: Snapshot, plan: Plan, _: Evidence) -> Explanation | None:
 
 
 def _give_up(seen: Snapshot, known: Evidence) -> tuple[str, ...]:
-    """Return what a user can do about a pod whose node does not report its end.
+    """Return the remedies for a pod whose node does not report its end.
 
     To delete it by force does not help: the tracking finalizer keeps it until it is counted, and only an ended pod is.
     """

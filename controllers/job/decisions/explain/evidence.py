@@ -1,4 +1,4 @@
-"""What an explanation is made from: the values that the modules beside this one share."""
+"""The inputs of an explanation, shared by the modules of this package."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -16,7 +16,7 @@ CHANGE = "create the Job anew with"
 
 
 class Evidence(NamedTuple):
-    """What is known of a Job beside what a reconcile reads.
+    """Facts about a Job beyond the inputs of a reconcile.
 
     Attributes:
         pods: All its pods, those that are counted already included.

@@ -38,7 +38,7 @@ def no_controller(seen: Snapshot, plan: Plan, known: Evidence) -> Explanation | 
 
 
 def _due(seen: Snapshot, plan: Plan) -> str:
-    """Return what a controller would do now; empty when it would wait."""
+    """Return the next action of a controller; empty if it would wait."""
     ended = len(plan.counts.newly_succeeded) + len(plan.counts.newly_failed)
     match plan.work:
         case ScaleUp(members):

@@ -1,4 +1,4 @@
-"""Why a Job is where it is, and what happens next: the words for a decision."""
+"""The explanation of a Job: its headline, from a decision."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta

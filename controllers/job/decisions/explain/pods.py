@@ -1,4 +1,4 @@
-"""What a Job's pods say of themselves: how one failed, what holds one up that was deleted."""
+"""The texts about a Job's pods: causes of failures, and obstacles of deletions."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
@@ -20,7 +20,7 @@ def failure_text(pod: Pod, now: datetime) -> str:
 
 
 def _failure(pod: Pod) -> str:
-    """Return what made a pod fail."""
+    """Return the cause of a pod's failure."""
     for status in statuses_of(pod):
         ended = status.state.terminated
         if ended is not None and ended.exit_code:
@@ -57,7 +57,7 @@ def is_overdue(pod: Pod, now: datetime) -> bool:
 
 
 def terminating_text(pod: Pod, now: datetime) -> str:
-    """Return since when a pod is terminating, and what holds it up once its grace period is over."""
+    """Return since when a pod is terminating, and the obstacle after its grace period."""
     deadline = pod.metadata.deletion_timestamp or now
     asked = deadline - timedelta(seconds=pod.metadata.deletion_grace_period_seconds or 0)
     text = f"pod {pod.metadata.name} is terminating for {human_duration(max(now - asked, timedelta()))}"
@@ -78,7 +78,7 @@ def kill_steps(pods: Iterable[Pod], now: datetime) -> tuple[Step, ...]:
 
 
 def lingering_text(pod: Pod) -> str:
-    """Return what keeps a pod that has ended and was deleted; empty for others."""
+    """Return the obstacle that keeps a finished and deleted pod; empty for others."""
     finalizers = [name for name in pod.metadata.finalizers if name != TRACKING_FINALIZER]
     if not finalizers or not is_terminal(pod) or pod.metadata.deletion_timestamp is None:
         return ""

@@ -1,4 +1,4 @@
-"""What happens next to a Job's pods: when failed ones are replaced, how many more may fail, which are terminating."""
+"""The next steps of a Job's pods: replacements of failed ones, remaining retries, terminating ones."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -61,7 +61,7 @@ def failures_left(seen: Snapshot, plan: Plan) -> tuple[Step, ...]:
 
 
 def pod_ends(seen: Snapshot, plan: Plan) -> Step:
-    """Return what happens when an active pod ends."""
+    """Return the step after the end of an active pod."""
     job, active = seen.job, len(plan.counts.active)
     if job.spec.completions is None:
         return Step("when a pod has succeeded: creates no more, and becomes Complete when the others have ended")
