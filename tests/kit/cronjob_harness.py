@@ -21,7 +21,7 @@ from kcr.leaderelection import LeaderElector
 from kcr.manager import Manager
 from kcr.testing import VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
-from tests.kit.open_manager import OpenManager
+from tests.kit.open_manager import OpenManager, running
 
 
 def at(text: str, day: str = "2026-06-01") -> datetime:
@@ -46,7 +46,7 @@ def cronjob_controller(
     client = Client(transport or cluster.transport)
     manager = OpenManager(client, clock=clock, random=Random(seed), leader_election=leader_election)
     setup(manager, Options(**{"take_over": True, "cronjob_time_zone": "UTC", **options}))
-    return manager.running()
+    return running(manager)
 
 
 def manifest(name: str = "hello", schedule: str = "*/1 * * * *", **spec: Any) -> dict[str, Any]:

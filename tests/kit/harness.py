@@ -1,7 +1,7 @@
 """The Job and TTL controllers on an embedded cluster, in virtual time."""
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from random import Random
 from typing import Any
 
@@ -20,13 +20,12 @@ from kcr.leaderelection import LeaderElector
 from kcr.manager import Manager
 from kcr.testing import eventually
 from kcr_devcluster.cluster import EmbeddedCluster
-from tests.kit.open_manager import OpenManager
+from tests.kit.open_manager import OpenManager, running
 
 EXAMPLES = "examples"
 
 
-@asynccontextmanager
-async def job_controller(
+def job_controller(
     cluster: EmbeddedCluster,
     clock: Clock,
     *,
@@ -34,8 +33,8 @@ async def job_controller(
     seed: int | Random = 1,
     leader_election: LeaderElector | None = None,
     **options: Any,
-) -> AsyncIterator[Manager]:
-    """Run the Job controller for as long as the context lives; no reconcile may meet a programming error.
+) -> AbstractAsyncContextManager[Manager]:
+    """Run the Job controller for as long as the context lives.
 
     It reconciles all Jobs, as on an embedded cluster, unless `take_over` is false.
     """
@@ -44,10 +43,7 @@ async def job_controller(
         Client(transport or cluster.transport), clock=clock, random=random, leader_election=leader_election
     )
     setup(manager, Options(**{"take_over": True, **options}))
-    async with manager.running():
-        yield manager
-    # A retry repairs nearly everything, so that the rest of a test may see nothing of it.
-    assert not [name for name, controller in manager.by_name.items() if controller.metrics.panics]
+    return running(manager)
 
 
 def ttl_controller(
@@ -58,7 +54,7 @@ def ttl_controller(
     ttl.setup(manager, ttl.Options(take_over=True))
     if with_jobs:
         setup(manager, Options(take_over=True))
-    return manager.running()
+    return running(manager)
 
 
 def manifest(name: str = "pi", *, containers: list[dict[str, Any]] | None = None, **spec: Any) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """A manager whose reconcilers a test can ask for explanations."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 from kcr.api.explanation import Explanation
@@ -19,6 +21,17 @@ class OpenManager(Manager):
         controller = super().add_controller(*args, **options)
         self.by_name[controller.name] = controller
         return controller
+
+
+@asynccontextmanager
+async def running(manager: Manager) -> AsyncIterator[Manager]:
+    """Run a manager for as long as the context lives; no reconcile may meet a programming error.
+
+    A retry repairs nearly everything, so that the rest of a test may see nothing of it.
+    """
+    async with manager.running():
+        yield manager
+    assert not [name for name, controller in manager.controllers.items() if controller.metrics.panics]
 
 
 async def explanation_of(manager: Manager, controller: str, key: Key) -> Explanation:
