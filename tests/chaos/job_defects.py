@@ -8,10 +8,11 @@ DEFECTS = (
     defect("failed-deletion-stays-pending", Edit("_delete_one", "NotFoundError", "KcrError")),
     defect("unconfirmed-create-is-forgotten", Edit("_create_one", "creates[A.key] = B")),
     defect("no-read-your-writes", Edit("setup", argument="add_controller.own_writes", by="None")),
+    # What is pending for a Job of the same name that is gone, such as a create without an answer.
     defect(
-        "memory-by-name-only",
-        Edit("of", "A is None or A.uid != B", "A is None"),
-        Edit("forget", "A.pop(B, None)", "A.get(B)"),
+        "own-writes-by-name-only",
+        Edit("find", "A is not None and A.uid == B", "A is not None"),
+        Edit("forget", "A._objects.pop(B, None)", "A._objects.get(B)"),
     ),
     # The order of endings.
     defect(
