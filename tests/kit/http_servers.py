@@ -8,7 +8,8 @@ from contextlib import asynccontextmanager
 import trustme
 from aiohttp import web
 
-from kcr.client import ClusterConfig, Credential, FixedCredentials, HttpTransport, PemSource, Request
+from kcr.client import Client, ClusterConfig, Credential, FixedCredentials, HttpTransport, PemSource, Request
+from kcr_devcluster.cluster import EmbeddedCluster
 
 Handle = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
@@ -69,3 +70,16 @@ async def echo(request: web.BaseRequest) -> web.StreamResponse:
 async def read(transport: HttpTransport, request: Request) -> bytes:
     async with transport.send(request) as response:
         return await response.read()
+
+
+@asynccontextmanager
+async def client_of(cluster: EmbeddedCluster, way: str) -> AsyncIterator[Client]:
+    """Give a client of a cluster, `in-process` or over `tls`."""
+    if way == "in-process":
+        yield cluster.client
+        return
+    address = await cluster.serve()
+    credentials = FixedCredentials(Credential.bearer(address.token))
+    config = ClusterConfig(server=address.url, ca=PemSource(text=address.ca_pem), credentials=credentials)
+    async with HttpTransport(config) as transport:
+        yield Client(transport)

@@ -68,37 +68,24 @@ async def test_ended_pods_are_counted_while_none_can_be_made(
 
 @failing
 @pytest.mark.kcr_virtual
-async def test_suspension_is_met_while_no_pod_can_be_made(
+async def test_suspension_is_met_and_job_goes_while_no_pod_can_be_made(
     kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock, code: str
 ) -> None:
-    # job-controller §25.
-    faults = FaultyTransport(kcr_cluster.transport)
+    # job-controller §§25, 28.
+    client, faults = kcr_cluster.client, FaultyTransport(kcr_cluster.transport)
     async with job_controller(kcr_cluster, kcr_clock, transport=faults):
-        await create(kcr_cluster.client, manifest(parallelism=2, annotations=FOREVER))
+        for name in ("rests", "goes"):
+            await create(client, manifest(name, parallelism=2, annotations=FOREVER))
         await kcr_clock.advance(5)
         refuse_pods(faults, code)
-        await kcr_cluster.client.merge_patch(Job, KEY, {"spec": {"parallelism": 3}})
+        for name in ("rests", "goes"):
+            await client.merge_patch(Job, Key("default", name), {"spec": {"parallelism": 3}})
         await kcr_clock.advance(5)
-        await kcr_cluster.client.merge_patch(Job, KEY, {"spec": {"suspend": True}})
+        await client.merge_patch(Job, Key("default", "rests"), {"spec": {"suspend": True}})
         await kcr_clock.advance(5)
-        job = await read(kcr_cluster.client)
+        job = await read(client, "rests")
         assert (conditions(job), job.status.active) == ([("Suspended", "JobSuspended")], 0)
-
-
-@failing
-@pytest.mark.kcr_virtual
-async def test_job_goes_while_no_pod_can_be_made(
-    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock, code: str
-) -> None:
-    # job-controller §28.
-    faults = FaultyTransport(kcr_cluster.transport)
-    async with job_controller(kcr_cluster, kcr_clock, transport=faults):
-        await create(kcr_cluster.client, manifest(parallelism=2, annotations=FOREVER))
-        await kcr_clock.advance(5)
-        refuse_pods(faults, code)
-        await kcr_cluster.client.merge_patch(Job, KEY, {"spec": {"parallelism": 3}})
-        await kcr_clock.advance(5)
-        await kcr_cluster.client.delete(Job, KEY, propagation="Foreground")
+        await client.delete(Job, Key("default", "goes"), propagation="Foreground")
         await kcr_clock.advance(60)
-        assert await kcr_cluster.client.list(Job, "default") == ()
-        assert await pods_of(kcr_cluster.client) == ()
+        assert [job.key.name for job in await client.list(Job, "default")] == ["rests"]
+        assert await pods_of(client, "goes") == ()

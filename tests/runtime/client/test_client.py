@@ -16,12 +16,7 @@ from kcr.api.meta import Key, ObjectMeta
 from kcr.api.unstructured import unstructured
 from kcr.client import (
     Client,
-    ClusterConfig,
-    Credential,
-    FixedCredentials,
-    HttpTransport,
     LogOptions,
-    PemSource,
     retry_on_conflict,
 )
 from kcr.errors import ApiError, BadRequestError, ConflictError, InvalidError, NotFoundError
@@ -29,6 +24,7 @@ from kcr.informer import Handler, Informer, Selection
 from kcr.testing import eventually
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.node import RunResult
+from tests.kit.http_servers import client_of
 from tests.kit.owners import Website
 
 pytestmark = pytest.mark.asyncio
@@ -42,18 +38,11 @@ POD_SPEC = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "
 async def client(request: pytest.FixtureRequest) -> AsyncIterator[Client]:
     """Give a client of a cluster whose pods print two lines and end."""
     outcome = RunResult(logs="hello\n", last_logs="bye\n", run_for=0.05)
-    async with EmbeddedCluster(random=Random(0), on_run=lambda pod, container, attempt: outcome) as cluster:
-        if request.param == "in-process":
-            yield cluster.client
-            return
-        address = await cluster.serve()
-        config = ClusterConfig(
-            server=address.url,
-            ca=PemSource(text=address.ca_pem),
-            credentials=FixedCredentials(Credential.bearer(address.token)),
-        )
-        async with HttpTransport(config) as transport:
-            yield Client(transport)
+    async with (
+        EmbeddedCluster(random=Random(0), on_run=lambda pod, container, attempt: outcome) as cluster,
+        client_of(cluster, request.param) as client,
+    ):
+        yield client
 
 
 def config_map(**fields: Any) -> dict[str, Any]:

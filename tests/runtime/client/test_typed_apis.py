@@ -33,11 +33,12 @@ from structlog.testing import capture_logs
 
 import kcr
 from kcr.api.batch import Job
-from kcr.client import Client, ClusterConfig, Credential, FixedCredentials, HttpTransport, PemSource, RateLimit
+from kcr.client import Client, RateLimit
 from kcr.client import api_client as api_client_of
 from kcr.metrics import HostRequests
 from kcr.testing import FakeManager, FaultyTransport, VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
+from tests.kit.http_servers import client_of
 
 pytestmark = pytest.mark.asyncio
 
@@ -53,18 +54,11 @@ PI = V1Job(
 
 @pytest_asyncio.fixture(params=["in-process", "tls"])
 async def client(request: pytest.FixtureRequest) -> AsyncIterator[Client]:
-    async with EmbeddedCluster(random=Random(0), runtime=None, gc=False, kinds=[Color]) as cluster:
-        if request.param == "in-process":
-            yield cluster.client
-            return
-        address = await cluster.serve()
-        config = ClusterConfig(
-            server=address.url,
-            ca=PemSource(text=address.ca_pem),
-            credentials=FixedCredentials(Credential.bearer(address.token)),
-        )
-        async with HttpTransport(config) as transport:
-            yield Client(transport)
+    async with (
+        EmbeddedCluster(random=Random(0), runtime=None, gc=False, kinds=[Color]) as cluster,
+        client_of(cluster, request.param) as client,
+    ):
+        yield client
 
 
 @asynccontextmanager

@@ -28,28 +28,28 @@ Command = Callable[..., Ended]
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedCluster]:
+def served(_quiet: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedCluster]:
     """Serve one cluster for all tests of a module; each has objects of its own."""
     with served_cluster(tmp_path_factory.mktemp("cluster")) as served:
         yield served
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _collected() -> Iterator[None]:
-    """Collect what the commands leave: a watch that is cut closes its connection once the server agrees.
+def _quiet() -> Iterator[None]:
+    """Log as the commands do, also the cluster's thread, which outlives a test; and collect what the commands leave.
 
-    A process does not wait for that.
+    A watch that is cut closes its connection once the server agrees. A process does not wait for that.
     """
+    configure_logs(None, "critical")
     yield
+    configure_logs("json", "debug")
     gc.collect()
 
 
 @pytest.fixture(autouse=True)
-def _aftermath(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Begin in an empty home, and log as all other tests afterwards."""
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Begin in an empty home."""
     monkeypatch.setenv("HOME", str(tmp_path))
-    yield
-    configure_logs("json", "debug")
 
 
 @pytest.fixture

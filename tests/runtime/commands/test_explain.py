@@ -16,7 +16,7 @@ NOWHERE = "127.0.0.1:9"
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedCluster]:
+def served(_quiet: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedCluster]:
     with served_cluster(tmp_path_factory.mktemp("cluster"), authorization="rbac", service_accounts="tokens") as served:
         served.call(create(served.cluster.client, manifest("pi")))
         yield served

@@ -6,40 +6,15 @@ from msgspec.structs import replace
 
 from kcr.api.core import ConfigMap, Namespace
 from kcr.api.meta import Key, is_controlled_by
-from kcr.client import Client
-from kcr.controller import OwnWrites
 from kcr.dependents import DependentControl, UnconfirmedCreateError
 from kcr.errors import ForbiddenError, NotFoundError
-from kcr.testing import FakeInformer, FakeRecorder, FaultyTransport, VirtualClock, build
+from kcr.testing import VirtualClock, build
 from kcr_devcluster.cluster import EmbeddedCluster
+from tests.kit.shop import Shop
 
 pytestmark = pytest.mark.kcr_virtual
 
 TEMPLATE = build.config_map("", {"x": "1"}, labels={"app": "shop"}, annotations={"a": "b"}, finalizers=("kcr.dev/x",))
-
-
-class Shop:
-    """An owner, and the control of its ConfigMaps."""
-
-    def __init__(self, cluster: EmbeddedCluster) -> None:
-        self.cluster = cluster
-        self.faults = FaultyTransport(cluster.transport)
-        self.recorder = FakeRecorder()
-        self.own_writes = OwnWrites()
-        self.informer = FakeInformer(ConfigMap)
-        self.control = DependentControl(
-            Client(self.faults), self.recorder, ConfigMap,
-            store=self.informer.store, own_writes=self.own_writes, random=Random(0),
-        )  # fmt: skip
-
-    async def owner(self) -> ConfigMap:
-        return await self.cluster.client.create(build.config_map("shop", uid="", resource_version=""))
-
-    async def objects(self) -> tuple[ConfigMap, ...]:
-        return await self.cluster.client.list(ConfigMap, labels="app=shop")
-
-    def told(self) -> list[str]:
-        return [str(event) for event in self.recorder.events]
 
 
 async def test_objects_are_made_after_the_template_and_owned(kcr_cluster: EmbeddedCluster) -> None:  # EX-30

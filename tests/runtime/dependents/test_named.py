@@ -1,6 +1,5 @@
 """Dependents with stated names, such as `shop-0` and `shop-1`: `create` makes each of them once."""
 
-from random import Random
 from typing import Any
 
 import pytest
@@ -8,12 +7,11 @@ from msgspec.structs import replace
 
 from kcr.api.core import ConfigMap
 from kcr.api.meta import Key, is_controlled_by
-from kcr.client import Client
-from kcr.controller import OwnWrites
-from kcr.dependents import Attempts, DependentControl, UnconfirmedCreateError
+from kcr.dependents import Attempts, UnconfirmedCreateError
 from kcr.errors import AlreadyExistsError
-from kcr.testing import FakeInformer, FakeRecorder, FaultyTransport, VirtualClock, build
+from kcr.testing import VirtualClock, build
 from kcr_devcluster.cluster import EmbeddedCluster
+from tests.kit.shop import Shop
 
 pytestmark = pytest.mark.kcr_virtual
 
@@ -22,37 +20,13 @@ def numbered(number: int, **data: str) -> ConfigMap:
     return build.config_map(f"shop-{number}", data, labels={"app": "shop"}, uid="", resource_version="")
 
 
-class Shop:
-    """An owner, and the control of its ConfigMaps."""
-
-    def __init__(self, cluster: EmbeddedCluster) -> None:
-        self.client = cluster.client
-        self.faults = FaultyTransport(cluster.transport)
-        self.recorder = FakeRecorder()
-        self.own_writes = OwnWrites()
-        self.informer = FakeInformer(ConfigMap)
-        self.control = DependentControl(
-            Client(self.faults), self.recorder, ConfigMap,
-            store=self.informer.store, own_writes=self.own_writes, random=Random(0),
-        )  # fmt: skip
-
-    async def open(self, name: str = "shop") -> ConfigMap:
-        return await self.client.create(build.config_map(name, uid="", resource_version=""))
-
-    async def names(self) -> list[str]:
-        return sorted(found.key.name for found in await self.client.list(ConfigMap, labels="app=shop"))
-
-    def told(self) -> list[str]:
-        return [str(event) for event in self.recorder.events]
-
-
 def names_of(attempts: Attempts[ConfigMap]) -> list[str]:
     return [made.metadata.name for made in attempts.done]
 
 
 async def test_object_is_created_under_the_name_of_its_template(kcr_cluster: EmbeddedCluster) -> None:
     shop = Shop(kcr_cluster)
-    owner = await shop.open()
+    owner = await shop.owner()
     (made,) = (await shop.control.create(owner, numbered(0, x="1"))).done
     assert (made.key, made.data) == (Key("default", "shop-0"), {"x": "1"})
     assert is_controlled_by(made, owner)
@@ -61,7 +35,7 @@ async def test_object_is_created_under_the_name_of_its_template(kcr_cluster: Emb
 
 async def test_numbered_objects_are_created_once_each(kcr_cluster: EmbeddedCluster) -> None:
     shop = Shop(kcr_cluster)
-    owner = await shop.open()
+    owner = await shop.owner()
     assert names_of(await shop.control.create(owner, numbered, 3)) == ["shop-0", "shop-1", "shop-2"]
     # Again, as after a crash: a controller that has just started and knows nothing.
     again = Shop(kcr_cluster)
@@ -73,7 +47,7 @@ async def test_numbered_objects_are_created_once_each(kcr_cluster: EmbeddedClust
 
 async def test_found_object_defers_the_owner_until_the_store_shows_it(kcr_cluster: EmbeddedCluster) -> None:
     shop, late = Shop(kcr_cluster), Shop(kcr_cluster)
-    owner = await shop.open()
+    owner = await shop.owner()
     await shop.control.create(owner, numbered(0))
     (found,) = (await late.control.create(owner, numbered(0))).done
     assert late.own_writes.defer_if_stale(owner.key, lambda: None)
@@ -83,7 +57,7 @@ async def test_found_object_defers_the_owner_until_the_store_shows_it(kcr_cluste
 
 async def test_name_of_another_owner_is_refused_with_a_remedy(kcr_cluster: EmbeddedCluster) -> None:
     shop = Shop(kcr_cluster)
-    owner, other = await shop.open(), await shop.open("other")
+    owner, other = await shop.owner(), await shop.owner("other")
     await shop.control.create(other, numbered(0))
     shop.recorder.events.clear()
     (failure,) = (await shop.control.create(owner, numbered(0))).failures
@@ -98,7 +72,7 @@ async def test_name_of_another_owner_is_refused_with_a_remedy(kcr_cluster: Embed
 
 async def test_name_of_an_object_that_is_being_deleted_is_not_free(kcr_cluster: EmbeddedCluster) -> None:
     shop = Shop(kcr_cluster)
-    owner = await shop.open()
+    owner = await shop.owner()
     held = numbered(0)
     held = replace(held, metadata=replace(held.metadata, finalizers=("kcr.dev/x",)))
     (made,) = (await shop.control.create(owner, held)).done
@@ -110,13 +84,13 @@ async def test_name_of_an_object_that_is_being_deleted_is_not_free(kcr_cluster: 
 async def test_one_name_for_several_objects_is_refused(kcr_cluster: EmbeddedCluster) -> None:
     shop = Shop(kcr_cluster)
     with pytest.raises(ValueError, match=r"default/shop-0: 2 objects of one name: let a function return"):
-        await shop.control.create(await shop.open(), numbered(0), 2)
+        await shop.control.create(await shop.owner(), numbered(0), 2)
 
 
 @pytest.mark.parametrize("loss", ["silence", "cut", "404", "502"])
 async def test_lost_reply_makes_no_second_object(kcr_cluster: EmbeddedCluster, loss: Any) -> None:
     shop = Shop(kcr_cluster)
-    owner = await shop.open()
+    owner = await shop.owner()
     shop.faults.on("create", ConfigMap, nth=1).lose_reply(loss)
     assert names_of(await shop.control.create(owner, numbered, 2)) == ["shop-0", "shop-1"]
     assert await shop.names() == ["shop-0", "shop-1"]
@@ -127,7 +101,7 @@ async def test_unconfirmed_create_is_sent_again_for_its_own_name_only(
     kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
 ) -> None:
     shop = Shop(kcr_cluster)
-    owner = await shop.open()
+    owner = await shop.owner()
     shop.faults.on("create", ConfigMap).lose_request()
     (failure,) = (await shop.control.create(owner, numbered(1))).failures
     assert isinstance(failure.error, UnconfirmedCreateError)
@@ -141,7 +115,7 @@ async def test_unconfirmed_create_is_sent_again_for_its_own_name_only(
 
 async def test_lost_reply_deletes_no_object_that_was_there(kcr_cluster: EmbeddedCluster) -> None:
     shop = Shop(kcr_cluster)
-    owner = await shop.open()
+    owner = await shop.owner()
     await shop.control.create(owner, numbered(0))
     tracked = replace(numbered(0), metadata=replace(numbered(0).metadata, finalizers=("kcr.dev/x",)))
     shop.faults.on("create", ConfigMap, nth=1).lose_reply()
@@ -151,7 +125,7 @@ async def test_lost_reply_deletes_no_object_that_was_there(kcr_cluster: Embedded
 
 async def test_lost_reply_takes_no_object_that_is_terminating(kcr_cluster: EmbeddedCluster) -> None:
     shop = Shop(kcr_cluster)
-    owner = await shop.open()
+    owner = await shop.owner()
     tracked = replace(numbered(0), metadata=replace(numbered(0).metadata, finalizers=("kcr.dev/x",)))
     await shop.control.create(owner, tracked)
     await shop.client.delete(ConfigMap, Key("default", "shop-0"))

@@ -18,6 +18,7 @@ import yaml
 
 from kcr.app.plugins import find_plugins, known_variables, variables_of, variables_of_options
 from kcr.cli.main import cli, exit_code_of
+from tests.kit.command_lines import assert_refused
 
 CREATE = ("kubeconfig", "create")
 
@@ -69,12 +70,7 @@ def logs_as_before() -> Iterator[None]:
     ],
 )
 def test_wrong_usage_is_one_line_and_two(arguments: list[str], line: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert exit_code_of(arguments) == 2
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert shown.err.startswith("kcr: ")
-    assert line in shown.err
-    assert shown.err.count("\n") == 1
+    assert_refused(arguments, 2, line, capsys)
 
 
 @pytest.mark.parametrize("variable", ["KCR_WORKERS", "KCR_KUBE_API_BURST"])

@@ -7,6 +7,7 @@ import pytest
 
 from kcr.cli.main import exit_code_of
 from kcr_devcluster.cluster.datadir import DataDir, lock_folder
+from tests.kit.command_lines import assert_refused
 
 
 @pytest.fixture
@@ -48,10 +49,7 @@ def test_refusal_is_one_line(
     line: str,
 ) -> None:
     monkeypatch.chdir(data.parent)
-    assert exit_code_of(["snapshot", *arguments]) == code
-    error = capsys.readouterr().err
-    assert error.startswith(f"kcr: {line}")
-    assert error.count("\n") == 1
+    assert_refused(["snapshot", *arguments], code, f"kcr: {line}", capsys)
 
 
 def test_folder_in_use_is_not_restored_into(data: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from kcr.cli.main import exit_code_of
+from tests.kit.command_lines import assert_refused
 
 KINDS = '''
 import kcr
@@ -153,9 +154,4 @@ def test_definition_that_loses_nothing_is_written_without_a_word(capsys: pytest.
 def test_what_cannot_be_done_is_one_line(
     arguments: list[str], code: int, line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert exit_code_of(["crd", "generate", *arguments]) == code
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert shown.err.startswith("kcr: ")
-    assert line in shown.err
-    assert shown.err.count("\n") == 1
+    assert_refused(["crd", "generate", *arguments], code, line, capsys)

@@ -10,6 +10,7 @@ from mypy import api
 
 import kcr
 from kcr.cli.main import exit_code_of
+from tests.kit.command_lines import assert_refused
 from tests.kit.documents import ROOT
 from tests.kit.generated import imported
 
@@ -111,9 +112,4 @@ def test_module_passes_the_strict_type_checker(folder: Path) -> None:
 def test_what_cannot_be_done_is_one_line(
     arguments: list[str], code: int, line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert exit_code_of(["types", "generate", *arguments]) == code
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert shown.err.startswith("kcr: ")
-    assert line in shown.err
-    assert shown.err.count("\n") == 1
+    assert_refused(["types", "generate", *arguments], code, line, capsys)
