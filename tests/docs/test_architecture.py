@@ -2,6 +2,7 @@
 
 import ast
 import re
+import tomllib
 from pathlib import Path
 from textwrap import indent
 
@@ -62,3 +63,32 @@ def test_decision_is_listed_and_measured(page: Path) -> None:
     assert re.findall(r"^## (.+)$", text, re.MULTILINE) == ["Context", "Decision", "Measurements", "Costs"]
     title = text.splitlines()[0].removeprefix("# ")
     assert f"- [{title}]({page.name})\n" in (page.with_name("README.md")).read_text()
+
+
+def floors(contract: str) -> list[set[str]]:
+    """The layers of a contract of import-linter, from the highest."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    (found,) = [one["layers"] for one in settings if one["name"] == contract]
+    return [set(re.split(r"[\s|]+", layer)) for layer in found]
+
+
+def test_map_of_the_development_cluster_has_its_floors() -> None:
+    picture, *_ = blocks(ROOT / "docs" / "devcluster.md")
+    shown: dict[str, list[set[str]]] = {"": []}
+    inside = ""
+    for line in picture.text.splitlines():
+        names = set(re.split(r" \| ", re.split(r"  +", line.strip(), maxsplit=1)[0]))
+        if not line.startswith(" "):
+            shown[""].append(names)
+            inside = min(names)
+        else:
+            shown.setdefault(inside, []).append(names)
+    assert shown[""] == floors("kcr_devcluster is layered")
+    assert shown["cluster"] == floors("the cluster is layered")
+    assert shown["apiserver"] == floors("the API server is layered")
+
+
+def test_table_of_layers_names_every_package() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    named = set(re.findall(r"`(\w+)`", re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)[0]))
+    assert set().union(*floors("kcr is layered")) - named == {"__main__"}

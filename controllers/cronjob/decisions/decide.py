@@ -49,7 +49,7 @@ def next_run_delay(cron: CronJob, local: tzinfo, now: datetime) -> timedelta | N
 
 
 def _schedule(seen: Facts) -> Step:
-    """Check what prevents any run, and read the schedule."""
+    """Check the conditions that prevent all runs, and parse the schedule."""
     spec = seen.cron.spec
     if seen.cron.metadata.deletion_timestamp is not None:
         return NoOp(), ()

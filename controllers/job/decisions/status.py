@@ -303,7 +303,7 @@ def _with_indexes(seen: Snapshot, plan: Plan, status: JobStatus, listing: Uncoun
 
 
 def _with_interim(status: JobStatus, ending: Ending, now: datetime) -> JobStatus:
-    """The interim condition is written before the first finalizer is removed: only the pods tell of it otherwise."""
+    """Write the interim condition before the first finalizer is removed: the pods are the only other evidence."""
     interim = INTERIM[ending.condition]
     if is_condition_true(status.conditions, interim):
         return status
