@@ -108,6 +108,11 @@ async def test_finding_is_kept_for_ten_minutes(kcr_cluster: EmbeddedCluster, kcr
         assert controller.hot_loop(Key("default", "door"), running.time()) is None
         await kcr_clock.advance(600)
         assert controller.hot_loop(KEY, running.time()) is None
+        # The next one is found as the first one was.
+        painter.coats = 300
+        await kcr_cluster.client.merge_patch(ConfigMap, KEY, {"data": {"size": "3 m"}})
+        await kcr_clock.advance(20)
+        assert controller.hot_loop(KEY, running.time()) == found
 
 
 async def test_one_name_of_two_writers_is_said_to_be_one(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:

@@ -119,6 +119,16 @@ async def test_loop_blocked_for_a_moment_delays_no_renewal() -> None:  # CM-36
         assert elector.lease != before
 
 
+@pytest.mark.soak
+async def test_loop_that_is_never_blocked_keeps_the_lease() -> None:  # CM-36
+    async with Thread(renew_deadline=2, retry_period=0.05).running() as elector:
+        await elector.elected.wait()
+        await asyncio.sleep(2.5)
+        before = elector.lease
+        await eventually(lambda: elector.lease != before)
+        assert elector.leads
+
+
 async def test_loop_blocked_for_long_loses_the_lease() -> None:  # CM-36
     with pytest.raises(ExceptionGroup) as lost:
         async with Thread(lease_duration=1, renew_deadline=0.2, retry_period=0.05).running() as elector:

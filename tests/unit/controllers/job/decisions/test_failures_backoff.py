@@ -43,6 +43,8 @@ def test_only_failures_after_the_latest_success_count() -> None:
     before, same, after = (pod(f"f{end}", "Failed", finished=ago(end)) for end in (20, 10, 5))
     assert advanced(Backoff(4, ago(99)), (success,), (before, same, after))[:2] == (1, ago(5))
     assert advanced(Backoff(), (success,), (same,))[:2] == (0, None)
+    earlier, between = pod("t", "Succeeded", finished=ago(15)), pod("g", "Failed", finished=ago(12))
+    assert advanced(Backoff(), (success, earlier), (between, after))[:2] == (1, ago(5))
 
 
 @pytest.mark.parametrize(("failed", "limit", "exceeded"), [(0, 0, False), (1, 0, True), (6, 6, False), (7, 6, True)])
