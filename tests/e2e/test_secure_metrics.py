@@ -89,7 +89,7 @@ async def test_renewed_certificate_is_served(kcr: Start, serve: Serve, tmp_path:
     ("options", "code", "words"),
     [
         (["--metrics-secure"], 2, "--metrics-secure: metrics are served nowhere: add --metrics-bind-address=:8443"),
-        (["--metrics-cert-path=."], 2, "--metrics-cert-path has no effect without --metrics-secure: add that as well"),
+        (["--metrics-cert-path=."], 2, "--metrics-cert-path: it has no effect without --metrics-secure: add that"),
         (
             [*OPTIONS[1:], "--metrics-cert-path=/nowhere"],
             1,
