@@ -4,6 +4,7 @@ PYTHON = $(eval PYTHON := $(shell for p in python3.14 python3.13 python3.12 pyth
 	$$p -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { command -v $$p; break; }; done))$(PYTHON)
 BIN = .venv/bin
 STAMP = .venv/.installed
+TYPES_STAMP = .venv/.types-installed
 
 # $(1): the extra to install. What a demo needs is there in half the time that the tools of development take.
 define install
@@ -54,7 +55,9 @@ hint:
 soak: $(STAMP)
 	$(BIN)/pytest -n auto --dist worksteal -m "soak or law" --timeout 0 --verbose --hypothesis-profile soak
 
-lint: style types
+# The type checkers of users take twenty seconds: `make test` leaves them out.
+lint: style types $(TYPES_STAMP)
+	$(BIN)/python -m tools.user_types
 
 style: $(STAMP)
 	$(BIN)/ruff check .
@@ -73,6 +76,11 @@ $(STAMP): pyproject.toml devcluster/pyproject.toml tools/helm.py tools/browser.p
 	@$(BIN)/python -m compileall -q -j 0 kcr controllers devcluster
 	@$(BIN)/python -m tools.helm
 	@$(BIN)/python -m tools.browser
+	@touch $@
+
+# The type checkers of users. Where one of them has no wheel for the machine, what is installed is run.
+$(TYPES_STAMP): $(STAMP)
+	@$(BIN)/pip install --quiet --disable-pip-version-check -e '.[types]' >&2 || echo "make: type checkers are missing" >&2
 	@touch $@
 
 image:

@@ -169,7 +169,7 @@ class RetryLater(KcrError):  # noqa: N818  # read aloud where it is raised: `rai
             seconds = 0.0
         if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not math.isfinite(seconds):
             raise TypeError(f"RetryLater: after is {after!r:.100}: give it a timedelta, a number of seconds or None")
-        self.retry_after_seconds = max(0.0, float(seconds))
+        self.retry_after_seconds: float = max(0.0, float(seconds))
 
 
 # What only a bug raises, whatever the world outside does. Not `ValueError`, `RuntimeError`, `LookupError` and

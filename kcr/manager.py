@@ -89,12 +89,12 @@ class Manager:
             metrics: Where metrics are registered; None for a registry of its own.
             leader_election: Decides whether this replica leads; None for a program that runs once.
         """
-        self.client = client if leader_election is None else client.with_options(fence=leader_election.check)
+        self.client: Client = client if leader_election is None else client.with_options(fence=leader_election.check)
         self.clock = clock
-        self.random = random or randomness.Random()
+        self.random: randomness.Random = random or randomness.Random()
         self.namespace = namespace
-        self.metrics = metrics or Metrics()
-        self.health = Health()
+        self.metrics: Metrics = metrics or Metrics()
+        self.health: Health = Health()
         reviewer = client.with_options(field_manager="metrics", throttled=False)
         self._operations = Operations(reviewer, self.metrics, self.health, clock)
         self._cache = InformerCache(namespace, self._make_informer, self._operations.remove_informer)

@@ -29,7 +29,7 @@ class RateLimitedLogger:
             log: The structlog logger that writes the lines.
             every_seconds: How long the lines after one are left out.
         """
-        self.left_out = 0
+        self.left_out: int = 0
         self._log = log
         self._every = every_seconds
         self._logged_at = float("-inf")

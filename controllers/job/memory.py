@@ -29,7 +29,7 @@ class JobState:
     def __init__(self, uid: str, since: int = 0) -> None:
         """Start with nothing; `since` is the version from which on this process leads."""
         self.uid = uid
-        self.backoff = Backoff()
+        self.backoff: Backoff = Backoff()
         # The status as it was last written here, or seen, and the version of the Job that had it.
         self._status = JobStatus()
         self._version = 0
@@ -39,9 +39,9 @@ class JobState:
         # Whether this sync lists the pods live.
         self._ahead = False
         # Whether `_status` is what this process has seen or written, with no write in between that had no answer.
-        self.knows_status = False
+        self.knows_status: bool = False
         # Whether the status that was seen last is another client's.
-        self.sees_concurrent_controller = False
+        self.sees_concurrent_controller: bool = False
         # For explanations alone: when another client's status was seen last, and the event of the last refusal of pods.
         self.concurrent_seen_at: datetime | None = None
         self.refusal: Event | None = None

@@ -64,12 +64,12 @@ class JobMetrics:
         self._indexes = counter(
             "job_finished_indexes_total", "The number of finished indexes.", "status", "backoffLimit"
         )
-        self.handled = counter(
+        self.handled: Callable[..., Counter] = counter(
             "pod_failures_handled_by_failure_policy_total",
             "The number of failed Pods handled by failure policy.",
             "action",
         )
-        self.terminated = counter(
+        self.terminated: Callable[..., Counter] = counter(
             "terminated_pods_tracking_finalizer_total",
             "The number of terminated pods that have, or have lost, the finalizer batch.kubernetes.io/job-tracking.",
             "event",
@@ -77,12 +77,12 @@ class JobMetrics:
         self._creations = counter(
             "job_pods_creation_total", "The number of Pods created by the Job controller.", "reason", "status"
         )
-        self.external = counter(
+        self.external: Callable[..., Counter] = counter(
             "jobs_by_external_controller_total",
             "The number of Jobs managed by an external controller.",
             "controller_name",
         )
-        self.stale = counter(
+        self.stale: Callable[..., Counter] = counter(
             "stale_sync_skips_total",
             "Total number of Job syncs skipped due to a stale watch cache.",
             "group",

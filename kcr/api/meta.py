@@ -11,7 +11,7 @@ A value is changed with `msgspec.structs.replace`; there is no mutable form.
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import cache
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar, cast, dataclass_transform
 
 import msgspec
 
@@ -80,6 +80,10 @@ class Object(msgspec.Struct, frozen=True, metaclass=ObjectType):
     """Base of all frozen values. Sequences are tuples, maps are `Mapping`; both are never changed."""
 
     crd_options: ClassVar[CrdOptions]
+
+    if TYPE_CHECKING:
+        # The keywords of a class are the metaclass's; ty reads them here, and msgspec.Struct has its own alone.
+        def __init_subclass__(cls, **options: Any) -> None: ...
 
 
 class Key(NamedTuple):

@@ -1,7 +1,6 @@
 """Command-line options that several commands share."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, TypeVar
 
 import click
@@ -13,10 +12,20 @@ from kcr.cli.completion import complete_controllers, complete_namespaces
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# With what a shell completes.
-plugin_options = partial(options, PluginOptions, complete={"controllers": complete_controllers})
-program_options = partial(options, ProgramOptions, complete={"namespace": complete_namespaces})
-connection_options = program_options("kubeconfig", "context", "exec_plugins", "namespace")
+
+def plugin_options(*names: str, **given: Any) -> Callable[[F], F]:
+    """Return a decorator that adds options of plugins, with what a shell completes; see `kcr.app.fields.options`."""
+    return options(PluginOptions, *names, complete={"controllers": complete_controllers}, **given)
+
+
+def program_options(*names: str, **given: Any) -> Callable[[F], F]:
+    """Return a decorator that adds options of programs, with what a shell completes; see `kcr.app.fields.options`."""
+    return options(ProgramOptions, *names, complete={"namespace": complete_namespaces}, **given)
+
+
+def connection_options(command: F) -> F:
+    """Add `--kubeconfig`, `--context`, `--exec-plugins` and `--namespace`."""
+    return program_options("kubeconfig", "context", "exec_plugins", "namespace")(command)
 
 
 def object_options(command: F) -> F:

@@ -29,7 +29,7 @@ from kcr.controller.timeout import TimedReconciler
 from kcr.controller.worker import Worker
 from kcr.informer import Informer, InformerHandle
 from kcr.log import get_logger
-from kcr.metrics import Metrics
+from kcr.metrics import ControllerMetrics, Metrics
 from kcr.tracing import find_tracer
 from kcr.workqueue import RateLimiter, WorkQueue
 
@@ -119,16 +119,19 @@ class Controller:
                 raise TypeError(f"controller {name}: expected_errors has {one!r:.100}: {remedy}")
         self.name = name
         metrics = metrics or Metrics()
-        self.queue = WorkQueue(options.limiter, metrics=metrics.queue(name)) if options.queue is None else options.queue
+        self.queue: WorkQueue[Key] = (
+            WorkQueue(options.limiter, metrics=metrics.queue(name)) if options.queue is None else options.queue
+        )
         self._options, self._grace = options, options.graceful_shutdown_timeout
         # Whether running reconciles must not write any more.
         self._skips_grace = False
-        self.reconciler, self.own_writes = reconciler, options.own_writes
-        self.metrics = metrics.controller(name, options.workers)
+        self.reconciler: Reconciler = reconciler
+        self.own_writes: OwnWrites | None = options.own_writes
+        self.metrics: ControllerMetrics = metrics.controller(name, options.workers)
         # What the keys name, and everything that is watched.
         self._own_kind: ResourceType | None = None
         self._watched: dict[ResourceType, None] = {}
-        self.journal = ReconcileJournal()
+        self.journal: ReconcileJournal = ReconcileJournal()
         self._random, self._client = random, client
         self._pauses, self._hot_loops = Pauses(self.metrics), HotLoops(client)
         self._conflicts = None if client is None else Conflicts(client)

@@ -280,7 +280,7 @@ class PendingVersions:
         self.written: list[tuple[Store[Any], Key]] = []
         # Runs while the key is deferred. It is not the queue's: a delay that the key has there stays its own.
         self.timer: asyncio.TimerHandle | None = None
-        self.expired = False
+        self.expired: bool = False
 
 
 class Expected:
@@ -289,9 +289,9 @@ class Expected:
     __slots__ = ("creations", "deletions", "since")
 
     def __init__(self, creations: int, deletions: int, since: float) -> None:
-        self.creations = creations
-        self.deletions = deletions
-        self.since = since
+        self.creations: int = creations
+        self.deletions: int = deletions
+        self.since: float = since
 
     @property
     def is_met(self) -> bool:
@@ -315,10 +315,10 @@ class PendingObjects:
     __slots__ = ("_deletions", "_releases", "creates", "expected", "uid", "unconfirmed_status", "unverified_before")
 
     def __init__(self, uid: str, leading_since: int = 0) -> None:
-        self.uid = uid
+        self.uid: str = uid
         self.creates: dict[Key, Resource] = {}
-        self.unconfirmed_status = False
-        self.unverified_before = leading_since
+        self.unconfirmed_status: bool = False
+        self.unverified_before: int = leading_since
         self.expected: Expected | None = None
         # By the object's uid: whether it is still shown.
         self._deletions: dict[str, Callable[[], bool]] = {}

@@ -159,7 +159,7 @@ class ChannelSource:
     """Adds the keys of a channel to a queue."""
 
     def __init__(self, name: str, source: Channel, queue: WorkQueue[Key]) -> None:
-        self.name = f"{name} channel"
+        self.name: str = f"{name} channel"
         self._source = source
         self._queue = queue
 

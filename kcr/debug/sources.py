@@ -57,8 +57,8 @@ class StateSources:
         self.informers: dict[str, WatchedKind] = {}
         self.elector: Leadership | None = None
         self.monitor: LoopMonitor | None = None
-        self.options = DebugOptions()
-        self.clock = clock or SystemClock()
+        self.options: DebugOptions = DebugOptions()
+        self.clock: Clock = clock or SystemClock()
 
     @property
     def command(self) -> str:

@@ -32,9 +32,9 @@ class ProgramLoop:
 
     def __init__(self) -> None:
         """Take the loop that is running."""
-        self.loop = asyncio.get_running_loop()
-        self.thread = threading.get_ident()
-        self.began = self.loop.time()
+        self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
+        self.thread: int = threading.get_ident()
+        self.began: float = self.loop.time()
 
     def now(self) -> float:
         """Return the time of the program's loop; to be called on another one.

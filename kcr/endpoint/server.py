@@ -128,7 +128,7 @@ class HTTPServer:
             page: Returns the response; None for 404.
             tls: With its certificate; None for plain HTTP.
         """
-        self.port = address.port
+        self.port: int = address.port
         self._what = what
         self._address = address
         self._page = page

@@ -112,7 +112,7 @@ class Registration(Generic[R]):
             removed: Called when it is removed.
         """
         self.handler = handler
-        self.is_removed = False
+        self.is_removed: bool = False
         self._failed = failed
         self._removed = removed
         self._synced = asyncio.Event()

@@ -55,7 +55,8 @@ class Informer(Generic[R]):
         self.kind = selections[0].kind
         self._random = random or Random()
         self._counts: Counter[str] = Counter()
-        writer = self.writer = DispatchingWriter(self.kind, self.store)
+        writer: DispatchingWriter[R] = DispatchingWriter(self.kind, self.store)
+        self.writer: DispatchingWriter[R] = writer
         shards: list[NamespacedShard[R]] = []
         self._reflectors = tuple(
             Reflector(

@@ -87,8 +87,8 @@ class Reflector(Generic[R]):
         self.error: KcrError | None = None
         self.counts = counts
         self.selection = selection
-        self.is_filled = False
-        self.list_duration_seconds = 0.0
+        self.is_filled: bool = False
+        self.list_duration_seconds: float = 0.0
         # When the first of the failures came that `error` is the last of.
         self._failing_since = 0.0
         self._client = client

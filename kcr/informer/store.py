@@ -50,9 +50,9 @@ class Store(Generic[R]):
 
     def __init__(self, not_synced_reason: Callable[[], str] | None = None) -> None:
         """Make an empty store; without the reason why it is not synced, reading never raises."""
-        self.synced = False
-        self.is_closed = False
-        self.resource_version = 0
+        self.synced: bool = False
+        self.is_closed: bool = False
+        self.resource_version: int = 0
         self._not_synced_reason = not_synced_reason
         self.undecodable: dict[Key, str] = {}
         self._objects: dict[Pair, R] = {}

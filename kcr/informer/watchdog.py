@@ -26,8 +26,8 @@ class Watchdog:
 
     def __init__(self, is_behind: Callable[[], Awaitable[bool]]) -> None:
         """Make a watchdog; `is_behind` asks the server whether the stream has missed something."""
-        self.last_event_time = float("-inf")
-        self.has_cut = False
+        self.last_event_time: float = float("-inf")
+        self.has_cut: bool = False
         self._is_behind = is_behind
         # What cuts the present stream; None while there is none.
         self._stream: asyncio.Timeout | None = None

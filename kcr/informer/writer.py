@@ -61,7 +61,7 @@ class DispatchingWriter(Generic[R]):
         """Write to an empty store of a kind, and call no handlers yet."""
         self.store = store
         self.registrations: tuple[Registration[R], ...] = ()
-        self.synced = asyncio.Event()
+        self.synced: asyncio.Event = asyncio.Event()
         self.has_ended = False
         self._kind = kind
 

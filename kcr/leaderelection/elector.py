@@ -79,7 +79,7 @@ class Campaign:
             is_blocked: Returns whether the process does no work any more.
             on_elected: Called once, when this process begins to lead.
         """
-        self.config = leadership.config
+        self.config: LeaderElectionConfig = leadership.config
         self._leadership = leadership
         self._client = client
         self._clock = leadership.clock

@@ -39,10 +39,10 @@ class Leadership(ABC):
         """Start as a standby."""
         self.config = config
         self.clock = clock
-        self.elected = Event()
-        self.leads = False
+        self.elected: Event = Event()
+        self.leads: bool = False
         self.lease: Lease | None = None
-        self.leading_since = 0
+        self.leading_since: int = 0
         self.slow_renewals = 0
         # None before the campaign begins. Invariant: there is one while this process leads.
         self._fence: Fence | None = None

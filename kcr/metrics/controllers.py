@@ -38,7 +38,7 @@ class ControllerMetrics:
         self.workers = workers
         self.active = 0
         self.results: dict[Outcome, int] = dict.fromkeys(OUTCOMES, 0)
-        self.seconds = Histogram(RECONCILE_BUCKETS)
+        self.seconds: Histogram = Histogram(RECONCILE_BUCKETS)
         self.errors = 0
         self.terminal_errors = 0
         self.panics = 0

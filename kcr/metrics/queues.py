@@ -24,10 +24,10 @@ class QueueMetrics:
     """
 
     def __init__(self) -> None:
-        self.adds = 0
-        self.retries = 0
-        self.queue_duration = Histogram(QUEUE_BUCKETS)
-        self.work_duration = Histogram(QUEUE_BUCKETS)
+        self.adds: int = 0
+        self.retries: int = 0
+        self.queue_duration: Histogram = Histogram(QUEUE_BUCKETS)
+        self.work_duration: Histogram = Histogram(QUEUE_BUCKETS)
         # By priority; replaced by the queue.
         self.depths: Callable[[], Mapping[int, int]] = dict
         # The priorities that have a series: it stays, at 0, when their keys have been handed out.

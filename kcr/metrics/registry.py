@@ -25,14 +25,14 @@ class Metrics:
     """
 
     def __init__(self) -> None:
-        self.registry = CollectorRegistry()
+        self.registry: CollectorRegistry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         self._queues: MetricsTable[QueueMetrics] = MetricsTable(QUEUE_LABELS, QUEUE_ROWS)
         self._controllers: MetricsTable[ControllerMetrics] = MetricsTable(("controller",), CONTROLLER_ROWS)
         self._informers: MetricsTable[Any] = MetricsTable(INFORMER_LABELS, INFORMER_ROWS)
         self._elections: MetricsTable[Any] = MetricsTable(ELECTION_LABELS, ELECTION_ROWS)
         self._requests = Requests()
-        self.loop_lag = Histogram(
+        self.loop_lag: Histogram = Histogram(
             "kcr_event_loop_lag_seconds", "Lag of the event loop in seconds.",
             buckets=LAG_BUCKETS, registry=self.registry,
         )  # fmt: skip

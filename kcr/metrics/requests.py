@@ -39,10 +39,10 @@ class HostRequests:
         # By status code (0 for no answer) and method.
         self.counts: Counter[tuple[int, str]] = Counter()
         self.retries: Counter[tuple[int, str]] = Counter()
-        self.seconds = _MethodHistograms(REQUEST_BUCKETS)
-        self.waits = _MethodHistograms(REQUEST_BUCKETS)
-        self.sent = _MethodHistograms(SIZE_BUCKETS)
-        self.read = _MethodHistograms(SIZE_BUCKETS)
+        self.seconds: _MethodHistograms = _MethodHistograms(REQUEST_BUCKETS)
+        self.waits: _MethodHistograms = _MethodHistograms(REQUEST_BUCKETS)
+        self.sent: _MethodHistograms = _MethodHistograms(SIZE_BUCKETS)
+        self.read: _MethodHistograms = _MethodHistograms(SIZE_BUCKETS)
 
     def answered(self, method: str, code: int, seconds: float, sent: int | None, is_retry: bool) -> None:
         """Count a request; see `RequestObserver`."""

@@ -178,7 +178,7 @@ class FakeRecorder(EventRecorder):
 
     def __init__(self) -> None:
         self.events: list[Recorded] = []
-        self.dropped = Counter()
+        self.dropped: Counter[str] = Counter()
 
     def event(
         self,

@@ -66,7 +66,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         selector = _NoWait()
         self._virtual_now = 0.0
-        self.stalled = False
+        self.stalled: bool = False
         # Futures for the end of the present moment, and for the next one.
         self._settled: list[asyncio.Future[None]] = []
         self._jumped: list[asyncio.Future[None]] = []

@@ -53,9 +53,9 @@ class FakeSource(Generic[R]):
     """
 
     def __init__(self, kind: type[R], *objects: R) -> None:
-        self.version = FIRST_VERSION
-        self.lists = 0
-        self.watches = 0
+        self.version: int = FIRST_VERSION
+        self.lists: int = 0
+        self.watches: int = 0
         self._kind = kind
         self._objects: dict[Key, R] = {}
         self._log: list[_Change] = []

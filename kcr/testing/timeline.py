@@ -61,7 +61,7 @@ class Timeline:
 
     def __init__(self) -> None:
         self.entries: deque[RecordedWrite] = deque(maxlen=KEPT)
-        self.count = 0
+        self.count: int = 0
 
     @contextmanager
     def recording(self) -> Iterator[None]:

@@ -36,9 +36,9 @@ class PriorityClass(Generic[K]):
     __slots__ = ("keys", "priority", "since", "stale")
 
     def __init__(self, priority: int, since: deque[int] | None) -> None:
-        self.priority = priority
+        self.priority: int = priority
         self.keys: deque[K] = deque()
-        self.since = since
+        self.since: deque[int] | None = since
         # How many entries of a key are stale: those furthest left, for a live one was added after them.
         self.stale: dict[K, int] = {}
 

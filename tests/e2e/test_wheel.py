@@ -29,7 +29,7 @@ from tools.audit import closure
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
 # Folders of the package, and where they are in the repository: two of them are links.
-LINKED = (("kcr", "kcr"), ("kcr/controllers", "controllers"), ("kcr/cli/website", "examples/website"))
+LINKED = (("kcr", "kcr"), ("kcr/controllers", "controllers"), ("kcr/cli/_website", "examples/website"))
 # Stands on the path of a user: a package of the same name as the folder of the plugins in this repository.
 RAISES = "raise ImportError('the controllers of another package')\n"
 ENTRY_POINTS = """

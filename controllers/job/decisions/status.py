@@ -124,7 +124,7 @@ class UncountedPods:
         self.require_version: set[str] = set()
         self.completed: set[int] = set()
         self.handled: list[str] = []
-        self.capped = False
+        self.capped: bool = False
 
     @property
     def uncounted(self) -> UncountedTerminatedPods:

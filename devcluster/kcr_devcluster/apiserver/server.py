@@ -152,7 +152,7 @@ class APIServer:
         """
         self.authorizer: Authorizer = authorizer or AlwaysAllow()
         self._rbac = authorizer
-        self.registry = Registry(AdmissionContext(storage, clock, random, tuple(kinds)))
+        self.registry: Registry = Registry(AdmissionContext(storage, clock, random, tuple(kinds)))
         self.logs: container_logs.LogSource = container_logs.NoLogs()
         self.streams_unavailable = pod_streams.NO_NODE
         self.advisers: list[Adviser] = []
@@ -176,7 +176,9 @@ class APIServer:
         self.registry.create_priority_classes()
         if authorizer is not None:
             bootstrap.create_missing(self.registry)
-        self.definitions = CustomResourceDefinitions(self.registry, self._routes, self._end_watches)
+        self.definitions: CustomResourceDefinitions = CustomResourceDefinitions(
+            self.registry, self._routes, self._end_watches
+        )
         self._api_services = LocalAPIServices(self.registry, self._routes)
         self.definitions.on_change.append(self._api_services.sync)
 

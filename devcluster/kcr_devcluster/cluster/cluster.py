@@ -41,7 +41,7 @@ from kcr_devcluster.cluster.controllers.namespaces import NamespaceController
 from kcr_devcluster.cluster.effects.advice import process_warnings
 from kcr_devcluster.cluster.faults import ListenerFaults
 from kcr_devcluster.cluster.first_objects import FirstObjects
-from kcr_devcluster.cluster.node import OnRun
+from kcr_devcluster.cluster.node import NodeAgent, OnRun
 from kcr_devcluster.cluster.node.runtime import RunningContainer
 from kcr_devcluster.cluster.node.usage.proc import has_process_table
 from kcr_devcluster.cluster.nodes import Nodes
@@ -140,7 +140,7 @@ class EmbeddedCluster:
         self._data = _open_data(data_dir)
         journal, signing_key = (self._data.journal, self._data.signing_key) if self._data else (None, b"")
         with _closed_on_error(self._data):
-            self.storage = Storage(journal)
+            self.storage: Storage = Storage(journal)
             authorizer = Rbac(self.storage) if authorization == "rbac" else None
             self._kinds = with_gangs(KINDS) if gangs else KINDS
             if authorizer is not None:
@@ -148,7 +148,7 @@ class EmbeddedCluster:
             served = (*self._kinds, *VIEWS, *(LEGACY_KINDS if legacy_apis else ()))
             if runtime == "process" and has_process_table():
                 served = (*served, *METRICS_KINDS)
-            self.server = APIServer(
+            self.server: APIServer = APIServer(
                 self.storage,
                 clock=self._clock,
                 random=self._random,
@@ -157,10 +157,10 @@ class EmbeddedCluster:
                 authorizer=authorizer,
             )
             define(self.server, definitions_of(kinds))
-        self.transport = InProcessTransport(self.server)
-        self.client = Client(self.transport)
+        self.transport: InProcessTransport = InProcessTransport(self.server)
+        self.client: Client = Client(self.transport)
         # Its own randomness, so that what the controllers do changes no name or uid that the server draws.
-        self.manager = Manager(
+        self.manager: Manager = Manager(
             self.client.with_options(field_manager=COMPONENT),
             clock=self._clock,
             random=Random(self._random.getrandbits(64)),
@@ -174,15 +174,15 @@ class EmbeddedCluster:
         if authorizer is not None:
             role_aggregation.setup(self.manager)
         mounts_tokens = self._give_accounts(service_accounts or ("tokens" if authorization == "rbac" else "none"))
-        self.nodes = Nodes(
+        self.nodes: Nodes = Nodes(
             nodes, self.transport, clock=self._clock, random=self._random, runtime=runtime, on_run=on_run
         )
         self.nodes.attach(self.server, heartbeats=heartbeats, accounts_only=mounts_tokens)
-        self.node = next(iter(self.nodes.values()), None)
+        self.node: NodeAgent | None = next(iter(self.nodes.values()), None)
         if runtime == "process":
             self.server.advisers.append(process_warnings)
         self._gc, self._deployments = gc, deployments
-        self.faults = faults or ListenerFaults()
+        self.faults: ListenerFaults = faults or ListenerFaults()
         self._stack = AsyncExitStack()
         self._first_objects = FirstObjects(self.storage, self.manager)
         self._tasks: list[asyncio.Task[None]] = []

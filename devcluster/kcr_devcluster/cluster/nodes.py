@@ -58,7 +58,7 @@ class Nodes(Mapping[str, NodeAgent]):
         """
         if not 1 <= count <= MAX_NODES:
             raise ValueError(f"nodes: {count}: a cluster has 1 to {MAX_NODES}")
-        self.heartbeats = asyncio.Event()
+        self.heartbeats: asyncio.Event = asyncio.Event()
         self._runtime = runtime
         self._nodes: dict[str, NodeAgent] = {}
         for number in range(count if runtime is not None else 0):

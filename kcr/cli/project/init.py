@@ -1,6 +1,6 @@
 """`kcr init`: a new folder with a kind of your own, its controller and its tests.
 
-What it writes is the example Website under other names: `kcr/cli/website` is a link to `examples/website`.
+What it writes is the example Website under other names: `kcr/cli/_website` is a link to `examples/website`.
 """
 
 import io
@@ -178,7 +178,7 @@ def plural_of(singular: str) -> str:
 
 
 def _example() -> Traversable:
-    return resources.files("kcr.cli") / "website"
+    return resources.files("kcr.cli") / "_website"
 
 
 def _names_in_example() -> frozenset[str]:

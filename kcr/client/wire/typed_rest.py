@@ -43,9 +43,9 @@ class TypedApiClient(ApiClient):
             component: The part of the program that asks, for the User-Agent; empty for the whole.
         """
         # Not the library's own: that opens a session, and reads the machine's certificates, 20 ms each.
-        self.configuration = Configuration(host="")
-        self.client_side_validation = self.configuration.client_side_validation
-        self.rest_client = _RestClient(exchange, component)
+        self.configuration: Configuration = Configuration(host="")
+        self.client_side_validation: bool = self.configuration.client_side_validation
+        self.rest_client: _RestClient = _RestClient(exchange, component)
         self.default_headers: dict[str, str] = {}
         self.cookie: Any = None
         self.pool_threads = 1

@@ -33,7 +33,7 @@ class MadeUp:
 
     def __init__(self, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> None:
         self.status = status
-        self.headers = {name.lower(): value for name, value in (headers or {}).items()}
+        self.headers: dict[str, str] = {name.lower(): value for name, value in (headers or {}).items()}
         self._body = body
 
     async def read(self) -> bytes:

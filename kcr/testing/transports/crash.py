@@ -28,8 +28,8 @@ class CrashingTransport:
         self._inner = inner
         self._crash_after: int | None = None
         self._lost_replies: dict[int, Loss] = {}
-        self.writes = 0
-        self.crashed = asyncio.Event()
+        self.writes: int = 0
+        self.crashed: asyncio.Event = asyncio.Event()
 
     def crash_after(self, write: int) -> None:
         """Cut the connection once write number `write` (from 1) is executed; 0 cuts it now."""

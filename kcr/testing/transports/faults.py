@@ -75,7 +75,7 @@ class Rule:
     """
 
     def __init__(self, verb: str, kind: type[Resource] | None, nth: int, chance: float, name: str) -> None:
-        self.met = 0
+        self.met: int = 0
         self.fault: _Fault | None = None
         self._verb = verb
         self._resource = kind and (kind.resource.group, kind.resource.version, kind.resource.plural)

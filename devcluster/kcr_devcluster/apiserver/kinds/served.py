@@ -31,8 +31,8 @@ class ServedIndex:
     """
 
     def __init__(self, kinds: Iterable[Kind]) -> None:
-        self.builtin = tuple(kinds)
-        self.generation = 0
+        self.builtin: tuple[Kind, ...] = tuple(kinds)
+        self.generation: int = 0
         # By the name of their definition.
         self._custom: dict[str, tuple[Kind, ...]] = {}
         self._builtin_groups = {kind.type.group for kind in self.builtin}
@@ -57,7 +57,8 @@ class ServedIndex:
         return group not in self._builtin_groups
 
     def _index(self) -> None:
-        self.kinds = (*self.builtin, *(kind for name in sorted(self._custom) for kind in self._custom[name]))
+        custom = (kind for name in sorted(self._custom) for kind in self._custom[name])
+        self.kinds: tuple[Kind, ...] = (*self.builtin, *custom)
         self.by_place = {(k.type.group, k.type.version, k.type.plural): k for k in self.kinds}
         current = {k.type.group for k in self.kinds if k.conversion is None or not k.conversion.warning}
         # Groups that hold nothing but deprecated versions come last.

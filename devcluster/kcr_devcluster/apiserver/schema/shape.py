@@ -147,8 +147,8 @@ class Shape:
 
     def __init__(self, name: str, read: Callable[[], Mapping[str, Field]], *, is_atomic: bool = False) -> None:
         self.name = name
-        self.short_name = name.rpartition(".")[2]
-        self.type = Type(name, self.conform, lambda: self.conform({}), self, has_fields=True)
+        self.short_name: str = name.rpartition(".")[2]
+        self.type: Type = Type(name, self.conform, lambda: self.conform({}), self, has_fields=True)
         self.is_atomic = is_atomic
         self._read = read
 

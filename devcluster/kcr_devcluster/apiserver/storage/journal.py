@@ -89,7 +89,7 @@ class Journal:
         """
         self._file = file
         self._history = history
-        self.failure = ""
+        self.failure: str = ""
         self.on_failure: Callable[[str], object] = str
         # Of each change in the history, oldest first: its revision, and the rows to delete when it leaves.
         self._changes: deque[tuple[int, tuple[int, ...]]] = deque()

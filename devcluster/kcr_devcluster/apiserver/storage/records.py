@@ -29,11 +29,11 @@ class Record:
     __slots__ = ("_fields", "_head", "body", "kind", "metadata", "revision")
 
     def __init__(self, kind: Kind, body: bytes, metadata: ObjectMeta, revision: int) -> None:
-        self.kind = kind
+        self.kind: Kind = kind
         # The object as JSON, metadata first, without apiVersion and kind.
-        self.body = body
-        self.metadata = metadata
-        self.revision = revision
+        self.body: bytes = body
+        self.metadata: ObjectMeta = metadata
+        self.revision: int = revision
         # What field selectors ask for, beside the names; read out of the body when the first one does.
         self._fields: dict[str, str] | None = None
 
@@ -100,9 +100,9 @@ class Change:
     __slots__ = ("_deleted", "lines", "new", "old", "revision")
 
     def __init__(self, revision: int, old: Record | None, new: Record | None) -> None:
-        self.revision = revision
-        self.old = old
-        self.new = new
+        self.revision: int = revision
+        self.old: Record | None = old
+        self.new: Record | None = new
         self._deleted: Record | None = None
         self.lines: dict[str, bytes] = {}
 

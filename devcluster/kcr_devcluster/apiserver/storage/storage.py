@@ -68,7 +68,7 @@ class Storage:
         # What is stored of kinds that nothing has asked for yet.
         self._rows: dict[str, list[StoredRow]] = {}
         # The resourceVersion of the newest change of any kind; never reused.
-        self.revision = FIRST_REVISION
+        self.revision: int = FIRST_REVISION
         # The watch caches begin with the changes after this one.
         self._compacted_revision = 0
         if journal is not None:

@@ -17,14 +17,14 @@ class WatchCache:
     """Watch cache: all objects of one kind and their recent changes."""
 
     def __init__(self, kind: Kind) -> None:
-        self.kind = kind
+        self.kind: Kind = kind
         self.records: dict[str, Record] = {}
         # The keys in order; always exactly those of `records`.
         self.keys: list[str] = []
         # Changes in order of their revision, at most HISTORY of them.
         self.history: deque[Change] = deque()
         # Everything after this revision is in the history.
-        self.compacted_revision = 0
+        self.compacted_revision: int = 0
         # A dict for its order: subscribers are called in the order in which they subscribed.
         self.subscribers: dict[Subscriber, None] = {}
         # Called after a change when all subscribers have been, and may write: they see the changes in their order.

@@ -39,7 +39,7 @@ class ListenerFaults:
             rules: They apply in this order.
             seed: Of rules with a chance.
         """
-        self.rules = RuleSet(rules, seed=seed)
+        self.rules: RuleSet = RuleSet(rules, seed=seed)
 
     def add(self, rule: FaultRule) -> None:
         """Have one more rule from now on."""

@@ -124,8 +124,8 @@ class ActiveRule:
     def __init__(self, number: int, rule: FaultRule, random: randomness.Random) -> None:
         self.number = number
         self.rule = rule
-        self.matched = 0
-        self.met = 0
+        self.matched: int = 0
+        self.met: int = 0
         # Its own, so that the requests that other rules take change nothing here.
         self._random = random
         # Both counts by object; by "" where they are not kept so.

@@ -70,9 +70,9 @@ class NodeAgent:
             info: Its name and address; None for the first node's.
             connection: What `client` sends through, so that it can be cut; None when it cannot.
         """
-        self.logs = Logs(clock)
+        self.logs: Logs = Logs(clock)
         self.on_run = on_run
-        self.info = info or NodeInfo(NODE_NAME)
+        self.info: NodeInfo = info or NodeInfo(NODE_NAME)
         self.info.host_network = runtime == "process"
         self._client = client
         self._connection = connection
@@ -80,7 +80,7 @@ class NodeAgent:
         self._random = random
         self._process = runtime == "process"
         self._fast = fast
-        self.heartbeats = asyncio.Event()
+        self.heartbeats: asyncio.Event = asyncio.Event()
         # Set while the machine is down.
         self._down = asyncio.Event()
         self._up = asyncio.Event()
