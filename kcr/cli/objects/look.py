@@ -16,7 +16,7 @@ from kcr.cli.objects.absence import explain_absence
 from kcr.cli.objects.inside import Inside
 from kcr.cli.objects.kinds.controllers import findings
 from kcr.cli.objects.kinds.read import read_object
-from kcr.cli.objects.kinds.refusals import name_refuser
+from kcr.cli.objects.kinds.webhooks import name_refuser
 from kcr.cli.objects.screen import condensed
 from kcr.cli.objects.target import ObjectName, UnresolvedName
 from kcr.client import Client

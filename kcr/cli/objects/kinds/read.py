@@ -13,7 +13,7 @@ from kcr.api.meta import Condition, Key, ObjectMeta, Resource, metadata_only
 from kcr.api.pod_symptoms import DetailedPod
 from kcr.api.unstructured import Unstructured, unstructured
 from kcr.cli.objects.generic import conditions_of, explain_object
-from kcr.cli.objects.kinds import refusals
+from kcr.cli.objects.kinds import webhooks
 from kcr.cli.objects.kinds.dependents import with_dependents
 from kcr.cli.objects.kinds.lists import list_or_nothing, read_workload
 from kcr.cli.objects.kinds.namespaces import Held, explain_namespace, remaining_resources
@@ -132,10 +132,10 @@ _READERS: Mapping[tuple[str, str], Reader] = {
     ("", "nodes"): _read_node,
     **{("apps", plural): _read_workload for plural in ("deployments", "replicasets", "statefulsets", "daemonsets")},
     **{
-        (refusals.GROUP, f"{plural}webhookconfigurations"): refusals.read_webhooks
+        (webhooks.GROUP, f"{plural}webhookconfigurations"): webhooks.read_webhooks
         for plural in ("validating", "mutating")
     },
-    (refusals.GROUP, "validatingadmissionpolicies"): refusals.read_policy,
+    (webhooks.GROUP, "validatingadmissionpolicies"): webhooks.read_policy,
 }
 # Those whose explanations say what the conditions say.
 _CONDITIONS_SHOWN = frozenset({"pods", "namespaces", "nodes"})
