@@ -8,7 +8,7 @@ import click
 from kcr.api.durations import parse_duration
 from kcr.app.fields import options
 from kcr.app.options import PluginOptions, ProgramOptions
-from kcr.cli.completion import complete_controllers, complete_namespaces
+from kcr.cli.completers import complete_controllers, complete_namespaces
 
 F = TypeVar("F", bound=Callable[..., Any])
 

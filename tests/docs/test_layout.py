@@ -34,6 +34,7 @@ SMALL: Mapping[str, str] = {
     "devcluster/kcr_devcluster/dev/command.py": "a command by itself",
     "kcr/cli/main.py": "the entry point",
     "kcr/cli/run.py": "a command by itself",
+    "kcr/cli/completion.py": "a command by itself",
     "kcr/cli/version.py": "a command by itself",
     "kcr/tokenbucket.py": "below its users: workqueue, client, events, plugins",
     "kcr/clock.py": "the only module that reads the system's clock",

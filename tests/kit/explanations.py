@@ -10,10 +10,10 @@ from kcr.api.meta import Key, Resource
 from kcr.app.plugins import find_explainers
 from kcr.cli.debug.port import DebugPort
 from kcr.cli.objects.inside import Inside, ask
-from kcr.cli.objects.look import look, resolved
+from kcr.cli.objects.look import look
 from kcr.cli.objects.screen import COLUMNS, LINES
 from kcr.cli.objects.show import lines_of
-from kcr.cli.objects.target import ObjectName, parse_object
+from kcr.cli.target import ObjectName, parse_object, resolved
 from kcr.client import Client
 from kcr.client.explainers import Explainer
 from kcr.clock import Clock

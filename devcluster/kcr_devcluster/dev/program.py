@@ -22,7 +22,7 @@ from kcr.cli.display.display import Display, open_display
 from kcr.cli.kubeconfig.private_file import candidates, default_path, private_file
 from kcr.cli.manifests import Applied, Document, apply, read_documents
 from kcr.cli.objects.look import look
-from kcr.cli.objects.target import ObjectName
+from kcr.cli.target import ObjectName
 from kcr.client.explainers import Explainer
 from kcr.log import get_logger
 from kcr.manager import Manager

@@ -7,10 +7,10 @@ from urllib.parse import urlsplit
 import click
 import msgspec
 
+from kcr.cli.connection import run_quietly
 from kcr.cli.debug.archive import ArchiveFile, MetricsPlace, collect, manifest, packed
 from kcr.cli.debug.port import REMEDY, DebugPort, debug_option, parse_address, port_of
 from kcr.cli.debug.profile import table_of
-from kcr.cli.objects.connection import run_quietly
 from kcr.cli.output import write_output
 from kcr.client import load_config
 from kcr.clock import SystemClock

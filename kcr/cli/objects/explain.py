@@ -10,14 +10,14 @@ from kcr.api.explanation import Explanation
 from kcr.api.meta import Key
 from kcr.app.plugins import find_explainers
 from kcr.cli import options as shared
-from kcr.cli.completion import complete_objects
+from kcr.cli.completers import complete_objects
+from kcr.cli.connection import connected, run_quietly
 from kcr.cli.debug.port import DebugPort, debug_option, port_of
-from kcr.cli.objects.connection import connected, run_quietly
 from kcr.cli.objects.inside import Inside, ask, ask_state
 from kcr.cli.objects.kinds.controllers import blocked_loop
-from kcr.cli.objects.look import look, resolved
+from kcr.cli.objects.look import look
 from kcr.cli.objects.show import as_json, lines_of
-from kcr.cli.objects.target import ObjectName, UnresolvedName, parse_object
+from kcr.cli.target import ObjectName, UnresolvedName, parse_object, resolved
 from kcr.clock import SystemClock
 from kcr.errors import ConfigError, TransportError
 

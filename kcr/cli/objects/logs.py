@@ -13,12 +13,12 @@ from kcr.api.core import Pod
 from kcr.api.meta import Key, is_controlled_by
 from kcr.api.pods import is_terminal
 from kcr.cli import options as shared
-from kcr.cli.completion import complete_jobs
+from kcr.cli.completers import complete_jobs
+from kcr.cli.connection import connected, run_quietly
 from kcr.cli.display.display import Display
 from kcr.cli.display.job_progress import ChangeHandler, JobProgress
 from kcr.cli.display.log_follower import LogFollower, runs_of
-from kcr.cli.objects.connection import connected, run_quietly
-from kcr.cli.objects.target import ObjectName, parse_job
+from kcr.cli.target import ObjectName, parse_job
 from kcr.client import Client, LogOptions
 from kcr.errors import ApiError, ConfigError, KcrError
 from kcr.informer import Selection

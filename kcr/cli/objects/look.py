@@ -11,20 +11,18 @@ import msgspec
 from kcr.api.core import Event
 from kcr.api.explanation import Code, Explanation, merged, merged_with_own
 from kcr.api.meta import Condition, Key
-from kcr.api.unstructured import unstructured
 from kcr.cli.objects.absence import explain_absence
 from kcr.cli.objects.inside import Inside
 from kcr.cli.objects.kinds.controllers import findings
 from kcr.cli.objects.kinds.read import read_object
 from kcr.cli.objects.kinds.webhooks import name_refuser
 from kcr.cli.objects.screen import condensed
-from kcr.cli.objects.target import ObjectName, UnresolvedName
+from kcr.cli.target import ObjectName
 from kcr.client import Client
-from kcr.client.discovery import all_served_kinds, find_kind, near_names
 from kcr.client.explainers import Explainer
 from kcr.client.pod_context import last_seen
 from kcr.controller.gates.pause import PAUSED
-from kcr.errors import ConfigError, ForbiddenError, NotFoundError
+from kcr.errors import ForbiddenError, NotFoundError
 
 # So many events are shown, the latest.
 _EVENTS = 4
@@ -44,25 +42,6 @@ class Shown(NamedTuple):
     conditions: tuple[Condition, ...]
     events: tuple[Event, ...]
     exists: bool = True
-
-
-async def resolved(client: Client, name: ObjectName | UnresolvedName) -> ObjectName:
-    """Return an object's name with its kind, as the server has it.
-
-    Raises:
-        ConfigError: The server has no such kind; the message names those that are spelled alike.
-    """
-    if isinstance(name, ObjectName):
-        return name
-    kinds = await all_served_kinds(client)
-    found = find_kind(kinds, name.kind)
-    if found is not None:
-        place = found.resource
-        made = unstructured(place.api_version, place.kind, plural=place.plural, namespaced=place.namespaced)
-        return ObjectName(made, name.name)
-    near = near_names(kinds, name.kind)
-    hint = f"is it {' or '.join(near)}?" if near else "see `kubectl api-resources`"
-    raise ConfigError(f"the server has no kind {name.kind!r}: {hint}")
 
 
 async def look(

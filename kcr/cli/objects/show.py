@@ -11,7 +11,7 @@ from kcr.api.meta import Condition, Key
 from kcr.cli.objects.inside import Inside, controllers_as_json, lines_of_controllers
 from kcr.cli.objects.look import Shown
 from kcr.cli.objects.screen import fitted
-from kcr.cli.objects.target import ObjectName
+from kcr.cli.target import ObjectName
 from kcr.client.pod_context import last_seen
 
 

@@ -11,11 +11,11 @@ import click
 from kcr.api.batch import Job
 from kcr.api.meta import Key
 from kcr.cli import options as shared
-from kcr.cli.completion import complete_jobs
+from kcr.cli.completers import complete_jobs
+from kcr.cli.connection import connected, run_quietly
 from kcr.cli.display.display import open_display, state_of
 from kcr.cli.display.job_progress import JobProgress
-from kcr.cli.objects.connection import connected, run_quietly
-from kcr.cli.objects.target import ObjectName, keys_of, parse_jobs
+from kcr.cli.target import ObjectName, keys_of, parse_jobs
 from kcr.clock import SystemClock
 from kcr.informer import Selection
 from kcr.log.lines import printable

@@ -5,7 +5,7 @@ import pytest
 from kcr.api.batch import CronJob, Job
 from kcr.api.meta import Key
 from kcr.cli.objects.look import look
-from kcr.cli.objects.target import ObjectName
+from kcr.cli.target import ObjectName
 from kcr.errors import ServerError
 from kcr.testing import FaultyTransport, VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster

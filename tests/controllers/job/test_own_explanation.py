@@ -9,7 +9,7 @@ from kcr.api.explanation import Explanation
 from kcr.api.meta import Key
 from kcr.api.unstructured import unstructured
 from kcr.cli.objects.look import look
-from kcr.cli.objects.target import ObjectName
+from kcr.cli.target import ObjectName
 from tests.kit.explanations import EXPLAINERS
 from tests.kit.harness import manifest
 from tests.kit.open_manager import explanation_of

@@ -20,7 +20,7 @@ from kcr.cli.objects.inside import ControllerView, Inside
 from kcr.cli.objects.kinds.controllers import findings
 from kcr.cli.objects.look import Shown
 from kcr.cli.objects.show import lines_of
-from kcr.cli.objects.target import ObjectName
+from kcr.cli.target import ObjectName
 from kcr.controllers.job.controller import Options, setup
 from kcr.debug.state import KeyDetail
 from kcr.testing import VirtualClock

@@ -9,7 +9,7 @@ from kcr.api.unstructured import unstructured
 from kcr.cli.objects.kinds.nodes import explain_lost_node, explain_node
 from kcr.cli.objects.look import Shown
 from kcr.cli.objects.show import lines_of
-from kcr.cli.objects.target import ObjectName
+from kcr.cli.target import ObjectName
 from tests.kit.builders import NOW
 from tests.kit.explanations import screen, text
 

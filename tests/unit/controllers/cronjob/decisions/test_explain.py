@@ -11,7 +11,7 @@ from kcr.api.core import Event
 from kcr.api.meta import Condition, Key
 from kcr.cli.objects.look import Shown
 from kcr.cli.objects.show import lines_of
-from kcr.cli.objects.target import ObjectName
+from kcr.cli.target import ObjectName
 from kcr.controllers.cronjob.decisions.decide import decide
 from kcr.controllers.cronjob.decisions.explain import CronJobEvidence, explain
 from kcr.controllers.cronjob.decisions.plan import Facts

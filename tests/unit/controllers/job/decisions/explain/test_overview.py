@@ -13,7 +13,7 @@ from kcr.api.pod_problems import PodContext
 from kcr.cli.objects.look import Shown
 from kcr.cli.objects.screen import condensed
 from kcr.cli.objects.show import lines_of
-from kcr.cli.objects.target import ObjectName
+from kcr.cli.target import ObjectName
 from kcr.controllers.job.decisions.explain import CHANGE, Evidence, explain
 from kcr.controllers.job.decisions.plan import Limits, Snapshot
 from tests.kit.builders import NOW, ago, exits, indexed, job, pod, policy, snapshot, template

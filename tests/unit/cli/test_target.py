@@ -4,7 +4,7 @@ import click
 import pytest
 
 from kcr.api.batch import CronJob, Job
-from kcr.cli.objects.target import ObjectName, UnresolvedName, parse_object
+from kcr.cli.target import ObjectName, UnresolvedName, parse_object
 
 
 @pytest.mark.parametrize(

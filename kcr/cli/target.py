@@ -8,6 +8,10 @@ import click
 
 from kcr.api.batch import CronJob, Job
 from kcr.api.meta import Key, Resource
+from kcr.api.unstructured import unstructured
+from kcr.client import Client
+from kcr.client.discovery import all_served_kinds, find_kind, near_names
+from kcr.errors import ConfigError
 
 # The names that kubectl takes for the kinds of kcr's own controllers.
 _NAMES: Mapping[str, type[Resource]] = {
@@ -98,3 +102,22 @@ def _checked(name: str, form: re.Pattern[str]) -> str:
 def keys_of(names: tuple[ObjectName, ...], namespace: str) -> dict[Key, ObjectName]:
     """Return the objects by key, in the order given."""
     return {Key(namespace, one.name): one for one in names}
+
+
+async def resolved(client: Client, name: ObjectName | UnresolvedName) -> ObjectName:
+    """Return an object's name with its kind, as the server has it.
+
+    Raises:
+        ConfigError: The server has no such kind; the message names those that are spelled alike.
+    """
+    if isinstance(name, ObjectName):
+        return name
+    kinds = await all_served_kinds(client)
+    found = find_kind(kinds, name.kind)
+    if found is not None:
+        place = found.resource
+        made = unstructured(place.api_version, place.kind, plural=place.plural, namespaced=place.namespaced)
+        return ObjectName(made, name.name)
+    near = near_names(kinds, name.kind)
+    hint = f"is it {' or '.join(near)}?" if near else "see `kubectl api-resources`"
+    raise ConfigError(f"the server has no kind {name.kind!r}: {hint}")
