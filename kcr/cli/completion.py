@@ -14,7 +14,7 @@ _NO_FILES = 4
 @click.argument("shell", type=click.Choice(_SHELLS), metavar="|".join(_SHELLS))
 @click.pass_context
 def command(ctx: click.Context, shell: str) -> None:
-    """Print what a shell needs to complete options, and names of controllers, namespaces and objects.
+    """Print a shell's completion of options, and names of controllers, namespaces and objects.
 
     For bash: source <(kcr completion bash)
     """

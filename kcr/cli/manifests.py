@@ -182,7 +182,7 @@ _URL_BYTES = 16 * 2**20
 
 
 def read_texts(name: str) -> Iterator[tuple[str, str]]:
-    """Yield what `-f` names: what errors call a text, and the text.
+    """Yield the texts of `-f`, each with its name for errors.
 
     Of a folder those of its manifests, by name, without the folders in it.
 

@@ -11,7 +11,7 @@ from kcr.errors import ConfigError
 
 
 def write_output(output: str, content: bytes, *, mode: int | None = None) -> None:
-    """Write what a command makes to the file of its option `-o`; `-` is stdout.
+    """Write a command's output to the file of its option `-o`; `-` is stdout.
 
     Args:
         output: The option's value.

@@ -1,4 +1,4 @@
-"""`kcr version`: what to name in a report."""
+"""`kcr version`: the versions for a bug report."""
 
 import platform
 from importlib.metadata import PackageNotFoundError, version
@@ -26,7 +26,7 @@ def command(output: str | None) -> None:
 
 
 def versions() -> dict[str, str]:
-    """Return versions by what they are of; a package that is not installed is left out."""
+    """Return the versions by package; packages that are not installed are omitted."""
     found = {"kcr": version("kcr"), "Python": platform.python_version(), "platform": platform.platform()}
     for name in _PACKAGES:
         try:

@@ -60,7 +60,6 @@ NOT_YET = frozenset(
         "kcr/cli",
         "kcr_devcluster/apiserver",
         "kcr_devcluster/cluster",
-        "kcr_devcluster/dev",
     }
 )
 LEVELS = frozenset({"debug", "info", "warning", "error", "critical", "exception"})

@@ -1,4 +1,4 @@
-"""Jobs, CronJobs, Deployments and pods as the page of `kcr dev` shows them: a pure function of what there is.
+"""Jobs, CronJobs, Deployments and pods for the page of `kcr dev`: a pure function of the cluster's objects.
 
 Those in trouble come first where there are more than fit: a reader wants to see what still runs and what has failed.
 """
@@ -32,7 +32,7 @@ _NEVER = "no time fits its schedule"
 
 
 class ClusterObjects(NamedTuple):
-    """What there is in a cluster, each kind in any order.
+    """The objects of a cluster, each kind in any order.
 
     Attributes:
         explanations: What `kcr explain` says of an object, by its uid, where that is known.
@@ -48,7 +48,7 @@ class ClusterObjects(NamedTuple):
 
 
 def cluster_overview(objects: ClusterObjects, now: datetime, zone: tzinfo, job: Key | None = None) -> ClusterOverview:
-    """Return what is shown of a cluster.
+    """Return the overview of a cluster.
 
     Args:
         objects: What there is.
@@ -214,7 +214,7 @@ def _pod_reason(pod: Pod, statuses: Iterable[ContainerStatus]) -> str:
 
 
 def _failure(pod: Pod, statuses: Iterable[ContainerStatus]) -> ContainerStateTerminated | None:
-    """Return how the first container ended that failed. A sidecar is told to end, so its exit code says nothing."""
+    """Return the end of the first failed container. Sidecars are stopped, so their exit codes are ignored."""
     beside = sidecars(pod)
     ends = (one.state.terminated for one in statuses if one not in beside)
     return next((end for end in ends if end is not None and end.exit_code), None)

@@ -1,4 +1,4 @@
-"""What `kcr dev` adds to its debug port: `/debug/kcr/cluster` and `/debug/kcr/logs`.
+"""The additional pages of `kcr dev`'s debug port: `/debug/kcr/cluster` and `/debug/kcr/logs`.
 
 They only read, and before the first request they cost nothing. Jobs, CronJobs, pods and events come from stores that
 are there in any case, read on the port's thread, however busy the program's event loop is. Logs, Deployments and
@@ -38,7 +38,7 @@ class ClusterPages:
     """Answers requests for the Jobs, CronJobs and pods of a cluster, and for the logs of pods."""
 
     def __init__(self, manager: Manager, zone: tzinfo, read_log: ReadLog, explanations: Explanations) -> None:
-        """Take what is read; it must be made on the program's event loop, before the manager runs.
+        """Take the sources; call it on the program's event loop, before the manager runs.
 
         Args:
             manager: Its stores have the objects.
@@ -56,7 +56,7 @@ class ClusterPages:
 
     @property
     def routes(self) -> Mapping[str, Callable[[ProbeRequest], Awaitable[ProbeResponse]]]:
-        """What answers at which path, on any event loop."""
+        """The handlers by path, callable on any event loop."""
         return {"/debug/kcr/cluster": self._cluster, "/debug/kcr/logs": self._logs}
 
     async def _cluster(self, request: ProbeRequest) -> ProbeResponse:

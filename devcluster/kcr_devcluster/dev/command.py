@@ -1,4 +1,4 @@
-"""`kcr dev`: its command line. What is slow to import is in `program`."""
+"""The command line of `kcr dev`. Slow imports are in `program`."""
 
 import importlib
 import sys
@@ -32,7 +32,7 @@ _PLUGINS = ("controllers", "workers", "feature_gates")
 @shared.plugin_options(*_PLUGINS, controllers=("job", "ttl", "cronjob"))
 @shared.program_options("log_format", "log_level", words={"log_format": "lines as all others"}, log_level="warning")
 def command(*, files: tuple[str, ...], log_format: str | None, log_level: str, **values: Any) -> int:
-    """Start a cluster, run the controllers, apply the files, show what happens.
+    """Start a cluster, run the controllers, apply the files, show the progress.
 
     Logs of the pods go to stdout, everything else to stderr.
     """

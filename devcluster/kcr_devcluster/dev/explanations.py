@@ -1,4 +1,4 @@
-"""Explanations for the page of `kcr dev`: what `kcr explain` says of the objects that do not explain themselves.
+"""Explanations for the page of `kcr dev`, from `kcr explain`, of stuck objects.
 
 Each costs some requests to the cluster in this process. So only objects in question are explained, a few at a time and
 each once in two seconds at most: the page of a cluster with a thousand Jobs must not slow it down.
@@ -27,7 +27,7 @@ SHARE = 0.02
 
 
 class Workings(NamedTuple):
-    """What is read when the page is: no store has it.
+    """Data that is read for each page, because no store has it.
 
     Attributes:
         deployments: All Deployments.
@@ -62,7 +62,7 @@ class Explanations:
         self.last = Workings()
 
     async def refresh(self, jobs: Sequence[Job], asked: Key | None) -> None:
-        """Read again, and explain what is in question and has waited longest; to be called on the program's loop.
+        """Read again, and explain the object that has waited longest; called on the program's loop.
 
         Args:
             jobs: All Jobs.

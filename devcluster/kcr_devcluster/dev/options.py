@@ -1,4 +1,4 @@
-"""The options of `kcr dev`: each is written here. What is slow to import is in `program`."""
+"""The options of `kcr dev`. Slow imports are in `program`."""
 
 from pathlib import Path
 from typing import Annotated, Literal

@@ -95,7 +95,7 @@ def with_debug_port(kubeconfig: str, address: str, token: str) -> str:
 
 
 def without_credentials(file: str) -> str:
-    """Return what `-f` names as it may be shown: of a URL neither the user nor the query, which may have a token."""
+    """Return the argument of `-f` for display: a URL without user and query, which may contain a token."""
     if "://" not in file:
         return file
     parts = urlsplit(file)

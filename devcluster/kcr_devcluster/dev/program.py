@@ -1,4 +1,4 @@
-"""What `kcr dev` does with its cluster: applies the files, shows what happens, waits for the Jobs."""
+"""The program of `kcr dev`: applies the files, shows the progress, waits for the Jobs."""
 
 import asyncio
 import os
@@ -131,7 +131,7 @@ def _zone(name: str) -> tzinfo:
 
 
 async def _explain(manager: Manager, explainers: Sequence[Explainer], kind: type[Resource], key: Key) -> Explanation:
-    """Return what `kcr explain` says of an object without its controller."""
+    """Return the explanation of an object without its controller."""
     return (await look(manager.client, ObjectName(kind, key.name), key, manager.clock.now(), explainers)).explanation
 
 

@@ -26,7 +26,7 @@ _SIGNALLED = (143, 137)
 
 
 def failure_of(pod: Pod, run: ContainerRun) -> EventView | None:
-    """Return an event that reports how a run of a container failed; None when it did not, or was told to end."""
+    """Return the event of a container's failed run; None if it succeeded or was stopped."""
     told_to_end = pod.metadata.deletion_timestamp is not None
     for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
         ended = status.state.terminated
@@ -76,7 +76,7 @@ class Progress:
         manager.add(self)
 
     async def run(self) -> None:
-        """Explain every two seconds the Jobs whose status leaves open what they wait for."""
+        """Explain every two seconds the Jobs whose status does not name their obstacle."""
         while True:
             await asyncio.sleep(FRESH_SECONDS)
             jobs = self._job_store.snapshot()
@@ -90,7 +90,7 @@ class Progress:
                 self._jobs.show(job)
 
     def _view(self, job: Job) -> JobView:
-        """Return a Job with the state that the page shows, and what it waits for, if its user can do something."""
+        """Return a Job with the page's state, and its obstacle if the user can remove it."""
         view = view_of(job)
         if view.state != "Running" or not is_in_question(job):
             return view

@@ -1,4 +1,4 @@
-"""What Jobs and Deployments wait for: their states, the explanations of `kcr explain`, and their last warnings.
+"""The obstacles of Jobs and Deployments: states, explanations of `kcr explain`, and last warnings.
 
 The status of a Job says that pods are active, whether they run or wait for a node, a volume or an image for ever. So a
 state combines the status and the pods; `kcr explain` and the events say what the Job waits for.
@@ -70,7 +70,7 @@ def is_available(deployment: Deployment) -> bool:
 
 
 class Workloads:
-    """Jobs and Deployments with what belongs to them."""
+    """Jobs and Deployments with their dependents."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Workloads:
         events: Iterable[Event],
         explanations: Mapping[str, Explanation],
     ) -> None:
-        """Find out what belongs to what.
+        """Index the objects by owner.
 
         Args:
             pods: All pods.
@@ -135,7 +135,7 @@ class Workloads:
         return explanation is not None and bool(explanation.remedies)
 
     def last_warning(self, obj: Resource) -> WarningOverview | None:
-        """Return the last warning about an object and what it controls; None without one."""
+        """Return the last warning about an object and its dependents; None without one."""
         found = [self._warnings[uid] for uid in self._tree(obj.metadata.uid) if uid in self._warnings]
         if not found:
             return None
@@ -156,7 +156,7 @@ class Workloads:
             yield from self._tree(one)
 
     def deployment(self, deployment: Deployment) -> DeploymentOverview:
-        """Return what is shown of a Deployment."""
+        """Return the view of a Deployment."""
         metadata, spec, status = deployment.metadata, deployment.spec, deployment.status
         assert metadata.creation_timestamp is not None, "the server sets it"
         is_fine = is_available(deployment)

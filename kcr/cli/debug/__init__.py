@@ -1,1 +1,1 @@
-"""Commands about a running process, at its debug port: `kcr debug`, and what `kcr explain` asks there."""
+"""Commands about a running process, at its debug port: `kcr debug`, and the queries of `kcr explain`."""

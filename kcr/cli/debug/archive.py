@@ -45,7 +45,7 @@ class MetricsPlace(NamedTuple):
 
 
 async def collect(port: DebugPort, metrics: "MetricsPlace") -> list[ArchiveFile]:
-    """Read all that a process tells of itself.
+    """Read the complete state of a process.
 
     Args:
         port: Its debug port.
@@ -113,7 +113,7 @@ def errors_of(state: DebugState) -> Iterator[str]:
 
 
 def manifest(parts: list[ArchiveFile], url: str, now: datetime) -> str:
-    """Return what the archive has, and what it has not.
+    """Return the list of the archive's contents and missing parts.
 
     Args:
         parts: The files.

@@ -28,7 +28,7 @@ _MARGIN_SECONDS = 10.0
 
 @click.group("debug")
 def command() -> None:
-    """Look into a running kcr: `kcr run`, `kcr dev`, or a program made with kcr.
+    """Inspect a running kcr: `kcr run`, `kcr dev`, or a program made with kcr.
 
     It answers at its probe port (--health-probe-bind-address), to this machine alone: forward that of a pod with
     `kubectl -n NAMESPACE port-forward POD 8081`. That of `kcr dev` is found by its kubeconfig.

@@ -1,4 +1,4 @@
-"""The debug port of a running kcr: where it is, and what it answers."""
+"""The debug port of a running kcr: its address, and its responses."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -40,7 +40,7 @@ class DebugPort(NamedTuple):
     is_named: bool
 
     async def get(self, path: str, query: Mapping[str, str] = {}, seconds: float = SECONDS) -> bytes:
-        """Return what is at a path below `/debug/kcr`.
+        """Return the response of a path below `/debug/kcr`.
 
         Args:
             path: Such as `/state`; empty for the page.
@@ -144,7 +144,7 @@ def _address(ctx: click.Context, parameter: click.Parameter, text: str | None) -
 
 
 def without_secrets(text: str) -> str:
-    """Return a text without what looks like a token, a password or a key, wherever it may have come from."""
+    """Return a text without strings that resemble tokens, passwords or keys."""
     for pattern in _SECRETS:
         text = pattern.sub(r"\1[left out]", text)
     return text

@@ -1,1 +1,1 @@
-"""What `kcr dev` shows of Jobs, pods and logs while it runs."""
+"""The display of Jobs, pods and logs while `kcr dev` runs."""

@@ -82,7 +82,7 @@ class JobProgress:
         await self._changed.wait()
 
     def notify(self) -> None:
-        """Wake those who wait for a change."""
+        """Wake the waiters for a change."""
         self._changed.set()
 
     def show(self, job: Job) -> None:

@@ -88,7 +88,7 @@ class LiveDisplay(Display):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Leave the last picture on the terminal, without the hints: what they name ends, too."""
+        """Leave the last frame on the terminal, without the hints, which are no longer valid."""
         self._has_scrolled = False
         self._live.stop()
 
@@ -263,6 +263,6 @@ def _bar(view: JobView, width: int) -> Text:
 
 
 def _most_telling(views: Iterable[View], room: int) -> tuple[list[View], int]:
-    """Return what to show, and how many are left out: those still running come first, and of these Jobs."""
+    """Return the items to show, running ones and Jobs first, and the number of omitted ones."""
     ordered = sorted(views, key=lambda view: (view.has_ended, _PRECEDENCE.index(type(view))))
     return ordered[:room], max(0, len(ordered) - room)

@@ -1,4 +1,4 @@
-"""What `kcr dev` shows of Jobs, CronJobs, pods and events: values only, no terminal."""
+"""The views of Jobs, CronJobs, pods and events for `kcr dev`: values only, no terminal."""
 
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -58,7 +58,7 @@ class JobView(msgspec.Struct, frozen=True):
 
     @property
     def news(self) -> tuple[object, ...]:
-        """What must differ for the Job to be printed again; empty while there is nothing to print.
+        """The fields whose change prints the Job again; empty while there is nothing to print.
 
         A change of the number of active pods alone is not printed. An interim condition is printed when pods
         outlive it: without them, the terminal condition follows at once.
@@ -71,7 +71,7 @@ class JobView(msgspec.Struct, frozen=True):
 
 
 def view_of(job: Job) -> JobView:
-    """Return what is shown of a Job."""
+    """Return the view of a Job."""
     status = job.status
     state = next((kind for kind in _CONDITIONS if is_condition_true(status.conditions, kind)), "Running")
     condition = find_condition(status.conditions, state)
@@ -135,7 +135,7 @@ class EventView(msgspec.Struct, frozen=True):
 
 
 def event_view(event: Event) -> EventView | None:
-    """Return what is shown of an event; None for the steps that every pod takes."""
+    """Return the view of an event; None for the steps of every pod."""
     warning = event.type == "Warning"
     if event.reason in _EVERYDAY and not warning:
         return None
@@ -179,7 +179,7 @@ class CronJobView(msgspec.Struct, frozen=True):
 
     @property
     def news(self) -> tuple[object, ...]:
-        """What must differ for it to be printed again."""
+        """The fields whose change prints it again."""
         return self.schedule, self.suspended, self.last
 
     def next_run(self, now: datetime) -> datetime | None:
@@ -193,7 +193,7 @@ class CronJobView(msgspec.Struct, frozen=True):
 
 
 def cronjob_view(cronjob: CronJob, zone: tzinfo) -> CronJobView:
-    """Return what is shown of a CronJob.
+    """Return the view of a CronJob.
 
     Args:
         cronjob: The CronJob.
@@ -246,12 +246,12 @@ class PodView(msgspec.Struct, frozen=True):
 
     @property
     def news(self) -> tuple[object, ...]:
-        """What must differ for the pod to be printed again; empty while it is pending."""
+        """The fields whose change prints the pod again; empty while it is pending."""
         return () if self.state == "Pending" else (self.state, self.restarts)
 
 
 def pod_view(pod: Pod) -> PodView:
-    """Return what is shown of a pod that no controller owns."""
+    """Return the view of a pod without a controller."""
     reports, status = pod.status.container_statuses, pod.status
     waiting = next((one.state.waiting.reason for one in reports if one.state.waiting and one.state.waiting.reason), "")
     ends = [one.state.terminated.finished_at for one in reports if one.state.terminated]

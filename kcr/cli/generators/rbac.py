@@ -43,7 +43,7 @@ def command() -> None:
 def generate(  # the options of the command, all by name
     *, controllers: tuple[str, ...], service_account: Key, namespace: str, feature_gates: frozenset[str], **values: Any
 ) -> None:
-    """Write the rights that controllers need: what they watch, and what they declare of their requests.
+    """Write the rights that controllers need: for their watches, and for their declared requests.
 
     Controllers of your own are named MODULE:SETUP, and declare their requests with
     manager.add_controller(…, rights=kcr.rights(ConfigMap, "create", "patch")).

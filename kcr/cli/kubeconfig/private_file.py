@@ -19,7 +19,7 @@ MARK = "# Written by kcr dev, which replaces and removes it.\n"
 
 
 def default_path(environ: Mapping[str, str]) -> Path:
-    """Return where the file goes unless the user says: the runtime directory of the session, else `~/.kcr`."""
+    """Return the default path of the file: the runtime directory of the session, else `~/.kcr`."""
     runtime = environ.get("XDG_RUNTIME_DIR", "")
     if runtime and os.access(runtime, os.W_OK):
         return Path(runtime) / "kcr" / "dev.kubeconfig"
@@ -27,7 +27,7 @@ def default_path(environ: Mapping[str, str]) -> Path:
 
 
 def candidates(default: Path) -> Iterator[Path]:
-    """Yield the default path and what to use instead while it is in use: `dev-2.kubeconfig`, `dev-3.kubeconfig`, …."""
+    """Yield the default path and its alternatives: `dev-2.kubeconfig`, `dev-3.kubeconfig` and so on."""
     yield default
     for number in itertools.count(2):
         yield default.with_name(f"{default.stem}-{number}{default.suffix}")

@@ -1,1 +1,1 @@
-"""`kcr init`: what a new project consists of."""
+"""`kcr init`: the contents of a new project."""

@@ -88,7 +88,7 @@ line-length = {line_length}
 
 
 class Names(NamedTuple):
-    """What a new project and its kind are called.
+    """The names of a new project and its kind.
 
     Attributes:
         name: The project and its folder.

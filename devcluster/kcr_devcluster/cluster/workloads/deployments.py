@@ -236,7 +236,7 @@ def setup(manager: Manager) -> None:
     may_adopt = adopters(manager.store(Deployment), lambda found: found.spec.selector)
 
     def deployment_of(pod: Pod) -> Iterator[Key]:
-        """Yield the Deployment that waits for the last pod of an old ReplicaSet to be gone."""
+        """Yield the Deployment that waits for the deletion of an old ReplicaSet's last pod."""
         owner = controller_of(pod.metadata)
         if owner is None or owner.kind != "ReplicaSet":
             return
