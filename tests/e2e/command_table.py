@@ -20,8 +20,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
-import yaml
+import msgspec.yaml
 
 from tests.e2e.kubectl import Kubectl
 
@@ -53,7 +52,7 @@ class Story(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def stories() -> list[Story]:
     """Return the stories of all files."""
     files = sorted(FOLDER.glob("*.yaml"))
-    return [one for file in files for one in msgspec.convert(yaml.safe_load(file.read_text()), list[Story])]
+    return [one for file in files for one in msgspec.yaml.decode(file.read_bytes(), type=list[Story])]
 
 
 def lines() -> set[str]:

@@ -17,8 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
-import yaml
+import msgspec.yaml
 
 FOLDER = Path(__file__).parents[1] / "apiserver" / "differential"
 # The reasons of causes, by how their messages begin.
@@ -65,7 +64,7 @@ class Row(NamedTuple):
 def sections() -> list[Section]:
     """Return the sections of all files."""
     files = sorted(FOLDER.glob("*.yaml"))
-    return [one for file in files for one in msgspec.convert(yaml.safe_load(file.read_text()), list[Section])]
+    return [one for file in files for one in msgspec.yaml.decode(file.read_bytes(), type=list[Section])]
 
 
 def rows(section: Section) -> list[Row]:
