@@ -2,11 +2,12 @@ import pytest
 from msgspec.structs import replace
 
 from kcr.api.batch import COMPLETION_INDEX, JobStatus, UncountedTerminatedPods
+from kcr.api.indexset import IndexSet
 from kcr.api.meta import Condition
 from kcr.controllers.job.decisions.decide import decide
 from kcr.controllers.job.decisions.plan import Limits, Outcome, Snapshot, StatusUpdate
-from kcr.controllers.job.decisions.status import compute_status, finalize_status
-from tests.kit.builders import NOW, ago, job, pod, snapshot
+from kcr.controllers.job.decisions.status import UncountedPods, compute_status, finalize_status
+from tests.kit.builders import NOW, ago, indexed, job, pod, snapshot
 
 
 def settled(seen: Snapshot, **outcome: object) -> StatusUpdate:
@@ -32,6 +33,16 @@ def test_ended_pods_are_listed_before_they_are_let_go() -> None:
     assert update.status.uncounted_terminated_pods == UncountedTerminatedPods(succeeded=("uid-a",), failed=("uid-b",))
     assert (update.status.succeeded, update.status.failed) == (0, 0)
     assert update.untrack == pods[:2]
+
+
+def test_pod_of_a_recorded_index_is_let_go_though_the_lists_are_full() -> None:
+    one = indexed(3, status=JobStatus(completed_indexes="0", start_time=ago(60)))
+    listing = UncountedPods(one, ending="", succeeding=IndexSet.of({0, 1}), held=frozenset(), limit=0)
+    recorded, new = (pod(f"pi-{index}", "Succeeded", index=index, finished=ago(1)) for index in (0, 1))
+    listing.note(recorded)
+    assert (listing.untrack, listing.completed, listing.capped) == ([recorded], set(), False)
+    listing.note(new)
+    assert (listing.untrack, listing.completed, listing.capped) == ([recorded], set(), True)
 
 
 def test_listed_pods_are_counted_when_they_were_let_go() -> None:
