@@ -144,3 +144,18 @@ async def test_conflicts_that_last_compare_an_object_ever_more_rarely(
         began = kcr_clock.boottime()
         await conflicts(5)
         assert [round(look) for look in looks] == [0, 1, 3]
+
+
+async def test_conflicts_of_an_object_that_is_gone_ask_nothing(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    wire = FaultyTransport(kcr_cluster.transport)
+    manager = kcr.Manager(Client(wire), random=random.Random(1))
+    controller = manager.add_controller("refused", Refused(), watches=[kcr.watch(ConfigMap)])
+    async with manager.running():
+        await kcr_clock.settle()
+        wire.calls.clear()
+        controller.queue.add(KEY)
+        await kcr_clock.advance(10)
+        assert controller.queue.retries(KEY) > 5
+    assert [call.verb for call in wire.calls] == []

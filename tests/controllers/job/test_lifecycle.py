@@ -8,6 +8,7 @@ import pytest
 from kcr.api.batch import Job, UncountedTerminatedPods
 from kcr.api.core import Pod
 from kcr.api.meta import Key
+from kcr.controllers.job.decisions.pods import TRACKING_FINALIZER, is_tracked
 from kcr.testing import VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.harness import (
@@ -214,6 +215,19 @@ async def test_pods_go_with_their_job(kcr_cluster: EmbeddedCluster, kcr_clock: V
         await kcr_cluster.client.delete(Job, Key("default", "pi"), propagation=propagation)
         await kcr_clock.advance(60)
         assert await pods_of(kcr_cluster.client) == ()
+
+
+async def test_finalizer_that_comes_after_the_end_is_removed(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    async with job_controller(kcr_cluster, kcr_clock):
+        await create(kcr_cluster.client, manifest())
+        await finished(kcr_cluster.client)
+        (pod,) = await pods_of(kcr_cluster.client)
+        finalizers = {"metadata": {"finalizers": [TRACKING_FINALIZER]}}
+        assert is_tracked(await kcr_cluster.client.merge_patch(Pod, pod.key, finalizers))
+        await kcr_clock.advance(60)
+        assert nothing_left_behind(await pods_of(kcr_cluster.client))
 
 
 async def test_orphaned_pods_stay_without_finalizer(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
