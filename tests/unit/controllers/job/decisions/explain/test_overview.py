@@ -389,3 +389,14 @@ def test_longest_explanation_fits_one_screen() -> None:
     found = shown(job(status=status), known=known._replace(events=(*others, *known.events), writers=("a", "b")))
     assert found.count("\n") == 24
     assert found.count("…") == 2
+
+
+def test_foreground_deletion_waits_for_counted_pods_too() -> None:
+    deleted = job(deleted=True)
+    deleted = replace(deleted, metadata=replace(deleted.metadata, finalizers=("foregroundDeletion",)))
+    active, counted = pod("pi-1"), pod("pi-2", "Succeeded", tracked=False)
+    headline = "is being deleted, asked for 0s ago: {} of it to go first"
+    seen = seen_by(deleted, active)
+    assert explain(seen, Evidence(pods=(active, counted))).headline == headline.format("2 pods")
+    # A controller that explains its own Jobs may know no others than those of its decision.
+    assert explain(seen, Evidence()).headline == headline.format("1 pod")
