@@ -47,7 +47,7 @@ _DETACHED = '''\
 '''
 _REPR = '''\
     def __repr__(self) -> str:
-        """Return a form for people and logs, without what is secret."""
+        """Return a form for people and logs, without secret values."""
         return f"{type(self).__name__}({self.key})"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
