@@ -14,7 +14,7 @@ from typing import NamedTuple
 from prometheus_client import Histogram
 
 from kcr.log import get_logger
-from kcr.runnables import loop_calls
+from kcr.stacks import loop_calls
 
 _log = get_logger("kcr.health")
 

@@ -25,7 +25,7 @@ from kcr.keywords import Keywords
 from kcr.leaderelection import Leadership
 from kcr.log import get_logger
 from kcr.metrics import Metrics
-from kcr.operations import Operations
+from kcr.observability import Observability
 from kcr.runnables import Runnable, RunnableGroup, first_failure, running
 from kcr.workqueue import RateLimiter, WorkQueue
 
@@ -96,8 +96,8 @@ class Manager:
         self.metrics: Metrics = metrics or Metrics()
         self.health: Health = Health()
         reviewer = client.with_options(field_manager="metrics", throttled=False)
-        self._operations = Operations(reviewer, self.metrics, self.health, clock)
-        self._cache = InformerCache(namespace, self._make_informer, self._operations.remove_informer)
+        self._observability = Observability(reviewer, self.metrics, self.health, clock)
+        self._cache = InformerCache(namespace, self._make_informer, self._observability.remove_informer)
         self._controllers: dict[str, Controller] = {}
         # What controllers and recorders ask of the server beside their watches.
         self._rights = frozenset[Right]()
@@ -113,7 +113,7 @@ class Manager:
         self._ready = asyncio.Event()
         self.health.add_ready("controllers", lambda: "" if self._ready.is_set() else "they do not run")
         if leader_election is not None:
-            self._operations.add_elector(leader_election)
+            self._observability.add_elector(leader_election)
 
     def select(self, *selections: Selection[Any]) -> None:
         """List and watch only the selected objects of a kind, and store the results of their transforms.
@@ -138,7 +138,7 @@ class Manager:
     def _make_informer(self, selections: tuple[Selection[Any], ...]) -> Informer[Any]:
         informer, kind = Informer(self.client, selections, random=self.random), selections[0].kind
         self._watching.add(informer.run, kind.resource.display)
-        self._operations.add_informer(selections, informer, is_late=self._ready.is_set())
+        self._observability.add_informer(selections, informer, is_late=self._ready.is_set())
         return informer
 
     def remove_informer(self, kind: type[Resource]) -> None:
@@ -213,7 +213,7 @@ class Manager:
             raise ValueError(f"controller {name}: there is one of this name already")
         controller = Controller(name, reconciler, options, random=self.random, metrics=self.metrics, client=self.client)
         self._controllers[name] = controller
-        self._operations.add_controller(controller)
+        self._observability.add_controller(controller)
         self._rights |= options.rights
         handles = [self.add_watch(controller, source) for source in options.watches]
         self._add(controller, [handle for handle in handles if handle is not None], options.needs_leader_election)
@@ -281,7 +281,7 @@ class Manager:
             ConfigError: An address is malformed, or there is no certificate.
             RuntimeError: The manager runs already, or this is the second call.
         """
-        self._operations.expose(metrics, probes, metrics_secure, debug)
+        self._observability.expose(metrics, probes, metrics_secure, debug)
 
     async def run(self) -> None:
         """Run everything until cancelled, or until a part fails.
@@ -293,7 +293,7 @@ class Manager:
             Exception: The exception of a component, unchanged.
         """
         with first_failure():
-            async with self._writing, self._operations.serving(), self._electing, self._watching:
+            async with self._writing, self._observability.serving(), self._electing, self._watching:
                 await self._cache.wait_synced(log=True)
                 self._cache.freeze()
                 async with self._standing_by:

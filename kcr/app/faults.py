@@ -20,7 +20,7 @@ from kcr.atomicfile import is_full
 from kcr.errors import KcrError
 from kcr.log import get_logger
 from kcr.log.lines import printable
-from kcr.runnables import Line, own_lines
+from kcr.stacks import Line, own_lines
 
 # What click's types are called in its messages, and what a value is that is none.
 _TYPES: Mapping[str, str] = {

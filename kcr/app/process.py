@@ -24,7 +24,7 @@ import structlog
 
 from kcr.log import get_logger
 from kcr.ratelimitedlog import RateLimitedLogger
-from kcr.runnables import Stacks, await_stack, calls_of, collect_stacks, stuck_tasks
+from kcr.stacks import Stacks, await_stack, calls_of, collect_stacks, stuck_tasks
 
 _log = get_logger()
 

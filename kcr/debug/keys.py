@@ -19,7 +19,7 @@ from kcr.controller.observers.journal import EndedReconcile
 from kcr.debug.grouping import error_groups
 from kcr.debug.sources import retried
 from kcr.debug.state import ControllerState, KeyState, RunningState, RunState, SlowKey
-from kcr.runnables import await_stack, loop_calls
+from kcr.stacks import await_stack, loop_calls
 
 # How much of each is shown.
 RECENT, SLOWEST, RUNS_OF_KEY = 30, 10, 20

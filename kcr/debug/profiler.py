@@ -10,7 +10,7 @@ import sys
 from collections import Counter
 from types import FrameType
 
-from kcr.runnables import LOOP_FILES
+from kcr.stacks import LOOP_FILES
 
 SAMPLES_PER_SECOND = 100
 MAX_SECONDS = 60

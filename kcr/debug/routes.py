@@ -17,7 +17,7 @@ from kcr.debug.sources import StateSources, retried
 from kcr.debug.state import HotLoopState, KeyDetail
 from kcr.debug.thread import ProgramLoop
 from kcr.endpoint import ProbeRequest, ProbeResponse
-from kcr.runnables import collect_stacks
+from kcr.stacks import collect_stacks
 
 # Of each controller: so many keys, and at most so many.
 DEFAULT_KEYS, MAX_KEYS = 200, 10_000

@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar, TypeVarTuple
 
 from kcr.log import get_logger
-from kcr.runnables import await_stack
+from kcr.stacks import await_stack
 
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")

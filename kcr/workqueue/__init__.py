@@ -30,7 +30,8 @@ from kcr.workqueue.ratelimit import (
     RateLimiter,
     default_limiter,
 )
-from kcr.workqueue.reasons import KeyState, Reason
+from kcr.workqueue.reasons import Reason
+from kcr.workqueue.snapshot import KeyState
 
 __all__ = [
     "LOW_PRIORITY",

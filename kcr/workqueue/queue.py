@@ -12,8 +12,8 @@ from kcr.metrics import QueueMetrics
 from kcr.workqueue.delaying import DelayingQueue
 from kcr.workqueue.priorities import PriorityFIFO
 from kcr.workqueue.ratelimit import RateLimiter, default_limiter
-from kcr.workqueue.reasons import KeyState, Reason, Reasons, as_tuple, joined
-from kcr.workqueue.snapshot import QueueSnapshot
+from kcr.workqueue.reasons import Reason, Reasons, as_tuple, joined
+from kcr.workqueue.snapshot import KeyState, QueueSnapshot
 
 K = TypeVar("K", bound=Hashable)
 

@@ -1,4 +1,4 @@
-"""A copy of a work queue's contents, for debugging from any thread."""
+"""Views of a work queue, of one key or of all: copies for logs and debugging, never for decisions."""
 
 from collections.abc import Hashable, Mapping
 from typing import Generic, NamedTuple, TypeVar
@@ -7,6 +7,30 @@ from kcr.workqueue.delaying import Delay
 from kcr.workqueue.reasons import Reason, Reasons, as_tuple
 
 K = TypeVar("K", bound=Hashable)
+
+
+class KeyState(NamedTuple):
+    """The state of one key in a queue, for logs and debugging.
+
+    Attributes:
+        queued: The priority at which it is queued; None when it is not. A key that was added while it is processed is
+            queued when that ends.
+        processing: The priority at which a worker took it, and processes it now; None when none does.
+        delay: The seconds until it is added; None when it has no delay.
+        retries: How often it failed in a row.
+        reasons: Why it is queued, or why it is delayed, when it is not queued: the last eight, the oldest first.
+        processing_reasons: Why it was queued when the worker took it.
+        waited: For how many seconds it had been queued when the worker took it; None when none processes it, and of a
+            queue without metrics.
+    """
+
+    queued: int | None
+    processing: int | None
+    delay: float | None
+    retries: int
+    reasons: tuple[Reason, ...]
+    processing_reasons: tuple[Reason, ...]
+    waited: float | None = None
 
 
 class QueueSnapshot(NamedTuple, Generic[K]):

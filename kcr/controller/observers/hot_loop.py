@@ -13,7 +13,7 @@ its writers. One line says all that, at most every ten minutes for a key.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ from kcr.api.meta import Key, Resource
 from kcr.client import Client
 from kcr.client.wire.requests import target
 from kcr.controller.observers import Observer, ReconcileRun
+from kcr.controller.observers.recording import HotLoop, Path, Recording
 from kcr.controller.outcome import MIN_DELAY_SECONDS
 from kcr.errors import KcrError
 from kcr.informer import Handler, Informer, InformerHandle
@@ -35,10 +36,8 @@ MOST_RECONCILES = 100
 WINDOW_SECONDS = 60.0
 # A key whose line was written, or that had nothing to say, is left alone for so long.
 SILENT_SECONDS = 600.0
-# So many changes are looked at, of so many keys at a time; a field that returns so often to a value has two writers.
-_CHANGES, _KEYS, _RETURNS = 12, 10, 3
-# Where nothing was found in so many, nothing is looked for any more.
-_MOST_CHANGES = 60
+# The keys whose changes are recorded at a time.
+_KEYS = 10
 # How often the owners of a field are read, half of them before a reconcile and half after one.
 _LOOKS = 4
 _MAX_FIELDS = 5
@@ -66,27 +65,8 @@ _BY_REQUEUE = (
     "hot loop: each reconcile requeues its key at once",
     "return requeue_after with the seconds to wait, or watch what the reconciler waits for; None stands for never",
 )
-# Every write changes them.
-_BOOKKEEPING = frozenset({("metadata", "resourceVersion"), ("metadata", "generation")})
 
 _log = get_logger()
-
-Path = tuple[str, ...]
-
-
-class HotObject(NamedTuple):
-    """An object that changes all the time."""
-
-    kind: type[Resource]
-    key: Key
-
-
-class HotLoop(NamedTuple):
-    """A hot loop: the object, the changing fields, and whether they return to earlier values."""
-
-    by_turns: bool
-    subject: HotObject
-    fields: tuple[Path, ...]
 
 
 class HotLoopFinding(NamedTuple):
@@ -101,48 +81,6 @@ class HotLoopFinding(NamedTuple):
     event: str
     place: str
     remedy: str
-
-
-class Recording:
-    """The changes of the objects of one hot key, and their analysis."""
-
-    def __init__(self, began: float) -> None:
-        self.began = began
-        self.finding: HotLoop | None = None
-        self.writers: set[str] = set()
-        self.looks = 0
-        self._count = 0
-        # The values that each field took, as they print. They are compared, and never shown: some are secrets.
-        self._values: dict[HotObject, dict[Path, list[str]]] = {}
-
-    @property
-    def follows_others(self) -> bool:
-        """Whether other objects of the key change too, and no second writer of the field is known."""
-        return len(self._values) > 1 and len(self.writers) < 2
-
-    def add(self, kind: type[Resource], old: Resource, new: Resource) -> None:
-        """Record one change, until there is a finding."""
-        changed = {path: value for path, value in _leaves(codec.difference(old, new)) if path not in _BOOKKEEPING}
-        if self.finding is not None or self._count >= _MOST_CHANGES or not changed:
-            return
-        self._count += 1
-        fields = self._values.setdefault(HotObject(kind, new.key), {})
-        for path, value in changed.items():
-            fields.setdefault(path, []).append(repr(value))
-        if self._count >= _CHANGES:
-            self.finding = self._judge()
-
-    def _judge(self) -> HotLoop | None:
-        for subject, fields in self._values.items():
-            by_turns = tuple(path for path, values in fields.items() if len(values) - len(set(values)) >= _RETURNS)
-            if by_turns:
-                return HotLoop(True, subject, by_turns)
-        if len(self._values) > 1:
-            # Others change too: the key follows them.
-            return None
-        ((subject, fields),) = self._values.items()
-        always_new = tuple(path for path, values in fields.items() if len(values) >= _CHANGES // 2)
-        return HotLoop(False, subject, always_new) if always_new else None
 
 
 class _Source(NamedTuple):
@@ -317,14 +255,6 @@ def _words(finding: HotLoop, writers: int) -> tuple[str, str]:
     if not finding.by_turns:
         return _BY_ITSELF
     return _TO_AND_FRO if writers == 0 else _BY_ONE_NAME if writers == 1 else _BY_TURNS
-
-
-def _leaves(difference: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    if isinstance(difference, Mapping) and difference:
-        for name, value in difference.items():
-            yield from _leaves(value, (*path, name))
-    elif path:
-        yield path, difference
 
 
 def _owns(fields: Mapping[str, Any], path: Path) -> bool:

@@ -11,7 +11,7 @@ from kcr.api.meta import Key
 from kcr.controller import Controller, ControllerOptions, Result
 from kcr.controller.observers.journal import MAX_FAILING, MAX_RUNS, MAX_TEXT, EndedReconcile, ReconcileJournal
 from kcr.errors import ConflictError, TerminalError
-from kcr.runnables import await_stack
+from kcr.stacks import await_stack
 from kcr.testing import VirtualClock
 from kcr.workqueue import ItemExponential
 

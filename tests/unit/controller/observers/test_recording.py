@@ -5,7 +5,7 @@ from itertools import pairwise
 from msgspec.structs import replace
 
 from kcr.api.core import ConfigMap
-from kcr.controller.observers.hot_loop import Recording
+from kcr.controller.observers.recording import Recording
 from kcr.testing import build
 
 

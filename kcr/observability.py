@@ -1,4 +1,4 @@
-"""The endpoints of a process: metrics and probes over HTTP, and a monitor of its event loop."""
+"""Observability of a manager: metrics, probes and debug pages of its components, and the ports that serve them."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -33,8 +33,8 @@ from kcr.runnables import RunnableGroup
 LATE_SYNC_SECONDS = 60.0
 
 
-class Operations:
-    """The endpoints of a process, and its informers there; nothing is served unless `expose` says so."""
+class Observability:
+    """Shows the components of a manager in its metrics, probes and debug pages; ports are opened by `expose` only."""
 
     def __init__(self, client: Client, metrics: Metrics, health: Health, clock: Clock) -> None:
         """Create the endpoints; they are served inside the context of `serving`.

@@ -1,0 +1,209 @@
+"""Call stacks of threads and tasks: where a process is at one moment, and which of the lines are the user's.
+
+Everything here only reads, because a stuck process is inspected while it is stuck, in a signal handler or in another
+thread than the event loop's.
+"""
+
+import _thread
+import asyncio
+import selectors
+import site
+import sys
+import sysconfig
+import threading
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple
+
+# The innermost frames of a stack that are shown.
+MAX_FRAMES = 12
+
+# Where installed packages lie, and where code lies that is no user's own: Python's library and kcr.
+_SITES = tuple(
+    f"{path}/"
+    for path in {sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *site.getsitepackages(),
+                 site.getusersitepackages()}
+)  # fmt: skip
+# The installed packages that kcr calls itself: none of them is the program.
+_LIBRARIES = {
+    "aiohttp", "cel_expr_python", "click", "cryptography", "kubernetes_asyncio", "msgspec", "opentelemetry",
+    "prometheus_client", "rich", "structlog", "tenacity", "uvloop", "yaml",
+}  # fmt: skip
+_KCR = f"{Path(__file__).parent}/"
+_DEVCLUSTER = "/kcr_devcluster/"
+_STDLIB = f"{Path(threading.__file__).parent}/"
+# The files of the event loop itself.
+LOOP_FILES = (f"{Path(asyncio.__file__).parent}/", selectors.__file__)
+
+
+class Line(NamedTuple):
+    """A line of code that a stack has.
+
+    Attributes:
+        file: The path of its file.
+        number: Its number.
+        function: The function that it is in.
+    """
+
+    file: str
+    number: int
+    function: str
+
+    def __str__(self) -> str:
+        """Return the line as it is shown: `server.py:12 serve`."""
+        return f"{self.file.rpartition('/')[2]}:{self.number} {self.function}"
+
+
+def shown(lines: Sequence[Line], max_frames: int) -> str:
+    """Return the innermost lines of a stack; the innermost line of the user's own code is always among them.
+
+    Which line of his called a library tells a user more than where in the library it waits.
+
+    Args:
+        lines: The stack, the innermost line last.
+        max_frames: How many lines; with one, it is the innermost of all.
+    """
+    is_own = own_lines(lines)
+    own = next((place for place in reversed(range(len(lines))) if is_own[place]), None)
+    if own is None or own >= len(lines) - max_frames or max_frames < 2:
+        return " > ".join(map(str, lines[-max_frames:]))
+    # What calls it is most likely the user's, too; of the library's lines the innermost says what is waited for.
+    outer = [line for place, line in enumerate(lines[: own + 1]) if is_own[place]]
+    return " > ".join([*map(str, outer[1 - max_frames :]), "…", str(lines[-1])])
+
+
+def own_lines(lines: Sequence[Line]) -> list[bool]:
+    """Return of each line of a stack whether it is the user's own code; it may be installed.
+
+    Args:
+        lines: The stack, the innermost line last.
+    """
+    package = _package(_entry(lines))
+    return [_is_program(line.file, package) for line in lines]
+
+
+def _entry(lines: Sequence[Line]) -> str:
+    """Return the file at which the program begins; empty when none of it is on the stack.
+
+    Of installed packages that call each other the outermost is the program: its reconciler is called by kcr. What
+    kcr's own libraries call is theirs.
+    """
+    by_library = False
+    for file in (line.file for line in lines):
+        package = _package(file)
+        if package.rpartition("/")[2] in _LIBRARIES:
+            by_library = True
+        elif _is_kcr(file):
+            by_library = False
+        elif _is_program(file, package) and not (package and by_library):
+            return file
+    return ""
+
+
+def _is_program(file: str, package: str) -> bool:
+    """Return whether a file is the program's own: neither kcr's, nor Python's, nor of another installed package."""
+    if file.startswith("<") or _is_kcr(file):
+        return False
+    return _package(file) == package if file.startswith(_SITES) else not file.startswith(_STDLIB)
+
+
+def _is_kcr(file: str) -> bool:
+    """Return whether a file is of the library, or of its development cluster, which lies in a folder of its own."""
+    return file.startswith(_KCR) or _DEVCLUSTER in file
+
+
+def _package(file: str) -> str:
+    """Return the installed package that a file is of, as its path; empty for none, and for kcr."""
+    root = next((path for path in _SITES if file.startswith(path) and not _is_kcr(file)), None)
+    return "" if root is None else root + file[len(root) :].partition("/")[0]
+
+
+def await_stack(task: asyncio.Task[Any], max_frames: int = 3) -> str:
+    """Name the lines at which a task waits, the innermost last; see `shown`.
+
+    Args:
+        task: The task. Of one that runs just now only the outermost line is known.
+        max_frames: How many of the innermost lines.
+    """
+    frames: list[Line] = []
+    awaited: Any = task.get_coro()
+    while awaited is not None:
+        frame = getattr(awaited, "cr_frame", None) or getattr(awaited, "gi_frame", None)
+        if frame is None:
+            frame = getattr(awaited, "ag_frame", None)
+        if frame is not None:
+            frames.append(Line(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name))
+        awaited = getattr(awaited, "cr_await", None) or getattr(awaited, "gi_yieldfrom", None)
+    return shown(frames, max_frames) or "not started"
+
+
+def stuck_tasks(tasks: Collection[asyncio.Task[Any]]) -> list[asyncio.Task[Any]]:
+    """Return the tasks that keep a shutdown from its end: cancelled, not ended, and waiting for no other task.
+
+    All others wait for these, or are to be cancelled after them. Where there are none, it is all tasks.
+    """
+    stuck = [task for task in tasks if task.cancelling() and not _waits_for_tasks(task)]
+    return sorted(stuck or tasks, key=asyncio.Task.get_name)
+
+
+def _waits_for_tasks(task: asyncio.Task[Any]) -> bool:
+    """Return whether a task waits for the end of others, in a task group or with `asyncio.wait`."""
+    innermost = await_stack(task, 1)
+    return innermost.startswith("taskgroups.py:") or (innermost.startswith("tasks.py:") and innermost.endswith("_wait"))
+
+
+class Stacks(NamedTuple):
+    """Where a process was at one moment.
+
+    Attributes:
+        threads: The calls of each thread by its id, the innermost last.
+        tasks: Names of the event loop's tasks, and where each waits.
+    """
+
+    threads: dict[int, str]
+    tasks: list[tuple[str, str]]
+
+    def named_threads(self) -> list[tuple[str, str]]:
+        """Return the names of the threads, and the calls of each."""
+        names = {thread.ident: thread.name for thread in threading.enumerate()}
+        return [(names.get(ident, str(ident)), calls) for ident, calls in self.threads.items()]
+
+
+def collect_stacks(loop: asyncio.AbstractEventLoop, interrupted: FrameType | None = None) -> Stacks:
+    """Return where all threads are, and all tasks of an event loop.
+
+    Args:
+        loop: The event loop.
+        interrupted: In a signal handler the frame that the signal has interrupted: the thread is in the handler itself,
+            and that is what counts. None otherwise.
+    """
+    frames = dict(sys._current_frames())
+    if interrupted is not None:
+        frames[_thread.get_ident()] = interrupted
+    threads = {ident: calls_of(frame) for ident, frame in frames.items()}
+    waiting = ((task.get_name(), await_stack(task, MAX_FRAMES)) for task in asyncio.all_tasks(loop))
+    return Stacks(threads, sorted(waiting))
+
+
+def calls_of(frame: FrameType | None, max_frames: int = MAX_FRAMES) -> str:
+    """Return the innermost calls of a frame, the innermost last: `server.py:12 serve > server.py:40 read`."""
+    lines: list[Line] = []
+    while frame is not None:
+        lines.append(Line(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name))
+        frame = frame.f_back
+    return " > ".join(map(str, lines[:max_frames][::-1]))
+
+
+def loop_calls(frame: FrameType | None, max_frames: int = 3) -> str:
+    """Return the innermost calls that the event loop makes just now, the innermost last; empty when it only waits.
+
+    Args:
+        frame: The innermost frame of the loop's thread.
+        max_frames: How many lines; see `shown`.
+    """
+    lines: list[Line] = []
+    while frame is not None and not frame.f_code.co_filename.startswith(LOOP_FILES):
+        lines.append(Line(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name))
+        frame = frame.f_back
+    return shown(lines[::-1], max_frames)
