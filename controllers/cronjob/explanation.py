@@ -11,7 +11,7 @@ from kcr.api.core import Event
 from kcr.api.explanation import Explanation
 from kcr.api.meta import is_controlled_by
 from kcr.client import Client
-from kcr.controller.own_writes import PendingObjects
+from kcr.controller import PendingObjects
 from kcr.controllers.cronjob.decisions.explain import CronJobEvidence, explain
 from kcr.controllers.cronjob.decisions.plan import Facts
 from kcr.controllers.cronjob.decisions.status import absent, is_unrecorded, restored, unlisted, without

@@ -22,7 +22,8 @@ Source: controller-runtime/pkg/internal/controller; client-go/util/workqueue.
 from kcr.controller.batching import Batching
 from kcr.controller.controller import Controller, ControllerOptions
 from kcr.controller.expectations import Expectations
-from kcr.controller.own_writes import OwnWrites, PendingObjects, StaleStoreError
+from kcr.controller.own_writes import OwnWrites, StaleStoreError
+from kcr.controller.pending_objects import PendingObjects
 from kcr.controller.predicates import (
     Predicate,
     all_of,
@@ -35,10 +36,9 @@ from kcr.controller.predicates import (
     none_of,
     resource_version_changed,
 )
-from kcr.controller.reconcile import Reconciler, Result
+from kcr.controller.reconcile import DeadlineError, Reconciler, Result
 from kcr.controller.rights import Right, policy_rules, rights
 from kcr.controller.sources import Channel, Source, channel, keys_by_index, owned, watch
-from kcr.controller.timeout import DeadlineError
 
 __all__ = [
     "Batching",

@@ -23,9 +23,8 @@ from kcr.controller.observers.metrics import ReconcileMetrics
 from kcr.controller.observers.span import ReconcileSpans
 from kcr.controller.outcome import Outcomes
 from kcr.controller.own_writes import OwnWrites
-from kcr.controller.reconcile import Reconciler
+from kcr.controller.reconcile import Reconciler, TimedReconciler
 from kcr.controller.sources import EnqueueRequests, Source, own_key, owner_keys
-from kcr.controller.timeout import TimedReconciler
 from kcr.controller.worker import Worker
 from kcr.informer import Informer, InformerHandle
 from kcr.log import get_logger

@@ -11,7 +11,8 @@ import asyncio
 from datetime import timedelta
 
 from kcr.api.meta import Key, Resource, controller_of
-from kcr.controller.own_writes import Expected, OwnWrites
+from kcr.controller.own_writes import OwnWrites
+from kcr.controller.pending_objects import Expected
 from kcr.log import get_logger
 
 _log = get_logger()

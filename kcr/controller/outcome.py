@@ -86,6 +86,7 @@ class Outcomes:
             priority: At which the key is queued then; None for the one that it had.
         """
         key = run.key
+        # A success ends the backoff, also one that asks for its key again.
         self._queue.forget(key)
         self._end_outage(key)
         if requeue_after is None:
@@ -93,6 +94,7 @@ class Outcomes:
             return
         delay = max(requeue_after, MIN_DELAY_SECONDS) if requeue_after > 0 else 0.0
         run.outcome, run.detail = "requeue_after", delay
+        # Asked for while the key is being processed: afterwards the queue knows no priority of it.
         priority = self._queue.priority(key) if priority is None else priority
         self._queue.add_after(key, delay, priority=priority, reason=_REQUEUE_AFTER)
 
@@ -102,6 +104,7 @@ class Outcomes:
         key, causes = run.key, tuple(leaves(error))
         text = _text(causes)
         run.outcome, run.detail, run.error, run.causes = "error", text, error, causes
+        # All of the causes: with one answer among them the server is there.
         if all(map(is_unanswered, causes)):
             self._unanswered(key, causes, text)
             return
@@ -145,6 +148,7 @@ class Outcomes:
             self._queue.add(other, priority=failed_at, reason=_ANSWERED)
 
     def _unanswered(self, key: Key, causes: tuple[BaseException, ...], text: str) -> None:
+        # One more than the queue knows: the retry is added below, and its delay depends on who is the probe.
         now, retries = asyncio.get_running_loop().time(), self._queue.retries(key) + 1
         is_probe = self._outage.add(key, self._queue.priority(key), text, retries, now)
         self._retry(key, causes, text, PROBE_SECONDS * (1.0 + self._random.random()) if is_probe else math.inf)

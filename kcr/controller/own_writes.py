@@ -33,6 +33,7 @@ from typing import Any
 
 from kcr.api.meta import Key, Resource
 from kcr.client import Client
+from kcr.controller.pending_objects import PendingObjects
 from kcr.errors import KcrError
 from kcr.informer import Store
 from kcr.informer.store import version_of
@@ -124,6 +125,7 @@ class OwnWrites:
             enqueue: Enqueues the key.
         """
         events = self._events.get(key)
+        # The bound is for memory alone: a key that is enqueued while it is reconciled has one more turn, however often.
         if events is not None and version and len(events) < _MAX_EVENTS:
             events.append((version, enqueue))
         elif not self.is_echo(key, version):
@@ -143,7 +145,9 @@ class OwnWrites:
             key: The key.
             enqueue: Enqueues it for the object.
         """
+        # Popped first, so that nothing that is enqueued here waits for an end that has been.
         for shown, wanted in self._events.pop(key, ()):
+            # By now the answers to all writes are in, but of those that were lost: their echo enqueues, as it must.
             if not self.is_echo(key, shown):
                 wanted()
         pending = self._versions.get(key)
@@ -158,17 +162,18 @@ class OwnWrites:
         if self._versions.get(key) is not pending or _lagging(pending):
             return
         self.forget_versions(key)
+        # The store has passed the version of the write: it shows the object, or the object is gone again.
         if any(not store.is_closed and store.get(name) is None for store, name in pending.written):
             enqueue()
 
-    def of(self, owner: Resource) -> "PendingObjects":
+    def of(self, owner: Resource) -> PendingObjects:
         """Return the pending writes of an owner; those of another uid of its name are dropped."""
         pending = self.find(owner.key, owner.metadata.uid)
         if pending is None:
             pending = self._objects[owner.key] = PendingObjects(owner.metadata.uid, self.leading_since())
         return pending
 
-    def find(self, key: Key, uid: str) -> "PendingObjects | None":
+    def find(self, key: Key, uid: str) -> PendingObjects | None:
         """Return the pending writes of the owner with this key and uid, or None."""
         pending = self._objects.get(key)
         return pending if pending is not None and pending.uid == uid else None
@@ -189,6 +194,7 @@ class OwnWrites:
             KcrError: The server did not return the owner; it stays unverified.
         """
         live = await client.get(type(owner), owner.key)
+        # Only after the answer: a request that fails leaves the owner unverified.
         self.require_version(owner.key, store, live.metadata.resource_version)
         pending = self.of(owner)
         pending.unconfirmed_status, pending.unverified_before = False, 0
@@ -196,6 +202,7 @@ class OwnWrites:
     @property
     def parked(self) -> dict[Key, tuple[tuple[Store[Any], int], ...]]:
         """The keys that are deferred, and the stores that have yet to reach a version; it may be read in any thread."""
+        # A copy, because the loop's thread may change the map meanwhile.
         waiting = [(key, pending) for key, pending in self._versions.copy().items() if pending.timer is not None]
         return {key: lacking for key, pending in waiting if (lacking := tuple(_lagging(pending)))}
 
@@ -216,7 +223,7 @@ class OwnWrites:
             words.append(f"{expected.creations} creations and {expected.deletions} deletions expected")
         return tuple(words)
 
-    def peek(self, owner: Resource) -> "PendingObjects":
+    def peek(self, owner: Resource) -> PendingObjects:
         """Return the pending writes of an owner, or an empty value that is not stored."""
         return self.find(owner.key, owner.metadata.uid) or PendingObjects(owner.metadata.uid)
 
@@ -250,13 +257,16 @@ class OwnWrites:
             return False
         stale = _lagging(pending)
         if not stale:
+            # The reconcile that begins now sees all of it. Versions only grow, so the next write starts anew.
             self.forget_versions(key)
             return False
         if self._on_stale is not None:
             for store, _ in stale:
                 self._on_stale(store)
         if pending.expired:
+            # Not cleared: each retry fails, with a longer backoff, until the store has caught up or is closed.
             raise StaleStoreError(f"{key}: the store does not show our own write yet; its watch is late")
+        # Once for each deferral: events that enqueue the key meanwhile find the timer and the notifications set.
         if pending.timer is None:
             # An empty context: the timer outlives the reconcile that sets it, and must not log in its name.
             pending.timer = asyncio.get_running_loop().call_later(
@@ -283,83 +293,9 @@ class PendingVersions:
         self.expired: bool = False
 
 
-class Expected:
-    """How many creations and deletions of an owner's objects have yet to be observed; at zero or below they are."""
-
-    __slots__ = ("creations", "deletions", "since")
-
-    def __init__(self, creations: int, deletions: int, since: float) -> None:
-        self.creations: int = creations
-        self.deletions: int = deletions
-        self.since: float = since
-
-    @property
-    def is_met(self) -> bool:
-        """Whether everything was observed."""
-        return self.creations <= 0 and self.deletions <= 0
-
-
-class PendingObjects:
-    """The objects of one owner that were written, and that the store does not show so yet.
-
-    Attributes:
-        uid: The owner's.
-        creates: Names to appear: the creates that were sent and not answered, by key, as they were sent.
-        unconfirmed_status: Whether a write of the owner's status had no answer: the store may show less than the
-            server has.
-        unverified_before: The version that the owner's store has to reach before it shows all that an earlier leader
-            wrote; 0 once the owner was read live.
-        expected: The counts of `kcr.Expectations`; None for none.
-    """
-
-    __slots__ = ("_deletions", "_releases", "creates", "expected", "uid", "unconfirmed_status", "unverified_before")
-
-    def __init__(self, uid: str, leading_since: int = 0) -> None:
-        self.uid: str = uid
-        self.creates: dict[Key, Resource] = {}
-        self.unconfirmed_status: bool = False
-        self.unverified_before: int = leading_since
-        self.expected: Expected | None = None
-        # By the object's uid: whether it is still shown.
-        self._deletions: dict[str, Callable[[], bool]] = {}
-        self._releases: dict[str, tuple[Store[Any], Key, str]] = {}
-
-    def expect_deletion(self, store: Store[Any], obj: Resource) -> None:
-        """Note that the server has deleted an object, or has set its deletionTimestamp."""
-        uid = obj.metadata.uid
-        self._deletions[uid] = partial(_is_running, store, obj.key, uid)
-
-    def expect_absence(self, uid: str, is_shown: Callable[[], bool]) -> None:
-        """Note a deleted object that is to be left out for longer: as long as `is_shown` returns that it must be.
-
-        That is for owners that list their objects in their status, too.
-        """
-        self._deletions[uid] = is_shown
-
-    def expect_release(self, store: Store[Any], obj: Resource, finalizer: str) -> None:
-        """Record that this process removed an object's finalizer, or that the object is deleted."""
-        self._releases[obj.metadata.uid] = (store, obj.key, finalizer)
-
-    @property
-    def deleted(self) -> frozenset[str]:
-        """The uids of deleted objects that the store does not show as terminating or deleted yet."""
-        for uid, is_shown in tuple(self._deletions.items()):
-            if not is_shown():
-                del self._deletions[uid]
-        return frozenset(self._deletions)
-
-    @property
-    def released(self) -> frozenset[str]:
-        """The uids of the objects that have lost their finalizer, though the store still shows it."""
-        for uid, (store, key, finalizer) in tuple(self._releases.items()):
-            shown = _shown(store, key, uid)
-            if shown is None or finalizer not in shown.metadata.finalizers:
-                del self._releases[uid]
-        return frozenset(self._releases)
-
-
 def _lagging(pending: PendingVersions) -> list[tuple[Store[Any], int]]:
     """Return the stores that have not reached their versions yet; one that is closed never will."""
+    # Strictly below: a store that has reached the version shows the write.
     return [
         (store, version)
         for store, version in pending.versions.items()
@@ -367,18 +303,7 @@ def _lagging(pending: PendingVersions) -> list[tuple[Store[Any], int]]:
     ]
 
 
-def _shown(store: Store[Any], key: Key, uid: str) -> Resource | None:
-    """Return an object as the store shows it, or None when it does not."""
-    obj: Resource | None = None if store.is_closed else store.get(key)
-    return obj if obj is not None and obj.metadata.uid == uid else None
-
-
-def _is_running(store: Store[Any], key: Key, uid: str) -> bool:
-    """Return whether the store shows an object, and shows it without a deletionTimestamp."""
-    shown = _shown(store, key, uid)
-    return shown is not None and shown.metadata.deletion_timestamp is None
-
-
 def _force_after_timeout(pending: PendingVersions, enqueue: Callable[[], None]) -> None:
+    # The key gets its turn, and fails with a StaleStoreError: that is visible, which a silent wait is not.
     pending.expired = True
     enqueue()

@@ -87,6 +87,7 @@ class Worker:
             except QueueClosedError:
                 return
             running[key] = task
+            # From here to `done` no other worker gets this key.
             try:
                 if (run := self._admit(key, now())) is not None:
                     await self._process(run, now)
@@ -131,6 +132,7 @@ class Worker:
                 await pending
                 run.began = now()
         after: list[Awaitable[None]] = []
+        # Invariant: an outcome is applied once for each reconcile that was not cancelled, and then the observers end.
         try:
             result = await self._reconciler.reconcile(run.key)
             requeue_after = requeue_seconds(result, self._random)
@@ -150,6 +152,7 @@ class Worker:
                     after.append(pending)
             # The traceback of an error refers to this frame, and so to the run: a cycle.
             run.error, run.causes = None, ()
+        # Outside of the reconcile: neither its timeout nor its span, duration or metrics count this.
         for pending in after:
             await pending
 

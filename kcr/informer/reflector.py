@@ -162,6 +162,7 @@ class Reflector(Generic[R]):
             error = failure
             then = after_failure(self._phase, error, loop.time())
             self._note(error, then, loop.time())
+        # A list that follows a complete one; the first list, and its retries, are no relists.
         if isinstance(then.phase, Empty) and isinstance(self._phase, Listed | Watching):
             self.counts["relists"] += 1
         self._phase = then.phase
@@ -174,6 +175,7 @@ class Reflector(Generic[R]):
         Args:
             why: The evidence, for the log.
         """
+        # A list that is under way is newer than the event that was lost.
         if isinstance(self._phase, Watching):
             self._watchdog.cut(LostEventError(why))
 
@@ -184,6 +186,7 @@ class Reflector(Generic[R]):
             self._relisted_at_once = True
             return 0.0
         if isinstance(error, NotFoundError):
+            # Steady, for a definition may be installed at any time, and its controllers wait for it.
             return _ABSENT_SECONDS
         wanted = error.retry_after_seconds if isinstance(error, ApiError) else 0.0
         return max(self._backoff.pause(now), wanted)
@@ -191,6 +194,7 @@ class Reflector(Generic[R]):
     async def _step(self, phase: Phase) -> Next:
         match phase:
             case Empty():
+                # What an attempt before this one has read may be of another version.
                 self._list.clear()
                 if self._streams and asyncio.get_running_loop().time() >= self._pages_until:
                     return await self._stream()
@@ -205,6 +209,7 @@ class Reflector(Generic[R]):
 
     async def _list_page(self, phase: Listing) -> Next:
         if not phase.continue_:
+            # The first page: later ones show the same version, as their token says.
             self.counts["lists"] += 1
             self._list.clear()
             self._timing = ListTiming(asyncio.get_running_loop().time())
@@ -236,9 +241,11 @@ class Reflector(Generic[R]):
             return await self._follow("", initial_events=True)
         except ApiError as error:
             if isinstance(self._phase, Streaming) and is_unsupported(error):
+                # Until this process restarts: one request that is refused, and not one for each relist.
                 self._streams = False
             raise
         except TransportError as error:
+            # One that never opened says nothing of proxies: the server is away.
             if isinstance(self._phase, Streaming) and self._phase.open:
                 self._note_broken(self._phase, error)
             raise
@@ -256,11 +263,13 @@ class Reflector(Generic[R]):
             )
 
     async def _follow(self, version: str, *, initial_events: bool) -> Next:
+        # Up to twice as long, so that the watches of many informers do not end at one moment.
         seconds = _WATCH_SECONDS * (1.0 + self._random.random())
         path = self.selection.target(watch_query(version, seconds, initial_events=initial_events))
         loop = asyncio.get_running_loop()
         idle_seconds, accepted = seconds + _GRACE_SECONDS, accept(self.selection.kind)
         async with self._client.lines(path, idle_seconds=idle_seconds, accept=accepted) as lines:
+            # The server has answered: from here on a failure is that of an open watch.
             if isinstance(self._phase, Listed):
                 self._phase = Watching(version=version, began=loop.time())
                 self.error = None
@@ -274,6 +283,7 @@ class Reflector(Generic[R]):
                     if read % _SLICE == 0:
                         # Reading what the connection has buffered never waits.
                         await asyncio.sleep(0)
+        # The stream ended in good order, as it does at its timeout; all else is an exception.
         assert isinstance(self._phase, Streaming | Watching)
         then = after_end(self._phase, loop.time())
         self.counts["short" if then.pause else "timeout"] += 1
@@ -281,6 +291,7 @@ class Reflector(Generic[R]):
 
     async def _apply(self, event: WatchEvent[R] | Undecodable) -> None:
         is_bookmark = isinstance(event, WatchEvent) and event.type == "BOOKMARK"
+        # First, in every phase: an event that names no object is a lost event of an unknown one.
         if not is_bookmark:
             self._list.check_key(event.type, event if isinstance(event, Undecodable) else event.object)
         self._watchdog.note_event(is_bookmark=is_bookmark)
@@ -288,6 +299,8 @@ class Reflector(Generic[R]):
             case Streaming() as phase:
                 self._phase = await self._collect(phase, event)
             case Watching() as phase:
+                # Applied before the version moves: a watch that breaks here is resumed at the event before this one,
+                # and delivers it again (at-least-once).
                 version = self._list.apply(event).resource_version or phase.version
                 self._phase = Watching(version=version, began=phase.began, events=phase.events + 1)
                 if not self._delivered:
@@ -310,6 +323,7 @@ class Reflector(Generic[R]):
         return replace(phase, events=phase.events + 1)
 
     async def _replace(self, version: str) -> None:
+        # In slices; the store itself changes in one of them, so no reader sees half of a list.
         with self._timing.of("apply"):
             for _ in self._list.replace(version):
                 await asyncio.sleep(0)
@@ -319,6 +333,7 @@ class Reflector(Generic[R]):
     async def _is_behind(self) -> bool:
         """Ask the server whether it is ahead of a silent watch; one whose server does not answer is dead as well."""
         phase = self._phase
+        # A stream of initial events that is silent for so long is dead: there is no version yet to compare.
         if not isinstance(phase, Watching):
             return True
         try:

@@ -65,6 +65,7 @@ class PriorityClass(Generic[K]):
 
     def discard(self, key: K) -> None:
         """Make the entry of a key stale."""
+        # To search a deque takes time in proportion to its length, and a list of 20,000 keys has many that are raised.
         self.stale[key] = self.stale.get(key, 0) + 1
         self.drop_stale()
 
@@ -150,6 +151,7 @@ class PriorityFIFO(Generic[K]):
             return top
         now = _now()
         aged = [one for one in below if one.since and now - one.since[0] >= one.catches_up_after(top.priority)]
+        # By turns, so that a change waits for one aged key at most, and an aged key for one change.
         self._served_aged = bool(aged) and not self._served_aged
         return min(aged, key=lambda one: one.since[0] if one.since else now) if self._served_aged else top
 

@@ -81,6 +81,7 @@ class WorkQueue(Generic[K]):
             self._reasons[key] = reason if known is None else joined(known, reason)
         queued = self._dirty.get(key)
         if queued is not None:
+            # Coalesced: level-triggered, so the turn that is queued already serves this change as well.
             if queued < priority:
                 self._raise(key, queued, priority)
             return
@@ -88,9 +89,12 @@ class WorkQueue(Generic[K]):
             self._metrics.add(key)
         self._dirty[key] = priority
         if key in self._processing:
+            # Never processed concurrently: `done` makes it ready. What the worker has read may be older than this
+            # change, so the key has another turn in any case.
             self._waiting_for_done += 1
             return
         plain = self._ready.plain
+        # The usual case, keys of priority 0 alone, costs one append.
         if priority or plain is None:
             self._ready.push(key, priority)
         else:
@@ -161,6 +165,7 @@ class WorkQueue(Generic[K]):
         """
         plain = self._ready.plain
         key = plain.popleft() if plain else await self._next()
+        # No await between taking the key and noting that it is being processed: a cancelled `get` has taken none.
         self._processing[key] = self._dirty.pop(key)
         if self._reasons and (reasons := self._reasons.pop(key, None)) is not None:
             self._processing_reasons[key] = reasons
@@ -176,6 +181,7 @@ class WorkQueue(Generic[K]):
             self._metrics.done(key)
         if self._processing_reasons:
             self._processing_reasons.pop(key, None)
+        # The counter spares a look-up: mostly nothing was added meanwhile.
         if self._waiting_for_done and (priority := self._dirty.get(key)) is not None:
             self._waiting_for_done -= 1
             self._ready.push(key, priority)
@@ -204,6 +210,7 @@ class WorkQueue(Generic[K]):
         Returns:
             How many delayed keys were dropped.
         """
+        # A second call: its caller no longer waits for the keys that are being processed.
         self._abandoned = self._closed
         self._closed = True
         dropped = len(self._delayed)
@@ -212,7 +219,9 @@ class WorkQueue(Generic[K]):
             self._ready.clear()
             self._dirty.clear()
             self._reasons.clear()
+            # Keys being processed are no longer dirty, and `done` queues none of them again.
             self._waiting_for_done = 0
+        # All of them: each looks again, and ends once no key is left.
         for getter in self._getters:
             _wake(getter)
         self._getters.clear()
@@ -247,6 +256,7 @@ class WorkQueue(Generic[K]):
             its `delay`, or None; its `retries`; its `reasons`, and its `processing_reasons`; how long it `waited`.
         """
         delay = self._delayed.get(key)
+        # A key that is both queued and delayed is queued for what has come first.
         reasons = self._reasons.get(key) if key in self._dirty or delay is None else delay.reason
         return KeyState(
             queued=self._dirty.get(key),
@@ -273,6 +283,7 @@ class WorkQueue(Generic[K]):
 
     def _raise(self, key: K, queued: int, wanted: int) -> None:
         self._dirty[key] = wanted
+        # One that is being processed is not ready: `done` pushes it at the priority it has then.
         if key not in self._processing:
             self._ready.move(key, queued, wanted)
 
@@ -280,6 +291,7 @@ class WorkQueue(Generic[K]):
         self.add(key, priority, reason or _DELAY)
 
     async def _next(self) -> K:
+        # A loop: another worker may have taken the key for which this one was woken.
         while not len(self):
             if self._closed:
                 raise QueueClosedError("the work queue is shut down")
@@ -300,6 +312,7 @@ class WorkQueue(Generic[K]):
             raise
 
     def _wake_getter(self) -> None:
+        # One for each key that became ready. One that is done was cancelled, and has not left the queue yet.
         while self._getters:
             getter = self._getters.popleft()
             if not getter.done():
