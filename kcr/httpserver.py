@@ -19,7 +19,7 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 
 from kcr.log import get_logger
-from kcr.ratelimitedlog import RateLimitedLogger
+from kcr.log.ratelimited import RateLimitedLogger
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 

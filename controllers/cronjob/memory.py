@@ -9,7 +9,7 @@ from kcr.api.batch import CronJob
 from kcr.api.meta import Key
 from kcr.controllers.cronjob.decisions.status import Run
 from kcr.log import get_logger
-from kcr.ratelimitedlog import RateLimitedLogger
+from kcr.log.ratelimited import RateLimitedLogger
 
 
 class CronJobState:

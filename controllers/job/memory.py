@@ -17,7 +17,7 @@ from kcr.controllers.job.decisions.failures import Backoff
 from kcr.controllers.job.decisions.plan import Outcome
 from kcr.informer.store import version_of
 from kcr.log import get_logger
-from kcr.ratelimitedlog import RateLimitedLogger
+from kcr.log.ratelimited import RateLimitedLogger
 
 # How long the warning of another controller is not repeated.
 WARNING_SECONDS = 600.0

@@ -11,7 +11,7 @@ import structlog
 from structlog.typing import Processor
 
 from kcr.log.lines import Stderr, TracebackOnce, plain_lines
-from kcr.ratelimitedlog import KeyLogLimit
+from kcr.log.ratelimited import KeyLogLimit
 from kcr.tracing import add_trace_ids
 
 

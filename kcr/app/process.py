@@ -23,7 +23,7 @@ from typing import Any
 import structlog
 
 from kcr.log import get_logger
-from kcr.ratelimitedlog import RateLimitedLogger
+from kcr.log.ratelimited import RateLimitedLogger
 from kcr.stacks import Stacks, await_stack, calls_of, collect_stacks, stuck_tasks
 
 _log = get_logger()

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from kcr.api.meta import Key
 from kcr.errors import ApiError, TransportError
 from kcr.log import get_logger
-from kcr.ratelimitedlog import RateLimitedLogger
+from kcr.log.ratelimited import RateLimitedLogger
 
 PROBE_SECONDS = 1.0
 

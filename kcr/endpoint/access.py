@@ -23,7 +23,7 @@ from kcr.client import Client
 from kcr.endpoint.server import ProbeRequest, ProbeResponse
 from kcr.errors import ApiError, KcrError, TransportError
 from kcr.log import get_logger
-from kcr.ratelimitedlog import RateLimitedLogger
+from kcr.log.ratelimited import RateLimitedLogger
 
 V = TypeVar("V")
 

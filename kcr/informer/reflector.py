@@ -35,7 +35,7 @@ from kcr.informer.store import version_of
 from kcr.informer.watchdog import Watchdog
 from kcr.informer.writer import StoreWriter
 from kcr.log import get_logger
-from kcr.ratelimitedlog import RateLimitedLogger
+from kcr.log.ratelimited import RateLimitedLogger
 
 R = TypeVar("R", bound=Resource)
 

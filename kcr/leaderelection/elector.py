@@ -16,7 +16,7 @@ from kcr.leaderelection.config import LeaderElectionConfig
 from kcr.leaderelection.leadership import Leadership
 from kcr.leaderelection.record import Observation, claimed, released
 from kcr.log import get_logger
-from kcr.ratelimitedlog import RateLimitedLogger
+from kcr.log.ratelimited import RateLimitedLogger
 
 # A process has five seconds to end.
 RELEASE_SECONDS = 2.0

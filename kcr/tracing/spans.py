@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kcr.clock import SystemClock
 from kcr.log import get_logger
-from kcr.ratelimitedlog import RateLimitedLogger
+from kcr.log.ratelimited import RateLimitedLogger
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context

@@ -19,8 +19,8 @@ from kcr.client import Client
 from kcr.controller import Controller, ControllerOptions, OwnWrites, Result
 from kcr.errors import ConflictError, TerminalError
 from kcr.log import get_logger
+from kcr.log.ratelimited import RateLimitedLogger
 from kcr.metrics import Metrics
-from kcr.ratelimitedlog import RateLimitedLogger
 from kcr.runnables import RunnableGroup
 from kcr.testing import VirtualClock
 from kcr.workqueue import ItemExponential, Reason
