@@ -10,7 +10,7 @@ from examples.replicaset.test_cluster import manifest
 from kcr.api.apps import ReplicaSet
 from kcr.api.core import Pod
 from kcr.testing import eventually
-from kcr.testing.servers.controlplane import ApiServer
+from kcr_devcluster.testing.controlplane import ApiServer
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(60)]
 

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from kcr.testing.fakes import FakeInformer, FakeManager, FakeRecorder
     from kcr.testing.fixtures import MutatedError, unchanged_stores
     from kcr.testing.pods import PodScript
-    from kcr.testing.servers.clusters import simulated_cluster
-    from kcr.testing.servers.controlplane import ApiServer
     from kcr.testing.source import FakeSource
     from kcr.testing.transports.crash import CrashingTransport
     from kcr.testing.transports.faults import FaultyTransport
+    from kcr_devcluster.testing.clusters import simulated_cluster
+    from kcr_devcluster.testing.controlplane import ApiServer
 
 __all__ = [
     "ApiServer",
@@ -58,17 +58,17 @@ __all__ = [
 
 # Imported when first used: the pytest plugin imports this package in every project, and the client brings aiohttp.
 _HOMES = {
-    "ApiServer": "servers.controlplane",
-    "CrashingTransport": "transports.crash",
-    "FakeInformer": "fakes",
-    "FakeManager": "fakes",
-    "FakeRecorder": "fakes",
-    "FakeSource": "source",
-    "FaultyTransport": "transports.faults",
-    "MutatedError": "fixtures",
-    "PodScript": "pods",
-    "simulated_cluster": "servers.clusters",
-    "unchanged_stores": "fixtures",
+    "ApiServer": "kcr_devcluster.testing.controlplane",
+    "CrashingTransport": "kcr.testing.transports.crash",
+    "FakeInformer": "kcr.testing.fakes",
+    "FakeManager": "kcr.testing.fakes",
+    "FakeRecorder": "kcr.testing.fakes",
+    "FakeSource": "kcr.testing.source",
+    "FaultyTransport": "kcr.testing.transports.faults",
+    "MutatedError": "kcr.testing.fixtures",
+    "PodScript": "kcr.testing.pods",
+    "simulated_cluster": "kcr_devcluster.testing.clusters",
+    "unchanged_stores": "kcr.testing.fixtures",
 }
 
 
@@ -80,7 +80,7 @@ if not TYPE_CHECKING:  # type checkers have the imports above, and shall refuse 
         if name not in _HOMES:
             raise AttributeError(f"module 'kcr.testing' has no attribute {name!r}")
         with needed_by(f"kcr.testing.{name}"):
-            value = globals()[name] = getattr(importlib.import_module(f"kcr.testing.{_HOMES[name]}"), name)
+            value = globals()[name] = getattr(importlib.import_module(_HOMES[name]), name)
         return value
 
 

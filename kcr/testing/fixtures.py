@@ -17,9 +17,9 @@ from kcr.testing.timeline import Timeline
 if TYPE_CHECKING:
     from kcr.api.meta import Key, Resource
     from kcr.client import ClusterConfig
-    from kcr.testing.servers.controlplane import ApiServer
     from kcr.testing.transports.faults import FaultyTransport
     from kcr_devcluster.cluster import EmbeddedCluster
+    from kcr_devcluster.testing.controlplane import ApiServer
 
 
 class MutatedError(AssertionError):
@@ -86,7 +86,7 @@ async def kcr_cluster(
     The mark `kcr_cluster` has its options: `@pytest.mark.kcr_cluster(controllers=["job"], finish_pods=True)`; see
     `kcr.testing.simulated_cluster`.
     """
-    from kcr.testing.servers.clusters import simulated_cluster  # noqa: PLC0415  # most tests need no cluster
+    from kcr_devcluster.testing.clusters import simulated_cluster  # noqa: PLC0415  # most tests need no cluster
 
     options = _options_of(request, "kcr_cluster")
     async with simulated_cluster(clock=kcr_clock, random=random.Random(kcr_seed), **options) as cluster:
@@ -127,7 +127,7 @@ _OPTIONS = {
 @pytest.fixture(scope="session")
 def _kcr_real_server() -> Iterator["ClusterConfig | None"]:
     """Run one kube-apiserver for all tests of the process, where there is one to run."""
-    from kcr.testing.servers.controlplane import real_server  # noqa: PLC0415  # most tests need no server
+    from kcr_devcluster.testing.controlplane import real_server  # noqa: PLC0415  # most tests need no server
 
     with real_server() as config:
         yield config
@@ -142,7 +142,7 @@ async def kcr_apiserver(
     It serves the kinds of the mark, `@pytest.mark.kcr_apiserver(kinds=[Website])`, beside the built-in ones. At the end
     no stored object may have been changed.
     """
-    from kcr.testing.servers.controlplane import api_server  # noqa: PLC0415  # see above
+    from kcr_devcluster.testing.controlplane import api_server  # noqa: PLC0415  # see above
 
     with unchanged_stores():
         async with api_server(_kcr_real_server, **_options_of(request, "kcr_apiserver")) as server:

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from kcr.client.wire.transport import Request
-from kcr.testing.servers.controlplane import ApiServer, find_assets
+from kcr_devcluster.testing.controlplane import ApiServer, find_assets
 from tests.kit.api import Api
 from tests.kit.differential import Row, Section, mismatch, rows, sections
 

@@ -14,7 +14,7 @@ from kcr.dependents import claim, create_or_patch, finalized
 from kcr.errors import AlreadyExistsError, ConflictError, InvalidError
 from kcr.informer import Informer, Selection
 from kcr.testing import build, consistently, eventually
-from kcr.testing.servers.controlplane import ApiServer
+from kcr_devcluster.testing.controlplane import ApiServer
 
 pytestmark = [pytest.mark.kcr_integration, pytest.mark.asyncio, pytest.mark.timeout(60)]
 

@@ -4,8 +4,8 @@ import pytest
 
 from kcr.api.core import Namespace
 from kcr.client import ClusterConfig, Credential, FixedCredentials, PemSource
-from kcr.testing.servers.controlplane import ApiServer, api_server, real_server
 from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.testing.controlplane import ApiServer, api_server, real_server
 
 
 @pytest.mark.asyncio

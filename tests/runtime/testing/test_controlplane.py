@@ -8,7 +8,7 @@ import pytest
 
 from kcr.client import Client, HttpTransport
 from kcr.errors import UnauthorizedError
-from kcr.testing.servers.controlplane import Assets, HealthEndpoint, control_plane, free_port, running
+from kcr_devcluster.testing.controlplane import Assets, HealthEndpoint, control_plane, free_port, running
 
 pytestmark = pytest.mark.timeout(60)
 

@@ -5,10 +5,9 @@ import pytest
 import structlog
 
 import kcr.testing.fakes
+import kcr.testing.transports.faults  # noqa: F401  # see above
 
 # Loaded before the runs of pytest inside pytest, each of which forgets the modules that it has loaded.
-import kcr.testing.servers.clusters
-import kcr.testing.transports.faults  # noqa: F401  # see above
 
 INI = "[pytest]\nasyncio_default_fixture_loop_scope = function\n"
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
 
-from kcr.testing.servers.controlplane import Assets, apiserver_command, etcd_command, find_assets, write_secrets
+from kcr_devcluster.testing.controlplane import Assets, apiserver_command, etcd_command, find_assets, write_secrets
 
 
 def test_nothing_is_started_without_the_variable() -> None:  # TK-11
