@@ -13,7 +13,7 @@ field describes it.
 import inspect
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, get_type_hints, overload
+from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar, get_type_hints, overload
 
 import msgspec
 
@@ -23,6 +23,24 @@ C = TypeVar("C")
 P = ParamSpec("P")
 R = TypeVar("R")
 S = TypeVar("S")
+
+
+class Flag(NamedTuple):
+    """How an option is shown and spelled where its field does not say so.
+
+    Attributes:
+        metavar: Its value, as the help names it; empty for choices and truths.
+        default: The default in words, where the value itself says little.
+        short: Another spelling, such as `-n`.
+        negation: Whether a truth has the option `--no-…` as well.
+        guide: The place in docs/guide that says more, such as `operate.md#traces`.
+    """
+
+    metavar: str = ""
+    default: str = ""
+    short: str = ""
+    negation: bool = False
+    guide: str = ""
 
 
 class Keywords(Generic[P, S]):

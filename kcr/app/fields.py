@@ -23,6 +23,8 @@ from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 from msgspec import Meta
 
+from kcr.keywords import Flag
+
 F = TypeVar("F", bound=Callable[..., Any])
 Completion = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
@@ -33,24 +35,6 @@ _TRUTHS = dict.fromkeys(("1", "on", "t", "true", "y", "yes"), True) | dict.fromk
 )
 # What a shell completes for an option of this metavar.
 _PATHS = {"DIR": "dir", "FILE": "file", "FOLDER": "dir"}
-
-
-class Flag(NamedTuple):
-    """How an option is shown and spelled where its field does not say so.
-
-    Attributes:
-        metavar: Its value, as the help names it; empty for choices and truths.
-        default: The default in words, where the value itself says little.
-        short: Another spelling, such as `-n`.
-        negation: Whether a truth has the option `--no-…` as well.
-        guide: The place in docs/guide that says more, such as `operate.md#traces`.
-    """
-
-    metavar: str = ""
-    default: str = ""
-    short: str = ""
-    negation: bool = False
-    guide: str = ""
 
 
 class OptionField(NamedTuple):

@@ -13,9 +13,10 @@ import msgspec
 from msgspec import Meta
 
 from kcr.api.durations import parse_duration
-from kcr.app.fields import Flag, text_of
+from kcr.app.fields import text_of
 from kcr.controllers.policy import read_gates
 from kcr.errors import ConfigError
+from kcr.keywords import Flag
 
 _NOWHERE = ("", "0")
 

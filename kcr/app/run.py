@@ -17,7 +17,7 @@ import msgspec
 
 from kcr.app.checks import Wanted, ask_version, check_cluster, needs_of
 from kcr.app.faults import run_command
-from kcr.app.fields import Flag, given_as
+from kcr.app.fields import given_as
 from kcr.app.fields import options as program_options
 from kcr.app.logs import configure_logs, open_standard_streams
 from kcr.app.options import ProgramOptions, shown
@@ -32,7 +32,7 @@ from kcr.clock import SystemClock
 from kcr.debug.access import DebugOptions
 from kcr.endpoint import SecureServing
 from kcr.errors import ApiError, ConfigError, TransportError
-from kcr.keywords import Keywords
+from kcr.keywords import Flag, Keywords
 from kcr.leaderelection import ElectorThread, LeaderElectionConfig
 from kcr.log import get_logger
 from kcr.log.lines import flush_stderr

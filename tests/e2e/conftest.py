@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kcr_devcluster.cluster import EmbeddedCluster
-from kcr_devcluster.cluster.cluster import ServiceAccounts
+from kcr_devcluster.options import ServiceAccounts
 from tests.e2e.processes import ROOT, Running, Serve, Start
 
 

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from random import Random
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
 import structlog
 
@@ -16,6 +16,7 @@ from kcr.api.resources import ResourceType
 from kcr.client import Client
 from kcr.clock import Clock, SystemClock
 from kcr.errors import ConfigError
+from kcr.keywords import Keywords
 from kcr.manager import Manager
 from kcr_devcluster.apiserver.authentication.users import user_named
 from kcr_devcluster.apiserver.authorization import Rbac
@@ -48,18 +49,33 @@ from kcr_devcluster.cluster.nodes import Nodes
 from kcr_devcluster.cluster.scheduling import scheduler
 from kcr_devcluster.cluster.workloads import setup as setup_workloads
 from kcr_devcluster.kinds import KindSource, define, definitions_of
+from kcr_devcluster.options import ClusterOptions, ServiceAccounts
 from kcr_devcluster.transport import InProcessTransport
 
 if TYPE_CHECKING:  # the listener needs aiohttp's server and cryptography; only `serve` loads them
     from kcr_devcluster.cluster.datadir import DataDir
     from kcr_devcluster.cluster.listener import ServerAddress
 
-Runtime = Literal["simulated", "process"]
-Authorization = Literal["always-allow", "rbac"]
-ServiceAccounts = Literal["none", "accounts", "tokens"]
-
 # The field manager of what the cluster's own controllers write.
 COMPONENT = "kcr-cluster"
+
+
+class _Keywords(ClusterOptions, frozen=True, kw_only=True):
+    """The keywords of `EmbeddedCluster`."""
+
+    clock: Annotated[Clock | None, "What time it is; the machine's clock by default."] = None
+    random: Annotated[
+        Random | None,
+        "Where names and uids come from; a seed makes a whole run repeatable. With a data folder, seeds must differ "
+        "from start to start: equal ones draw equal uids.",
+    ] = None
+    kinds: Annotated[
+        Sequence[KindSource],
+        "Kinds that are served beside the built-in ones: classes, files of CustomResourceDefinitions, and folders of "
+        "such files.",
+    ] = ()
+    on_run: Annotated[OnRun | None, "Returns the outcome of a container to the simulated runtime."] = None
+    faults: Annotated[ListenerFaults | None, "Faults of the listener at first; rules can be added later."] = None
 
 
 class EmbeddedCluster:
@@ -75,78 +91,28 @@ class EmbeddedCluster:
         faults: What clients of the listener meet.
     """
 
-    def __init__(  # noqa: PLR0913 - each is one independent choice, by name
-        self,
-        *,
-        clock: Clock | None = None,
-        random: Random | None = None,
-        runtime: Runtime | None = "simulated",
-        nodes: int = 1,
-        heartbeats: bool = False,
-        gc: bool = True,
-        deployments: bool = True,
-        quota_and_disruption: bool = True,
-        legacy_apis: bool = False,
-        gangs: bool = False,
-        authorization: Authorization = "always-allow",
-        kinds: Sequence[KindSource] = (),
-        on_run: OnRun | None = None,
-        service_accounts: ServiceAccounts | None = None,
-        terminated_pod_gc_threshold: int = pod_gc.TERMINATED_POD_GC_THRESHOLD,
-        data_dir: str | Path | None = None,
-        faults: ListenerFaults | None = None,
-    ) -> None:
+    @Keywords(_Keywords)
+    def __init__(self, options: _Keywords) -> None:
         """Make a cluster; it runs inside `async with`.
 
         Args:
-            clock: What time it is; the machine's clock by default.
-            random: Where names and uids come from; a seed makes a whole run repeatable.
-            runtime: How the node runs pods; None for no node at all.
-            nodes: How many nodes there are.
-            heartbeats: Whether the nodes renew their Leases every ten seconds, and are watched, from the beginning;
-                else as soon as one is told to fall silent. An idle cluster writes nothing without them.
-            gc: Whether the garbage collector, the namespace controller and the pod garbage collector run, and with them
-                those of `quota_and_disruption`.
-            deployments: Whether Deployments and ReplicaSets are reconciled; switch it off to run controllers of your
-                own for them. These start with the first such object, and cost nothing before.
-            quota_and_disruption: Whether the resource quota controller and the disruption controller run, which write
-                the status of quotas and PodDisruptionBudgets; switch it off to run others. Quotas are enforced in any
-                case; budgets whose status no controller writes allow no evictions.
-            legacy_apis: Whether `extensions/v1beta1` Jobs and `batch/v1beta1` CronJobs are served as well, as views
-                of those of `batch/v1`.
-            gangs: Whether workloads and groups of pods are served (`scheduling.k8s.io/v1alpha2`); the scheduler
-                here treats each pod for itself all the same.
-            authorization: What is allowed: every request, or what roles and bindings grant (`rbac`). The
-                cluster's own controllers, its node and `client` may do everything in any case.
-            kinds: Kinds that are served beside the built-in ones: classes, files of CustomResourceDefinitions, and
-                folders of such files.
-            on_run: What the simulated runtime asks for the outcome of a container.
-            service_accounts: `none`, as with envtest: namespaces get no account, and a pod may name any. `accounts`:
-                each namespace has an account `default`, pods are given it, and those that name a missing one are
-                refused; once there is a listener, namespaces have its certificate authority in `kube-root-ca.crt`, and
-                Secrets of the type `kubernetes.io/service-account-token` are filled. `tokens`: containers also get a
-                token of the account in a volume, as in a real cluster. By default `tokens` with `rbac`, else `none`.
-            terminated_pod_gc_threshold: How many finished pods may stay before the oldest are deleted; 0 for all.
-            data_dir: The folder that keeps the objects and the listener's credentials for the next cluster; None keeps
-                them in memory. It is locked until the context ends. Seeds must differ from start to start: equal ones
-                draw equal uids.
-            faults: What clients of the listener meet from the beginning; rules can be added later.
+            options: Its nodes, controllers and served APIs.
 
         Raises:
             ConfigError: The data folder is damaged or in use, or a kind cannot be served.
         """
-        self._clock = clock or SystemClock()
-        self._random = random or Random()
-        self._data = _open_data(data_dir)
+        self._clock = options.clock or SystemClock()
+        self._random = options.random or Random()
+        self._data = _open_data(options.data_dir)
         journal, signing_key = (self._data.journal, self._data.signing_key) if self._data else (None, b"")
         with _closed_on_error(self._data):
             self.storage: Storage = Storage(journal)
-            authorizer = Rbac(self.storage) if authorization == "rbac" else None
-            self._kinds = with_gangs(KINDS) if gangs else KINDS
+            authorizer = Rbac(self.storage) if options.authorization == "rbac" else None
+            self._kinds = with_gangs(KINDS) if options.gangs else KINDS
             if authorizer is not None:
                 self._kinds = with_rbac(self._kinds)
-            served = (*self._kinds, *VIEWS, *(LEGACY_KINDS if legacy_apis else ()))
-            if runtime == "process" and has_process_table():
+            served = (*self._kinds, *VIEWS, *(LEGACY_KINDS if options.legacy_apis else ()))
+            if options.runtime == "process" and has_process_table():
                 served = (*served, *METRICS_KINDS)
             self.server: APIServer = APIServer(
                 self.storage,
@@ -156,7 +122,7 @@ class EmbeddedCluster:
                 signing_key=signing_key,
                 authorizer=authorizer,
             )
-            define(self.server, definitions_of(kinds))
+            define(self.server, definitions_of(options.kinds))
         self.transport: InProcessTransport = InProcessTransport(self.server)
         self.client: Client = Client(self.transport)
         # Its own randomness, so that what the controllers do changes no name or uid that the server draws.
@@ -165,24 +131,31 @@ class EmbeddedCluster:
             clock=self._clock,
             random=Random(self._random.getrandbits(64)),
         )
-        self._scheduler = scheduler.setup(self.manager) if runtime is not None else None
-        if gc:
-            pod_gc.setup(self.manager, terminated_pod_gc_threshold)
-        self._has_budgets = gc and quota_and_disruption
+        self._scheduler = scheduler.setup(self.manager) if options.runtime is not None else None
+        if options.gc:
+            pod_gc.setup(self.manager, options.terminated_pod_gc_threshold)
+        self._has_budgets = options.gc and options.quota_and_disruption
         if self._has_budgets:
             quota_status.setup(self.manager, self.server.registry.quotas)
         if authorizer is not None:
             role_aggregation.setup(self.manager)
-        mounts_tokens = self._give_accounts(service_accounts or ("tokens" if authorization == "rbac" else "none"))
-        self.nodes: Nodes = Nodes(
-            nodes, self.transport, clock=self._clock, random=self._random, runtime=runtime, on_run=on_run
+        mounts_tokens = self._give_accounts(
+            options.service_accounts or ("tokens" if options.authorization == "rbac" else "none")
         )
-        self.nodes.attach(self.server, heartbeats=heartbeats, accounts_only=mounts_tokens)
+        self.nodes: Nodes = Nodes(
+            options.nodes,
+            self.transport,
+            clock=self._clock,
+            random=self._random,
+            runtime=options.runtime,
+            on_run=options.on_run,
+        )
+        self.nodes.attach(self.server, heartbeats=options.heartbeats, accounts_only=mounts_tokens)
         self.node: NodeAgent | None = next(iter(self.nodes.values()), None)
-        if runtime == "process":
+        if options.runtime == "process":
             self.server.advisers.append(process_warnings)
-        self._gc, self._deployments = gc, deployments
-        self.faults: ListenerFaults = faults or ListenerFaults()
+        self._gc, self._deployments = options.gc, options.deployments
+        self.faults: ListenerFaults = options.faults or ListenerFaults()
         self._stack = AsyncExitStack()
         self._first_objects = FirstObjects(self.storage, self.manager)
         self._tasks: list[asyncio.Task[None]] = []

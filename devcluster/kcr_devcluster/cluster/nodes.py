@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Iterator, Mapping
 from random import Random
-from typing import Literal
 
 from kcr.api.meta import Key
 from kcr.client import Client, Transport
@@ -18,6 +17,7 @@ from kcr_devcluster.cluster.node.logs import Log
 from kcr_devcluster.cluster.node.runtime import NodeInfo, RunningContainer
 from kcr_devcluster.cluster.node_lifecycle.controller import NodeLifecycleReconciler
 from kcr_devcluster.cluster.node_lifecycle.taint_eviction import TaintEvictionReconciler
+from kcr_devcluster.options import Runtime
 
 _NAME = "kcr-node-{}"
 # The network of the first node's pods is 10.244.0.0/16, that of the second one's 10.245.0.0/16.
@@ -40,7 +40,7 @@ class Nodes(Mapping[str, NodeAgent]):
         *,
         clock: Clock,
         random: Random,
-        runtime: Literal["simulated", "process"] | None,
+        runtime: Runtime | None,
         on_run: OnRun | None = None,
     ) -> None:
         """Make nodes.

@@ -10,7 +10,7 @@ from kcr.app.fields import options
 from kcr.app.logs import configure_logs
 from kcr.app.options import PluginOptions
 from kcr.cli import options as shared
-from kcr_devcluster.dev.options import DevOptions
+from kcr_devcluster.dev.options import COMMAND_LINE, DevOptions
 
 _PLUGINS = ("controllers", "workers", "feature_gates")
 
@@ -28,7 +28,7 @@ _PLUGINS = ("controllers", "workers", "feature_gates")
     envvar="KCR_DEV_FILES",
     help="Manifests to apply: a file, a folder or a URL; `-` is stdin. May be repeated.",
 )
-@options(DevOptions, prefix="KCR_DEV_")
+@options(DevOptions, *COMMAND_LINE, prefix="KCR_DEV_", runtime="process")
 @shared.plugin_options(*_PLUGINS, controllers=("job", "ttl", "cronjob"))
 @shared.program_options("log_format", "log_level", words={"log_format": "lines as all others"}, log_level="warning")
 def command(*, files: tuple[str, ...], log_format: str | None, log_level: str, **values: Any) -> int:

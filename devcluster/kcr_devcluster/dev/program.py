@@ -29,7 +29,7 @@ from kcr.manager import Manager
 from kcr_devcluster.dev.cluster import dev_cluster
 from kcr_devcluster.dev.cluster_pages import ClusterPages
 from kcr_devcluster.dev.explanations import Explanations
-from kcr_devcluster.dev.options import DevOptions
+from kcr_devcluster.dev.options import COMMAND_LINE, DevOptions
 from kcr_devcluster.dev.page import DevPage, check_port
 from kcr_devcluster.dev.progress import Progress
 
@@ -75,7 +75,7 @@ async def _dev(
     title: str, options: DevOptions, plugins: PluginOptions, setups: Mapping[str, Setup], files: Sequence[str],
     documents: Sequence[Document],
 ) -> int:  # fmt: skip
-    default = options.data_dir / "kubeconfig" if options.data_dir else default_path(os.environ)
+    default = Path(options.data_dir) / "kubeconfig" if options.data_dir else default_path(os.environ)
     paths = iter([options.kubeconfig]) if options.kubeconfig else candidates(default)
     # A manifest means the same on every machine.
     environ = {"KCR_CRONJOB_TIME_ZONE": "UTC", **os.environ}
@@ -96,7 +96,8 @@ async def _dev(
             manager.expose()
         else:
             pages = ClusterPages(manager, zone, dev.read_log, explanations)
-            DevPage(dev, file, announce, pages).expose(options.debug_port, {**shown(options), **shown(plugins)}, files)
+            given = {name: value for name, value in shown(options).items() if name in COMMAND_LINE}
+            DevPage(dev, file, announce, pages).expose(options.debug_port, {**given, **shown(plugins)}, files)
         if path not in (options.kubeconfig, default) and not is_brief:
             display.say(f"{default} belongs to another kcr dev; this one writes {path}")
         for line in filter(None, (title, *_notes(options))):

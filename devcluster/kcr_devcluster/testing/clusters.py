@@ -20,10 +20,10 @@ from kcr.client import Client
 from kcr.clock import Clock
 from kcr.manager import Manager
 from kcr_devcluster.cluster import EmbeddedCluster
-from kcr_devcluster.cluster.cluster import Authorization
 from kcr_devcluster.cluster.node import RunResult
 from kcr_devcluster.cluster.node.simulated import annotated_outcome
 from kcr_devcluster.kinds import KindSource
+from kcr_devcluster.options import Authorization
 
 # How long a container runs where every pod finishes.
 RUN_SECONDS = 1.0

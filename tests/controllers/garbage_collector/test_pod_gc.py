@@ -49,7 +49,7 @@ async def test_lost_pods_go_though_requests_fail(kcr_clock: VirtualClock, call: 
         await cluster.client.create_manifest(NodeObject, {"metadata": {"name": NODE.name}})
         for number in range(3):
             await create(cluster.client, f"p{number}", nodeName=NODE.name)
-        async with running_controllers(kcr_clock, faults, pod_gc.setup):
+        async with running_controllers(kcr_clock, faults, lambda manager: pod_gc.setup(manager, threshold=0)):
             faults.on(call, Pod, nth=1).fail(ServerError(500, "InternalError", "no"))
             await lose(cluster)
             await kcr_clock.advance(5)

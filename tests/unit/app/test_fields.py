@@ -10,7 +10,8 @@ from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 from msgspec import Meta
 
-from kcr.app.fields import Flag, fields_of, given_as, options
+from kcr.app.fields import fields_of, given_as, options
+from kcr.keywords import Flag
 
 
 class Oven(msgspec.Struct, frozen=True, kw_only=True):

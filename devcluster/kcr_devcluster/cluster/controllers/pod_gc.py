@@ -20,7 +20,6 @@ from kcr.workqueue import Reason
 
 # Source: gc_controller.go, gcCheckPeriod; kube-controller-manager, --terminated-pod-gc-threshold.
 CHECK_SECONDS = 20.0
-TERMINATED_POD_GC_THRESHOLD = 12_500
 
 _FINISHED = ("Succeeded", "Failed")
 _BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
@@ -112,7 +111,7 @@ def surplus(pods: Iterable[Pod], threshold: int) -> list[Pod]:
     return finished[: max(0, len(finished) - threshold)]
 
 
-def setup(manager: Manager, threshold: int = TERMINATED_POD_GC_THRESHOLD) -> None:
+def setup(manager: Manager, threshold: int) -> None:
     """Add the two controllers.
 
     Args:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from random import Random
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -26,6 +26,7 @@ from kcr_devcluster.cluster.node.registration import Heartbeats, register
 from kcr_devcluster.cluster.node.runtime import ContainerRuntime, NodeInfo, RecordWarning, RunningContainer
 from kcr_devcluster.cluster.node.simulated import OnRun, RunResult, SimulatedRuntime, annotated_outcome, default_outcome
 from kcr_devcluster.cluster.node.usage.sampler import UsageSampler
+from kcr_devcluster.options import Runtime
 
 if TYPE_CHECKING:
     from kcr_devcluster.cluster.node.volumes.retries import MountRetries
@@ -52,7 +53,7 @@ class NodeAgent:
         *,
         clock: Clock,
         random: Random,
-        runtime: Literal["simulated", "process"] = "simulated",
+        runtime: Runtime = "simulated",
         on_run: OnRun | None = None,
         fast: bool = False,
         info: NodeInfo | None = None,
