@@ -4,15 +4,17 @@ import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kcr.clock import SystemClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.options import ServiceAccounts
 from tests.e2e.processes import ROOT, Running, Serve, Start
+from tests.kit.harness import job_controller
 
 
 @pytest.fixture
@@ -58,13 +60,15 @@ def serve(tmp_path: Path) -> Serve:
     """Serve a cluster from this process, and give its kubeconfig: for tests of clients, not of `kcr dev`.
 
     It takes the options of `EmbeddedCluster`, and is there at once: `kcr dev` takes half a second to start. As there,
-    namespaces have their accounts.
+    namespaces have their accounts; with `jobs` the Job controller runs.
     """
 
     @asynccontextmanager
-    async def serving(**options: Any) -> AsyncIterator[Path]:
+    async def serving(*, jobs: bool = False, **options: Any) -> AsyncIterator[Path]:
         accounts: ServiceAccounts = "tokens" if options.get("authorization") == "rbac" else "accounts"
-        async with EmbeddedCluster(**options, service_accounts=accounts) as cluster:
+        async with EmbeddedCluster(**options, service_accounts=accounts) as cluster, AsyncExitStack() as stack:
+            if jobs:
+                await stack.enter_async_context(job_controller(cluster, SystemClock()))
             path = tmp_path / "cluster.kubeconfig"
             path.write_text((await cluster.serve()).kubeconfig)
             yield path

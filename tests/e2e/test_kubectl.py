@@ -1,4 +1,4 @@
-"""The real kubectl on `kcr dev`, as the README's tour goes."""
+"""The real kubectl: the README's tour on `kcr dev`, and what it shows of Jobs and pods."""
 
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
@@ -7,18 +7,23 @@ import pytest
 import pytest_asyncio
 
 from tests.e2e.kubectl import NEEDS_KUBECTL, Kubectl
-from tests.e2e.processes import ROOT, Start
+from tests.e2e.processes import ROOT, Serve, Start
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120), pytest.mark.asyncio, NEEDS_KUBECTL]
 
 
 @pytest_asyncio.fixture
-async def kubectl(kcr: Start, environment: Mapping[str, str]) -> AsyncIterator[Kubectl]:
-    async with kcr("dev", "--runtime", "process") as dev:
-        yield Kubectl(await dev.kubeconfig(), environment)
+async def kubectl(serve: Serve, environment: Mapping[str, str]) -> AsyncIterator[Kubectl]:
+    async with serve(runtime="process", jobs=True) as path:
+        yield Kubectl(path, environment)
 
 
-async def test_tour_of_the_readme_works(kubectl: Kubectl) -> None:
+async def test_tour_of_the_readme_works(kcr: Start, environment: Mapping[str, str]) -> None:
+    async with kcr("dev") as dev:
+        await tour(Kubectl(await dev.kubeconfig(), environment))
+
+
+async def tour(kubectl: Kubectl) -> None:
     assert await kubectl("apply -f examples/pi-python.yaml") == "job.batch/pi created\n"
     assert await kubectl("wait --for=condition=complete job/pi --timeout=60s") == "job.batch/pi condition met\n"
     listed = await kubectl("get jobs,pods -o wide")

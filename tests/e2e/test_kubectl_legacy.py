@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 
 from tests.e2e.kubectl import NEEDS_KUBECTL, Kubectl
-from tests.e2e.processes import Start
+from tests.e2e.processes import Serve
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120), pytest.mark.asyncio, NEEDS_KUBECTL]
 
@@ -29,9 +29,9 @@ spec:
 
 
 @pytest_asyncio.fixture
-async def kubectl(kcr: Start, environment: Mapping[str, str]) -> AsyncIterator[Kubectl]:
-    async with kcr("dev", "--legacy-apis") as dev:
-        yield Kubectl(await dev.kubeconfig(), environment)
+async def kubectl(serve: Serve, environment: Mapping[str, str]) -> AsyncIterator[Kubectl]:
+    async with serve(runtime="process", legacy_apis=True, jobs=True) as path:
+        yield Kubectl(path, environment)
 
 
 async def test_old_manifests_are_applied_with_a_warning(kubectl: Kubectl, tmp_path: Path) -> None:

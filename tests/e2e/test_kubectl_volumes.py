@@ -8,7 +8,7 @@ import pytest_asyncio
 
 from kcr.testing import eventually
 from tests.e2e.kubectl import NEEDS_KUBECTL, Kubectl
-from tests.e2e.processes import Start
+from tests.e2e.processes import Serve
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120), pytest.mark.asyncio, NEEDS_KUBECTL]
 
@@ -42,9 +42,9 @@ spec:
 
 
 @pytest_asyncio.fixture
-async def kubectl(kcr: Start, environment: Mapping[str, str]) -> AsyncIterator[Kubectl]:
-    async with kcr("dev") as dev:
-        yield Kubectl(await dev.kubeconfig(), environment)
+async def kubectl(serve: Serve, environment: Mapping[str, str]) -> AsyncIterator[Kubectl]:
+    async with serve(runtime="process", jobs=True) as path:
+        yield Kubectl(path, environment)
 
 
 async def test_job_with_a_missing_secret_waits_for_it(kubectl: Kubectl, tmp_path: Path) -> None:
