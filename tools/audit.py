@@ -138,7 +138,8 @@ def _audit(pins: Iterable[str]) -> tuple[list[str], list[str]]:
 def main() -> int:
     """Check both, print the findings, and return the exit code."""
     packages = closure("kcr", EXTRAS)
-    del packages["kcr"]
+    # Our own; no index has advisories about them.
+    del packages["kcr"], packages["kcr-devcluster"]
     found = list(licence_findings(packages))
     installed = {f"{name}=={package.version}" for name, package in packages.items()}
     vulnerable: list[str] = []
