@@ -1,11 +1,14 @@
 """`kcr explain`: kinds that do not exist, missing rights, debug ports that do not answer."""
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 
+from kcr.api.core import ConfigMap
+from kcr.api.meta import ObjectMeta
 from tests.kit.harness import create, manifest
 from tests.kit.served_cluster import ServedCluster, served_cluster
 from tests.runtime.commands.conftest import Command
@@ -13,6 +16,17 @@ from tests.runtime.commands.conftest import Command
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 
 NOWHERE = "127.0.0.1:9"
+# A plugin that is not installed.
+PLUGIN = """
+import kcr
+from kcr.api.core import ConfigMap
+
+async def explain_wall(client, wall, events, now):
+    return kcr.Explanation(kcr.Code.WAITING, f"waits for the paint {wall.data['paint']}")
+
+@kcr.explains(ConfigMap, explain_wall)
+def setup(manager): ...
+"""
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +55,18 @@ def test_refusal_is_one_line_with_the_remedy(kcr: Command, account: Path, comman
 def test_unknown_kind_names_what_is_spelled_alike(kcr: Command) -> None:
     refused = kcr("explain", "deplyoment/x")
     assert (refused.code, refused.err) == (1, "kcr: the server has no kind 'deplyoment': is it deployments.apps?\n")
+
+
+def test_plugin_that_is_not_installed_explains_its_kind(
+    kcr: Command, served: ServedCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "kcr_test_walls.py").write_text(PLUGIN, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    wall = ConfigMap(metadata=ObjectMeta(name="wall", namespace="default"), data={"paint": "red"})
+    served.call(served.cluster.client.create(wall))
+    explained = kcr("explain", "cm/wall", "--controllers=kcr_test_walls:setup")
+    assert (explained.code, explained.lines) == (0, ["configmap default/wall: waits for the paint red"])
 
 
 def test_named_debug_port_that_does_not_answer_is_one_line(kcr: Command) -> None:
