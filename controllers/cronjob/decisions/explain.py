@@ -101,9 +101,7 @@ def _situation(seen: Facts, plan: Plan, events: Sequence[Event], failed: Job | N
     if cron.spec.suspend:
         name, namespace = cron.metadata.name, cron.metadata.namespace
         patch = f'kubectl -n {namespace} patch cronjob {name} -p \'{{"spec":{{"suspend":false}}}}\''
-        return Explanation(
-            Code.WAITING, "suspended", reasons=("spec.suspend is true",), remedies=(f"to resume it: {patch}",)
-        )
+        return Explanation(Code.WAITING, "suspended", (), ("spec.suspend is true",), (f"to resume it: {patch}",))
     if isinstance(plan.work, Start):
         return _due(seen, plan, plan.work, events)
     following = next_run_of(seen)
@@ -139,9 +137,7 @@ def _set_back(seen: Facts, last: datetime, headline: str) -> Explanation:
         "see whether the clock of its controller is right, and that of this machine",
         f"if they are, to have it run before that time: {command} -p '{patch}'",
     )
-    return Explanation(
-        Code.NOT_READY, f"{headline}: its last run lies in the future", reasons=(fact,), remedies=tuple(remedies)
-    )
+    return Explanation(Code.NOT_READY, f"{headline}: its last run lies in the future", (), (fact,), tuple(remedies))
 
 
 def _due(seen: Facts, plan: Plan, start: Start, events: Sequence[Event]) -> Explanation:

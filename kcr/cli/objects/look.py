@@ -45,13 +45,9 @@ class Shown(NamedTuple):
 
 
 async def look(
-    client: Client,
-    name: ObjectName,
-    key: Key,
-    now: datetime,
-    explainers: Sequence[Explainer],
+    client: Client, name: ObjectName, key: Key, now: datetime, explainers: Sequence[Explainer],
     inside: Inside | None = None,
-) -> Shown:
+) -> Shown:  # fmt: skip
     """Read what is to be shown of an object; it need not exist.
 
     Args:

@@ -76,9 +76,7 @@ def _ended(pod: DetailedPod, context: PodContext, now: datetime) -> Explanation 
         remedies.append(f"see its output: kubectl -n {namespace} logs {name}")
     if pod.status.reason == "Evicted":
         remedies.append(f"see what its node lacks: kcr explain node/{pod.spec.node_name}")
-    return Explanation(
-        Code.PODS_NOT_READY, headline, reasons=tuple(ends if why else ends[1:]), remedies=tuple(remedies)
-    )
+    return Explanation(Code.PODS_NOT_READY, headline, (), tuple(ends if why else ends[1:]), tuple(remedies))
 
 
 def _ends(pod: DetailedPod, now: datetime, *, failed: bool = False) -> Iterator[str]:

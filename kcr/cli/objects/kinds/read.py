@@ -48,13 +48,9 @@ Reader = Callable[[Client, Unstructured, Sequence[Event], datetime], Awaitable[E
 
 
 async def read_object(
-    client: Client,
-    kind: type[Resource],
-    key: Key,
-    events: Sequence[Event],
-    now: datetime,
+    client: Client, kind: type[Resource], key: Key, events: Sequence[Event], now: datetime,
     explainers: Sequence[Explainer],
-) -> ReadObject:
+) -> ReadObject:  # fmt: skip
     """Read an object, and why it is where it is: by the explainers of its kind, else by what is known of all kinds.
 
     Args:

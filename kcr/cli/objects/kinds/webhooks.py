@@ -126,9 +126,7 @@ def explain_policy(policy: Unstructured, bindings: Sequence[Unstructured]) -> Ex
     facts += [f"{counted(len(bindings), 'binding')}: {names}"] if bindings else []
     if not bindings:
         remedy = "bind it with a ValidatingAdmissionPolicyBinding that names it in spec.policyName"
-        return Explanation(
-            Code.NOT_READY, "refuses nothing: no binding names it", reasons=tuple(facts), remedies=(remedy,)
-        )
+        return Explanation(Code.NOT_READY, "refuses nothing: no binding names it", (), tuple(facts), (remedy,))
     if checks:
         remedy = f"correct the expression: kubectl edit {policy.resource.display} {policy.metadata.name}"
         headline = "has an expression that does not fit the objects"
