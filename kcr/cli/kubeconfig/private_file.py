@@ -7,7 +7,7 @@ runs, so a file that is locked belongs to a process that is alive, and the kerne
 import fcntl
 import itertools
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -59,7 +59,7 @@ class PrivateFile:
         if not self.is_there:
             return
         try:
-            descriptor = _replace(self.path, MARK + text)
+            descriptor = _place(self.path, MARK + text, os.replace)
         except OSError as error:
             raise _unwritable(self.path, error) from error
         os.close(self._descriptor)
@@ -116,6 +116,9 @@ def _claim(path: Path, content: str) -> int | None:
         Its descriptor, which holds the lock until it is closed; None when another process holds the present file.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # A new file appears with its content: clients wait for it. Below are a path in use, and file systems without links.
+    with suppress(OSError):
+        return _place(path, content, os.link)
     while True:
         present = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
@@ -125,20 +128,20 @@ def _claim(path: Path, content: str) -> int | None:
                 continue
             if (found := os.read(present, len(MARK.encode()))) and found != MARK.encode():
                 raise ConfigError(f"{path} exists and is not of kcr dev: name another file with --kubeconfig")
-            return _replace(path, content)
+            return _place(path, content, os.replace)
         except BlockingIOError:
             return None
         finally:
             os.close(present)
 
 
-def _replace(path: Path, content: str) -> int:
-    """Rename a complete and locked file to the path: no reader sees half of it, and no other process takes it."""
+def _place(path: Path, content: str, move: Callable[[Path, Path], None]) -> int:
+    """Move a complete and locked file to the path: no reader sees half of it, and no other process takes it."""
     with temporary_file(path, content.encode(), mode=0o600) as temporary:
         descriptor = os.open(temporary, os.O_RDWR)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            temporary.replace(path)
+            move(temporary, path)
         except OSError:
             os.close(descriptor)
             raise

@@ -17,6 +17,15 @@ def test_only_the_owner_can_read_it(tmp_path: Path) -> None:
     assert not path.exists()
 
 
+def test_new_file_appears_with_its_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, there = tmp_path / "config", []
+    # When the content reaches the disk, a client that waits for the file sees none yet.
+    monkeypatch.setattr("os.fsync", lambda _: there.append(path.exists()))
+    with private_file(iter([path]), "new\n"):
+        assert path.read_text() == MARK + "new\n"
+    assert there == [False]
+
+
 def test_file_that_a_killed_run_left_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "dev.kubeconfig"
     path.write_text(f"{MARK}old", encoding="utf-8")
