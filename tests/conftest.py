@@ -102,6 +102,17 @@ def unconfigured_logs() -> Iterator[None]:
 
 
 @pytest.fixture
+def logs_of_commands() -> Iterator[None]:
+    """Restore the logs after a command that ran in the process of the tests, and configured them for its own."""
+    root = logging.getLogger()
+    level, handlers = root.level, list(root.handlers)
+    yield
+    configure_logs("json", "debug")
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+@pytest.fixture
 def traces(monkeypatch: pytest.MonkeyPatch) -> "Traces":
     """Record the spans of a test."""
     # Imported by those who use it: the SDK takes a tenth of a second.

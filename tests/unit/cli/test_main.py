@@ -1,19 +1,16 @@
 """Errors of the command line: one line, and an exit code."""
 
 import json
-import logging
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 
 import click
 import pytest
-import structlog
 import yaml
 
 from kcr.app.plugins import find_plugins, known_variables, variables_of, variables_of_options
@@ -23,15 +20,7 @@ from tests.kit.command_lines import assert_refused
 CREATE = ("kubeconfig", "create")
 
 
-@pytest.fixture(autouse=True)
-def logs_as_before() -> Iterator[None]:
-    """A command sets up the logs of its process, which here is that of all tests."""
-    root = logging.getLogger()
-    level, handlers = root.level, list(root.handlers)
-    yield
-    structlog.reset_defaults()
-    root.handlers[:] = handlers
-    root.setLevel(level)
+pytestmark = pytest.mark.usefixtures("logs_of_commands")
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ from kcr.cli.main import exit_code_of
 from kcr_devcluster.cluster.datadir import DataDir, lock_folder
 from tests.kit.command_lines import assert_refused
 
+pytestmark = pytest.mark.usefixtures("logs_of_commands")
+
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
