@@ -59,7 +59,6 @@ NOT_YET = frozenset(
     {
         "kcr/cli",
         "kcr_devcluster/apiserver",
-        "kcr_devcluster/cluster",
     }
 )
 LEVELS = frozenset({"debug", "info", "warning", "error", "critical", "exception"})

@@ -41,7 +41,7 @@ class Certificates(NamedTuple):
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(["http/1.1"])
-        # The ssl module reads keys from files only. The directory is the user's alone, and gone at once.
+        # The ssl module reads keys from files only. Only the user can read the directory, which is deleted at once.
         with tempfile.TemporaryDirectory() as directory:
             chain = Path(directory) / "server.pem"
             chain.touch(0o600)
@@ -113,7 +113,7 @@ def _builder(
 
 
 def key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
-    """Return what a key may be used for: to sign certificates, or to identify a server."""
+    """Return the key usage extension: for signing certificates, or for identifying a server."""
     return x509.KeyUsage(
         digital_signature=not signs_certificates, key_cert_sign=signs_certificates, crl_sign=signs_certificates,
         content_commitment=False, key_encipherment=False, data_encipherment=False, key_agreement=False,

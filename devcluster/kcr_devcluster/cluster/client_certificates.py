@@ -24,7 +24,7 @@ from kcr_devcluster.cluster.certificates import SLACK, key_usage
 
 # The client certificates of an authority are valid as long as it is.
 _AUTHORITY_LIFETIME = timedelta(days=3650)
-# What a certificate is issued for unless its request asks for less.
+# The lifetime of a certificate unless its request asks for less.
 LONGEST = timedelta(days=365)
 _SHORTEST = timedelta(minutes=10)
 _BACKDATE = timedelta(minutes=5)
@@ -52,7 +52,7 @@ class ClientAuthority(NamedTuple):
 
         Args:
             request: The PKCS#10 request, PEM.
-            usages: What the key may be used for, as in `spec.usages`.
+            usages: The usages of the key, as in `spec.usages`.
             lifetime: For how long; None for as long as is possible, which is a year.
             now: The machine's time.
         """

@@ -56,7 +56,7 @@ if TYPE_CHECKING:  # the listener needs aiohttp's server and cryptography; only 
     from kcr_devcluster.cluster.datadir import DataDir
     from kcr_devcluster.cluster.listener import ServerAddress
 
-# The field manager of what the cluster's own controllers write.
+# The field manager of the writes by the cluster's own controllers.
 COMPONENT = "kcr-cluster"
 
 
@@ -88,7 +88,7 @@ class EmbeddedCluster:
         manager: Runs the cluster's own controllers.
         nodes: The nodes by name, such as `kcr-node-0`; none when there is no runtime.
         node: The first of them; None when there is none.
-        faults: What clients of the listener meet.
+        faults: The faults that clients of the listener meet.
     """
 
     @Keywords(_Keywords)
@@ -125,7 +125,7 @@ class EmbeddedCluster:
             define(self.server, definitions_of(options.kinds))
         self.transport: InProcessTransport = InProcessTransport(self.server)
         self.client: Client = Client(self.transport)
-        # Its own randomness, so that what the controllers do changes no name or uid that the server draws.
+        # Its own randomness, so that the controllers change no name or uid that the server draws.
         self.manager: Manager = Manager(
             self.client.with_options(field_manager=COMPONENT),
             clock=self._clock,
@@ -200,7 +200,7 @@ class EmbeddedCluster:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
         if error is not None and not isinstance(error, asyncio.CancelledError):
-            # The caller's own error stays what it is, instead of a member of the task group's.
+            # The caller's own error is raised unchanged, not as a member of the task group's.
             await self._stack.__aexit__(None, None, None)
             return None
         return await self._stack.__aexit__(kind, error, trace)
@@ -239,7 +239,7 @@ class EmbeddedCluster:
             self._scheduler.budgets = budgets.snapshot
 
     def _stop(self) -> None:
-        # Last in, first out: listeners are closed by now, and the task group waits for what is cancelled here.
+        # Last in, first out: listeners are closed by now, and the task group waits for the tasks cancelled here.
         for task in self._tasks:
             task.cancel()
         self.server.close()
@@ -258,8 +258,8 @@ class EmbeddedCluster:
     def client_as(self, username: str, groups: Sequence[str] = ()) -> Client:
         """Return a client without a socket whose requests are those of a user.
 
-        With `authorization="rbac"` it may do what roles and bindings grant to the user; so a controller can be tested
-        with the rights that it will have.
+        With `authorization="rbac"` it has the rights that roles and bindings grant to the user; so a controller can be
+        tested with the rights that it will have.
 
         Args:
             username: Such as `alice`, or `system:serviceaccount:default:builder`.
@@ -295,7 +295,7 @@ class EmbeddedCluster:
         return address
 
     def _provide_authorities(self, address: "ServerAddress") -> None:
-        """Start the controllers that hand out what the first listener trusts, and what its clients trust."""
+        """Publish the authorities of the first listener and of its clients, and start the controllers that use them."""
         from kcr_devcluster.cluster.client_certificates import publish_trust  # noqa: PLC0415  # loads cryptography
         from kcr_devcluster.cluster.controllers import certificate_signer  # noqa: PLC0415  # likewise
 

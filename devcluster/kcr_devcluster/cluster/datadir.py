@@ -1,9 +1,9 @@
-"""Data folder: what outlives the process of a cluster: its objects, and how clients reach and trust it.
+"""Data folder: the state that outlives the process of a cluster: its objects, and how clients reach and trust it.
 
 `kcr.db` holds the objects (`kcr_devcluster.apiserver.storage.journal`), `credentials.json` the certificates, the token
-and the port of the listener, so that kubectl and controllers of before go on with the kubeconfig that they have,
-`service-account.key` what signs the tokens of service accounts. One process uses a folder at a time: it holds a lock
-that ends with it, however it ends.
+and the port of the listener, so that existing kubeconfigs of kubectl and controllers stay valid, `service-account.key`
+the key that signs the tokens of service accounts. One process uses a folder at a time: it holds a lock that ends with
+it, however it ends.
 """
 
 import fcntl
@@ -75,7 +75,7 @@ class DataDir:
 
     Attributes:
         journal: Where the storage writes.
-        signing_key: What signs the tokens of service accounts.
+        signing_key: The key that signs the tokens of service accounts.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -106,7 +106,7 @@ class DataDir:
         os.close(self._lock)
 
     def credentials(self) -> ListenerCredentials | None:
-        """Return what was saved last, None for nothing.
+        """Return the credentials that were saved last, None if there are none.
 
         Raises:
             ConfigError: It cannot be read.

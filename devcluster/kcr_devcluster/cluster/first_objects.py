@@ -24,7 +24,7 @@ class FirstObjects:
         """
         self._storage = storage
         self._manager = manager
-        # Not a list of what waits: the storage drops kinds whose definitions are deleted, and that goes with them.
+        # Not a list of the waiting functions: the storage drops them with the kinds whose definitions are deleted.
         self._is_closed = False
 
     def close(self) -> None:

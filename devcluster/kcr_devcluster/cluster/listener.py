@@ -77,8 +77,8 @@ class Listener:
         """Make a listener.
 
         Args:
-            server: What answers.
-            faults: What clients meet; None for no faults.
+            server: Handles the requests.
+            faults: The faults that clients meet; None for no faults.
             data: Where the credentials of an earlier process are; None makes new ones.
             streams: Serves connections into pods; None where the server has none.
 
@@ -215,7 +215,7 @@ class Listener:
 
 
 def _abort(request: web.BaseRequest) -> web.Response:
-    """Close the connection at once, and return a response that goes nowhere."""
+    """Close the connection at once, and return a response that is never sent."""
     if request.transport is not None:
         request.transport.abort()
     return web.Response()
@@ -234,7 +234,7 @@ def _with_client_authority(known: ListenerCredentials, now: datetime) -> Listene
 
 
 def _whole_response(answer: APIResponse, body: bytes, accept_encoding: str) -> web.Response:
-    """Return the response with a body that is there as a whole; a long one in gzip if the client accepts that.
+    """Return the response with a complete body; a long one in gzip if the client accepts that.
 
     Source: kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/writers.go,
     deferredResponseWriter and negotiateEncoding.

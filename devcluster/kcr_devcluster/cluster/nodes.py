@@ -51,7 +51,7 @@ class Nodes(Mapping[str, NodeAgent]):
             clock: For the times in statuses and logs.
             random: For names and pauses.
             runtime: Whether commands really run; None for no nodes.
-            on_run: What the simulated runtime asks for the outcome of a container.
+            on_run: Returns the outcome of a container for the simulated runtime.
 
         Raises:
             ValueError: There are too few or too many.

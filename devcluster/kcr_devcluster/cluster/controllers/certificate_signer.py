@@ -1,6 +1,6 @@
 """Signer of client certificates: `kubernetes.io/kube-apiserver-client`.
 
-Signs what an approver has approved. Requests of other signers are left to their own controllers.
+Signs the requests that an approver has approved. Requests of other signers are left to their own controllers.
 
 Source: kubernetes/pkg/controller/certificates/signer/signer.go, handle, isKubeAPIServerClient and duration.
 """
@@ -43,7 +43,7 @@ class _Status(Object):
 
 
 def usage_fault(usages: Sequence[str]) -> str:
-    """Return what keeps usages from being those of a client certificate, `""` for nothing."""
+    """Return why usages are not those of a client certificate, `""` if they are."""
     for usage in usages:
         if usage not in _ALLOWED:
             return f"invalid usage for client certificate: {usage}"
@@ -58,7 +58,7 @@ class SignerReconciler:
 
         Args:
             manager: The manager.
-            authority: What signs.
+            authority: Signs the certificates.
         """
         self._client = manager.client
         self._clock = manager.clock
@@ -109,7 +109,7 @@ def setup(manager: Manager, authority: ClientAuthority) -> None:
 
     Args:
         manager: The manager.
-        authority: What signs.
+        authority: Signs the certificates.
     """
     manager.select(Selection(_Request, fields=f"spec.signerName={CLIENT_SIGNER}"))
     manager.add_controller("csrsigning", SignerReconciler(manager, authority), watches=[watch(_Request)])

@@ -173,7 +173,7 @@ class DisruptionReconciler:
         """Return how many replicas the controllers of pods want together; pods without a controller do not count.
 
         Raises:
-            UnknownScaleError: The controller of a pod is gone, or its kind has no scale.
+            UnknownScaleError: The controller of a pod does not exist any more, or its kind has no scale.
 
         Source: disruption.go, getExpectedScale.
         """
@@ -225,7 +225,7 @@ class DisruptionReconciler:
 
 
 def _pod_changed(old: Pod | None, new: Pod | None) -> bool:
-    """Let pass what a budget counts: the pod's labels, its controller, and whether it is healthy."""
+    """Let pass events that matter to budgets: creation, deletion, changes of labels, readiness and owner references."""
     if old is None or new is None:
         return True
     return old.metadata.labels != new.metadata.labels or _is_ready(old) != _is_ready(new) or (

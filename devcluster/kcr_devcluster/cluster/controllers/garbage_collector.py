@@ -1,7 +1,7 @@
-"""Garbage collector: deletes the objects whose owners are gone, in the background or foreground, or orphans them.
+"""Garbage collector: deletes objects whose owners no longer exist, in the background or foreground, or orphans them.
 
-Optimistic concurrency: each object is read again before anything is done about it, and each write has the uid and
-resourceVersion of what was read as preconditions.
+Optimistic concurrency: each object is read again before it is deleted or patched, and each write has the uid and
+resourceVersion that were read as preconditions.
 
 Source: kubernetes/pkg/controller/garbagecollector/garbagecollector.go, attemptToDeleteItem,
 processDeletingDependentsItem, attemptToOrphanWorker.
@@ -58,7 +58,7 @@ class GarbageCollector:
         self._kinds |= {(kind.api_version, kind.kind): kind for kind in kinds}
 
     def unwatch(self, kind: ResourceType) -> None:
-        """Take the objects of a kind from the graph: it is served no longer, and they are gone."""
+        """Remove from the graph the objects of a kind that is no longer served; they count as deleted."""
         handle = self._handles.pop(kind, None)
         if handle is not None:
             objects = handle.store.snapshot()
@@ -70,7 +70,7 @@ class GarbageCollector:
         self._queue.add(Key("", uid), *trigger)
 
     async def reconcile(self, key: Key) -> Result:
-        """Delete the object, or let its deletion go on, if that is what its owners and dependents call for."""
+        """Delete the object, or let its deletion proceed, if its owners and dependents require that."""
         for kind in tuple(self._handles):
             # A dependent of a kind that is not listed yet would be missed.
             await self._wait_synced(kind)
@@ -107,7 +107,7 @@ class GarbageCollector:
                 await self._remove_finalizer(obj, FOREGROUND)
 
     async def _attempt_to_delete(self, obj: PartialObjectMetadata) -> None:
-        """Delete an object all of whose owners are gone; remove the references to some of them."""
+        """Delete an object without a solid owner; with one, remove the references to the owners that are not solid."""
         metadata = obj.metadata
         states = {reference.uid: await self._state_of(obj, reference) for reference in metadata.owner_references}
         lost = {uid for uid, state in states.items() if state != "solid"}

@@ -1,7 +1,7 @@
 """Graph of objects and their owners, by uid, as metadata-only informers show it.
 
-The graph lags behind the API server by a moment: it says where to look, and what is done about an object is decided on
-the live object.
+The graph lags behind the API server by a moment: it shows which objects to check, and each decision is made on the
+live object.
 
 Source: kubernetes/pkg/controller/garbagecollector/graph_builder.go.
 """
@@ -18,8 +18,8 @@ class Graph(Handler[PartialObjectMetadata]):
     """Handler of all informers of the garbage collector.
 
     Attributes:
-        on_change: Called with the uid of each object that may have to be deleted, or whose deletion may go on, and the
-            event that is the cause.
+        on_change: Called with the uid of each object that may have to be deleted, or whose deletion may proceed, and
+            the event that is the cause.
     """
 
     def __init__(self) -> None:
@@ -100,7 +100,7 @@ class Graph(Handler[PartialObjectMetadata]):
 
 
 def waits_for_dependents(owner: PartialObjectMetadata) -> bool:
-    """Return whether an object is being deleted in the foreground: once its dependents are gone."""
+    """Return whether an object is being deleted in the foreground: after its dependents."""
     return owner.metadata.deletion_timestamp is not None and FOREGROUND in owner.metadata.finalizers
 
 

@@ -22,7 +22,7 @@ from kcr.errors import ApiError, ConflictError, NotFoundError
 from kcr.informer import InformerHandle
 from kcr.manager import Manager
 
-# How soon a namespace is looked at again when something of its content remains and no watch event tells of it.
+# How soon a namespace is reconciled again when some of its objects remain and no watch event reports a change.
 # Source: namespaced_resources_deleter.go, finalizerEstimateSeconds; namespace_controller.go, worker.
 REQUEUE_SECONDS = 15 / 2 + 1
 
@@ -85,10 +85,10 @@ class NamespaceController:
         return namespace is not None and namespace.metadata.deletion_timestamp is not None
 
     async def reconcile(self, key: Key) -> Result:
-        """Delete what the namespace contains, report what remains, and finalize the namespace when nothing does."""
+        """Delete the namespace's objects, report those that remain, and finalize the namespace when none does."""
         if not self._is_terminating(key):
             return Result()
-        # What pods use, such as network policies and Secrets, stays for as long as they run.
+        # Objects that pods use, such as network policies and Secrets, stay for as long as the pods run.
         remaining = await self._empty(key.name, (_POD,)) or await self._empty(key.name, self._kinds)
         with suppress(NotFoundError):  # deleted meanwhile
             await self._report(await self._client.get(Namespace, key), remaining)
@@ -102,7 +102,7 @@ class NamespaceController:
             if obj.metadata.deletion_timestamp is None:
                 with suppress(ConflictError, NotFoundError):  # deleted meanwhile, and perhaps created again
                     await self._client.delete(type(obj), obj.key, uid=obj.metadata.uid, propagation="Background")
-        # Nothing can be created in it any more, so what is left now is all there will be.
+        # Nothing can be created in it any more, so no further objects will follow.
         return await self._content(name, kinds)
 
     async def _finalize(self, name: str) -> None:
@@ -120,7 +120,7 @@ class NamespaceController:
             try:
                 found += await self._client.list(kind, name)
             except ApiError as error:
-                if error.code != 404:  # of a custom resource, the definition may be gone meanwhile
+                if error.code != 404:  # of a custom resource, the definition may be deleted meanwhile
                     raise
         return found
 

@@ -65,7 +65,7 @@ class FinishedPodCollector(Handler[PartialObjectMetadata]):
 
     Attributes:
         check_after: Called when there are more pods than the threshold, finished or not, with the key, the seconds
-            after which to reconcile it, its priority and its reason. While there are fewer, no pod is looked at.
+            after which to reconcile it, its priority and its reason. While there are fewer, no pod is checked.
     """
 
     def __init__(self, manager: Manager, threshold: int) -> None:
@@ -75,7 +75,7 @@ class FinishedPodCollector(Handler[PartialObjectMetadata]):
         self.check_after: Callable[[Key, float, int, Reason | None], None] = lambda *_: None
 
     def on_add(self, obj: PartialObjectMetadata, initial: bool) -> None:
-        """Have the pods looked at, when there are many."""
+        """Schedule a reconcile when there are more pods than the threshold."""
         self._check(Trigger.added(obj, initial))
 
     def on_update(self, old: PartialObjectMetadata, new: PartialObjectMetadata) -> None:

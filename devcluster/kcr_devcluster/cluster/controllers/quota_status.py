@@ -1,6 +1,6 @@
-"""Resource quota controller: writes what each quota allows and what is used into its status.
+"""Resource quota controller: writes the hard limits and the usage of each quota into its status.
 
-The API server's admission counts what is used, so that a limit holds exactly; the controller publishes it.
+The API server's admission counts the usage, so that a limit holds exactly; the controller publishes it.
 
 Source: kubernetes/pkg/controller/resourcequota/resource_quota_controller.go, syncResourceQuota.
 """
@@ -29,7 +29,7 @@ class QuotaStatusReconciler:
         self._quotas = quotas
 
     async def reconcile(self, key: Key) -> Result:
-        """Write the quota's status, unless the quota is gone."""
+        """Write the quota's status, unless the quota is deleted."""
         status = self._quotas.status(key)
         if status is None:
             return Result()
@@ -44,7 +44,7 @@ def setup(manager: Manager, quotas: QuotaAdmission) -> None:
 
     Args:
         manager: The manager.
-        quotas: Counts what is used of every quota, and names those whose status may be out of date.
+        quotas: Counts the usage of every quota, and names those whose status may be out of date.
     """
     controller = manager.add_controller("resourcequota", QuotaStatusReconciler(manager.client, quotas))
     quotas.on_change = controller.queue.add

@@ -1,6 +1,6 @@
-"""What each namespace has for its pods: the account `default`, and the certificate authority of the server.
+"""Provides each namespace with the account `default` and a ConfigMap with the server's certificate authority.
 
-Both are made anew when they are deleted.
+Both are created again when they are deleted.
 
 Source: kubernetes/pkg/controller/serviceaccount/serviceaccounts_controller.go;
 pkg/controller/certificates/rootcacertpublisher/publisher.go.
@@ -60,7 +60,7 @@ class RootCAReconciler:
         self._published = manager.store(ConfigMap)
 
     async def reconcile(self, key: Key) -> Result:
-        """Create the ConfigMap where it is missing, and correct what it has."""
+        """Create the ConfigMap where it is missing, and correct its data."""
         if not _is_active(self._namespaces.get(key)):
             return Result()
         place = Key(key.name, ROOT_CA)

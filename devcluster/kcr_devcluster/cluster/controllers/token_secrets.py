@@ -44,7 +44,7 @@ class TokenSecretReconciler:
         return tuple(secret.key for secret in self._secrets.by_index("account", str(account.key)))
 
     async def reconcile(self, key: Key) -> Result:
-        """Add what the Secret lacks; delete it when its account is gone, or another one has the name."""
+        """Add the data that the Secret lacks; delete it when its account is deleted, or another one has the name."""
         secret = self._secrets.get(key)
         if secret is None or secret.metadata.deletion_timestamp is not None:
             return Result()
@@ -66,7 +66,7 @@ class TokenSecretReconciler:
         return found if secret.metadata.annotations.get(_ACCOUNT_UID, uid) == uid else None
 
     def _lacking(self, secret: Secret) -> Mapping[str, bytes]:
-        """Return what is to be written, the token itself as nothing."""
+        """Return the data to write; the token itself, if it is missing, has an empty value."""
         wanted = {"ca.crt": self._authority, "namespace": secret.metadata.namespace.encode()}
         lacking = {name: value for name, value in wanted.items() if secret.data.get(name) != value}
         return lacking if secret.data.get("token") else {**lacking, "token": b""}

@@ -1,1 +1,1 @@
-"""What has an effect in this cluster, and what has not: tables, and the warnings made of them."""
+"""Fields with and without an effect in this cluster: tables, and the warnings derived from them."""

@@ -37,7 +37,7 @@ _SPECS: Mapping[Kind, tuple[str, ...]] = {
     REPLICA_SETS: ("spec", "template", "spec"),
 }
 
-# What follows where the controller that writes the status does not run.
+# The consequence where the controller that writes the status does not run.
 _WITHOUT_STATUS: Mapping[Kind, str] = {
     DISRUPTION_BUDGETS: "so evictions are refused",
     RESOURCE_QUOTAS: "and the limits hold all the same",
@@ -45,7 +45,7 @@ _WITHOUT_STATUS: Mapping[Kind, str] = {
 
 
 def process_warnings(record: Record, before: Manifest | None) -> Iterator[str]:
-    """Yield warnings about what the process runtime does not do of an object that was written; an `Adviser`.
+    """Yield warnings about fields of a written object that the process runtime ignores; an `Adviser`.
 
     Args:
         record: The object.
@@ -88,7 +88,7 @@ def _at(obj: Manifest, path: tuple[str, ...]) -> Manifest:
 
 
 class _Judgement(NamedTuple):
-    """What is known of a field that has no effect, or whose value has such fields."""
+    """A field that has no effect, or whose value has such fields."""
 
     no_effect: NoEffect | None
     inner: str
@@ -96,7 +96,7 @@ class _Judgement(NamedTuple):
 
 
 class FieldEffects:
-    """Finds what is set in an object and has no effect, by a table."""
+    """Finds the fields that are set in an object and have no effect, by a table."""
 
     def __init__(self, table: Mapping[str, Mapping[str, Effect]]) -> None:
         """Take a table.
@@ -105,7 +105,7 @@ class FieldEffects:
             table: Per type, such as `core.v1.PodSpec`, the effect of each field.
         """
         self._table = table
-        # What is known of the types that have been met.
+        # The fields to check, by the types that have been met.
         self._judgements: dict[str, Mapping[str, _Judgement]] = {}
 
     def without_effect(self, type_name: str, obj: Manifest, path: str) -> Iterator[tuple[str, str]]:
@@ -131,7 +131,7 @@ class FieldEffects:
                 yield from self.without_effect(judged.inner, value, here)
 
     def _judgements_of(self, type_name: str) -> Mapping[str, _Judgement]:
-        """Return the fields of a type that need to be looked at."""
+        """Return the fields of a type that need to be checked."""
         found = self._judgements.get(type_name)
         if found is None:
             found = self._judgements[type_name] = dict(self._judge(type_name))
@@ -166,7 +166,7 @@ def _named(judged: _Judgement, value: Any, here: str) -> Iterator[tuple[str, str
 
 
 def _asks_for_more(no_effect: NoEffect, value: Any, default: Any) -> bool:
-    """Return whether a field is set to something that would change what happens."""
+    """Return whether a field is set to a value that asks for more than the usual behaviour."""
     if isinstance(value, list):
         return any(one not in no_effect.usual for one in value)
     if value is False:

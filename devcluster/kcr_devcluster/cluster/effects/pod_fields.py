@@ -14,7 +14,7 @@ class NoEffect(NamedTuple):
 
     Attributes:
         reason: Why, as a clause that follows "has no effect in kcr dev:".
-        usual: Values that ask for no more than what happens anyway, beside the default of the schema, false, and
+        usual: Values that ask for no more than the usual behaviour, beside the default of the schema, false, and
             empty values. A list of such values is one as well.
         used_keys: The keys of a map that do have an effect; the others are named one by one where there are any.
     """

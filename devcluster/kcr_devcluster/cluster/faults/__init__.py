@@ -1,10 +1,10 @@
-"""Faults of the listener: what HTTP clients of the cluster meet, by rules.
+"""Faults of the listener: disturbs the requests of the cluster's HTTP clients, by rules.
 
 A rule selects requests by verb, resource, name and number, and has one fault, named as in
-`kcr.testing.FaultyTransport`. Only what comes through the listener is disturbed: controllers in other processes and
-languages, kubectl, pods. The cluster's own controllers and node call the server without it. Which rules take a request
-is decided without I/O (`rules`); `listener_faults` does what they say, and `endpoint` changes them while the cluster
-runs.
+`kcr.testing.FaultyTransport`. Only requests through the listener are disturbed: those of controllers in other processes
+and languages, of kubectl, of pods. The cluster's own controllers and node call the server without it. Which rules take
+a request is decided without I/O (`rules`); `listener_faults` applies them, and `endpoint` changes them while the
+cluster runs.
 """
 
 from kcr_devcluster.cluster.faults.bodies import ConnectionLostError

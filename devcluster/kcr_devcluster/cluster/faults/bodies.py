@@ -26,7 +26,7 @@ def disturbed(response: APIResponse, rule: FaultRule) -> APIResponse:
 
 
 class Whole:
-    """A body that is there as a whole, as a stream."""
+    """A complete body, as a stream."""
 
     def __init__(self, body: bytes) -> None:
         self._body = body

@@ -1,8 +1,8 @@
-"""Control endpoint of the faults: clients in any language add rules, see what they did, and remove them.
+"""Control endpoint of the faults: clients in any language add rules, read their counts, and remove them.
 
-`POST /debug/kcr/faults` takes what a file of faults holds, `GET` shows the rules with their counts, `DELETE` removes
-them all, or the one whose number follows in the path. Each responds with the rules that it is about. Only the admin may
-do so, and rules take none of these requests.
+`POST /debug/kcr/faults` takes the content of a file of faults, `GET` shows the rules with their counts, `DELETE`
+removes them all, or the one whose number follows in the path. Each responds with the rules that it is about. Only the
+admin may do so, and rules take none of these requests.
 """
 
 from collections.abc import Iterable

@@ -13,7 +13,7 @@ from kcr_devcluster.cluster.faults.listener_faults import ListenerFaults
 from kcr_devcluster.cluster.faults.rules import FailCode, FaultRule
 
 _TOP = {"seed", "faults"}
-# What a rule may say, by the path at which msgspec names another value.
+# The permitted values of a rule's fields, by the path at which msgspec names another value.
 _VALUES = {"$.verb": get_args(Verb), "$.fail": get_args(FailCode)}
 
 

@@ -1,4 +1,4 @@
-"""The faults of a listener: what the rules say is done to requests and responses."""
+"""The faults of a listener: applies the rules to requests and responses."""
 
 import asyncio
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ _REASONS = {
     500: "InternalError", 503: "ServiceUnavailable", 504: "Timeout",
 }  # fmt: skip
 _MESSAGE = "a fault, as a rule of the cluster asks"
-# What an interfering write changes, and in whose name.
+# The annotation that an interfering write changes, and its field manager.
 INTERFERENCE = "kcr.dev/interfering-write"
 _INTERFERER = "kcr-faults"
 
@@ -83,7 +83,7 @@ class ListenerFaults:
 
 
 async def _before(rule: FaultRule) -> APIResponse | None:
-    """Do to a request what keeps the server from executing it at once, or at all; return the refusal if it is one."""
+    """Apply a fault that delays a request or prevents its execution; return the refusal if it is one."""
     if rule.delay is not None:
         await asyncio.sleep(rule.delay)
     if rule.lose_request:
@@ -105,7 +105,7 @@ def _failure(code: int, retry_after_seconds: int) -> APIResponse:
 
 
 def _expired(request: HTTPRequest, server: APIServer) -> APIResponse:
-    """Return what a watch gets whose version is older than the history."""
+    """Return the response to a watch whose version is older than the history."""
     given = parse_qs(request.target.partition("?")[2])["resourceVersion"][0]
     error = expired(f"too old resource version: {given} ({server.registry.storage.revision})")
     return APIResponse(200, {"Content-Type": JSON}, Whole(event_line("ERROR", error.status())))

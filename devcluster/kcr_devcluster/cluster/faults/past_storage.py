@@ -7,10 +7,10 @@ from kcr_devcluster.apiserver.storage.watch_cache import WatchCache
 
 
 class PastStorage:
-    """Shows the objects as they were some changes ago; what came before the history, as the history begins.
+    """Shows the objects as they were some changes ago, but no earlier than the history begins.
 
-    It waits for no revision and knows no other: a server that is behind answers with what it has. A watch that begins
-    with the objects sends these as they were, and then the changes since, so that a reflector catches up.
+    It waits for no revision and knows no other: a server that is behind responds with its own state. A watch that
+    begins with the objects sends these as they were, and then the changes since, so that a reflector catches up.
     """
 
     def __init__(self, storage: Storage, older: int) -> None:

@@ -44,7 +44,7 @@ class FaultRule(
         freeze: Silence a watch after so many lines.
         cut: Close the connection of a watch after so many lines.
         repeat: Send each line of a watch twice.
-        lag: Send what a watch has to say so many seconds later.
+        lag: Send the lines of a watch so many seconds later.
         expire: Answer a watch that resumes from a version with 410, as if the history had been compacted.
         older: Show the objects as they were so many versions of the cluster ago. The events of a watch that come
             after its initial ones bring it up to date.
@@ -77,7 +77,7 @@ class FaultRule(
     throttle: _Some | None = None
 
     def __post_init__(self) -> None:
-        """Check what no single field says.
+        """Check the combination of the fields.
 
         Raises:
             ValueError: It has no fault or several, or one that requests of its verb cannot have.
@@ -98,7 +98,7 @@ def _wire(name: str) -> str:
 
 
 class ArrivingRequest(NamedTuple):
-    """What rules look at.
+    """The properties of a request that rules select by.
 
     Attributes:
         call: Verb, resource and name.
@@ -115,7 +115,7 @@ class ActiveRule:
     """A rule in effect, and how often it has been considered and applied.
 
     Attributes:
-        number: What the endpoint calls it; from 1 on, never reused.
+        number: Its number at the endpoint; from 1 on, never reused.
         rule: The rule.
         matched: How many requests had its verb, resource and name.
         met: How many of these were disturbed.
@@ -197,7 +197,7 @@ class RuleSet:
         return active
 
     def remove(self, number: int | None = None) -> list[ActiveRule]:
-        """Remove one rule, or all of them for None, and return what was removed."""
+        """Remove one rule, or all of them for None, and return the removed ones."""
         removed = [one for one in self._active if number in (None, one.number)]
         self._active = [one for one in self._active if one not in removed]
         return removed

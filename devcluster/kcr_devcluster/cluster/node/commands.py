@@ -1,4 +1,4 @@
-"""Commands in a running container: what a container runtime runs for exec, probes and lifecycle hooks."""
+"""Commands in a running container: a container runtime runs them for exec, probes and lifecycle hooks."""
 
 import asyncio
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -28,7 +28,7 @@ class ContainerCommand(NamedTuple):
     Attributes:
         argv: The program and its arguments; no shell is involved.
         stdin: Whether it has standard input; without, it reads an end of file.
-        tty: Whether it has a terminal, to which all of its output goes as standard output.
+        tty: Whether it has a terminal; all of its output is standard output then.
     """
 
     argv: tuple[str, ...]
@@ -47,7 +47,7 @@ class CommandStreams(Protocol):
         """Take over output.
 
         Raises:
-            ConnectionError: The reader is gone; the command is killed.
+            ConnectionError: The reader has disconnected; the command is killed.
         """
         ...
 

@@ -20,7 +20,7 @@ class NodeConnection:
         self._up.clear()
 
     def restore(self) -> None:
-        """Let everything pass again, first of all what waits."""
+        """Let everything pass again, including the requests, responses and watch events that wait."""
         self._up.set()
 
     def send(self, request: Request) -> AbstractAsyncContextManager[Response]:

@@ -30,7 +30,7 @@ class Waiting(NamedTuple):
 
 
 class Stop(NamedTuple):
-    """The kubelet ends this run, while its pod goes on.
+    """The kubelet ends this run, while its pod continues.
 
     Attributes:
         kill_at: When it is killed, on the loop's time.
@@ -54,9 +54,9 @@ class Running(NamedTuple):
         ready_at: When the runtime counts it as ready.
         signal: The last one sent to it.
         in_post_start: Whether its postStart hook is running.
-        pre_stop: What has become of its preStop hook.
+        pre_stop: The state of its preStop hook.
         has_started: Whether its startup probe has succeeded; True without one.
-        is_probed_ready: What its readiness probe says; True without one.
+        is_probed_ready: The result of its readiness probe; True without one.
         stop: Set when the kubelet ends this run alone.
     """
 
@@ -135,7 +135,7 @@ def new_records(pod: KubeletPod) -> dict[str, ContainerRecord]:
 def restore(pod: KubeletPod, moment: datetime, now: float) -> dict[str, ContainerRecord]:
     """Return the pod's containers when the node first sees it, restored from the status that an earlier node wrote.
 
-    What ran is lost: processes do not survive their node.
+    Running containers are lost: processes do not survive their node.
 
     Args:
         pod: The pod as first seen.
@@ -145,7 +145,7 @@ def restore(pod: KubeletPod, moment: datetime, now: float) -> dict[str, Containe
     Returns:
         Empty for a pod in a terminal phase; nothing of it is to be run, or written.
     """
-    # Invariant: what is in a terminal phase never runs again.
+    # Invariant: a pod in a terminal phase never runs again.
     if is_terminal(pod):
         return {}
     records = new_records(pod)
@@ -158,17 +158,17 @@ def restore(pod: KubeletPod, moment: datetime, now: float) -> dict[str, Containe
 def _initialized_again(
     pod: KubeletPod, records: dict[str, ContainerRecord], moment: datetime, now: float
 ) -> dict[str, ContainerRecord]:
-    """Return the containers of a pod that goes on on a new node process, which has none of its directories.
+    """Return the containers of a pod that continues on a new node process, which has none of its directories.
 
     Under the policy Always, init containers that have succeeded run again. Under the others the API server refuses
-    that, so a pod ends if what they wrote to its emptyDirs is lost.
+    that, so a pod with emptyDirs ends: the files that its init containers wrote there are lost.
 
     Source: kubernetes/pkg/kubelet/kuberuntime/kuberuntime_manager.go, computePodActions (a new sandbox).
     """
     done = [name for name, record in records.items() if record.role == "init" and exit_code(record) == 0]
     if not done:
         return records
-    # A new process of the node is a new sandbox: what init containers left in its directories is lost.
+    # A new process of the node is a new sandbox: the files that init containers left in its directories are lost.
     if pod.spec.restart_policy in {"", "Always"}:
         return records | {name: _restarted(records[name]) for name in done}
     if all("emptyDir" not in volume for volume in pod.spec.volumes):
@@ -265,7 +265,7 @@ def terminated(record: ContainerRecord, exit_: Exit, policy: str, moment: dateti
         finished_at=finished,
         container_id=container_id,
     )
-    # Kept in the record and not counted from `restart_count`: a long run starts the series over, and the count goes on.
+    # Kept in the record and not counted from `restart_count`: a long run resets the backoff, but not the count.
     backoff = _next_backoff(record.backoff_seconds, ran)
     is_replaced = isinstance(state, Running) and state.stop is not None and state.stop.restart and not backoff
     if not is_replaced and not should_restart(record.role, policy, exit_.code):

@@ -1,4 +1,4 @@
-"""The kubelet: a controller that syncs the pods bound to its node, and reports what has become of them."""
+"""The kubelet: a controller that syncs the pods bound to its node, and reports their status."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -79,11 +79,11 @@ class Kubelet:
         Args:
             manager: Runs it; no other controller of this manager watches the same type of pods.
             runtime: Runs the containers.
-            logs: What the containers print; dropped with their pods.
+            logs: The output of the containers; dropped with their pods.
             node: The node.
             group: Owns the tasks of probes and lifecycle hooks.
             run_handler: Runs the handlers of both; None where they have no effect.
-            fast: Whether to skip writing what lasts no time before the first start.
+            fast: Whether to skip writing the states before the first start that last no time.
         """
         self._client, self._clock, self._random = manager.client, manager.clock, manager.random
         self._runtime = runtime
@@ -96,7 +96,7 @@ class Kubelet:
         self._states: dict[Key, list[PodState]] = {}
         # Images that count as present on the node.
         self._images: set[str] = set()
-        # Counts up, so that the address of a pod that is gone is not given out again soon.
+        # Counts up, so that the address of a deleted pod is not assigned again soon.
         self._addresses = 0
         self._closed = False
         # As upstream, the server filters: a node neither receives nor stores the pods of the others.
@@ -138,8 +138,8 @@ class Kubelet:
         return {name: running.run for state in states for name, running in state.running().items()}
 
     def close(self) -> None:
-        """End all runs, and start nothing any more; what they come to is not reported."""
-        # First of all: a start that is under way checks it when it returns, and kills what it has started.
+        """End all runs, and start nothing any more; their results are not reported."""
+        # First of all: a start that is under way checks it when it returns, and kills the started container.
         self._closed = True
         self._lifecycle.close()
         for states in self._states.values():
@@ -170,7 +170,7 @@ class Kubelet:
         if pod is None or any(state.uid == pod.metadata.uid for state in states):
             return
         now, moment = self._loop.time(), self._clock.now()
-        # A pod with a start time was accepted by an earlier process of this node: its active deadline goes on counting.
+        # A pod with a start time was accepted by an earlier process of this node: its active deadline still counts.
         begun = pod.status.start_time
         age = 0.0 if begun is None else max((moment - begun).total_seconds(), 0.0)
         states.append(
@@ -190,7 +190,7 @@ class Kubelet:
         return f"{self._node.pod_network}.{self._addresses >> 8 & 255}.{self._addresses & 255}"
 
     def _observe(self, state: PodState) -> None:
-        """Take over what the store shows of the pod."""
+        """Update the pod's state from the store."""
         pod = self._pods.get(state.pod.key)
         if pod is not None and pod.metadata.uid == state.uid:
             # Volumes of the downward API show labels and annotations, which may have changed.
@@ -212,23 +212,23 @@ class Kubelet:
             state.termination = state.termination._replace(kill_at=sooner)
 
     async def _sync_pod(self, state: PodState) -> float | None:
-        """Do what there is to do for a pod, and return when to sync it again, None for not before something changes.
+        """Execute the actions that a pod needs, and return when to sync it again; None for only after a change.
 
-        Between the comparison, the decision and the return nothing is awaited, so no change goes unseen.
+        Between the comparison, the decision and the return nothing is awaited, so no change is missed.
         """
-        # Each round takes one step and looks again: during an await the pod may be deleted, and containers may end.
+        # Each round takes one step and observes again: during an await the pod may be deleted, and containers may end.
         while not self._closed:
             self._observe(state)
             now = self._loop.time() + TIMER_SLACK_SECONDS
             # Invariant: the server knows of a state before the action that follows from it. So a pod is not deleted
-            # before its end is on record, and a node that crashes finds in the status what it did.
+            # before its end is on record, and a node that has crashed finds its past actions in the status.
             if (status := self._changed_status(state, now)) is not None:
                 await self._write_status(state, status)
             elif (action := next_action(state, now)) is not None:
                 await self._act(state, action)
             else:
                 # Nothing is left to write or to end: its directories are deleted. Its logs stay until the object is
-                # gone.
+                # deleted.
                 if is_stopped(state):
                     self._runtime.release(state.uid)
                 if state.is_gone:
@@ -255,7 +255,7 @@ class Kubelet:
             state.is_gone = True
         except InvalidError as error:
             _log.warning("pod status refused", pod=str(state.pod.key), error=error.message)
-        # Also after a refusal: the same status would be refused again, for ever.
+        # Also after a refusal: the same status would be refused again, endlessly.
         state.written_status = status
 
     async def _act(self, state: PodState, action: Action) -> None:
@@ -277,7 +277,7 @@ class Kubelet:
             case RunPreStop() | AbandonPreStop():
                 self._continue_pre_stop(state, action)
             case DeletePod():
-                with suppress(NotFoundError, ConflictError):  # it is gone, or another one has its name
+                with suppress(NotFoundError, ConflictError):  # it is deleted, or another one has its name
                     await self._client.delete(KubeletPod, state.pod.key, uid=state.uid, grace_period_seconds=0)
                 state.is_released = True
 

@@ -17,7 +17,7 @@ class Log:
     def __init__(self, clock: Clock, limit: int = LIMIT_BYTES) -> None:
         self._clock = clock
         self._limit = limit
-        # What came, each piece with its moment. Together they never exceed the limit by more than one piece.
+        # The output, each piece with its moment. Together they never exceed the limit by more than one piece.
         self._pieces: deque[tuple[datetime, bytes]] = deque()
         self._size = 0
         # How many pieces have been dropped from the front: readers count from the very first.
@@ -39,7 +39,7 @@ class Log:
         _, piece = self._pieces.popleft()
         self._dropped += 1
         self._size -= len(piece)
-        # What is left begins with a whole line, when a line ends in the next piece.
+        # The remaining output begins with a whole line, when a line ends in the next piece.
         if not piece.endswith(b"\n"):
             moment, following = self._pieces[0]
             cut = following.find(b"\n") + 1
@@ -66,7 +66,7 @@ class Log:
         return tuple(self._pieces)
 
     async def follow(self, *, from_now: bool = False) -> AsyncGenerator[bytes, None]:
-        """Yield the output so far (not when only that from now on is wanted), then what is added, until the end."""
+        """Yield the output so far, unless `from_now` is set, then further output as it is added, until the end."""
         position = self._dropped + len(self._pieces) if from_now else 0
         while True:
             fresh = tuple(islice(self._pieces, max(position - self._dropped, 0), None))

@@ -40,9 +40,9 @@ class NodeAgent:
     """Runs every pod of the cluster, as processes or as a simulation.
 
     Attributes:
-        logs: What containers print.
-        on_run: Says how a simulated run goes: called with the pod, the container's name and how often it
-            has run before (0 the first time). Where it is or returns None, the annotations `sim.kcr.dev/…` say.
+        logs: The output of containers.
+        on_run: Returns the outcome of a simulated run: called with the pod, the container's name and how often it
+            has run before (0 the first time). Where it is or returns None, the annotations `sim.kcr.dev/…` decide.
         info: Its name and address; `api_url` and `kubeconfig` in it are handed to processes once they are set.
         heartbeats: Set once the node has to say that it is alive.
     """
@@ -69,7 +69,7 @@ class NodeAgent:
             on_run: See above.
             fast: Whether simulated pods skip the states that last no time.
             info: Its name and address; None for the first node's.
-            connection: What `client` sends through, so that it can be cut; None when it cannot.
+            connection: The connection of `client`, so that it can be cut; None when it cannot.
         """
         self.logs: Logs = Logs(clock)
         self.on_run = on_run
@@ -116,7 +116,7 @@ class NodeAgent:
                 self._connection.restore()
 
     async def usage(self) -> NodeUsage | None:
-        """Measure what containers use; None for a lost node, and for simulated containers."""
+        """Measure the CPU and memory use of containers; None for a lost node, and for simulated containers."""
         return None if self._sampler is None else await self._sampler.usage()
 
     async def delete(self) -> None:
@@ -144,21 +144,21 @@ class NodeAgent:
     def lose(self) -> None:
         """Switch the machine off: all that runs there ends, unreported; `resume` starts it again without containers.
 
-        Its Node object stays, and what becomes of its pods is as with `silence`.
+        Its Node object stays, and its pods are treated as with `silence`.
         """
         self.heartbeats.set()
         self._up.clear()
         self._down.set()
 
     def resume(self) -> None:
-        """End what `silence` or `lose` began."""
+        """End the outage that `silence` or `lose` began."""
         if self._connection is not None:
             self._connection.restore()
         self._down.clear()
         self._up.set()
 
     async def _run_until_lost(self) -> None:
-        """Register the node, and run a kubelet with a manager of its own until the node is down or its object gone."""
+        """Register the node, and run a kubelet with its own manager until the node is down or its object is deleted."""
         await register(self._client, self.info, self._clock)
         key = Key("", self.info.name)
         lost = asyncio.Event()

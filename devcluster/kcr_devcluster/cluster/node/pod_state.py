@@ -42,7 +42,7 @@ class PodState:
         termination: Set once the pod is terminating.
         written_status: The status as last written; None before the first.
         overruled_version: The last version of the pod in which another client had changed that status.
-        is_gone: The object is deleted: what still runs is stopped, and nothing is written any more.
+        is_gone: The object is deleted: containers that still run are stopped, and nothing is written any more.
         is_released: The node has let the terminating object be deleted.
     """
 
@@ -132,7 +132,7 @@ class BackOff(NamedTuple):
 
 
 class TerminatePod(NamedTuple):
-    """Begin to terminate the pod; what still runs after the grace period is killed."""
+    """Begin to terminate the pod; containers that still run after the grace period are killed."""
 
     grace_period: float
     reason: str = ""
@@ -212,7 +212,7 @@ def _kill_times(state: PodState) -> dict[str, float]:
 
 
 def _next_signal(state: PodState, now: float) -> Action | None:
-    """Return the next step of ending what is to end: the preStop hook, SIGTERM, SIGKILL when the time is up.
+    """Return the next step of stopping containers: the preStop hook, SIGTERM, SIGKILL when the time is up.
 
     Source: kubernetes/pkg/kubelet/kuberuntime/kuberuntime_container.go, killContainer.
     """
@@ -302,6 +302,6 @@ def _start_time(record: ContainerRecord) -> float | None:
 
 
 def starts_next(state: PodState, now: float) -> bool:
-    """Return whether a first start comes next: a fast node does not write what comes before it."""
+    """Return whether a first start comes next: a fast node does not write the status before it."""
     action = next_action(state, now)
     return isinstance(action, StartContainer) and isinstance(state.containers[action.name].state, Waiting)

@@ -1,4 +1,4 @@
-"""Container runtime interface: what runs containers for a kubelet. There are two: processes, a simulation."""
+"""Container runtime interface: runs containers for a kubelet. Two implementations: processes, a simulation."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -80,7 +80,7 @@ class RunningContainer(Protocol):
         """Run a command in the container, and return its exit code; 128 plus the signal when one ended it.
 
         It has the container's environment, working directory and namespaces. It is killed when the container ends, and
-        when this is cancelled. What it left in the background stays until the container ends.
+        when this is cancelled. Processes that it left in the background stay until the container ends.
 
         Raises:
             CommandError: It cannot be started, or the container does not run any more.
@@ -120,7 +120,7 @@ class ContainerRuntime(Protocol):
             on_exit: Called once when the run ends, never before this method has returned.
 
         Returns:
-            The run; or when to try again; or the end, of what could not be started or ended at once.
+            The run; or when to try again; or the exit, if it could not be started or ended at once.
         """
         ...
 
@@ -129,5 +129,5 @@ class ContainerRuntime(Protocol):
         ...
 
     def release(self, uid: str) -> None:
-        """Free what is held for a pod none of whose containers will run again."""
+        """Free the resources of a pod none of whose containers will run again."""
         ...

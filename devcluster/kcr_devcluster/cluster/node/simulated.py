@@ -25,16 +25,16 @@ class RunResult(NamedTuple):
     """The outcome of one run of a container. Times in seconds.
 
     Attributes:
-        exit_code: What it exits with, unless something ends it first.
+        exit_code: Its exit code, unless something ends it first.
         run_for: How long it runs; `FOREVER` until something ends it.
-        logs: What it prints when it starts.
+        logs: Its output when it starts.
         reason: Of its end; empty for the usual word.
         message: Of its end.
         start_delay: How long it stays in ContainerCreating.
         ready_after: How long after its start it is ready.
-        last_logs: What it prints when it ends of its own accord.
+        last_logs: Its output when it ends of its own accord.
         ignore_sigterm: Whether only SIGKILL ends it early.
-        term_exit_code: What it exits with on SIGTERM.
+        term_exit_code: Its exit code on SIGTERM.
         image_error: When given, the container waits with this reason and never starts.
     """
 
@@ -66,7 +66,7 @@ def default_outcome(pod: KubeletPod, container: KubeletContainer) -> RunResult:
 
 
 def annotated_outcome(pod: KubeletPod, container: str, attempt: int, otherwise: RunResult) -> RunResult:
-    """Return the outcome that the pod's annotations describe, with the default for what they do not mention.
+    """Return the outcome that the pod's annotations describe, with the default for fields that they do not mention.
 
     Args:
         pod: The pod.
@@ -232,9 +232,9 @@ class SimulatedRuntime:
         """Make a runtime.
 
         Args:
-            logs: Where output goes.
+            logs: Receives the output.
             outcome_of: Returns the outcome of a run; called once per run.
-            volumes: Makes what looks for the volumes of pods; called with the first pod that has some.
+            volumes: Makes the check for the volumes of pods; called with the first pod that has some.
             fast: Whether a run of no length is over before it is reported as running.
         """
         self._logs = logs
@@ -277,7 +277,7 @@ class SimulatedRuntime:
         """Take over a pod that has changed: simulated containers read nothing of it."""
 
     def release(self, uid: str) -> None:
-        """Drop what is held for a pod none of whose containers will run again."""
+        """Drop the state of a pod none of whose containers will run again."""
         self._delayed.pop(uid, None)
         if self._volumes is not None:
             self._volumes.release(uid)

@@ -68,7 +68,7 @@ def pod_status(state: PodState, host_ip: str, moment: datetime, now: float) -> K
 
 
 def status_patch(before: KubeletPodStatus | None, status: KubeletPodStatus, uid: str) -> dict[str, object]:
-    """Return the strategic merge patch that writes what has changed to the pod of this uid, and to no other.
+    """Return the strategic merge patch that writes the changed fields to the pod of this uid, and to no other.
 
     Conditions are merged by type, so a reason or message that is no longer given is set to null; all four are sent
     together, which keeps their order. Lists of containers are replaced whole.

@@ -1,1 +1,1 @@
-"""What happens around nodes that are not well: conditions, taints, and eviction of pods that do not tolerate them."""
+"""Handling of unhealthy nodes: conditions, taints, and eviction of pods that do not tolerate them."""

@@ -1,6 +1,6 @@
 """Node lifecycle controller: finds out which nodes are silent, and taints those that are not well.
 
-Upstream looks every five seconds; here a node is looked at when it changes, when its Lease is renewed, and when it has
+Upstream checks every five seconds; here a node is checked when it changes, when its Lease is renewed, and when it has
 been silent for too long. Nodes are tainted at once, where upstream taints few at a time.
 
 Source: kubernetes/pkg/controller/nodelifecycle/node_lifecycle_controller.go, monitorNodeHealth;

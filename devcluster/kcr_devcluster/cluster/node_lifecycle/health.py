@@ -49,7 +49,7 @@ def _is_own(taint: Taint) -> bool:
 
 
 def silent_conditions(conditions: Iterable[Condition], now: datetime) -> list[Condition]:
-    """Return the conditions of a node whose kubelet is silent: what the kubelet says of it is unknown.
+    """Return the conditions of a node that become unknown because its kubelet is silent.
 
     Args:
         conditions: The conditions as they are.

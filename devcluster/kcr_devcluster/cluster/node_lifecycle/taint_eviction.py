@@ -23,7 +23,7 @@ _REASON, _MESSAGE = "DeletionByTaintManager", "Taint manager: deleting due to No
 
 
 def toleration_time(tolerations: Iterable[Toleration], taints: Iterable[Taint]) -> timedelta | None:
-    """Return how long a pod tolerates taints, None for ever; zero when it does not tolerate one of them.
+    """Return how long a pod tolerates taints, None for no limit; zero when it does not tolerate one of them.
 
     Args:
         tolerations: The pod's.
@@ -107,7 +107,7 @@ class TaintEvictionReconciler(Handler[PlacedPod]):
             last_transition_time=whole_seconds(self._clock.now()),
         )  # fmt: skip
         patch = {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [condition]}}
-        with suppress(NotFoundError):  # gone meanwhile
+        with suppress(NotFoundError):  # deleted meanwhile
             await self._client.strategic_patch(PlacedPod, pod.key, patch, subresource="status")
             await self._client.delete(PlacedPod, pod.key, uid=pod.metadata.uid)
 

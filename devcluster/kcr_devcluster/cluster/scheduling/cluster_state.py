@@ -1,4 +1,4 @@
-"""What is placed where: the nodes, their pods, and what these request in all.
+"""State of the cluster for scheduling: the nodes, their pods, and the sums of their requests.
 
 Source: kubernetes/pkg/scheduler/framework/types.go, NodeInfo; pkg/scheduler/backend/cache/cache.go.
 """
@@ -21,11 +21,11 @@ class HostPort(NamedTuple):
 
 
 class PodInfo(NamedTuple):
-    """A pod and what is derived from it.
+    """A pod and the values derived from it.
 
     Attributes:
         pod: The pod.
-        requests: What it requests.
+        requests: Its resource requests.
         scored: Cpu and memory that scores count.
         ports: Ports of the node's that it takes.
         minds_others: Whether it has inter-pod affinity or anti-affinity, or topology spread constraints.
@@ -87,8 +87,8 @@ class NodeState:
     """A node and the pods that are placed there.
 
     Attributes:
-        node: The node; None for the name of a node that is not there, such as one that was deleted.
-        allocatable: What its pods may request in all.
+        node: The node; None for the name of a node that does not exist, such as one that was deleted.
+        allocatable: The resources that its pods may request in all.
         pods: The pods that have not ended, by key.
         requested: The sum of their requests.
         scored: The sum of the cpu and memory that scores count.
@@ -106,7 +106,7 @@ class NodeState:
     repelling: dict[Key, PodInfo] = field(default_factory=dict)
 
     def add(self, info: PodInfo) -> None:
-        """Place a pod here, or replace it by what it is now."""
+        """Place a pod here, or replace its earlier state."""
         self.remove(info.key)
         self.pods[info.key] = info
         self.scored = (self.scored[0] + info.scored[0], self.scored[1] + info.scored[1])
@@ -142,7 +142,7 @@ class ClusterState:
     """All nodes. Pods are placed by watch events and, ahead of them, by decisions.
 
     Attributes:
-        nodes: The nodes that are there, by name.
+        nodes: The nodes that exist, by name.
     """
 
     def __init__(self) -> None:

@@ -41,7 +41,7 @@ def rejection(
         info: The pod.
         state: The node.
         ahead: Nominated pods of the node, of the same or a higher priority.
-        surroundings: What is near the nodes; None when it decides nothing.
+        surroundings: The pods near the nodes; None when they decide nothing.
     """
     if state.node is None:
         return Rejection(("node(s) not found",))
@@ -61,7 +61,7 @@ def rejection(
 
 
 def _node_keeps_off(info: PodInfo, node: ScheduledNode) -> str:
-    """Return what about the node itself keeps a pod off, `""` for nothing: no other pod has to do with it."""
+    """Return why the node itself rejects a pod, independently of other pods; `""` if it does not."""
     spec = info.pod.spec
     if node.spec.unschedulable and untolerated(spec.tolerations, (UNSCHEDULABLE_TAINT,), _KEEPS_OFF):
         return "node(s) were unschedulable"

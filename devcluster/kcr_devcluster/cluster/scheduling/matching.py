@@ -88,7 +88,7 @@ def _matches(requirement: NodeSelectorRequirement, labels: Mapping[str, str]) ->
 
 
 def _compares(operator: str, label: str, values: tuple[str, ...]) -> bool:
-    with suppress(ValueError):  # what is no integer matches nothing
+    with suppress(ValueError):  # a value that is no integer matches nothing
         if len(values) == 1 and operator in ("Gt", "Lt"):
             return int(label) > int(values[0]) if operator == "Gt" else int(label) < int(values[0])
     return False

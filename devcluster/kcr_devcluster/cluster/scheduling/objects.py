@@ -1,4 +1,4 @@
-"""Pods and nodes as the scheduler reads them: views with what decides where a pod runs."""
+"""Pods and nodes as the scheduler reads them: views with the fields that decide where a pod runs."""
 
 from collections.abc import Mapping
 
@@ -17,7 +17,7 @@ UNREACHABLE = "node.kubernetes.io/unreachable"
 
 
 class RequestedResources(Object):
-    """What a container, or a pod as a whole, asks for."""
+    """The resource requests of a container, or of a pod as a whole."""
 
     requests: Mapping[str, str] = {}
 
@@ -30,7 +30,7 @@ class ScheduledContainer(CoreContainer):
 
 
 class ScheduledPodSpec(PodSpec):
-    """What decides where a pod runs, and which pods may be deleted for it."""
+    """The fields that decide where a pod runs, and which pods may be deleted for it."""
 
     init_containers: tuple[ScheduledContainer, ...] = ()
     containers: tuple[ScheduledContainer, ...] = ()
@@ -61,7 +61,7 @@ class ScheduledPod(Pod):
 
 
 class PlacedPod(ScheduledPod):
-    """A pod that has a node and has not ended: what counts on the node."""
+    """A pod that has a node and has not ended: it counts on the node."""
 
 
 # Source: kubernetes/pkg/scheduler/scheduler.go, NewInformerFactory.
@@ -69,13 +69,13 @@ PLACED = Selection(PlacedPod, fields="spec.nodeName!=,status.phase!=Succeeded,st
 
 
 class ScheduledNodeSpec(NodeSpec):
-    """What keeps pods off a node."""
+    """The fields that keep pods off a node."""
 
     taints: tuple[Taint, ...] = ()
 
 
 class ScheduledNodeStatus(NodeStatus):
-    """The conditions of a node, and what its pods may request in all."""
+    """The conditions of a node, and its allocatable resources."""
 
     allocatable: Mapping[str, str] = field(default_factory=dict)
 

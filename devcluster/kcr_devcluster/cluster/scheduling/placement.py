@@ -1,4 +1,4 @@
-"""Scheduling of one pod: filters the nodes, scores them, and looks for preemption when no node is feasible.
+"""Scheduling of one pod: filters the nodes, scores them, and tries preemption when no node is feasible.
 
 Source: kubernetes/pkg/scheduler/schedule_one.go, schedulePod, findNodesThatFitPod, evaluateNominatedNode;
 pkg/scheduler/framework/types.go, FitError.Error; pkg/scheduler/framework/runtime/framework.go,
@@ -82,7 +82,7 @@ def find_node(
     namespaces: Namespaces = NO_NAMESPACES,
     budgets: Budgets = (),
 ) -> str | Unschedulable:
-    """Return the node for a pod, or why there is none and what can be done.
+    """Return the node for a pod, or why there is none and the preemption that would help, if any.
 
     Args:
         info: The pod.

@@ -19,7 +19,7 @@ _PLENTY = 10_000 * ONE
 
 
 class Placements(Handler[PlacedPod]):
-    """Where pods are: what the server shows, and decisions that it does not show yet.
+    """Placements of pods: those that the server shows, and decisions that it does not show yet.
 
     Attributes:
         state: The nodes and their pods.
@@ -105,7 +105,7 @@ class Placements(Handler[PlacedPod]):
             self.on_neighbour(Trigger.updated(old, new))
 
     def on_delete(self, obj: PlacedPod, final_state_unknown: bool) -> None:
-        """Count the pod no longer: it is gone or has ended."""
+        """Count the pod no longer: it is deleted or has ended."""
         self._remove(obj.key, Trigger.deleted(obj))
 
     def _remove(self, key: Key, trigger: Trigger) -> None:

@@ -1,4 +1,4 @@
-"""What a pod requests of its node.
+"""Resource requests of a pod.
 
 Source: kubernetes/staging/src/k8s.io/component-helpers/resource/helpers.go, PodRequests;
 kubernetes/pkg/scheduler/util/pod_resources.go, GetNonzeroRequestForResource.
@@ -13,12 +13,12 @@ from kcr_devcluster.cluster.scheduling.objects import ScheduledPodSpec
 Amounts = Mapping[str, int]
 
 ONE = 10**9
-# What a container counts for in scores when it requests nothing.
+# The requests that scores assume for a container without any.
 _USUAL = {"cpu": ONE // 10, "memory": 200 * 1024 * 1024 * ONE}
 
 
 def pod_requests(spec: ScheduledPodSpec) -> dict[str, int]:
-    """Return what a pod requests: the maximum of its init containers and its containers, and its overhead.
+    """Return the requests of a pod: the maximum of its init containers and its containers, and its overhead.
 
     Sidecars run beside the containers, and beside the init containers that follow them. Requests of the pod as a whole
     replace those of its containers.

@@ -76,13 +76,13 @@ class SchedulerReconciler(Handler[ScheduledPod]):
             self.enqueue(new.key, *trigger)
 
     def on_delete(self, obj: ScheduledPod, final_state_unknown: bool) -> None:
-        """Forget a pod that has got a node, or is gone."""
+        """Forget a pod that has got a node, or is deleted."""
         self._forget(obj.key, Trigger.deleted(obj))
 
     def _forget(self, key: Key, trigger: Trigger) -> None:
         self._unschedulable.pop(key, None)
         if self._nominated.pop(key, None) is not None:
-            # What was being freed for it is there for others, unless it is on that node now.
+            # The room that was being freed for it is available to others, unless it is on that node now.
             self._enqueue_retry(trigger)
         if self._placements.has_assumed(key):
             self.enqueue(key, *trigger)
@@ -160,7 +160,7 @@ class SchedulerReconciler(Handler[ScheduledPod]):
         """Find nodes for the pods that wait, now that there is more room.
 
         Room that does not do for one pod does not do for another that asks for the same and comes later, so of many
-        equal pods only the first is looked at in vain.
+        equal pods only the first is tried in vain.
         """
         rejected: set[bytes] = set()
         for info in self._in_turn():
@@ -193,7 +193,10 @@ class SchedulerReconciler(Handler[ScheduledPod]):
             self._events.event(pod, "Normal", "Scheduled", f"Successfully assigned {pod.key} to {node}")
 
     async def _resolve(self, key: Key) -> None:
-        """Find out what has become of a decision about a pod that waits no more: the answer of the server was lost."""
+        """Forget the decision about a pod that waits no more, unless the live pod has a node or still waits.
+
+        The response of the server was lost, so the outcome of the decision is not known.
+        """
         if not self._placements.has_assumed(key):
             return
         try:
@@ -209,7 +212,7 @@ class SchedulerReconciler(Handler[ScheduledPod]):
             node = pod.status.nominated_node_name
             if found.preemption is not None:
                 node = found.preemption.node
-                # At once: what becomes free is not for pods of lower priority.
+                # At once: the room that becomes free is not for pods of lower priority.
                 self._nominated[pod.key] = (node, PodInfo.of(pod))
                 await self._evict(pod, found.preemption)
             elif not found.message.endswith("nominated node."):
@@ -219,7 +222,7 @@ class SchedulerReconciler(Handler[ScheduledPod]):
     async def _evict(self, pod: ScheduledPod, preemption: Preemption) -> None:
         """Delete the victims, and clear the nomination of pods of lower priority for this node."""
         for victim in preemption.victims:
-            with suppress(NotFoundError):  # gone meanwhile
+            with suppress(NotFoundError):  # deleted meanwhile
                 await self._evict_one(pod, victim, preemption.node)
         for key, (node, info) in tuple(self._nominated.items()):
             if node == preemption.node and info.priority < (pod.spec.priority or 0):
@@ -285,7 +288,7 @@ class _Nodes(Handler[ScheduledNode]):
 
 
 def _shown(node: ScheduledNode) -> tuple[object, ...]:
-    """Return what of a node decides about pods."""
+    """Return the parts of a node that decide about pods."""
     states = tuple((one.type, one.status) for one in node.status.conditions)
     return node.spec, node.metadata.labels, node.status.allocatable, states
 

@@ -23,7 +23,7 @@ def best_node(info: PodInfo, feasible: Mapping[str, NodeState], surroundings: Su
     Args:
         info: The pod.
         feasible: The nodes that take it; at least one.
-        surroundings: What is near the nodes; None when it decides nothing.
+        surroundings: The pods near the nodes; None when they decide nothing.
     """
     if len(feasible) == 1:
         return next(iter(feasible))
@@ -44,7 +44,7 @@ def best_node(info: PodInfo, feasible: Mapping[str, NodeState], surroundings: Su
 
 
 def _normalized(feasible: Mapping[str, NodeState], surroundings: Surroundings | None) -> dict[str, int]:
-    """Return how much the pod prefers each node for what is near, from 0 to 100."""
+    """Return how much the pod prefers each node for the pods near it, from 0 to 100."""
     if surroundings is None or not surroundings.pull:
         return {}
     found = {name: surroundings.preference(state.node) for name, state in feasible.items() if state.node is not None}
@@ -59,7 +59,7 @@ def _preferred_taints(info: PodInfo, state: NodeState) -> int:
 
 
 def _fractions(info: PodInfo, state: NodeState) -> tuple[float, float]:
-    """Return which parts of the cpu and the memory are taken once the pod is there."""
+    """Return the fractions of cpu and memory that are taken with the pod on the node."""
     cpu, memory = (
         min((taken + more) / total, 1.0) if (total := state.allocatable.get(name, 0)) else 1.0
         for name, taken, more in zip(("cpu", "memory"), state.scored, info.scored, strict=True)

@@ -1,7 +1,7 @@
 """Inter-pod affinity, anti-affinity and topology spread constraints: which pods run in the topology domains of a node.
 
 Source: kubernetes/pkg/scheduler/framework/plugins/interpodaffinity/{filtering,scoring}.go and
-podtopologyspread/{filtering,scoring}.go. Upstream also scores what the pods that run already prefer.
+podtopologyspread/{filtering,scoring}.go. Upstream also scores the preferences of the pods that run already.
 """
 
 from collections import Counter
@@ -48,7 +48,7 @@ class Spread:
 
 @dataclass(slots=True)
 class Surroundings:
-    """What is near each node, for one pod.
+    """The pods near each node, as they affect one pod.
 
     Attributes:
         attracted: Terms of the pod that want it near others.
@@ -69,7 +69,7 @@ class Surroundings:
     pull: Counter[Domain] = field(default_factory=Counter)
 
     def reason(self, node: ScheduledNode) -> str:
-        """Return what keeps the pod off a node, in upstream's words; `""` for nothing."""
+        """Return why the pod is kept off a node, with upstream's message; `""` if it is not."""
         labels = node.metadata.labels
         for spread in self.spreads:
             domain = labels.get(spread.constraint.topology_key)
@@ -92,12 +92,12 @@ class Surroundings:
 
 
 def survey(info: PodInfo, nodes: Mapping[str, NodeState], namespaces: Namespaces) -> Surroundings | None:
-    """Return what is near each node, or None when it decides nothing about a pod.
+    """Return the pods near each node, or None when they decide nothing about a pod.
 
     Args:
         info: The pod.
         nodes: All nodes.
-        namespaces: See `Namespaces`; of one that is not there, the name is known.
+        namespaces: See `Namespaces`; of a missing one, the name is known.
     """
     if not info.minds_others and not any(state.repelling for state in nodes.values()):
         return None

@@ -24,7 +24,7 @@ from kcr_devcluster.cluster.node.commands import TerminalSize
 MAX_MESSAGE_BYTES = 32 << 20
 # How much waits for a command that does not read before no more messages are taken.
 BUFFER_BYTES = 1 << 20
-# How often a client whose input has to wait is told that the connection lives: kubectl gives up after 60 s.
+# How often a client whose input has to wait is sent a sign of life: kubectl gives up after 60 s.
 _PONG_SECONDS = 5.0
 _DATA = (WSMsgType.BINARY, WSMsgType.TEXT)
 

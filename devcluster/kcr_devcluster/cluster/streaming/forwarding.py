@@ -21,7 +21,7 @@ class ByteStream(Protocol):
         """Wait for more from the client; empty when it sends no more.
 
         Raises:
-            ConnectionError: The client is gone.
+            ConnectionError: The client has disconnected.
         """
         ...
 
@@ -29,7 +29,7 @@ class ByteStream(Protocol):
         """Send to the client.
 
         Raises:
-            ConnectionError: The client is gone.
+            ConnectionError: The client has disconnected.
         """
         ...
 
@@ -91,8 +91,8 @@ async def _to_pod(client: ByteStream, writer: asyncio.StreamWriter) -> None:
         if not writer.is_closing():
             writer.write_eof()
     except OSError:
-        # The client or the pod is gone. Either way nothing is left to be read. Not all of these are ConnectionErrors:
-        # it is ENOTCONN to end a connection that the pod has reset.
+        # The client has disconnected or the pod has ended. Either way nothing is left to be read. Not all of these are
+        # ConnectionErrors: it is ENOTCONN to end a connection that the pod has reset.
         writer.close()
 
 

@@ -1,4 +1,4 @@
-"""Connections into pods: the upgrade to a WebSocket, and what is done with it.
+"""Connections into pods: the upgrade to a WebSocket, and the commands and forwarded ports behind it.
 
 A client that disconnects ends its command. All connections end with the listener.
 """
@@ -50,7 +50,7 @@ class PodStreams:
 
         Args:
             request: The request; the API server has accepted it.
-            stream: What the connection is for.
+            stream: The target of the connection: a container to exec in or attach to, or ports.
         """
         containers = self._running_containers(stream.key, stream.uid)
         if stream.subresource == "portforward":
@@ -101,7 +101,7 @@ class PodStreams:
     async def _until_disconnected(
         self, connection: Coroutine[None, None, None], command: Coroutine[None, None, Status] | None = None
     ) -> Status | None:
-        """Run both until one ends, or all connections are to end; return what the command came to, if it did."""
+        """Run both until one ends, or all connections are to end; return the command's status, if it has ended."""
         async with asyncio.TaskGroup() as group:
             running = group.create_task(command) if command is not None else None
             others = {group.create_task(connection), group.create_task(self._closing.wait())}

@@ -72,6 +72,6 @@ async def _forward(channel: _PortChannel, forwarder: Forwarder, port: int) -> No
         if problem:
             await channel.write_error(problem.encode())
     except ConnectionError:
-        pass  # the client is gone
+        pass  # the client has disconnected
     finally:
         channel.is_over = True

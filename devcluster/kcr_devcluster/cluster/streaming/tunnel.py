@@ -81,7 +81,7 @@ class _Tunnel:
             await data.close()
             await error.close()
         except ConnectionError:
-            pass  # the client is gone
+            pass  # the client has disconnected
 
     def cancel(self) -> None:
         """End all connections."""

@@ -53,7 +53,7 @@ from kcr_devcluster.cluster.workloads.rollout import (
 )
 
 WORKERS = 5
-# After a deadline, so that it has passed for certain when it is looked at.
+# After a deadline, so that it has passed for certain when it is checked.
 DEADLINE_SLACK = timedelta(seconds=1)
 
 

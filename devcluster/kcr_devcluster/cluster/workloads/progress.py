@@ -109,7 +109,7 @@ def observed_status(deployment: Deployment, history: History, now: datetime) -> 
 
 
 def rollout_status(deployment: Deployment, history: History, now: datetime) -> DeploymentStatus:
-    """Return the status with what it says of the progress of a rollout.
+    """Return the status with the conditions for the progress of a rollout.
 
     Args:
         deployment: The Deployment, with its status before.
@@ -161,7 +161,7 @@ def _progresses(before: DeploymentStatus, after: DeploymentStatus) -> bool:
 
 
 def progress_time_left(deployment: Deployment, status: DeploymentStatus, now: datetime) -> timedelta | None:
-    """Return how long a rollout may go on without progress; None when no deadline counts down.
+    """Return how long a rollout may continue without progress; None when no deadline counts down.
 
     Args:
         deployment: The Deployment.

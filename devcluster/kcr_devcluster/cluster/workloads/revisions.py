@@ -77,7 +77,7 @@ def _age(replica_set: ReplicaSet) -> tuple[datetime, str]:
 
 
 def _comparable(template: msgspec.Raw) -> object:
-    """Return a template without the hash label, and without what is null or empty, for that is how it was made."""
+    """Return a template without the hash label and without null or empty values, as it is compared and hashed."""
     decoded = msgspec.json.decode(template)
     labels = (decoded.get("metadata") or {}).get("labels") or {}
     labels.pop(HASH_LABEL, None)

@@ -1,7 +1,7 @@
 """How a Deployment's ReplicaSets change their sizes: arithmetic on values.
 
-Every function returns resizes to make now. What they bring about is seen in the statuses of the ReplicaSets, and the
-next reconcile takes the next step.
+Every function returns resizes to make now. Their effect is seen in the statuses of the ReplicaSets, and the next
+reconcile takes the next step.
 
 Source: kubernetes/pkg/controller/deployment, rolling.go, recreate.go, sync.go (scale), util/deployment_util.go.
 """
@@ -125,13 +125,13 @@ def is_scaled(deployment: Deployment, history: History) -> bool:
 def resize_in_proportion(deployment: Deployment, history: History) -> tuple[Resize, ...]:
     """Return the resizes that bring the sizes to another number of desired pods, without moving the rollout on.
 
-    One active ReplicaSet takes it all. Of several, each gets its share; what rounding leaves goes to the largest.
+    One active ReplicaSet takes it all. Of several, each gets its share, and the largest also the remainder of rounding.
     """
     wanted, new = desired(deployment), history.new
     active = [one for one in history.all if replicas_of(one)]
     if len(active) <= 1:
         sole = active[0] if active else new or (history.old[-1] if history.old else None)
-        # One that has the size already is annotated all the same; else it would count as scaled for ever.
+        # One that has the size already is annotated all the same; else it would always count as scaled.
         return () if sole is None else (Resize(sole, wanted),)
     if is_recreate(deployment) or (new is not None and _is_saturated(deployment, new)):
         return resize_all_to_zero(history.old)

@@ -12,7 +12,7 @@ from kcr_devcluster.cluster.node.probes.handlers import HandlerTarget, RunHandle
 from kcr_devcluster.cluster.node.probes.prober import Prober, probes_of
 from kcr_devcluster.cluster.node.probes.results import HandlerResult, ProbeType, event_of, grace_period, kill_message
 
-# What a container has left to end when its preStop hook took the whole grace period.
+# The time that a container has left to end when its preStop hook took the whole grace period.
 # Source: kubernetes/pkg/kubelet/kuberuntime/kuberuntime_container.go, minimumGracePeriodInSeconds.
 MIN_GRACE_SECONDS = 2.0
 
@@ -148,12 +148,12 @@ class ContainerLifecycle:
         self._update(run, in_post_start=False, stop=Stop(kill_at, message, restart))
 
     def note_run(self, run: _Run, kind: ProbeType, result: HandlerResult) -> None:
-        """Record what one run of a probe has to say."""
+        """Record the event that follows from one run of a probe, if any."""
         if (event := event_of(kind, result)) is not None:
             self._record(run.state, *event, warning=True, container=run.name)
 
     def note_change(self, run: _Run, kind: ProbeType, succeeds: bool) -> None:
-        """Do what follows from a probe that has reached a threshold."""
+        """Apply a change of a probe's state: set readiness or start of the container, or stop the run."""
         if kind == "Readiness":
             self._update(run, is_probed_ready=succeeds)
         elif succeeds:
@@ -178,7 +178,7 @@ def _is_accompanied(container: KubeletContainer) -> bool:
 
 
 class _Observer:
-    """Passes on what the prober of one run reports."""
+    """Passes on the reports of one run's prober."""
 
     def __init__(self, run: _Run, lifecycle: ContainerLifecycle) -> None:
         self._run = run

@@ -23,7 +23,7 @@ from kcr_devcluster.cluster.node.probes.results import (
 
 
 class ProbeObserver(Protocol):
-    """What the prober reports to."""
+    """Receives the results of a prober."""
 
     @property
     def is_terminating(self) -> bool:
@@ -70,7 +70,7 @@ class Prober:
         self._observer = observer
 
     async def run(self) -> None:
-        """Probe until a startup or liveness probe has failed for good; readiness without end."""
+        """Probe until a startup or liveness probe has reached its failure threshold; readiness without end."""
         probes = dict(probes_of(self._target.container))
         if (startup := probes.pop("Startup", None)) is not None and not await self._probe("Startup", startup):
             return

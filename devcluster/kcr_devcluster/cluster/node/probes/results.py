@@ -1,4 +1,4 @@
-"""Results of probes: when they change the state of a container, and what is recorded. No I/O: values in, a value out.
+"""Results of probes: the changes of a container's state, and the events to record. No I/O: values in, a value out.
 
 Source: kubernetes/pkg/kubelet/prober/{worker,prober}.go.
 """
@@ -15,10 +15,10 @@ NOTICE_SECONDS = 0.5
 
 
 class HandlerResult(NamedTuple):
-    """What came of one exec, httpGet or tcpSocket.
+    """The result of one exec, httpGet or tcpSocket.
 
     Attributes:
-        outcome: A warning counts as a success; what is unknown changes nothing.
+        outcome: A warning counts as a success; an unknown one changes nothing.
         message: For events.
     """
 

@@ -1,4 +1,4 @@
-"""A command in a container that is a process: started with what the container's processes share, its streams passed on.
+"""A command in a container that is a process: started in the container's scope, its streams passed on.
 
 It has a session of its own, and a terminal if it asks for one.
 """
@@ -21,22 +21,23 @@ from kcr_devcluster.cluster.node.process.container_mounts import Mount, rewrite_
 from kcr_devcluster.cluster.node.process.descriptors import DescriptorReader, DescriptorWriter
 from kcr_devcluster.cluster.node.process.programs import check_program, check_program_inside, start_errors
 
-# What a command that has ended left in its pipes is read; a process in its background may hold them open for ever.
+# The output that an ended command left in its pipes is read; a process in its background may keep them open endlessly.
 DRAIN_SECONDS = 1.0
-# What terminals are to the programs in them.
+# The type of terminals, as the programs in them see it.
 # Source: containerd/internal/cri/server/container_execsync.go, execInternal; container_create.go.
 TERM = "xterm"
-# What shells, `nohup` and programs that embed a cluster ignore. SIGPIPE, which Python ignores, `subprocess` restores.
+# Signals that shells, `nohup` and programs that embed a cluster ignore. `subprocess` restores SIGPIPE, which Python
+# ignores.
 _SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
 
 
 class ContainerScope(NamedTuple):
-    """What the processes of a container share.
+    """The environment, the directory and the namespaces that the processes of a container share.
 
     Attributes:
         environment: All variables, with the one that marks the container's processes.
         directory: The working directory.
-        enter: What stands before a command to run it in the container's namespaces, and in its working directory
+        enter: The words before a command that run it in the container's namespaces, and in its working directory
             there; empty where the container has no namespaces of its own.
         root: The root of its mount namespace, as this process sees it.
         replaced: Mounts of a container that has no mount namespace: in commands, their paths are replaced.
@@ -134,8 +135,8 @@ async def start_command(scope: ContainerScope, command: ContainerCommand) -> Asy
     """Start a command; its streams are closed at the end of the context.
 
     Args:
-        scope: What it shares with its container.
-        command: What to run.
+        scope: The scope of its container.
+        command: The command.
 
     Raises:
         StartError: It cannot be started.
@@ -165,10 +166,10 @@ def ignored_signals() -> tuple[signal.Signals, ...]:
 
 
 def preparation(*, has_terminal: bool) -> Callable[[], None] | None:
-    """Return what a new process has to do before it becomes its program; None for nothing, which is the fastest.
+    """Return the preparation of a new process before it becomes its program; None for none, which is the fastest.
 
     Its standard input becomes the terminal of its session. And it does not ignore signals, such as Ctrl-C, because this
-    process ignores them: handlers of signals end with `execve`, but what is ignored stays ignored.
+    process ignores them: handlers of signals end with `execve`, but ignored signals stay ignored.
 
     Args:
         has_terminal: Whether its standard input is a terminal of its own.

@@ -16,7 +16,10 @@ from kcr_devcluster.cluster.node.process.descriptors import CHUNK_BYTES, Descrip
 
 
 class Console:
-    """What clients attach to. Output comes from the log, so a client that does not read slows nothing down."""
+    """A container's streams, to which clients attach.
+
+    Output comes from the log, so a client that does not read slows nothing down.
+    """
 
     def __init__(
         self, log: Log, stdin: DescriptorWriter | None = None, terminal: int | None = None, *, stdin_once: bool = False
@@ -24,7 +27,7 @@ class Console:
         """Make a console.
 
         Args:
-            log: What the container prints.
+            log: The output of the container.
             stdin: Its standard input; None where it has none.
             terminal: Its terminal, for the size; None where it has none.
             stdin_once: Whether its standard input ends with that of the first client.
@@ -99,7 +102,7 @@ class ContainerStreams(NamedTuple):
         output: Where its output is read.
         stdin: Its standard input.
         stdout: Its standard output and error.
-        console: What clients attach to.
+        console: The console that clients attach to.
     """
 
     output: FileIO

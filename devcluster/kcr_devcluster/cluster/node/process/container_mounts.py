@@ -24,7 +24,7 @@ class Mount(NamedTuple):
     """A volume, or a part of it, in a container.
 
     Attributes:
-        volume: The volume's name; empty for what is no volume.
+        volume: The volume's name; empty for a mount that is no volume.
         source: Where it is on the machine.
         target: The mountPath.
         read_only: Whether the container may not write.
@@ -62,12 +62,12 @@ class MountNamespace(NamedTuple):
     mounts: tuple[Mount, ...]
 
     def starter(self, report: int, directory: str) -> tuple[str, ...]:
-        """Return what stands before the container's argument vector; see `mount_namespace.arguments`."""
+        """Return the words before the container's argument vector; see `mount_namespace.arguments`."""
         mounts = ((mount.source, mount.target, mount.read_only) for mount in self.mounts)
         return arguments(self.kind, report, str(self.staging), directory, mounts)
 
     def enter(self, process: int, directory: Path) -> tuple[str, ...]:
-        """Return what stands before the argument vector of another command in the container, once it runs.
+        """Return the words before the argument vector of another command in the running container.
 
         Args:
             process: The container's process, which must live.
@@ -121,11 +121,11 @@ async def _try_namespace(kind: str, staging: Path) -> str:
 
 
 def kept_visible(mounts: Iterable[Mount], paths: Iterable[Path]) -> tuple[Mount, ...]:
-    """Return further mounts, for what a container needs at its own path where one of its mounts would hide it.
+    """Return further mounts, for paths that a container needs and one of its mounts would hide.
 
     Args:
         mounts: The container's mounts.
-        paths: What it needs.
+        paths: The paths that it needs.
     """
     targets = [os.path.realpath(mount.target) for mount in mounts]
     present = [path for path in paths if path.exists()]

@@ -15,12 +15,12 @@ class DescriptorReader:
     def __init__(self, descriptor: int) -> None:
         os.set_blocking(descriptor, False)
         self._descriptor = descriptor
-        # How long silence may last; None for ever.
+        # How long silence may last; None for no limit.
         self._silence_seconds: float | None = None
         self._waiting: asyncio.Timeout | None = None
 
     async def read(self) -> bytes:
-        """Return what has come, waiting for it; empty at the end, or where silence lasted too long."""
+        """Return the available data, waiting for some; empty at the end, or where silence lasted too long."""
         while True:
             try:
                 return os.read(self._descriptor, CHUNK_BYTES)
@@ -62,7 +62,7 @@ class DescriptorWriter:
         os.set_blocking(descriptor, False)
         # -1 once it is closed.
         self._descriptor = descriptor
-        # Held while data is written, so that what several clients write is not mixed up.
+        # Held while data is written, so that the data of several clients is not mixed up.
         self._writing = asyncio.Lock()
         self._waiting: asyncio.Future[None] | None = None
 

@@ -1,4 +1,4 @@
-"""What a container runs, and its environment: from image, command and the pod's spec to argv and variables.
+"""Command and environment of a container: from image, command and the pod's spec to argv and variables.
 
 No image is pulled: it gives at most a default command.
 """
@@ -16,7 +16,7 @@ from kcr_devcluster.cluster.node.process.resource_fields import ResourceFieldErr
 _REFERENCE = re.compile(r"\$\$|\$\(([-._a-zA-Z0-9]+)\)")
 
 
-# What an image runs when the pod gives no command.
+# The command of an image when the pod gives none.
 COMMANDS: Mapping[str, tuple[str, ...]] = {
     "alpine": ("/bin/sh",),
     "bash": ("bash",),
@@ -39,7 +39,7 @@ def argv_of(container: KubeletContainer, variables: Mapping[str, str]) -> tuple[
 
 
 def no_command(container: KubeletContainer) -> str:
-    """Return why a container for which `argv_of` is empty cannot be started, and what to do."""
+    """Return why a container for which `argv_of` is empty cannot be started, and the remedy."""
     return (
         f'image "{container.image}" has no default command here, for images are not pulled: '
         f"give container {container.name} a command; images with one are {', '.join(COMMANDS)}"
@@ -86,7 +86,7 @@ async def variables_of(
         ip: The address of node and pod.
 
     Raises:
-        MissingConfigError: A ConfigMap, a Secret or a key that must be there is not.
+        MissingConfigError: A required ConfigMap, Secret or key is missing.
     """
     found: dict[str, str] = {}
     for source in container.env_from:
@@ -98,7 +98,7 @@ async def variables_of(
     return found
 
 
-async def _value(  # what values come from
+async def _value(  # the sources of values
     client: Client, pod: KubeletPod, container: KubeletContainer, variable: EnvVar, node: str, ip: str
 ) -> str | None:
     source = variable.value_from

@@ -7,8 +7,8 @@ It runs in a Python of its own, in the place of the container's program, and imp
   group ids are mapped to themselves; the program has no capabilities in it.
 - A mountPath that exists is mounted over. For one that does not, the deepest directory above it that exists is rebuilt:
   a tmpfs with each of its entries bound to the machine's, and the missing directories made in it. So nothing is
-  made on the machine, and what the program creates in a rebuilt directory is its own. Symbolic links above are
-  resolved first: `/var/run/secrets` is made in `/run`.
+  made on the machine, and files that the program creates in a rebuilt directory are its own. Symbolic links above
+  are resolved first: `/var/run/secrets` is made in `/run`.
 - Volumes are directories of the node, so a directory missing in one is made there, as container runtimes do.
 - Everything else of the machine stays as it is: this is a view for programs that expect their paths, no isolation.
 """
@@ -34,7 +34,7 @@ _DETACH = 2
 # Numbers of system calls newer than libc's names for them, alike on all architectures; and their flags.
 _OPEN_TREE, _MOVE_MOUNT = 428, 429
 _HERE, _CLONE, _WHOLE, _FROM_DESCRIPTOR = -100, 1 | os.O_CLOEXEC, 0x8000, 4
-# What a remount in a user namespace must not drop: flags of statvfs, which are those of mount.
+# Flags that a remount in a user namespace must not drop: flags of statvfs, which are those of mount.
 _LOCKED = os.ST_NOSUID | 4 | 8 | os.ST_RDONLY  # nodev, noexec: not on every system
 _NOATIME = {1024: 1024, 2048: 2048, 4096: 1 << 21}  # noatime, nodiratime, relatime
 
@@ -53,8 +53,8 @@ def unstartable(program: str, path: str, directory: str) -> str:
     """Return why a program cannot be started, as container runtimes say it; empty when it can.
 
     Args:
-        program: What to run.
-        path: Where programs are looked for.
+        program: The program.
+        path: The search path for programs.
         directory: The working directory.
     """
     if not os.path.isdir(directory):
@@ -72,7 +72,7 @@ def unstartable(program: str, path: str, directory: str) -> str:
 
 
 def arguments(kind: str, report: int, staging: str, directory: str, mounts: Iterable[Mount]) -> tuple[str, ...]:
-    """Return the words that start this program, to be followed by the words of the container's.
+    """Return the argument vector that starts this program; the container's argument vector is to follow it.
 
     Args:
         kind: `MOUNTS_ONLY` as root, or `WITH_USER`.
@@ -106,13 +106,13 @@ class _System:
         self._check(result, f"mount {target}")
 
     def clone(self, path: str) -> int:
-        """Return the descriptor of a copy of what is mounted at a path, itself mounted nowhere."""
+        """Return the descriptor of a copy of the mount at a path, itself mounted nowhere."""
         descriptor = self._libc.syscall(_OPEN_TREE, _HERE, path.encode(), _CLONE | _WHOLE)
         self._check(min(descriptor, 0), f"open_tree {path}")
         return int(descriptor)
 
     def attach(self, descriptor: int, target: str) -> None:
-        """Mount what `clone` has returned."""
+        """Mount the copy that `clone` has returned."""
         result = self._libc.syscall(_MOVE_MOUNT, descriptor, b"", _HERE, target.encode(), _FROM_DESCRIPTOR)
         self._check(result, f"mount {target}")
 
@@ -127,7 +127,7 @@ class _System:
             raise NamespaceError(f"{step}: {(meanings or {}).get(number) or os.strerror(number)}")
 
     def restore_signals(self) -> None:
-        """Have the signals that Python ignores do what they do by default."""
+        """Restore the default action of the signals that Python ignores."""
         for number in _IGNORED_SIGNALS:
             self._libc.signal(number, None)
 
@@ -218,7 +218,7 @@ class _View:
             os.close(os.open(place, os.O_CREAT | os.O_WRONLY, 0o644))
         try:
             self._system.mount(entry.path, place, flags=_BIND | _RECURSIVE)
-        except NamespaceError:  # it has gone, or may not be bound: the container sees an empty one
+        except NamespaceError:  # it was deleted, or may not be bound: the container sees an empty one
             return
 
 

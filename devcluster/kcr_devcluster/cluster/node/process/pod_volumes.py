@@ -32,7 +32,7 @@ class ContainerStart(NamedTuple):
 
     Attributes:
         argv: Its argument vector.
-        variables: What its spec adds to the environment.
+        variables: The variables that its spec adds to the environment.
         directory: Its working directory.
         namespace: The mount namespace that it gets; None for none.
         replaced: Mounts whose paths have been replaced, where there are no namespaces.
@@ -48,7 +48,7 @@ class ContainerStart(NamedTuple):
 class PodVolumes:
     """The volumes of the pods of one node, and how containers see them."""
 
-    def __init__(  # what a node consists of
+    def __init__(  # the parts of a node
         self,
         client: Client,
         node: NodeInfo,
@@ -60,17 +60,17 @@ class PodVolumes:
         """Make them; nothing is done before a pod has volumes.
 
         Args:
-            client: Reads what volumes show.
+            client: Reads the content of volumes.
             node: The node.
             root: Where each pod has a directory, named by its uid.
-            group: Runs what keeps files up to date.
+            group: Runs the tasks that keep files up to date.
             record: Writes events.
             support: Whether containers get mount namespaces; None to find out with the first one that has mounts.
         """
         self._client, self._node, self._root, self._group, self._record = client, node, root, group, record
         self._loaded: VolumeManager | None = None
         self._support = support
-        # Pods that have been told that their mountPaths are rewritten.
+        # Pods whose warning about rewritten mountPaths is recorded.
         self._warned: set[str] = set()
 
     async def mount(self, pod: KubeletPod) -> float | None:
@@ -86,7 +86,7 @@ class PodVolumes:
             pod: The pod.
             container: The container.
             start: How it is started without them.
-            others: Mounts of what is no volume.
+            others: Mounts that are no volumes.
 
         Raises:
             MissingConfigError: A part of a volume that it mounts is missing.

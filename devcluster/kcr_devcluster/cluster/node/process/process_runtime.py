@@ -45,7 +45,7 @@ from kcr_devcluster.cluster.node.usage.sampler import ContainerName
 
 _log = get_logger()
 
-# The exit code of what SIGKILL ended.
+# The exit code of a process that SIGKILL ended.
 KILLED = 137
 MAX_MESSAGE_BYTES = 4096
 LOG_MESSAGE_LINES = 80
@@ -64,7 +64,7 @@ async def process_runtime(
 
     Args:
         client: Reads the ConfigMaps and Secrets that variables and volumes come from.
-        logs: Where output goes.
+        logs: Receives the output.
         node: Name and addresses, for the environment of processes.
         record: Writes events about volumes; by default log lines.
     """

@@ -23,8 +23,8 @@ from kcr_devcluster.cluster.node.process.container_mounts import MountNamespace
 from kcr_devcluster.cluster.node.process.descriptors import DescriptorReader
 from kcr_devcluster.cluster.node.process.programs import BusyError, StartError, check_program, start_errors
 
-# What a process that has ended left in its pipe is read at once; but a child that went into a session of
-# its own may hold the pipe open for ever.
+# The output that an ended process left in its pipe is read at once; but a child in a session of its own may keep the
+# pipe open endlessly.
 DRAIN_SECONDS = 1.0
 PROCESSES = Path("/proc")
 
@@ -50,7 +50,7 @@ class ProcessRun:
     Attributes:
         left_behind: Whether something outlived the process and its group: it still holds the pipe, or a command
             started it.
-        scope: What commands in the container share with it.
+        scope: The scope that commands in the container share with it.
         is_out_of_memory: Whether it has been killed because it used too much memory.
     """
 
@@ -128,7 +128,7 @@ class ProcessRun:
         try:
             code = await self._process.wait()
             self.kill()
-            # What a command in the background has started is in no group that is known here.
+            # Processes that a command has started in the background are in no group that is known here.
             self.left_behind |= bool(self._commands)
             await asyncio.wait({self._drained}, timeout=DRAIN_SECONDS)
             self.left_behind |= not self._drained.done()
@@ -153,11 +153,11 @@ async def spawn(
     """Start the program of a container.
 
     Args:
-        argv: What to run; the first word is looked for in the environment's PATH.
+        argv: The argument vector; the first word is searched for in the environment's PATH.
         scope: Its environment, and where it starts.
         container: Says whether it has standard input and a terminal.
-        log: Where everything it prints goes.
-        namespace: The mount namespace that it gets, in which program and directory are looked for; None for none.
+        log: Receives everything that it prints.
+        namespace: The mount namespace that it gets, in which program and directory are searched for; None for none.
 
     Raises:
         StartError: It cannot be started.

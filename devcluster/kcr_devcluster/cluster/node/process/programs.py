@@ -1,4 +1,4 @@
-"""Starting programs: what is checked before, and the errors of the system as one line."""
+"""Starting programs: the checks before the start, and the errors of the system as one line."""
 
 import errno
 import os
@@ -17,19 +17,19 @@ class StartError(Exception):
 
 
 class BusyError(Exception):
-    """The machine cannot start another process just now; the message says what it is short of."""
+    """The machine cannot start another process just now; the message names the shortage."""
 
 
 def check_program(program: str, environment: Mapping[str, str], directory: Path) -> None:
-    """Check what a program needs to start.
+    """Check that a program can be started: it exists, is executable, and its directory exists.
 
     Args:
-        program: Looked for in the environment's PATH, unless it is a path.
+        program: Searched for in the environment's PATH, unless it is a path.
         environment: Its variables.
         directory: Where it starts.
 
     Raises:
-        StartError: The program or the directory is not there.
+        StartError: One of these checks fails.
     """
     if why := unstartable(program, environment.get("PATH", os.defpath), str(directory)):
         raise StartError(why)
@@ -38,10 +38,10 @@ def check_program(program: str, environment: Mapping[str, str], directory: Path)
 def check_program_inside(program: str, environment: Mapping[str, str], directory: Path, root: str) -> None:
     """Check, from outside, that a program exists in a container with mounts; it may still not be executable.
 
-    What cannot be decided from outside is left to the start.
+    Cases that cannot be decided from outside are left to the start.
 
     Args:
-        program: Looked for in the environment's PATH, unless it is a path.
+        program: Searched for in the environment's PATH, unless it is a path.
         environment: Its variables.
         directory: Where it starts, in the container.
         root: The container's root as this process sees it, such as `/proc/7/root`.

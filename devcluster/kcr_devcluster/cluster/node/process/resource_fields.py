@@ -23,7 +23,7 @@ def resource_text(pod: KubeletPod, name: str, resource: str, divisor: str, alloc
         name: The container.
         resource: Such as `limits.cpu` or `requests.memory`.
         divisor: A quantity; 0 for cores of CPU, and bytes of all else.
-        allocatable: Of the node: what stands for a limit that is not set.
+        allocatable: Of the node: stands for a limit that is not set.
 
     Raises:
         ResourceFieldError: There is no such container.
@@ -42,7 +42,7 @@ def resource_text(pod: KubeletPod, name: str, resource: str, divisor: str, alloc
 
 
 async def node_allocatable(client: Client, node: str) -> dict[str, str]:
-    """Return what a node has for pods, by resource.
+    """Return the allocatable resources of a node.
 
     Args:
         client: Reads the Node.

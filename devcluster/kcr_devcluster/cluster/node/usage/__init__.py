@@ -1,1 +1,1 @@
-"""What the processes of containers use: CPU and memory."""
+"""Resource usage of containers' processes: CPU and memory."""

@@ -1,8 +1,8 @@
 """Memory limits of containers and pods: whose processes use more is killed, as the kernel's OOM killer does it.
 
 No limit is set for the processes themselves: a program that is refused memory behaves otherwise than one that is
-killed. Their use is sampled, for as long as a container with a limit runs. What a process takes and gives back between
-two samples goes unseen.
+killed. Their use is sampled, for as long as a container with a limit runs. Memory that a process takes and frees
+between two samples is not seen.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from kcr_devcluster.cluster.node.process.processes import ProcessRun
 from kcr_devcluster.cluster.node.usage.proc import charged_bytes, has_process_table, resident_bytes, sample_sessions
 
 INTERVAL_SECONDS = 0.2
-# How often the processes of a container are looked for; more often while it is young, and starts them.
+# How often the processes of a container are searched for; more often while it is young, and starts them.
 SEARCH_SECONDS = 1.0
 YOUNG_SECONDS = 3.0
 _NANO = 10**9
@@ -27,7 +27,7 @@ R = TypeVar("R")
 
 
 class MemoryUse(NamedTuple):
-    """What a container uses, and may use, in bytes; `pod_limit` is that of all containers of its pod together."""
+    """The memory use and limit of a container, in bytes; `pod_limit` is that of all containers of its pod together."""
 
     uid: str
     used: int
@@ -90,7 +90,7 @@ class MemoryLimits:
             while self._runs:
                 self._search()
                 pause = INTERVAL_SECONDS
-                # What is resident is quick to read, and never less than what is charged, which decides.
+                # Resident memory is quick to read, and never less than charged memory, which decides.
                 if over_limit(self._uses(resident_bytes)):
                     pause = SEARCH_SECONDS
                     # Before anything is killed: a process id that was found earlier may be another process's by now.
@@ -102,7 +102,7 @@ class MemoryLimits:
             self._task = None
 
     def _search(self) -> None:
-        """Look for the processes of all containers with a limit, when it is time."""
+        """Search for the processes of all containers with a limit, when it is time."""
         now = asyncio.get_running_loop().time()
         is_young = any(now - limited.since < YOUNG_SECONDS for limited in self._runs.values())
         if now < self._searched_at + SEARCH_SECONDS and not is_young:

@@ -23,7 +23,7 @@ class ProcessSample(NamedTuple):
         parent: The process that started it, or took it over.
         session: Its session.
         cpu_seconds: Time on the CPU since its start, with that of its children that have ended.
-        resident_bytes: Memory that is present, with what it shares with others.
+        resident_bytes: Memory that is present, including memory that it shares with others.
     """
 
     pid: int
@@ -68,7 +68,7 @@ def sample_sessions(owners: Mapping[int, R]) -> Iterator[tuple[R, ProcessSample]
     """Yield the processes of sessions, and those that they have started in others.
 
     Args:
-        owners: The sessions, each with what is yielded with its processes.
+        owners: The sessions, each with the value that is yielded with its processes.
     """
     samples = {sample.pid: sample for sample in sample_processes()}
     for sample in samples.values():
@@ -80,7 +80,7 @@ def sample_sessions(owners: Mapping[int, R]) -> Iterator[tuple[R, ProcessSample]
 
 
 def resident_bytes(pid: int) -> int:
-    """Return how much memory of a process is present, with what it shares with others; 0 when it has ended."""
+    """Return how much memory of a process is present, including shared memory; 0 when it has ended."""
     try:
         with open(f"{PROCESSES}/{pid}/statm", "rb", buffering=0) as file:
             return int(file.read().split()[1]) * _PAGE_BYTES
@@ -89,10 +89,10 @@ def resident_bytes(pid: int) -> int:
 
 
 def charged_bytes(pid: int) -> int:
-    """Return what counts against a limit: no pages of files, and its share of memory that it has with others.
+    """Return the memory that counts against a limit: no pages of files, and the process's share of shared memory.
 
-    To read it takes milliseconds where a process is large. Some kernels have no such figure: there it is what is
-    resident.
+    To read it takes milliseconds where a process is large. Some kernels have no such figure: there the resident memory
+    is returned.
     """
     try:
         with open(f"{PROCESSES}/{pid}/smaps_rollup", "rb", buffering=0) as file:

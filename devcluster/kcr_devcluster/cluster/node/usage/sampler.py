@@ -1,6 +1,6 @@
-"""Measures what the containers of a node use, when it is asked to.
+"""Measures the CPU and memory use of a node's containers on request.
 
-Nothing is sampled before the first question, which takes a moment: CPU use is the difference between two samples.
+Nothing is sampled before the first request, which takes a moment: CPU use is the difference between two samples.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ class UsageSampler:
         self._latest: _Sample | None = None
 
     async def usage(self) -> NodeUsage:
-        """Measure, and return what the containers use that run now."""
+        """Measure and return the use of the containers that run now."""
         before = self._latest
         if before is None or asyncio.get_running_loop().time() - before.at > MAX_WINDOW_SECONDS:
             before, _ = self._sample()

@@ -1,8 +1,8 @@
 """The atomic writer: files of a volume, replaced all at once.
 
 The layout is the kubelet's, and programs rely on it. The files are in a directory of their own for each version;
-the symbolic link `..data` names the present one and is replaced by renaming, which is atomic; what users see
-are links through it: `key -> ..data/key`. A program that watches `..data` by inotify sees each update.
+the symbolic link `..data` names the present one and is replaced by renaming, which is atomic; users see links
+through it: `key -> ..data/key`. A program that watches `..data` by inotify sees each update.
 
 Source: kubernetes/pkg/volume/util/atomic_writer.go, Write.
 """

@@ -1,4 +1,4 @@
-"""What files a volume consists of: keys of ConfigMaps and Secrets, fields of the pod. Values in, a value out."""
+"""Files of a volume: keys of ConfigMaps and Secrets, fields of the pod. Values in, a value out."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -66,7 +66,7 @@ def downward_files(
         pod: The pod.
         items: Which fields, and their paths.
         mode: The files' mode, unless an item has its own.
-        allocatable: Of the node: what stands for a limit that a container has not got.
+        allocatable: Of the node: stands for a limit that a container has not got.
 
     Raises:
         VolumeError: A resource cannot be found.

@@ -11,7 +11,7 @@ from kcr_devcluster.cluster.node.volumes.contents import VolumeError
 
 
 class _Type(NamedTuple):
-    """What a type asks for, what messages call it, and how it is made if it is missing."""
+    """A hostPath type: its check, its name in messages, and how a missing path is made."""
 
     is_met: Callable[[int], bool]
     description: str
@@ -39,10 +39,12 @@ _TYPES: Mapping[str, _Type] = {
 
 
 def prepare_host_path(source: HostPathVolumeSource) -> Path:
-    """Return the path of a hostPath volume, which is there then. Without a type a missing directory is made.
+    """Return the path of a hostPath volume, made if it is missing and its type says so.
+
+    Without a type a missing directory is made.
 
     Raises:
-        VolumeError: It is not what its type says, or cannot be made.
+        VolumeError: It is not of its type, or cannot be made.
 
     Source: kubernetes/pkg/volume/hostpath/host_path.go, checkTypeInternal; without a type the container runtime makes
         the directory: containerd/internal/cri/opts/spec_linux_opts.go, WithMounts.

@@ -1,8 +1,8 @@
 """Volumes in memory: an emptyDir with `medium: Memory` is a directory of a tmpfs that the machine has.
 
 A kubelet mounts a tmpfs for each of them. That takes root, and a mount that a killed node would leave behind. In a
-directory of the machine's own tmpfs all else is the same: what containers write is in memory, is shared by the
-containers of the pod, and outlives their restarts. Its bound is that of the tmpfs, not `sizeLimit`.
+directory of the machine's own tmpfs all else is the same: the files that containers write are in memory, are shared by
+the containers of the pod, and outlive their restarts. Its bound is that of the tmpfs, not `sizeLimit`.
 """
 
 import shutil

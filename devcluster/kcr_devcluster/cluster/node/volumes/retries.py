@@ -90,9 +90,9 @@ def setup_failure(volume: str, why: object) -> str:
 
 
 def checked_volumes(client: Client, node: NodeInfo, record: RecordWarning) -> MountRetries:
-    """Return what the simulated runtime does for volumes: it looks whether ConfigMaps, Secrets and keys are there.
+    """Return the simulated runtime's check of volumes: whether their ConfigMaps, Secrets and keys exist.
 
-    Nothing is written, and other volumes are taken to be there.
+    Nothing is written, and other volumes are taken to exist.
 
     Args:
         client: Reads ConfigMaps and Secrets.
@@ -114,5 +114,5 @@ def checked_volumes(client: Client, node: NodeInfo, record: RecordWarning) -> Mo
 
 
 def source_name(volume: Volume) -> str:
-    """Return the field that says what a volume is, such as `persistentVolumeClaim`."""
+    """Return the name of a volume's source field, such as `persistentVolumeClaim`."""
     return next((name for name in msgspec.to_builtins(volume) if name != "name"), "emptyDir")

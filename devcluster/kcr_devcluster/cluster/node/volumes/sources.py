@@ -51,7 +51,7 @@ class Reference(NamedTuple):
 
 
 class VolumeContents(NamedTuple):
-    """What a volume consists of.
+    """The contents of a volume.
 
     Attributes:
         payload: Its files.
@@ -102,7 +102,7 @@ def _config_map(source: ConfigMapVolumeSource) -> ConfigMapProjection:
 
 
 class VolumeSources:
-    """Reads what volumes show."""
+    """Reads the contents of volumes."""
 
     def __init__(self, client: Client, node: NodeInfo) -> None:
         """Make a reader.
@@ -113,11 +113,11 @@ class VolumeSources:
         """
         self._client = client
         self._node = node
-        # Tokens by pod and by what they are for, until they are to be renewed.
+        # Tokens by pod and by projection, until they are to be renewed.
         self._tokens: dict[str, dict[ServiceAccountTokenProjection, _Token]] = {}
 
     async def check(self, pod: KubeletPod, volume: Volume) -> None:
-        """Look for the ConfigMaps, Secrets and keys of a volume, without reading anything else of it.
+        """Check that the ConfigMaps, Secrets and keys of a volume exist, without reading anything else of it.
 
         Raises:
             VolumeError: Something of it is missing.
@@ -185,7 +185,7 @@ class VolumeSources:
         wanted: ConfigMapProjection | SecretProjection,
         versions: dict[Reference, str],
     ) -> R:
-        """Return a ConfigMap or Secret; an empty one for what is missing and optional."""
+        """Return a ConfigMap or Secret; an empty one if it is missing and optional."""
         name, key = kind.resource.kind.lower(), Key(pod.metadata.namespace, wanted.name or "")
         empty = kind(metadata=ObjectMeta(name=key.name, namespace=key.namespace))
         try:
@@ -215,7 +215,7 @@ class VolumeSources:
         return base64.b64decode(cluster["certificate-authority-data"]).decode()
 
     async def _allocatable(self, items: Iterable[DownwardAPIVolumeFile]) -> dict[str, str]:
-        """Return what the node has for pods, if a limit is asked for."""
+        """Return the allocatable resources of the node if an item shows a limit, else nothing."""
         selectors = [item.resource_field_ref for item in items if item.resource_field_ref is not None]
         if not any(selector.resource.startswith("limits.") for selector in selectors):
             return {}

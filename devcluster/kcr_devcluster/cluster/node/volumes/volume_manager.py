@@ -47,9 +47,9 @@ class _PodVolumes:
     Attributes:
         pod: The pod as last observed.
         volumes: Those that are set up, by name.
-        shown: Those of them that consist of files, with what is written now.
+        shown: Those of them that consist of files, with the contents that are written now.
         renew_at: When they are to be written again at the latest, on the loop's time.
-        failures: What could not be updated, reported already.
+        failures: Failures of the last update, reported already.
     """
 
     pod: KubeletPod
@@ -75,7 +75,7 @@ class VolumeManager:
             client: Reads and watches ConfigMaps and Secrets, and requests tokens.
             node: The node.
             root: Where each pod has a directory, named by its uid.
-            group: Runs what follows changes.
+            group: Runs the tasks that follow changes.
             record: Writes events.
         """
         self.retries = MountRetries(self._mount, record)
@@ -90,7 +90,7 @@ class VolumeManager:
         self._outdated: set[str] = set()
         self._has_outdated = asyncio.Event()
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        # What follows ConfigMaps and Secrets, by kind in lower case.
+        # The informers of ConfigMaps and Secrets, by kind in lower case.
         self._informers: dict[str, Informer[ConfigMap | Secret]] = {}
 
     def volumes_of(self, uid: str) -> Mapping[str, PreparedVolume]:
@@ -115,13 +115,13 @@ class VolumeManager:
         self.retries.release(uid)
 
     def close(self) -> None:
-        """Follow no more changes, and remove what is in memory."""
+        """Follow no more changes, and remove the volumes in memory."""
         for task in self._tasks.values():
             task.cancel()
         self._memory.close()
 
     async def _mount(self, pod: KubeletPod) -> Sequence[str]:
-        """Set up all volumes of a pod, and return what fails."""
+        """Set up all volumes of a pod, and return the failures."""
         state = _PodVolumes(pod)
         failures = []
         for volume in volumes_of(pod):
@@ -163,7 +163,7 @@ class VolumeManager:
         return PreparedVolume(directory, read_only=True)
 
     def _follow(self, state: _PodVolumes) -> None:
-        """Follow what the volumes of a pod show."""
+        """Watch the objects that the volumes of a pod show, and schedule the renewal of their tokens."""
         state.renew_at = _first(contents for _, contents in state.shown.values())
         if state.shown:
             self._run_once("files", self._refresh_outdated)
@@ -172,7 +172,7 @@ class VolumeManager:
             for reference in contents.versions:
                 kind = ConfigMap if reference.kind == "configmap" else Secret
                 self._run_once(reference.kind, partial(self._watch, kind))
-        # What has changed since it was read, the informers have told before the pod was known.
+        # The informers may have reported changes since the read before the pod was known.
         if any(self._has_changed(contents.versions) for _, contents in state.shown.values()):
             self._schedule_refresh(state.pod.metadata.uid)
 
@@ -191,14 +191,14 @@ class VolumeManager:
             self._tasks[name] = self._group.create_task(run(), name=f"volumes: {name}")
 
     async def _watch(self, kind: type[ConfigMap | Secret]) -> None:
-        # Only the versions are of interest; what has changed is read from the server.
+        # Only the versions are of interest; changed objects are read from the server.
         informer = Informer(self._client, Selection(kind, transform=_metadata_of))
         self._informers[kind.resource.kind.lower()] = informer
         informer.add_handler(_Changes(self))
         await informer.run()
 
     def note_version(self, reference: Reference, version: str) -> None:
-        """Take note of an object's present version; empty for one that is gone."""
+        """Schedule a refresh of pods that show another version of an object; the version is empty for a deleted one."""
         for uid, state in self._pods.items():
             shown = (contents.versions.get(reference, version) for _, contents in state.shown.values())
             if any(known != version for known in shown):
@@ -209,7 +209,7 @@ class VolumeManager:
         self._has_outdated.set()
 
     async def _refresh_outdated(self) -> None:
-        """Write the files of volumes again when what they show has changed, or tokens near their end."""
+        """Write the files of volumes again when objects that they show have changed, or tokens near their end."""
         loop = asyncio.get_running_loop()
         while True:
             moments = {uid: state.renew_at for uid, state in self._pods.items() if state.renew_at is not None}
@@ -223,7 +223,7 @@ class VolumeManager:
                 await self._refresh(self._outdated.pop())
 
     async def _refresh(self, uid: str) -> None:
-        """Bring the files of a pod up to date. What is missing now stays as it was written last."""
+        """Bring the files of a pod up to date. A volume that cannot be read stays as it was written last."""
         state = self._pods.get(uid)
         if state is None:
             return

@@ -1,1 +1,1 @@
-"""SPDY/3.1, the server's side: what kubectl's port-forward needs of it, on any transport of bytes."""
+"""SPDY/3.1, the server's side: the part that kubectl's port-forward needs, on any transport of bytes."""

@@ -33,7 +33,7 @@ class SPDYStream:
 
     Attributes:
         number: Its number.
-        headers: What the other side says of it, names in lower case.
+        headers: The headers from the other side, names in lower case.
     """
 
     def __init__(self, connection: "SPDYConnection", number: int, headers: Mapping[str, str], *, fin: bool) -> None:
@@ -101,7 +101,7 @@ class SPDYStream:
         return self._reset or self._remote_closed
 
     async def end(self) -> None:
-        """End in both directions: the other side has reset it, or is gone."""
+        """End in both directions: the other side has reset it, or has disconnected."""
         async with self._changed:
             self._reset = True
             self._changed.notify_all()
@@ -131,8 +131,8 @@ class SPDYConnection:
         """Take bytes that have come; return False when the other side ends the connection.
 
         Raises:
-            SPDYError: They are not SPDY, and the other side has been told.
-            ConnectionError: The other side is gone.
+            SPDYError: They are not SPDY; the other side has been notified.
+            ConnectionError: The other side has disconnected.
         """
         try:
             for frame in self._decoder.feed(data):
@@ -167,7 +167,7 @@ class SPDYConnection:
             return
         stream = SPDYStream(self, frame.stream, frame.headers, fin=frame.fin)
         self._streams[frame.stream] = stream
-        # The reply goes first: the other side drops data of streams that have none.
+        # The reply is sent first: the other side drops data of streams that have none.
         await self.send(SynReply(frame.stream))
         if not await self._on_stream(stream):
             await self.reset(stream)
@@ -176,7 +176,7 @@ class SPDYConnection:
         """Send a frame.
 
         Raises:
-            ConnectionError: The other side is gone.
+            ConnectionError: The other side has disconnected.
         """
         async with self._sending:
             await self._write(self._encoder.encode(frame))

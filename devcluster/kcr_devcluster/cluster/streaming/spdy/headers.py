@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 MAX_BLOCK_BYTES = 64 * 1024
 
-# The words of the dictionary, each with its length before it, and the text at its end.
+# The dictionary's words, each with its length before it, and the text at its end.
 _WORDS = (
     "options head post put delete trace accept accept-charset accept-encoding accept-language accept-ranges age allow"
     " authorization cache-control connection content-base content-encoding content-language content-length"
@@ -40,7 +40,7 @@ DICTIONARY = b"".join(_string(word.replace("_", " ")) for word in _WORDS.split()
 
 
 class SPDYError(Exception):
-    """The other side does not keep to the protocol; the connection cannot go on."""
+    """The other side violates the protocol; the connection cannot continue."""
 
 
 class HeaderCompressor:
