@@ -46,17 +46,17 @@ class Kind:
     Attributes:
         type: Group, version, kind, plural and scope.
         make_strategy: Makes its strategy when the kind is first used.
-        short_names: What kubectl also calls it.
-        categories: `all` for what `kubectl get all` lists.
+        short_names: Its other names in kubectl.
+        categories: `all` for a kind that `kubectl get all` lists.
         subresources: Keys of `SUBRESOURCE_VERBS`.
         fields: Paths that field selectors may name; a path maps to where its value is.
         unknown_field_message: The refusal of another path, with `{}` for the path.
         requires_resource_version: Whether a PUT must name the resourceVersion.
         allow_create_on_update: Whether a PUT of an absent object creates it.
         returns_deleted_object: Whether the response to a DELETE is the object, not with a Status.
-        name_rule: Returns what keeps a text from being a name.
+        name_rule: Returns the reasons why a text is not a valid name.
         garbage_collected: Whether the garbage collector's finalizers apply.
-        scale: What `/scale` reads and writes; None where there is no such subresource.
+        scale: The fields that `/scale` reads and writes; None for a kind without this subresource.
         conversion: Set where the objects are those of another kind.
         custom: Set for custom resources.
         field_fallbacks: Where the value of a path in `fields` is when its own place has none.
@@ -148,7 +148,7 @@ class Kind:
 
     @property
     def schema_hash(self) -> str:
-        """Changes when what is served of a custom resource changes; `""` for built-in kinds."""
+        """Hash of the served version of a custom resource, by which changes are detected; `""` for built-in kinds."""
         return "" if self.custom is None else self.custom.schema_hash
 
     @property
@@ -192,7 +192,7 @@ _GENERIC = "generic:GenericStrategy"
 
 
 def _kind(api_version: str, name: str, strategy: str = "", **traits: Any) -> Kind:
-    """Return a kind of the table; the traits are those in which it differs from what the table says.
+    """Return a kind of the table; the traits override the values of the table.
 
     Args:
         api_version: Its group and version.

@@ -79,7 +79,7 @@ def file_mode(field: str, mode: int | None) -> list[FieldError]:
 
 @lru_cache(1024)
 def config_key(text: str) -> tuple[str, ...]:
-    """Return what keeps a text from being a key of a ConfigMap or Secret."""
+    """Return the reasons why a text is not a key of a ConfigMap or Secret; empty for a valid one."""
     reasons = ["must be no more than 253 characters"] if len(text) > 253 else []
     if not _KEY.fullmatch(text):
         reasons.append(

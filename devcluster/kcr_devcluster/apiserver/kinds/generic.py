@@ -11,7 +11,7 @@ from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.schema.builtin import kind_shape
 
 _PODS = "no controller creates their pods"
-# What does not happen, by resource. Of the others that are only stored, the name says enough.
+# The missing effect, by resource. For the other resources that are only stored, the name suffices.
 WITHOUT_CONTROLLER: Mapping[str, str] = {
     "daemonsets.apps": _PODS,
     "statefulsets.apps": _PODS,
@@ -34,7 +34,7 @@ def without_effect(display: str) -> str:
     """Return the warning about a new object of a kind that is only stored.
 
     Args:
-        display: What messages call the kind, such as `statefulsets.apps`.
+        display: The name of the kind in messages, such as `statefulsets.apps`.
     """
     said = f"{display} are stored by this server, and nothing here acts on them"
     return f"{said}: {WITHOUT_CONTROLLER[display]}" if display in WITHOUT_CONTROLLER else said
@@ -47,7 +47,7 @@ class GenericStrategy(Strategy):
         """Make the strategy of a kind.
 
         Args:
-            display: What messages call the kind, such as `deployments.apps`.
+            display: The name of the kind in messages, such as `deployments.apps`.
             has_generation: Whether `metadata.generation` is kept.
         """
         self.has_generation = has_generation

@@ -29,7 +29,7 @@ SYSTEM_PRIORITY_CLASSES: tuple[Manifest, ...] = (
 
 
 class PriorityClassStrategy(Strategy):
-    """PriorityClasses: what they say of pods never changes."""
+    """PriorityClasses: the value and the preemption policy are immutable."""
 
     stored_as = ("scheduling.k8s.io/v1", "PriorityClass")
     has_generation = True

@@ -9,7 +9,7 @@ _VERSION = re.compile(r"v([1-9]\d*)(?:(alpha|beta)([1-9]\d*))?")
 
 
 def version_priority(version: str) -> tuple[int, int, int, str]:
-    """Return what orders the versions of a group: released before beta before alpha, the highest first.
+    """Return the sort key of a version in its group: released before beta before alpha, the highest first.
 
     Source: kubernetes/staging/src/k8s.io/apimachinery/pkg/version/helpers.go, CompareKubeAwareVersionStrings.
     """
@@ -27,7 +27,7 @@ class ServedIndex:
         kinds: All kinds that are served now.
         groups: Their groups, each with its versions.
         by_place: All of them by group, version and plural.
-        generation: Grows with each change of what is served.
+        generation: Grows with each change of the served kinds.
     """
 
     def __init__(self, kinds: Iterable[Kind]) -> None:

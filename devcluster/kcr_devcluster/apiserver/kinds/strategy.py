@@ -1,4 +1,4 @@
-"""The strategy of a kind: what happens to its objects between request and storage.
+"""The strategy of a kind: how its objects are processed between request and storage.
 
 Objects are plain manifests here (`dict`s as decoded from JSON): the server keeps every field that the kind's schema
 names, known to kcr's types or not.
@@ -43,10 +43,10 @@ def conform(shape: Shape, obj: Manifest) -> None:
 
 
 class UpdateRules(NamedTuple):
-    """What an update goes through, given the new and the stored object.
+    """The steps of an update, each called with the new and the stored object.
 
     Attributes:
-        prepare: Keeps what this update may not change, in place.
+        prepare: Resets the fields that this update may not change to their stored values, in place.
         validate: Returns the field errors.
     """
 
@@ -55,7 +55,7 @@ class UpdateRules(NamedTuple):
 
 
 class Strategy:
-    """The behaviour of one kind. Kinds override what they need.
+    """The behaviour of one kind. The strategy of a kind overrides the methods that it needs.
 
     Methods that change a manifest do so in place. The server calls, in this order:
     on create `default`, `prepare_create`, `validate`, `finish_create`; on update of the main resource `default`,
@@ -88,36 +88,36 @@ class Strategy:
         conform(kind_shape(*(self.stored_as or (obj["apiVersion"], obj["kind"]))), obj)
 
     def prepare_create(self, obj: Manifest) -> None:
-        """Set what only the server may set; `metadata.uid` and `name` are there already."""
+        """Set the fields that only the server may set; `metadata.uid` and `name` are set before."""
 
     def finish_create(self, obj: Manifest) -> None:
-        """Set what is derived from a valid object; it is not validated."""
+        """Set the fields that are derived from a valid object; they are not validated."""
 
     def prepare_update(self, new: Manifest, old: Manifest) -> None:
-        """Keep what an update of the main resource may not change, above all the status."""
+        """Keep the fields that an update of the main resource may not change, above all the status."""
         if "status" in old:
             new["status"] = old["status"]
         else:
             new.pop("status", None)
 
     def prepare_status(self, new: Manifest, old: Manifest) -> None:
-        """Keep what an update of `/status` may not change, above all the spec."""
+        """Keep the fields that an update of `/status` may not change, above all the spec."""
         if "spec" in old:
             new["spec"] = old["spec"]
         else:
             new.pop("spec", None)
 
     def update_rules(self, subresource: str) -> UpdateRules:
-        """Return the rules of an update of the object (`""`), or of what a subresource writes: the status."""
+        """Return the rules of an update of the object (`""`), or of the status through a subresource."""
         if subresource:
             return UpdateRules(self.prepare_status, self.validate_status)
         return UpdateRules(self.prepare_update, self.validate_update)
 
     def prepare_delete(self, obj: Manifest) -> None:
-        """Set what the server sets when an object is to be deleted, above all finalizers."""
+        """Set the fields that the server sets when an object is to be deleted, above all finalizers."""
 
     def is_new_generation(self, new: Manifest, old: Manifest) -> bool:
-        """Return whether an update of the main resource changes what the generation counts: the spec."""
+        """Return whether an update of the main resource starts a new generation, that is, changes the spec."""
         changed: bool = new.get("spec") != old.get("spec")
         return changed
 

@@ -1,4 +1,4 @@
-"""What kinds have in a version: where `/scale` reads, how objects are converted, what a definition declares."""
+"""The parts of a kind that depend on the version: paths of `/scale`, conversion, the declaration of custom kinds."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,11 +11,11 @@ if TYPE_CHECKING:  # it imports these
 
 
 class ScalePaths(NamedTuple):
-    """Where the objects of a kind have what their `/scale` shows.
+    """The paths of the fields that `/scale` shows, in the objects of a kind.
 
     Attributes:
-        replicas: The number that is wanted.
-        status_replicas: The number that there is.
+        replicas: The desired number of replicas.
+        status_replicas: The actual number of replicas.
         selector: The label selector of the pods, its text, or their labels; `()` where there is none.
     """
 
@@ -58,12 +58,12 @@ class ColumnDefinition(NamedTuple):
 
 
 class CustomVersion(NamedTuple):
-    """What a CustomResourceDefinition says of one version of its kind.
+    """One version of a kind, as its CustomResourceDefinition declares it.
 
     Attributes:
         shape: The fields of its objects.
         openapi_schema: The schema as the definition has it.
-        schema_hash: Changes when what the version serves changes.
+        schema_hash: Hash of the version as declared, and of the names of the kind, by which changes are detected.
         singular: The name of one.
         list_kind: The kind of lists.
         columns: The columns of tables; None where none are declared.

@@ -19,7 +19,7 @@ _INDEX = re.compile(r"-?(0|[1-9][0-9]{0,8})")
 _MOST_OPERATIONS = 10_000
 # So many bytes of JSON may be made by copying, in one patch: a few operations can double a document each.
 _MOST_COPIED = 3 * 1024 * 1024
-# Unlike upstream, an array or object is counted with what it takes in memory.
+# Unlike upstream, an array or object is counted with the memory that it takes.
 _CONTAINER_BYTES = 64
 _MISSING = object()
 

@@ -18,7 +18,7 @@ from kcr_devcluster.apiserver.schema.shape import Field, Shape, Type
 
 _PATCH, _RETAIN = "$patch", "$retainKeys"
 _DELETE_FROM, _ORDER = "$deleteFromPrimitiveList/", "$setElementOrder/"
-# What no schema names: maps merge, lists are replaced.
+# A field that no schema names: maps merge, lists are replaced.
 _REPLACED = Field(ANY)
 
 
@@ -26,9 +26,9 @@ def strategic_patch(shape: Shape, target: Manifest, patch: Manifest) -> Manifest
     """Return the target with the patch applied; neither is changed.
 
     Args:
-        shape: The fields of the target, which say what merges and by which key.
+        shape: The fields of the target, with the merge keys of lists.
         target: The object as it is.
-        patch: What to change.
+        patch: The changes.
 
     Raises:
         StatusError: The patch is no object, or its directives are invalid.
@@ -111,7 +111,7 @@ def _merge_list(target: list[Any], patch: list[Any], key: str, of: Type) -> list
 
 
 def _obey(target: list[Any], patch: list[Any], key: str) -> tuple[list[Any], list[Any]]:
-    """Obey the items that are directives, and return what is left of the target and of the patch."""
+    """Apply the items that are directives, and return the remaining items of the target and of the patch."""
     rest: list[Any] = []
     for item in patch:
         match item.get(_PATCH):

@@ -1,1 +1,1 @@
-"""What the API's conventions say to every floor: responses and their errors, names, queries, JSON as Go reads it."""
+"""API conventions for all floors: responses and their errors, names, queries, JSON as Go reads it."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-# What upstream says of a field that may not change.
+# Upstream's message for a field that may not change.
 IMMUTABLE = "field is immutable"
 NON_NEGATIVE = "must be greater than or equal to 0"
 

@@ -1,4 +1,4 @@
-"""JSON as the real server's decoder takes it: how deep it may be, what becomes of odd bytes, and what errors say.
+"""JSON as the real server's decoder reads it: the maximum depth, invalid bytes, and the messages of errors.
 
 Source: Go's encoding/json, scanner.go and decode.go; sigs.k8s.io/json.
 """
@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 MAX_DEPTH = 10_000
-# A value with fewer brackets is not looked at: it cannot be too deep for anything.
+# The depth of a text with no more opening brackets is not measured: it cannot be too deep.
 _FEW_BRACKETS = 200
 TOO_DEEP = "exceeded max depth"
 
@@ -22,7 +22,7 @@ _NO_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
 # Opening brackets count one, closing ones minus one, as signed bytes.
 _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 _AT = re.compile(r"JSON is malformed: (.*) \(byte (\d+)\)")
-# What msgspec says, and where Go's scanner says that it met the character.
+# The messages of msgspec, and the contexts that Go's scanner reports for them.
 _CONTEXTS = {
     "expected ':'": "after object key",
     "expected ',' or '}'": "after object key:value pair",
@@ -55,15 +55,15 @@ def decode_json(body: bytes) -> Any:
 
 
 def kind_of(value: object) -> str:
-    """Return what JSON calls a value: `object`, `array`, `string`, `number`, `bool` or `null`."""
+    """Return the name of a value's type in JSON: `object`, `array`, `string`, `number`, `bool` or `null`."""
     return _KINDS.get(type(value), "number")
 
 
 def check_depth(body: bytes) -> None:
-    """Refuse a JSON text that is nested too deep, for the server or for what this interpreter can walk through.
+    """Refuse a JSON text that is nested too deep, for the server or for this interpreter.
 
     Raises:
-        ValueError: It is.
+        ValueError: It is nested too deep.
     """
     if is_deep(body):
         raise ValueError(TOO_DEEP)
@@ -85,7 +85,7 @@ def is_deep(body: bytes, *, at_most: int | None = None) -> bool:
 def max_depth() -> int:
     """Return how many levels are accepted: upstream's 10,000 where the recursion limit allows for them.
 
-    What walks through values needs up to three frames for a level, and is called from somewhere.
+    Functions that walk through values need up to three frames per level, and their callers need some.
     """
     return min(MAX_DEPTH, max(_FEW_BRACKETS, (sys.getrecursionlimit() - 200) // 4))
 

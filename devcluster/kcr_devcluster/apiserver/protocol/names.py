@@ -57,7 +57,7 @@ _ANNOTATIONS_LIMIT = 256 * 1024
 
 # The two rules for names of objects have no cache: most names are new, and to remember each costs more than the match.
 def dns_label(text: str) -> tuple[str, ...]:
-    """Return what keeps a text from being a DNS label, the form of host names and container names."""
+    """Return the reasons why a text is no DNS label, the form of host names and container names."""
     if len(text) <= 63 and _label.fullmatch(text):
         return ()
     reasons = ["must be no more than 63 characters"] if len(text) > 63 else []
@@ -68,7 +68,7 @@ def dns_label(text: str) -> tuple[str, ...]:
 
 @lru_cache(1024)
 def dns_1035_label(text: str) -> tuple[str, ...]:
-    """Return what keeps a text from being a DNS label of RFC 1035, the form of the names of resources and versions."""
+    """Return the reasons why a text is no DNS label of RFC 1035, the form of names of resources and versions."""
     reasons = ["must be no more than 63 characters"] if len(text) > 63 else []
     if not _label_1035.fullmatch(text):
         reasons.append(LABEL_1035_MESSAGE)
@@ -76,14 +76,14 @@ def dns_1035_label(text: str) -> tuple[str, ...]:
 
 
 def path_segment(text: str) -> tuple[str, ...]:
-    """Return what keeps a text from being a part of a path, the form of the names of roles."""
+    """Return the reasons why a text is no part of a path, the form of the names of roles."""
     if text in (".", ".."):
         return (f"may not be '{text}'",)
     return tuple(f"may not contain '{one}'" for one in "/%" if one in text)
 
 
 def dns_subdomain(text: str) -> tuple[str, ...]:
-    """Return what keeps a text from being a DNS subdomain, the form of most names."""
+    """Return the reasons why a text is no DNS subdomain, the form of most names."""
     if len(text) <= 253 and _subdomain.fullmatch(text):
         return ()
     reasons = ["must be no more than 253 characters"] if len(text) > 253 else []
@@ -94,7 +94,7 @@ def dns_subdomain(text: str) -> tuple[str, ...]:
 
 @lru_cache(4096)
 def qualified_name(text: str) -> tuple[str, ...]:
-    """Return what keeps a text from being a qualified name, `[prefix/]name`: label keys, condition types."""
+    """Return the reasons why a text is no qualified name, `[prefix/]name`: label keys, condition types."""
     parts = text.split("/")
     if len(parts) > 2:
         return (
@@ -118,7 +118,7 @@ def qualified_name(text: str) -> tuple[str, ...]:
 
 @lru_cache(4096)
 def label_value(text: str) -> tuple[str, ...]:
-    """Return what keeps a text from being the value of a label."""
+    """Return the reasons why a text is no value of a label."""
     reasons = ["must be no more than 63 bytes"] if len(text.encode()) > 63 else []
     if not _value.fullmatch(text):
         reasons.append(VALUE_MESSAGE)
@@ -127,7 +127,7 @@ def label_value(text: str) -> tuple[str, ...]:
 
 @lru_cache(1024)
 def port_name(text: str) -> tuple[str, ...]:
-    """Return what keeps a text from naming a port."""
+    """Return the reasons why a text is no name of a port."""
     reasons: list[str] = []
     if len(text) > 15:
         reasons.append("must be no more than 15 characters")

@@ -60,7 +60,7 @@ class Query:
         return tuple(value for key, value in parse_qsl(self._text, keep_blank_values=True) if key == name)
 
     def has(self, name: str) -> bool:
-        """Return whether a parameter is there at all."""
+        """Return whether the query has a parameter, even an empty one."""
         return name in self._values
 
     def flag(self, name: str) -> bool:
@@ -98,7 +98,7 @@ class Query:
         """Return whether the write is only tried.
 
         Args:
-            options: What messages call the options.
+            options: The name of the options in messages.
             is_apply: Whether the write is a server-side apply, which has to name its field manager and may force.
 
         Raises:

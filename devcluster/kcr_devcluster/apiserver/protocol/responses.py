@@ -26,7 +26,7 @@ class Stream(Protocol):
 
 
 class PodStream(NamedTuple):
-    """What a connection into a pod is to do, once it has been upgraded.
+    """The parameters of a connection into a pod, used once it has been upgraded.
 
     Attributes:
         subresource: `exec`, `attach` or `portforward`.
@@ -34,12 +34,12 @@ class PodStream(NamedTuple):
         uid: The uid of the pod.
         protocol: The subprotocol of the WebSocket; empty for none.
         container: The container; empty for `portforward`.
-        command: What `exec` runs.
+        command: The command that `exec` runs.
         stdin: Whether the client sends standard input.
         stdout: Whether the client takes standard output.
         stderr: Whether the client takes standard error.
         tty: Whether `exec` runs the command in a terminal.
-        ports: What `portforward` forwards to, where the client does not say so for each connection.
+        ports: The ports that `portforward` forwards to, where the client does not name one for each connection.
     """
 
     subresource: str
@@ -62,7 +62,7 @@ class APIResponse(NamedTuple):
         status: The HTTP status code.
         headers: Its headers.
         body: The body: a stream for watches and logs that follow.
-        upgrade: With code 101: what the connection is for.
+        upgrade: With code 101: the stream that the connection becomes.
     """
 
     status: int
@@ -142,7 +142,7 @@ def text_response(status: int, text: str) -> APIResponse:
 
 
 def warning_headers(warnings: Sequence[str]) -> dict[str, str]:
-    """Return the `Warning` header for some texts, or nothing; what no header can carry is left out."""
+    """Return the `Warning` header for some texts, or nothing; texts that no header can carry are left out."""
     quoted = [text.replace("\\", "\\\\").replace('"', '\\"') for text in warnings if text.isprintable()]
     if not quoted:
         return {}

@@ -1,4 +1,4 @@
-"""Base64 in JSON, where Go has bytes: what Go decodes, in the form in which it encodes, and its errors.
+"""Base64 in JSON, where Go has bytes: the texts that Go decodes, their canonical form, and Go's errors.
 
 Source: Go's encoding/base64, StdEncoding: Encoding.Decode, decodeQuantum; encoding/json, decodeState.literalStore.
 """
@@ -12,7 +12,7 @@ _PAD, _LINE_ENDS = ord("="), b"\r\n"
 
 
 def canonical_base64(text: str) -> str:
-    """Return base64 as Go encodes what it decodes: without line ends and with zeros behind the last byte.
+    """Return the canonical form of base64, as Go encodes it: without line ends and with zeros behind the last byte.
 
     Raises:
         ValueError: It is no base64; the message is the decoder's.

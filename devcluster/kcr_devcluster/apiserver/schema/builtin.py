@@ -19,7 +19,7 @@ LIST, MAP = "[]", "map[string]"
 _RESOURCE_LIST = "map[string]quantity"
 _METADATA = "meta.v1.ObjectMeta"
 _JSON_SCHEMA = "apiextensions.v1.JSONSchemaProps"
-# The types of a schema's fields that are a schema or something else, by what else they may be.
+# The types of a schema's fields that hold a schema or another value, named by the other value.
 SCHEMA_OR_BOOL, SCHEMA_OR_ARRAY = "v1.JSONSchemaPropsOrBool", "v1.JSONSchemaPropsOrArray"
 SCHEMA_OR_STRINGS = "v1.JSONSchemaPropsOrStringArray"
 _SCHEMA_OR: Mapping[str, str] = {
@@ -31,14 +31,14 @@ _METADATA_VERSIONS = {"meta.k8s.io/v1": (1, 2), "meta.k8s.io/v1beta1": (2, 1)}
 
 
 class FieldFacts(msgspec.Struct, frozen=True, rename="camel"):
-    """What the table says of a field: its type, or this where there is more to say.
+    """An entry of the table for a field; the entry is the type alone where the other facts are the defaults.
 
     Attributes:
         type: As Go writes it, such as `string`, `[]core.v1.Container` or `map[string]quantity`.
         required: Whether an object is invalid without it.
         patch_merge_key: How strategic merge patch merges a list; None for a list that it replaces.
         list_type: `atomic`, `set` or `map`.
-        list_map_keys: What tells the items of such a map apart.
+        list_map_keys: The fields that identify the items of a list of type `map`.
         map_type: `granular` or `atomic`.
     """
 
@@ -51,14 +51,14 @@ class FieldFacts(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class BuiltinKind(msgspec.Struct, frozen=True, rename="camel"):
-    """What a kind is called, and how it differs from others.
+    """The names of a kind, and the traits in which it differs from other kinds.
 
     Attributes:
         type: The name of its type in the table.
         plural: Its name in paths.
         namespaced: Whether its objects live in namespaces.
-        short_names: What kubectl also calls it.
-        categories: `all` for what `kubectl get all` lists.
+        short_names: Its other names in kubectl.
+        categories: `all` for a kind that `kubectl get all` lists.
         traits: `status` and `scale` where there is a subresource of that name, `generation` where that is kept,
             `any-name` where names need only be fit for a path.
     """
@@ -107,7 +107,7 @@ def _tags() -> _Tags:
 
 
 def type_facts(name: str) -> dict[str, FieldFacts]:
-    """Return what the table says of the fields of a type, such as `meta.v1.ObjectMeta`.
+    """Return the facts of the table about the fields of a type, such as `meta.v1.ObjectMeta`.
 
     Raises:
         KeyError: The table has no such type.
@@ -145,7 +145,7 @@ def builtin_kinds() -> dict[tuple[str, str], BuiltinKind]:
 
 
 def encoded_shape(api_version: str, kind: str) -> Shape | None:
-    """Return the shape of what a body is said to be: an object, a list of them, a Status, or the options of a DELETE.
+    """Return the shape of a body by its kind: an object, a list of them, a Status, or the options of a DELETE.
 
     Returns:
         None for unknown kinds.
@@ -218,7 +218,7 @@ def _fields(name: str) -> Mapping[str, Field]:
 
 @cache
 def _schema_or(name: str) -> Type:
-    """Return the type of what is a schema or has another type; the name is Go's."""
+    """Return the type of a value that is a schema or has another type; the name is Go's."""
     schema = type_shape(_JSON_SCHEMA)
     other = {
         SCHEMA_OR_ARRAY: list_of(schema.type), SCHEMA_OR_STRINGS: list_of(SCALARS["string"]),
@@ -236,7 +236,7 @@ def _schema_or(name: str) -> Type:
 
 
 def _field(facts: FieldFacts, tag: str, default: Any) -> Field:
-    # Optional lists and maps are left out when they are empty; an object is there or not there, and never zero.
+    # Optional lists and maps are left out when they are empty; an object is present or absent, and never zero.
     dropped = not facts.required if facts.type.startswith((LIST, MAP)) else tag.endswith("?")
     return Field(
         _type(facts.type),

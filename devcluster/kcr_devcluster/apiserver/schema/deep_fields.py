@@ -1,6 +1,6 @@
-"""JSON bodies whose unknown fields are nested deeper than Python walks: what is in them is taken out beforehand.
+"""JSON bodies with unknown fields that are nested too deep for Python: their values become null before decoding.
 
-Go's decoder passes over unknown fields, as long as they are nested at most 10,000 deep. The names stay, for warnings
+Go's decoder skips unknown fields, as long as they are nested at most 10,000 deep. The names stay, for warnings
 and refusals; fields that the schema names, or keeps without naming them, are never touched.
 """
 
@@ -19,7 +19,9 @@ _UNKNOWN: Final = None
 
 
 def without_deep_fields(shape: Shape, body: bytes) -> bytes:
-    """Return a body without what its unknown fields hold, if it is nested deeper than can be decoded; else as it is.
+    """Return a body with null in place of objects and lists in unknown fields, if it is nested too deep to be decoded.
+
+    Any other body is returned unchanged.
 
     Args:
         shape: The fields of the object, or of the patched one.
@@ -30,7 +32,7 @@ def without_deep_fields(shape: Shape, body: bytes) -> bytes:
     try:
         return b"".join(_kept(body, shape.type))
     except (IndexError, ValueError):
-        # It is no JSON; decoding says what is wrong.
+        # It is no JSON; decoding reports the error.
         return body
 
 

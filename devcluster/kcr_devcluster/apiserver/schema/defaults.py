@@ -1,8 +1,8 @@
 """Constant defaults of built-in types: facts that Kubernetes' published schema does not have.
 
-Where a field is absent, a value of its type gets the one that stands here; `{}` is an object with its own defaults.
-What depends on other fields is set by the strategies of the kinds. Fields of status whose default is a zero value are
-those that Go always writes, and that clients' models insist on.
+An absent field of a type gets the default in this table; `{}` is an object with its own defaults. The strategies of the
+kinds set the defaults that depend on other fields. Fields of status whose default is a zero value are those that Go
+always writes, and that clients' models insist on.
 
 Source: kubernetes/pkg/apis/{apps,autoscaling,batch,core,flowcontrol,scheduling,storage}/*/defaults.go;
 k8s.io/api/*/v1/types.go.

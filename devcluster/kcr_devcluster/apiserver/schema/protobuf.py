@@ -1,4 +1,4 @@
-"""Decoder of protobuf bodies: a body is decoded into what its JSON would be.
+"""Decoder of protobuf bodies: a body is decoded into the value of the equivalent JSON.
 
 kubectl's imperative commands and client-go send protobuf for built-in kinds, and do not retry in JSON. The schema says
 which field has which number, and of which type it is. Fields of other numbers, which newer clients send, are ignored as
@@ -20,7 +20,7 @@ from kcr_devcluster.apiserver.schema.builtin import SCHEMA_OR_ARRAY, SCHEMA_OR_B
 from kcr_devcluster.apiserver.schema.scalars import ANY, SCALARS, as_go_writes, in_utc
 from kcr_devcluster.apiserver.schema.shape import Shape, Type
 
-# What every body begins with.
+# The first bytes of every body.
 MAGIC = b"k8s\x00"
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 # The envelope, runtime.Unknown: the type of the object and its message.
@@ -100,7 +100,7 @@ def _schema_or_list(decode_item: Callable[[Shape, bytes], Any]) -> Callable[[Sha
     return decode
 
 
-# Types that JSON has no message for: what is a schema, or something else.
+# Types that have a message in protobuf, but not in JSON: a schema, or a value of another type.
 _UNIONS: Mapping[str, Callable[[Shape, bytes], Any]] = {
     SCHEMA_OR_BOOL: _schema_or_bool,
     SCHEMA_OR_ARRAY: _schema_or_list(_message),
@@ -125,7 +125,7 @@ def _text(given: int | bytes) -> str:
 
 
 def _json(given: int | bytes) -> Any:
-    """Return what a RawExtension or FieldsV1 carries as JSON."""
+    """Return the value that a RawExtension or FieldsV1 carries as JSON."""
     raw = dict(read_fields(_bytes(given))).get(1)
     return {} if raw is None else decode_json(_bytes(raw))
 

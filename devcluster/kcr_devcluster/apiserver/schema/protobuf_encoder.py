@@ -1,8 +1,8 @@
-"""Encoder of protobuf bodies: an object as its JSON is encoded by the numbers in the schema, as the decoder reads it.
+"""Encoder of protobuf bodies: encodes the JSON form of an object by the numbers in the schema, as the decoder reads it.
 
 The fields that the JSON has are written, in the order of their numbers, and the entries of maps in the order of their
 keys. Go writes scalars that it holds by value even when they are zero; here they are left out with their JSON, and read
-back as the same zero. What Go's protobuf loses is lost here as well: empty lists and maps, kind and apiVersion of an
+back as the same zero. As in Go's protobuf, empty lists and maps are lost, and so are kind and apiVersion of an
 object within another one.
 
 Source: kubernetes/staging/src/k8s.io/apimachinery/pkg/runtime/serializer/protobuf/protobuf.go, generated.pb.go of each
@@ -138,7 +138,7 @@ def _encoder(of: Type, number: int) -> _Encode:
 
 
 def _union(name: str, schema: Shape, value: Any) -> bytes:
-    """Return the message of what is a schema, number 1 (with a flag: 2), or something else."""
+    """Return the message of a schema or of a value of another type; a schema has number 1 (with a flag: 2)."""
     if isinstance(value, bool):
         return _integer(1)(value)
     if name == SCHEMA_OR_BOOL:

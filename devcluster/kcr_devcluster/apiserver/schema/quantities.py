@@ -38,7 +38,7 @@ def _parsed(text: str) -> tuple[int, str]:
         scale += int(suffix[1:])
     # Beyond these, the amount is the largest or the smallest there is; the power itself could fill the memory.
     scale = max(-_FURTHEST, min(scale, _FURTHEST))
-    # What is too small to say is rounded up: a request for something never becomes one for nothing.
+    # Fractions of a billionth are rounded up: a request above zero never becomes zero.
     amount = digits * 10**scale if scale >= 0 else -(-digits // 10**-scale)
     if suffix in _BINARY:
         amount = min(amount, _LARGEST)

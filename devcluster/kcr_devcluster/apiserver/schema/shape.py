@@ -1,8 +1,8 @@
 """The schema engine: types, their fields, and how values conform to them.
 
 A value that conforms holds values of the right types only, times and quantities in canonical form, defaults, and
-neither nulls nor zero values that count as absent. Wrong types are refused in the words of Go's decoder. Unknown fields
-are pruned.
+neither nulls nor zero values that count as absent. Wrong types are refused with the messages of Go's decoder. Unknown
+fields are pruned.
 
 Source: kubernetes/staging/src/k8s.io/apimachinery/pkg/runtime/serializer/json; Go's encoding/json; sigs.k8s.io/json.
 """
@@ -53,15 +53,15 @@ class TypeMismatchError(ValueError):
 
 
 class Type(NamedTuple):
-    """What a value has to be.
+    """The type of a value.
 
     Attributes:
-        name: What messages call it, such as `int32`, `v1.Container` or `[]v1.Container`.
+        name: Its name in messages, such as `int32`, `v1.Container` or `[]v1.Container`.
         conform: Returns a value in the form in which it is stored, changed in place where it can be; raises
             `ValueError` where it is malformed, and `TypeMismatchError` where it has the wrong type.
-        zero: Makes what null stands for as an item of a list or a map.
+        zero: Makes the value that null stands for as an item of a list or a map.
         shape: The fields of an object; None for everything else.
-        items: What a list or a map holds; None for everything else.
+        items: The type of the items of a list or a map; None for everything else.
         has_fields: Whether there are objects with fields in such a value.
     """
 
@@ -73,7 +73,7 @@ class Type(NamedTuple):
     has_fields: bool = False
 
     def field(self, name: str) -> "Field | None":
-        """Return what is known of a member of an object, or of an entry of a map; None when that is nothing."""
+        """Return the field of a member of an object, or of an entry of a map; None for an unknown one."""
         if self.shape is not None:
             return self.shape.fields.get(name)
         return None if self.items is None else Field(self.items)
@@ -103,16 +103,16 @@ class Field(NamedTuple):
     """A field of an object.
 
     Attributes:
-        type: What its value has to be.
+        type: The type of its value.
         keeps_zero: Whether a zero value is stored, and not the same as an absent one.
         keeps_null: Whether null is stored.
-        default: What an object gets that lacks it, `ABSENT` for nothing; `{}` gets its own defaults in turn.
+        default: The value that it gets when it is absent, `ABSENT` for none; `{}` gets its own defaults in turn.
         required: Whether an object is invalid without it.
         merge_key: How strategic merge patch merges a list: by this field of its items, as a set where it is `""`,
             not at all where it is None.
         list_type: How server-side apply merges a list: `atomic`, `set` or `map`.
         list_map_keys: The fields that identify the items of a list of type `map`.
-        map_type: How server-side apply merges a map: `granular` or `atomic`; of objects, the shape says it.
+        map_type: How server-side apply merges a map: `granular` or `atomic`; objects have this in their shape.
         number: Its number in protobuf, behind those of the embedded messages that it lies in; empty for none.
     """
 
@@ -154,7 +154,7 @@ class Shape:
 
     @cached_property
     def fields(self) -> Mapping[str, Field]:
-        """What is known of each field, by its name."""
+        """The fields by their names."""
         return self._read()
 
     @cached_property
@@ -168,7 +168,7 @@ class Shape:
 
     @cached_property
     def numbers(self) -> Mapping[tuple[int, ...], str]:
-        """The names of the fields by their protobuf numbers; embedded messages have none, and are there as `""`."""
+        """The names of the fields by their protobuf numbers; embedded messages have no name and map to `""`."""
         found = {field.number: name for name, field in self.fields.items() if field.number}
         embedded = {number[:depth]: "" for number in found for depth in range(1, len(number))}
         return embedded | found

@@ -1,4 +1,4 @@
-"""Checks of what holds other values: lists, objects, and combinations of schemas.
+"""Checks of lists, of objects, and of combinations of schemas.
 
 Source: k8s.io/kube-openapi/pkg/validation/validate/{schema_props,slice_validator,object_validator}.go;
 kubernetes/staging/src/k8s.io/apiserver/pkg/cel/common/equality.go, CorrelatedObject.
@@ -139,7 +139,7 @@ def correlation(schema: Schema, old: Any) -> Callable[[Any], Any]:
 
 
 def map_key(keys: Sequence[str], item: Any) -> tuple[str, ...]:
-    """Return what identifies an item of a list of type `map`."""
+    """Return the key that identifies an item of a list of type `map`."""
     return tuple(repr(item.get(key)) for key in keys) if isinstance(item, dict) else ()
 
 

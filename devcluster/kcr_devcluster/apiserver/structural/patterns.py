@@ -1,7 +1,7 @@
 """Regular expressions of Go (RE2), compiled to those of Python.
 
-Syntax that RE2 has and Python lacks is translated; syntax that Python has and RE2 lacks is refused in Go's words, for
-a real API server would refuse it as well.
+Syntax that RE2 has and Python lacks is translated; syntax that Python has and RE2 lacks is refused with Go's messages,
+for a real API server would refuse it as well.
 
 Source: Go's regexp/syntax, parse.go; github.com/google/re2/wiki/Syntax.
 """
@@ -16,7 +16,7 @@ _POSIX = {
     "digit": "0-9", "graph": "!-~", "lower": "a-z", "print": " -~", "punct": r"!-/:-@\[-`{-~", "space": r"\t\n\v\f\r ",
     "upper": "A-Z", "word": "0-9A-Za-z_", "xdigit": "0-9A-Fa-f",
 }  # fmt: skip
-# What may follow a backslash and means the same in both, beside punctuation.
+# The characters that mean the same in both after a backslash, beside punctuation.
 _SAME = frozenset("AbBdDsSwWafnrtv")
 _GROUP = re.compile(r"\(\?(?:P?<(\w+)>|([imsU]*(?:-[imsU]+)?)([:)]))")
 _CLASS_NAME = re.compile(r"\\([pP])(?:\{(\^?)(\w+)\}|(\w))")
@@ -206,6 +206,6 @@ class _Translation:
                     raise PatternError("invalid character class range", found[0])
                 self._take(found[0], _POSIX[found[2]])
             else:
-                # Python warns of what may become set operations one day.
+                # Python warns about characters that may become set operations in a later version.
                 self._take(character, f"\\{character}" if character in "[&~|" else character)
         raise PatternError("missing closing ]", self._pattern[start:])

@@ -1,7 +1,7 @@
 """Validation rules (`x-kubernetes-validations`): their check in a definition, and their evaluation for objects.
 
-Rules that name `oldSelf` (transition rules) hold between a value and what it was before; values are found again through
-objects, maps and lists of type `map`. A value that did not change is not held against a rule of today (ratcheting).
+Rules that name `oldSelf` (transition rules) hold between a value and its old value, which is correlated through
+objects, maps and lists of type `map`. An unchanged value gets no errors from rules without `oldSelf` (ratcheting).
 
 Source: kubernetes/staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/validation.go.
 """
@@ -31,7 +31,7 @@ from kcr_devcluster.apiserver.structural.list_types import has
 from kcr_devcluster.apiserver.structural.shapes import LIST_TYPE, MAP_TYPE, RULES, Schema
 
 Rule = Mapping[str, Any]
-# Adds the errors of a value at a path. The last argument says whether what the value lies in is as it was.
+# Adds the errors of a value at a path, given its old value; the boolean is true where the value around it is unchanged.
 RuleCheck = Callable[[Any, str, Any, bool, list[FieldError]], None]
 
 _REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
@@ -60,7 +60,7 @@ def missing_library(schema: Schema) -> str:
 
 
 def blocks(errors: list[FieldError]) -> bool:
-    """Return whether errors keep rules from being evaluated: the value may not be what they take it to be."""
+    """Return whether errors keep rules from being evaluated: the value may not have the types that rules expect."""
     return any(error.reason in _BLOCKING for error in errors)
 
 
@@ -76,7 +76,7 @@ class _Place(NamedTuple):
 
     Attributes:
         path: The path of its schema in the definition.
-        uncorrelated: The path of what no old value can be found in, `""` for nothing.
+        uncorrelated: The path of the outermost list or object in which old values cannot be correlated, `""` for none.
         bounds: The lists and maps that its values lie in.
     """
 
@@ -85,7 +85,7 @@ class _Place(NamedTuple):
     bounds: tuple[Schema, ...] = ()
 
     def below(self, step: str, *, lost: bool = False, bound: Schema | None = None) -> "_Place":
-        """Return the place of a schema in this one's; `lost` says that old values are not found again there."""
+        """Return the place of a schema in this one's; `lost` means that old values cannot be correlated there."""
         uncorrelated = self.uncorrelated or (self.path if lost else "")
         return _Place(f"{self.path}.{step}", uncorrelated, self.bounds if bound is None else (*self.bounds, bound))
 
@@ -209,7 +209,7 @@ class _CompiledRule(NamedTuple):
     type: str
 
     def error(self, value: Any, seen: Any, path: str, old: tuple[Any] | None) -> FieldError | None:
-        """Return the error of a value that breaks the rule, or for which it has no result; `seen` is what CEL sees."""
+        """Return the error of a value that breaks the rule or has no result by it; `seen` is the value for CEL."""
         words = (self.rule.get("message") or self.rule["rule"]).strip()
         try:
             if self.program.evaluate(seen, old) is True:
@@ -301,7 +301,7 @@ def _own_check(schema: Schema) -> RuleCheck:
 
 
 def _descent(schema: Schema) -> RuleCheck:
-    """Return the check of what a value holds."""
+    """Return the check of the fields, entries and items of a value."""
     fields = {name: made for name, one in (schema.get("properties") or {}).items() if (made := compile_rules(one))}
     other, item = schema.get("additionalProperties"), schema.get("items")
     check_other = compile_rules(other) if isinstance(other, Mapping) else None

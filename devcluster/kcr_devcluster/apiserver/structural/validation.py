@@ -1,7 +1,7 @@
 """Validation of values by a structural schema, with the messages of kube-openapi.
 
-A schema becomes a check once, and a check is called with a value and what it was before: a part that did not change is
-valid, whatever the schema says of it today (validation ratcheting).
+A schema is compiled into a check once, and a check is called with a value and its old value: an unchanged part is valid
+even if the current schema would refuse it (validation ratcheting).
 
 Source: k8s.io/kube-openapi/pkg/validation/validate/{schema,type}.go; kubernetes/staging/src/k8s.io/
 apiextensions-apiserver/pkg/apiserver/validation/{validation,ratcheting}.go.
@@ -70,7 +70,7 @@ def _type(schema: Schema) -> Check | None:
     if not wanted:
         return None
     accepted = set(wanted.split(","))
-    # A string with a format may stand for what it says, so its type is not looked at.
+    # A string with a known format may stand for a value of another type, so it is accepted.
     any_text = (
         schema.get("format") and is_known(wanted, schema["format"]) and accepted.isdisjoint({"number", "integer"})
     )

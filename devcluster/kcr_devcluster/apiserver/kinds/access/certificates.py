@@ -1,7 +1,7 @@
 """The strategy of certificate signing requests.
 
 Source: kubernetes/pkg/registry/certificates/certificates/strategy.go; pkg/apis/certificates/validation/validation.go;
-pkg/apis/certificates/helpers.go, ParseCSR. What is wrong with a request inside its PEM block is said in other words
+pkg/apis/certificates/helpers.go, ParseCSR. The errors of a malformed request inside its PEM block have other messages
 than Go's.
 """
 
@@ -39,7 +39,7 @@ _CONDITIONS, _CERTIFICATE = "status.conditions", "status.certificate"
 
 
 class CertificateSigningRequestStrategy(Strategy):
-    """Requests do not change, but for what approvers and signers write through the subresources."""
+    """Certificate signing requests: the spec is immutable; approvers and signers write the status as subresources."""
 
     stored_as = ("certificates.k8s.io/v1", "CertificateSigningRequest")
 
@@ -64,11 +64,11 @@ class CertificateSigningRequestStrategy(Strategy):
         return errors
 
     def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:
-        """Return no field errors: what can be wrong is kept."""
+        """Return no field errors: `prepare_update` keeps the stored spec and status."""
         return []
 
     def validate_status(self, new: Manifest, old: Manifest) -> list[FieldError]:
-        """Return the field errors of an approval, or of what a signer writes."""
+        """Return the field errors of a status that an approver or a signer writes."""
         status, before = new.get("status") or {}, old.get("status") or {}
         conditions = status.get("conditions") or []
         errors = _condition_faults(conditions)

@@ -21,7 +21,7 @@ _NOT_ENFORCED = (
 
 
 class RbacStrategy(Strategy):
-    """What roles and bindings have in common."""
+    """Base strategy of roles and bindings."""
 
     def __init__(self, *, is_enforced: bool = False) -> None:
         """Make the strategy.

@@ -92,7 +92,7 @@ class DeploymentRegistryStrategy(ReplicaSetStrategy):
 
 
 def check_replicas(spec: Manifest) -> list[FieldError]:
-    """Return the field errors of what the two kinds share: the numbers, the selector and the pod template."""
+    """Return the field errors of the fields that both kinds share: the numbers, the selector and the pod template."""
     errors = [*non_negative("spec.replicas", spec["replicas"])]
     errors += non_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
     errors += check_selector_of(spec, "spec")

@@ -26,12 +26,12 @@ from kcr_devcluster.apiserver.protocol.names import check_labels, check_selector
 _MISMATCH = "`selector` does not match template `labels`"
 # Source: kubernetes/pkg/apis/apps/v1/conversion.go; pkg/registry/apps/daemonset/strategy.go.
 _TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
-# Of a longer one it is unknown what it counts: an integer has 64 bits.
+# A longer count is not parsed: the integer of upstream has 64 bits.
 _COUNT_DIGITS = 18
 
 
 class PodSetStrategy(Strategy):
-    """What creates pods of a template, if its controller were here."""
+    """Base strategy of kinds whose controllers create pods from a template; these controllers do not run here."""
 
     has_generation = True
     display = ""
@@ -87,7 +87,7 @@ def check_picked(spec: Manifest, labels: Manifest) -> list[FieldError]:
 
 
 def check_runs(spec: Manifest, kind: str) -> list[FieldError]:
-    """Return the field errors of what pods of such a template may not be: ones that end."""
+    """Return the field errors of a template whose pods could finish: its restart policy and its deadline."""
     made = (spec.get("template") or {}).get("spec") or {}
     field, errors = "spec.template.spec", []
     if made.get("restartPolicy") != "Always":

@@ -12,7 +12,7 @@ from kcr_devcluster.apiserver.protocol.manifests import Manifest, semantic_equal
 from kcr_devcluster.apiserver.protocol.names import check_selector, dns_label
 
 _POLICIES = ("OrderedReady", "Parallel")
-# What of a StatefulSet may change, as messages list it; all of them are fields of the spec.
+# The mutable fields of a StatefulSet, as messages list them; all of them are fields of the spec.
 _CHANGEABLE = (
     "replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit",
     "persistentVolumeClaimRetentionPolicy", "minReadySeconds",
@@ -35,7 +35,7 @@ class StatefulSetStrategy(PodSetStrategy):
         obj["status"] = {"replicas": 0, "availableReplicas": 0}
 
     def default(self, obj: Manifest) -> None:
-        """Fill in the partition of a rolling update, the retention of claims, and what claims are."""
+        """Fill in the partition of a rolling update, the retention policy of claims, and their kind and phase."""
         super().default(obj)
         spec = obj["spec"]
         if spec["updateStrategy"]["type"] == "RollingUpdate":
@@ -110,7 +110,7 @@ def _has_invalid_selector(spec: Manifest) -> bool:
 def _check_template(spec: Manifest) -> list[FieldError]:
     """Return the field errors of the pod template, whose pods have a volume for each claim.
 
-    A claim takes the place of a volume of its name. With an invalid selector, upstream does not look at the template.
+    A claim replaces a volume of its name. With an invalid selector, upstream does not validate the template.
     """
     if _has_invalid_selector(spec):
         return []

@@ -1,1 +1,1 @@
-"""Jobs and CronJobs: defaults, preparation, validation, and what a status write may do."""
+"""Jobs and CronJobs: defaulting, preparation, validation, and the rules of status writes."""

@@ -84,8 +84,8 @@ def check_cronjob_spec(spec: Manifest, stored: Manifest | None) -> list[FieldErr
 
     Args:
         spec: The spec, defaulted.
-        stored: The spec it is to replace, None for a new CronJob. What was stored with a zone in its schedule, or
-            with a zone that is unknown by now, may keep it.
+        stored: The spec it is to replace, None for a new CronJob. A CronJob that was stored with a zone in its
+            schedule, or with a time zone that is unknown by now, may keep it.
     """
     errors = _check_schedule(spec, may_name_zone=stored is not None and names_zone(stored))
     errors += non_negative("spec.startingDeadlineSeconds", spec.get("startingDeadlineSeconds"))

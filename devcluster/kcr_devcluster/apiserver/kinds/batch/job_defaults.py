@@ -1,6 +1,6 @@
 """Defaults of Jobs, and the selector that the server generates.
 
-The uid makes the selector unique over time and kinds; the name is there for people. Keys that are present are never
+The uid makes the selector unique over time and kinds; the name is for people. Keys that are present are never
 overwritten: a Job that is posted again with the labels of another is refused, not repaired.
 
 Source: kubernetes/pkg/apis/batch/v1/defaults.go, SetDefaults_Job; pkg/registry/batch/job/strategy.go, generateSelector;
@@ -33,7 +33,7 @@ def default_job(job: Manifest) -> None:
 
 
 def default_parts(spec: Manifest) -> None:
-    """Fill in what lies within the spec of a Job: all that is filled in already where a CronJob carries it."""
+    """Fill in the defaults inside the spec of a Job, which the job template of a CronJob gets as well."""
     for rule in (spec.get("podFailurePolicy") or {}).get("rules") or ():
         for pattern in rule.get("onPodConditions") or ():
             pattern["status"] = pattern.get("status") or "True"

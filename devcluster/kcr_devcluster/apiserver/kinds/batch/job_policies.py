@@ -30,7 +30,7 @@ _MOST_RULES, _MOST_VALUES, _MOST_PATTERNS = 20, 255, 20
 
 
 def check_failure_policy(spec: Manifest, field: str) -> list[FieldError]:
-    """Return the field errors of a Job's pod failure policy, which is there."""
+    """Return the field errors of a Job's pod failure policy, which must be present."""
     field = f"{field}.podFailurePolicy.rules"
     rules = spec["podFailurePolicy"].get("rules") or ()
     errors = [too_many(field, len(rules), _MOST_RULES)] if len(rules) > _MOST_RULES else []
@@ -112,7 +112,7 @@ _MOST_BYTES = 65536
 
 
 def check_success_policy(spec: Manifest, field: str) -> list[FieldError]:
-    """Return the field errors of an Indexed Job's success policy, which is there."""
+    """Return the field errors of an Indexed Job's success policy, which must be present."""
     field = f"{field}.successPolicy.rules"
     rules = spec["successPolicy"].get("rules") or ()
     if not rules:

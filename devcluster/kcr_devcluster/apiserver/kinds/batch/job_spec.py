@@ -1,4 +1,4 @@
-"""What may stand in the spec of a Job.
+"""Validation of the spec of a Job.
 
 Source: kubernetes/pkg/apis/batch/validation/validation.go, ValidateJob and validateJobSpec.
 """

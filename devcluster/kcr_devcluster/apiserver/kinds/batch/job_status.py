@@ -25,7 +25,7 @@ from kcr_devcluster.apiserver.protocol.manifests import Manifest
 
 
 class _JobState:
-    """A stored or new Job; what is not there is the same as zero or empty where it is upstream."""
+    """A stored or new Job; an absent field equals a zero or empty one where upstream treats them as equal."""
 
     def __init__(self, job: Manifest) -> None:
         self.spec: Manifest = job.get("spec") or {}
@@ -60,7 +60,7 @@ class _JobState:
         return pods.get("succeeded") or [], pods.get("failed") or []
 
     def part(self, name: str) -> object:
-        """Return what "changed" compares for a part of the status."""
+        """Return the value by which a change of a part of the status is detected."""
         match name:
             case "finished":
                 return self.finished

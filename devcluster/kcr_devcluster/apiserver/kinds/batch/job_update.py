@@ -1,4 +1,4 @@
-"""What a change of a Job may change.
+"""Validation of updates of a Job: the fields that may change.
 
 Source: kubernetes/pkg/apis/batch/validation/validation.go, ValidateJobSpecUpdate;
 pkg/registry/batch/job/strategy.go, validationOptionsForJob.

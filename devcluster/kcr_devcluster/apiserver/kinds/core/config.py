@@ -70,7 +70,7 @@ def _check_ssh(_: Manifest, data: Manifest) -> list[FieldError]:
 
 
 _Rule = Callable[[Manifest, Manifest], list[FieldError]]
-# What Secrets of a type must have: (object, data).
+# The rules for Secrets by their type, each called with (object, data).
 _TYPES: Mapping[str, _Rule] = {
     "kubernetes.io/service-account-token": _check_token,
     "kubernetes.io/dockercfg": _check_json(".dockercfg"),

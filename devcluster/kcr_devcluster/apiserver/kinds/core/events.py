@@ -17,7 +17,7 @@ class EventStrategy(Strategy):
     """Events are in the namespace of the object that they are about; for cluster-scoped objects that is `default`."""
 
     stored_as = ("v1", "Event")
-    # What messages call the field that names the reporter.
+    # The name of the reporter's field in messages.
     reporter = "reportingComponent"
 
     def validate(self, obj: Manifest) -> list[FieldError]:

@@ -38,7 +38,7 @@ _NOT_STANDARD = "must be a standard resource for quotas"
 
 
 class ResourceQuotaStrategy(Strategy):
-    """Resource quotas; their status is what the namespace uses."""
+    """Resource quotas; their status holds the usage of the namespace."""
 
     stored_as = ("v1", "ResourceQuota")
 
@@ -137,8 +137,8 @@ def _check_operator(operator: str, values: list[str], field: str) -> list[FieldE
 
 _TYPES = ("Pod", "Container", "PersistentVolumeClaim")
 _BOUNDS = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
-# Pairs of members of which the first may not be above the second: where the error is, whose value it shows, and what
-# they are called.
+# Pairs of members of which the first may not be above the second: the member that has the error, the member whose value
+# it shows, and the message.
 _ORDERED = (
     ("min", "max", "min", "min", "min value {} is greater than max value {}"),
     ("min", "defaultRequest", "defaultRequest", "defaultRequest",

@@ -1,4 +1,6 @@
-"""The strategy of Services: defaults, and what follows from the type. Addresses and ports are allocated elsewhere.
+"""The strategy of Services: defaulting, and the fields that depend on the type.
+
+Other modules allocate addresses and ports.
 
 Source: kubernetes/pkg/apis/core/v1/defaults.go, SetDefaults_Service; pkg/registry/core/service/strategy.go and
 storage/storage.go, normalizeClusterIPs and dropTypeDependentFields; pkg/apis/core/validation/validation.go,
@@ -23,7 +25,7 @@ def is_reachable(spec: Manifest) -> bool:
 
 
 def needs_health_check(spec: Manifest) -> bool:
-    """Return whether nodes are to tell whether they have pods of a Service."""
+    """Return whether a Service needs a health check port, on which nodes report whether they run its pods."""
     return spec.get("type") == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"
 
 
@@ -62,7 +64,7 @@ class ServiceStrategy(Strategy):
             spec["clusterIPs"] = [spec["clusterIP"]]
 
     def prepare_update(self, new: Manifest, old: Manifest) -> None:
-        """Keep the status and what was allocated; drop what the new type does not have."""
+        """Keep the status and the allocated values; drop the fields that the new type does not have."""
         super().prepare_update(new, old)
         after, before = new["spec"], old["spec"]
         _keep_allocated(after, before)
@@ -78,7 +80,7 @@ class ServiceStrategy(Strategy):
         return check_service_status(new)
 
     def warnings(self, new: Manifest, old: Manifest | None) -> list[str]:
-        """Warn of what is deprecated, and of a new Service that neither a proxy nor DNS acts on it."""
+        """Return warnings about deprecated values and, on create, that neither a proxy nor DNS acts on the Service."""
         return [*service_warnings(new["spec"]), *([without_effect("services")] if old is None else [])]
 
     def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:
@@ -125,7 +127,7 @@ def _align_addresses(after: Manifest, before: Manifest) -> None:
 
 
 def _drop_foreign(after: Manifest, before: Manifest) -> None:
-    """Drop what the old type had, the new one has not, and the update left as it was."""
+    """Drop the fields of the old type that the new type does not have and the update did not change."""
     foreign: list[str] = []
     if after["type"] == "ExternalName" and before["type"] != "ExternalName":
         foreign += ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"]

@@ -34,7 +34,7 @@ def default_pod(spec: Manifest) -> None:
 
 
 def default_pod_spec(spec: Manifest) -> None:
-    """Fill in what pods and pod templates share, beside the constant defaults."""
+    """Fill in the defaults that pods and pod templates share, beside the constant defaults."""
     account = spec.get("serviceAccountName") or spec.get("serviceAccount")
     if account:
         spec["serviceAccountName"] = spec["serviceAccount"] = account
@@ -80,7 +80,7 @@ def _tolerates_eviction(toleration: Manifest, key: str) -> bool:
 
 
 def _requests_from_limits(resources: Manifest, is_known: Callable[[str], bool] | None = None) -> None:
-    """Request what is limited; `is_known` tells the names of resources of which that holds, None of all."""
+    """Default requests to the limits, for resource names that `is_known` accepts; None accepts all names."""
     limits = resources.get("limits")
     if limits:
         requests = resources.setdefault("requests", {})

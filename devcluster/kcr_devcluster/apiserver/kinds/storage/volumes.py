@@ -96,7 +96,7 @@ def _check_capacity(capacity: Manifest) -> list[FieldError]:
 
 
 class DriverStrategy(GenericStrategy):
-    """CSIDrivers: what a driver of volumes can do."""
+    """CSIDrivers: the capabilities of a driver of volumes."""
 
     stored_as = ("storage.k8s.io/v1", "CSIDriver")
 
@@ -124,7 +124,7 @@ class NodeDriversStrategy(GenericStrategy):
             obj["spec"]["drivers"] = obj["spec"].get("drivers") or None
 
     def validate(self, obj: Manifest) -> list[FieldError]:
-        """Return the field errors of the drivers: each has a name and a node, no name is there twice."""
+        """Return the field errors of the drivers: each needs a unique name and the id of its node."""
         errors: list[FieldError] = []
         seen: set[str] = set()
         for position, driver in enumerate((obj.get("spec") or {}).get("drivers") or ()):
@@ -137,7 +137,7 @@ class NodeDriversStrategy(GenericStrategy):
 
 
 class StorageClassStrategy(GenericStrategy):
-    """StorageClasses: what provisions volumes, and how; only labels, options and topologies change."""
+    """StorageClasses: the provisioner, its parameters, the reclaim policy and the binding mode are immutable."""
 
     stored_as = ("storage.k8s.io/v1", "StorageClass")
 

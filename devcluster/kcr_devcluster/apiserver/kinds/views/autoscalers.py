@@ -20,7 +20,7 @@ from kcr_devcluster.apiserver.schema.builtin import kind_shape
 
 _SHAPE = kind_shape("autoscaling/v1", "HorizontalPodAutoscaler")
 _ANNOTATION = "autoscaling.alpha.kubernetes.io"
-# The annotations of what v1 has no field for, by where v2 has it.
+# The annotations that replace fields which v1 lacks, by the place of the field in v2.
 _ANNOTATIONS: Mapping[tuple[str, str], str] = {
     ("spec", "metrics"): f"{_ANNOTATION}/metrics",
     ("spec", "behavior"): f"{_ANNOTATION}/behavior",
@@ -36,7 +36,7 @@ _FORMS: Mapping[str, msgspec.json.Decoder[Any]] = {
 
 
 class _Source(NamedTuple):
-    """How a metric source of v1 says what one of v2 says.
+    """The names in v1 of the fields of a metric source of v2.
 
     Attributes:
         fields: The fields beside the target, by their paths in v2.
@@ -105,7 +105,7 @@ def from_v2(scaler: Manifest) -> None:
 
 
 def _take_annotations(scaler: Manifest) -> None:
-    """Put what annotations say where v2 has a field for it; what is something else is dropped."""
+    """Move the values of annotations to their fields in v2; values that cannot be decoded are dropped."""
     metadata = scaler.get("metadata")
     # Its own rules come later: here it may be anything.
     found = metadata.get("annotations") if isinstance(metadata, dict) else None

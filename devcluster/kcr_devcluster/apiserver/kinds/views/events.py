@@ -1,6 +1,6 @@
 """`events.k8s.io/v1` Events: the Events of the core group under their newer field names.
 
-An Event that is written through this API has to be complete: who reports what about which object, and when.
+An Event that is written through this API has to be complete: its reporter, action, reason, type and time are required.
 
 Source: kubernetes/pkg/apis/events/v1/conversion.go; pkg/apis/core/validation/events.go, ValidateEventCreate and
 ValidateEventUpdate.

@@ -1,8 +1,8 @@
 """Fields that an expression selects and the schema does not have, and operators between values of different types.
 
 The library takes objects with fields for maps of anything, so both would be found when a rule is evaluated. Here the
-syntax tree of a compiled expression is walked beside the schema; where a type cannot be told (of what functions return,
-of list and map literals), nothing is said.
+syntax tree of a compiled expression is walked beside the schema; where a type is unknown (of the results of most
+functions, of most list and map literals), no error is reported.
 
 Source: github.com/google/cel-go/checker/checker.go, checkSelectField; github.com/google/cel-spec/proto/cel/expr/
 {syntax,checked}.proto; kubernetes/staging/src/k8s.io/apiserver/pkg/cel/common/schemas.go, SchemaDeclType.
@@ -49,7 +49,7 @@ def _check_moment(text: str) -> None:
         raise ValueError(text)
 
 
-# What checks the constants of functions: of `matches` the pattern.
+# The checks of constant arguments by function: `matches` has a pattern.
 _LITERALS: Mapping[str, Callable[[str], object]] = {
     "matches": compile_pattern, "duration": parse_duration, "timestamp": _check_moment,
 }  # fmt: skip
@@ -58,14 +58,14 @@ Message = dict[int, list[Any]]
 
 
 class _Found(NamedTuple):
-    """What is wrong with an expression, which is named by its id."""
+    """One error, with the id of its expression."""
 
     expression: int
     error: str
 
 
 class Analysis(NamedTuple):
-    """What the tree of an expression shows: its errors, as cel-go words them, and how often macros go round."""
+    """The result of walking an expression's tree: its errors, with cel-go's messages, and the rounds of its macros."""
 
     errors: list[str]
     rounds: int
@@ -114,7 +114,7 @@ def _as_resource(schema: Schema) -> Schema:
 
 
 def _entry(schema: Schema | None) -> Schema | None:
-    """Return the schema of what a list or a map holds."""
+    """Return the schema of the items of a list or of the entries of a map."""
     inner = None if schema is None else schema.get("items") or schema.get("additionalProperties")
     return inner if isinstance(inner, Mapping) else None
 
@@ -227,7 +227,7 @@ class _Walk:
             if number in body:
                 self.infer(_message(body[number][0]), inner)
         self._times = times
-        # `filter` is the macro that adds what it ranges over to a list, on a condition.
+        # `filter` is the macro that adds the items it ranges over to a list, on a condition.
         step, start = _message(body[6][0]), _message(body[4][0])
         is_filter = _LIST in start and _CALL in step and _text(_message(step[_CALL][0]), 2) == "_?_:_"
         return ranged if is_filter and not is_map else None

@@ -1,8 +1,8 @@
 """How often an expression may be evaluated, and the bodies of its macros: rules that could take too long are refused.
 
-Upstream estimates the cost of every operation. Here only what multiplies is counted, the items of lists and maps that
-macros go through, and what has no bound: to append to a text whose length is unknown. So an estimate is never above
-upstream's, and what is refused here is refused there.
+Upstream estimates the cost of every operation. This module counts only factors, namely the items of lists and
+maps that macros iterate over, and operations without a bound: appending to a text of unknown length. So an estimate is
+never above upstream's, and upstream refuses every rule that is refused here.
 
 Source: kubernetes/staging/src/k8s.io/apiserver/pkg/cel/common/schemas.go, estimateMaxArrayItemsFromMinSize;
 pkg/apis/cel/config.go; kubernetes/staging/src/k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/
@@ -61,14 +61,14 @@ def cardinality(schema: Schema, bounds: tuple[Schema, ...]) -> int:
 
 
 class RuleCost(NamedTuple):
-    """What an expression may cost in all, and its path."""
+    """The estimated cost of an expression, and its path."""
 
     path: str
     cost: int
 
 
 def total_refusals(costs: Sequence[RuleCost], path: str) -> list[tuple[str, str]]:
-    """Return the paths and words of what is refused because all expressions of a schema are too costly together.
+    """Return the paths and messages of the errors when all expressions of a schema are too costly together.
 
     Args:
         costs: The estimates.
@@ -86,7 +86,7 @@ def cost_refusal(what: str, cost: int, limit: int = _LIMIT) -> str:
     """Return why an estimate is refused, `""` where it is within the limit.
 
     Args:
-        what: What it is of, such as `estimated rule cost`.
+        what: The name of the estimate, such as `estimated rule cost`.
         cost: The estimate.
         limit: The limit.
     """

@@ -33,7 +33,7 @@ _NO_CODE = re.compile(
 _OLD = re.compile(r"\boldSelf\b")
 _SELECTED = re.compile(r"\.\s*\w+")
 _LINE = re.compile(r"<input>:(\d+):")
-# What the library says of errors, and what cel-go says. A test has the exact words of both.
+# The library's error messages, and cel-go's. A test has the exact messages of both.
 _ERRORS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r'Key not found in map : "?(.*?)"?'), r"no such key: \1"),
     (re.compile(r'No value with name "(?:.*\.)?(.*)" found in Activation'), r"no such key: \1"),
@@ -44,11 +44,11 @@ _ERRORS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"divide by zero"), "division by zero"),
     (re.compile(r"(.*)", re.DOTALL), r"\1"),
 )
-# What Kubernetes 1.36 has of the language's extensions.
+# The extensions of the language that Kubernetes 1.36 has.
 # Source: kubernetes/staging/src/k8s.io/apiserver/pkg/cel/environment/base.go.
 _STRINGS_VERSION, _OPTIONAL_VERSION = 2, 1
 _LIBRARIES = "extensions: [{name: cel.lib.ext.lists}, {name: cel.lib.ext.comprev2}, {name: cel.lib.ext.sets}]"
-# The macros are gone from compiled expressions.
+# Compiled expressions have no macros: the compiler expands them.
 _FOR_EVALUATION = "extensions: [{name: cel.lib.ext.lists}, {name: cel.lib.ext.sets}]"
 # The library needs bindings for an optional `oldSelf`; expressions do not have them.
 _UNDECLARED = "undeclared reference to '{}' (in container '')"
@@ -70,7 +70,7 @@ class EvaluationError(Exception):
 
 
 class Scope(NamedTuple):
-    """What an expression may name.
+    """The variables that an expression may name.
 
     Attributes:
         schema: The schema of `self` and `oldSelf`.
@@ -116,7 +116,7 @@ def compile_expression(expression: str, scope: Scope, wanted: str) -> Program:
 
     Args:
         expression: The expression.
-        scope: What it may name.
+        scope: The variables that it may name.
         wanted: `bool` or `string`, the type of its value.
 
     Raises:
@@ -163,7 +163,7 @@ def check_types(expression: str, scope: Scope) -> int:
     try:
         program = _environment(type_of(scope.schema), ()).compile(expression)
     except RuntimeError:
-        # It compiles with what this lacks: an optional `oldSelf`, or variables for times.
+        # It needs variables that this environment lacks: an optional `oldSelf`, or those for times.
         return 1
     known = {"self": scope.schema} if scope.optional_old else {"self": scope.schema, "oldSelf": scope.schema}
     found = analyse(program.serialize(), expression, known, is_root=scope.is_root)
@@ -184,10 +184,10 @@ def _compile(environment: Any, text: str, offset: int) -> Any:
 
 
 def _is_fit(said: str, text: str) -> bool:
-    """Return whether an error is one of the library's checker alone: what it refuses can be evaluated.
+    """Return whether only the library's checker refuses an expression, which can be evaluated without the check.
 
-    It does not compare numbers of different types; and what functions of lists return for a field of an object, which
-    is of any type to it, is to it a list of the first type that there is.
+    The checker does not compare numbers of different types. To it, a field of an object has any type, and a function of
+    lists, called on such a field, returns a list of the first type that the function has.
     """
     count = said.count("ERROR: ")
     return count == len(_MIXED_NUMBERS.findall(said)) or (
@@ -211,7 +211,7 @@ def _evaluator(
         try:
             result = program.eval(data=data)
         except RuntimeError as error:
-            # The library counts iterations, as cel-go counts what they cost.
+            # The library limits the number of iterations, as cel-go limits their cost.
             raise EvaluationError(OVER_BUDGET if "budget exceeded" in str(error) else str(error)) from None
         if result.type().name() == "ERROR":
             raise EvaluationError(_in_words_of_cel_go(str(result.value())))
@@ -250,7 +250,7 @@ def _temporal_fields(schema: Schema) -> Iterator[tuple[str, str]]:
 
 
 def _substituted(text: str, moments: Mapping[str, tuple[str, str]]) -> str:
-    """Return an expression with the variables of the fields that it reads; what `has` asks for stays a field."""
+    """Return an expression with variables in place of the fields that it reads; the argument of `has` stays a field."""
     if not moments:
         return text
     names = "|".join(re.escape(name) for name in sorted(moments, key=len, reverse=True))
@@ -265,7 +265,7 @@ def _substituted(text: str, moments: Mapping[str, tuple[str, str]]) -> str:
 
 @lru_cache(256)
 def _environment(self_type: str, moments: tuple[tuple[str, str], ...], *, with_maps: bool = False) -> Any:
-    """Return what compiles expressions, or, with the functions of maps, what evaluates compiled ones."""
+    """Return the environment that compiles expressions, or, with the functions of maps, evaluates compiled ones."""
     from cel_expr_python import cel  # noqa: PLC0415  # loaded with the first expression
     from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings  # noqa: PLC0415
 

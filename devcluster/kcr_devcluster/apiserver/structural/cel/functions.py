@@ -336,7 +336,7 @@ FUNCTIONS: Mapping[str, tuple[Overload, ...]] = {
 }  # fmt: skip
 
 _MAP = "map(dyn, dyn)"
-# What the macros `transformMap` and `transformMapEntry` call; of these, the library has the declarations alone.
+# The functions that the macros `transformMap` and `transformMapEntry` call; the library only declares them.
 MAP_FUNCTIONS: Mapping[str, Mapping[str, Overload]] = {
     "cel.@mapInsert": {
         "@mapInsert_map_key_value": Overload(

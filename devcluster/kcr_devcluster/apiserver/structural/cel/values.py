@@ -1,7 +1,7 @@
 """Values of custom resources as expressions see them, and the types that CEL has for schemas.
 
 Numbers are doubles even where their text is an integer, and fields whose names are no identifiers of CEL have escaped
-names. What needs none of that is passed as it is.
+names. Other values are passed unchanged.
 
 Source: kubernetes/staging/src/k8s.io/apiserver/pkg/cel/common/{values,schemas}.go, pkg/cel/escaping.go.
 """
@@ -30,7 +30,7 @@ Converter = Callable[[Any], Any]
 
 
 def type_of(schema: Schema) -> str:
-    """Return the CEL type of values, `dyn` for objects with fields and for what may be of several types."""
+    """Return the CEL type of values, `dyn` for objects with fields and for values that may be of several types."""
     if schema.get(INT_OR_STRING) or schema.get("nullable") or schema.get(PRESERVES):
         return "dyn"
     inner = schema.get("additionalProperties")
@@ -69,7 +69,7 @@ def temporal(value: Any) -> datetime | timedelta | None:
 
 
 def converter(schema: Schema) -> Converter | None:
-    """Return what makes a value fit for expressions; None where every value is."""
+    """Return the function that converts a value for expressions; None where values need no conversion."""
     if schema.get(INT_OR_STRING):
         return None
     match schema.get("type"):
@@ -85,7 +85,7 @@ def converter(schema: Schema) -> Converter | None:
 
 
 def scalar_converter(schema: Schema) -> Converter | None:
-    """Return what makes the value of a rule's own schema fit: there, times and durations can be what they are."""
+    """Return the converter of the value of a rule's own schema, which decodes times and durations as well."""
     if type_of(schema) in ("timestamp", "duration"):
         return lambda value: found if (found := temporal(value)) is not None else value
     return converter(schema)

@@ -30,7 +30,7 @@ _PROTOCOLS = ("SCTP", "TCP", "UDP")
 _RESTARTS = ("Always", "Never", "OnFailure")
 _RESIZED = ("cpu", "memory")
 _RESIZE_POLICIES = ("NotRequired", "RestartContainer")
-# What most containers do without: only those that have one of them pay for its rules.
+# Fields that most containers lack: only containers with one of them pay for its rules.
 _HOOKS = frozenset(HOOKS)
 _RARE = frozenset({"envFrom", "volumeDevices", "securityContext", "resizePolicy", "restartPolicy"})
 

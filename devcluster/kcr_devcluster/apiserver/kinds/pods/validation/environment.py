@@ -27,7 +27,7 @@ _RESOURCES = tuple(
 )
 _HUGE_PAGES = ("limits.hugepages-", "requests.hugepages-")
 _BYTES = ("1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei")
-# What messages call a resource, and its divisors.
+# The name of a resource in messages, and its divisors.
 _DIVISORS = {
     "cpu": ("cpu", ("1m", "1")), "memory": ("memory", _BYTES), "hugepages": ("hugepages", _BYTES),
     "ephemeral-storage": ("local ephemeral storage", _BYTES),

@@ -1,4 +1,4 @@
-"""Validation of what a pod says of names and addresses: DNS, host aliases, host ports.
+"""Validation of the names and addresses of a pod: DNS, host aliases, host ports.
 
 Source: kubernetes/pkg/apis/core/validation/validation.go, validatePodDNSConfig, ValidateHostAliases,
 validatePodHostNetworkDeps and checkHostPortConflicts.

@@ -20,7 +20,7 @@ from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.names import dns_label, dns_subdomain, qualified_name
 from kcr_devcluster.apiserver.schema.quantities import amount, whole
 
-# What names without a slash stand for: resources of containers, and of anything.
+# Valid resource names without a slash: those of containers, and all of them.
 _OF_CONTAINERS = ("cpu", "memory", "ephemeral-storage")
 _STANDARD = frozenset((
     *_OF_CONTAINERS, "storage", "requests.cpu", "requests.memory", "requests.ephemeral-storage", "limits.cpu",

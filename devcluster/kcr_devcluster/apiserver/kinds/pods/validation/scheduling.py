@@ -1,4 +1,4 @@
-"""Validation of what decides where a pod runs: affinity, topology spread constraints, tolerations, gates.
+"""Validation of the scheduling fields of a pod: affinity, topology spread constraints, tolerations, gates.
 
 Source: kubernetes/pkg/apis/core/validation/validation.go, validateAffinity, validateTopologySpreadConstraints,
 ValidateTolerations and validateSchedulingGates.

@@ -1,4 +1,4 @@
-"""Validation of security contexts, of the operating system, and of what a pod shares with its host.
+"""Validation of security contexts, of the operating system, and of the namespaces that a pod shares with its host.
 
 Source: kubernetes/pkg/apis/core/validation/validation.go, validatePodSpecSecurityContext, ValidateSecurityContext,
 validateOS, validateLinux, validateWindows and validateHostUsers.
@@ -32,7 +32,7 @@ _SEGMENT = "[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _SYSCTL = re.compile(rf"^({_SEGMENT}[\./])*{_SEGMENT}$")
 _NET_SYSCTLS = ("net.",)
 _IPC_SYSCTLS = ("kernel.sem", "kernel.shm", "kernel.msg", "fs.mqueue.")
-# What a Windows pod may not have, in upstream's order: of the pod's security context, and of a container's.
+# The fields that a Windows pod may not set, in upstream's order: of the pod's security context, and of a container's.
 _NOT_WINDOWS = (
     "appArmorProfile", "seLinuxOptions", "hostUsers", "hostPID", "hostIPC", "seccompProfile", "fsGroup",
     "fsGroupChangePolicy", "sysctls", "shareProcessNamespace", "runAsUser", "runAsGroup", "supplementalGroups",
@@ -182,7 +182,7 @@ def _check_app_armor(profile: Manifest | None, field: str) -> list[FieldError]:
 
 
 def check_os(os: Manifest, spec: Manifest, field: str) -> list[FieldError]:
-    """Return the field errors of the operating system, and of what it does not have.
+    """Return the field errors of the operating system, and of the fields that it does not support.
 
     Args:
         os: The operating system.

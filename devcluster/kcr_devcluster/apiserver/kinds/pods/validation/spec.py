@@ -75,7 +75,7 @@ def check_selector_of(spec: Manifest, field: str) -> list[FieldError]:
 
 
 def check_pod_spec(spec: Manifest, field: str) -> list[FieldError]:
-    """Return the field errors of what pods and pod templates share."""
+    """Return the field errors of the spec of a pod or of a pod template."""
     volumes, errors = check_volumes(spec.get("volumes") or (), f"{field}.volumes")
     errors += check_containers(spec, volumes, field)
     errors += check_host_ports(spec, field)

@@ -142,7 +142,7 @@ def _check_projected(source: Manifest, field: str) -> list[FieldError]:
 
 
 def _projected_files(projection: Manifest) -> Iterator[tuple[str, str]]:
-    """Yield the paths that a source names, each with what messages show of it."""
+    """Yield the paths that a source names, each with the name that messages show for it."""
     for kind in ("secret", "configMap"):
         named = projection.get(kind) or {}
         yield from ((item["path"], named.get("name", "")) for item in named.get("items") or () if item.get("path"))
@@ -217,7 +217,7 @@ def check_mounts(container: Manifest, volumes: Mapping[str, Manifest], field: st
 
 
 def _check_mount_options(mount: Manifest, container: Manifest, field: str, path: str) -> list[FieldError]:
-    """Check what most mounts do without; upstream does not say of most which mount it is.
+    """Check the options that most mounts lack; as in upstream, most field paths lack the index of the mount.
 
     Args:
         mount: The mount.
