@@ -1,4 +1,4 @@
-"""`kcr completion`: what shells need, and the completion of `kubectl kcr …`."""
+"""`kcr completion`: the completion scripts for shells, and the completion of `kubectl kcr …`."""
 
 import sys
 

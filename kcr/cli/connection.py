@@ -18,7 +18,7 @@ def run_quietly(main: Callable[[], Coroutine[Any, Any, int]]) -> int:
     """Run a command, and return its exit code: 130 when a signal ended it.
 
     Args:
-        main: The command. What it raises ends it with one line, so the client logs none.
+        main: The command. An error that it raises ends it with one line, so the client logs none.
     """
     configure_logs(None, "critical")
     code = run_to_end(main)

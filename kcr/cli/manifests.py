@@ -21,7 +21,7 @@ from kcr.errors import AlreadyExistsError, ApiError, ConfigError
 # As `kubectl apply`: fields that no type has are refused.
 _QUERY = "fieldManager=kcr-dev&fieldValidation=Strict"
 _STRICT = "strict decoding error: "
-# What the embedded server serves only with an option of `kcr dev`.
+# Versions that the embedded server serves only with an option of `kcr dev`.
 _ON_DEMAND = {
     "extensions/v1beta1": "--legacy-apis",
     "batch/v1beta1": "--legacy-apis",

@@ -14,12 +14,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def plugin_options(*names: str, **given: Any) -> Callable[[F], F]:
-    """Return a decorator that adds options of plugins, with what a shell completes; see `kcr.app.fields.options`."""
+    """Return a decorator that adds options of plugins, with shell completion; see `kcr.app.fields.options`."""
     return options(PluginOptions, *names, complete={"controllers": complete_controllers}, **given)
 
 
 def program_options(*names: str, **given: Any) -> Callable[[F], F]:
-    """Return a decorator that adds options of programs, with what a shell completes; see `kcr.app.fields.options`."""
+    """Return a decorator that adds options of programs, with shell completion; see `kcr.app.fields.options`."""
     return options(ProgramOptions, *names, complete={"namespace": complete_namespaces}, **given)
 
 

@@ -15,7 +15,7 @@ def write_output(output: str, content: bytes, *, mode: int | None = None) -> Non
 
     Args:
         output: The option's value.
-        content: What the command makes.
+        content: The output.
         mode: The file's permissions; None for those of the present file, or of any new one.
 
     Raises:
@@ -44,7 +44,7 @@ def unwritable(remedy: str) -> Iterator[None]:
     """Turn an `OSError` into the line that names its file.
 
     Args:
-        remedy: What to do where the disk is not what is full.
+        remedy: The advice where the cause is not a full disk.
 
     Raises:
         ConfigError: For the `OSError`.

@@ -21,7 +21,7 @@ _NAMES: Mapping[str, type[Resource]] = {
 }
 # Source: apimachinery/pkg/util/validation/validation.go, IsDNS1123Subdomain; that a part is too long the server says.
 _OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-# Such as that of a Role. What has a meaning in paths and field selectors is in no name.
+# Such as that of a Role. Characters with a meaning in paths and field selectors are in no name.
 # Source: apimachinery/pkg/api/validation/path/name.go, IsValidPathSegmentName.
 _PATH_SEGMENT = re.compile(r"(?!\.\.?$)[^/%,=\\\s]+")
 
@@ -72,7 +72,7 @@ def parse_job(ctx: click.Context, parameter: click.Parameter, text: str) -> Obje
     """
     kind, _, name = text.partition("/")
     if _NAMES.get(kind.lower()) is not Job or not name or "/" in name:
-        # Not of the parameter, whose name says once more what to write.
+        # Not of the parameter, whose name would repeat the advice.
         bare = "/" not in text and text.lower() not in _NAMES and _OBJECT_NAME.fullmatch(text)
         raise click.UsageError(f"{text!r} names no Job: write job/{text if bare else 'NAME'}")
     return ObjectName(Job, _checked(name, _OBJECT_NAME))

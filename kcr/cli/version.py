@@ -6,7 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 import click
 import msgspec
 
-# What behaviour depends on, besides Python.
+# The packages that behaviour depends on, besides Python.
 _PACKAGES = ("aiohttp", "kubernetes-asyncio", "msgspec", "uvloop")
 
 

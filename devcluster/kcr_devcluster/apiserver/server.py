@@ -97,8 +97,8 @@ class HTTPRequest(NamedTuple):
         headers: Names in any case.
         body: The body, empty for none.
         user: Who sends it.
-        advised: Whether the response warns of what has no effect in this cluster (`APIServer.advisers`).
-        reads: What reads are answered from; None for the storage of the server.
+        advised: Whether the response warns of fields without an effect in this cluster (`APIServer.advisers`).
+        reads: The source of reads; None for the storage of the server.
     """
 
     method: str
@@ -122,13 +122,13 @@ class APIServer:
         logs: Where the logs of pods come from; the node replaces it.
         streams_unavailable: Why there are no connections into pods; empty when there are.
         advisers: Functions that return warnings about fields without an effect; the cluster adds its own.
-        metrics: What measures containers, where kinds of metrics are served: the nodes.
+        metrics: The sources of resource metrics, where kinds of metrics are served: the nodes.
         definitions: The custom resources that are served.
-        authorizer: Decides who may do what.
+        authorizer: Decides whether a user may do something.
         users: Users by tokens that never expire.
     """
 
-    def __init__(  # noqa: PLR0913  # what a server consists of, by name
+    def __init__(  # noqa: PLR0913  # the parts of a server, by name
         self,
         storage: Storage,
         *,
@@ -147,8 +147,8 @@ class APIServer:
             random: The source of generated names and uids.
             kinds: The kinds that are served.
             max_watch_backlog: A watch whose reader is more events behind is closed, to bound memory.
-            signing_key: What signs the tokens of service accounts; empty for a key of its own.
-            authorizer: Decides what each user may do; None allows every request.
+            signing_key: Signs the tokens of service accounts; empty for a key of its own.
+            authorizer: Decides whether a user may do something; None allows every request.
         """
         self.authorizer: Authorizer = authorizer or AlwaysAllow()
         self._rbac = authorizer
@@ -342,7 +342,7 @@ class APIServer:
 
     @property
     def enforces_rights(self) -> bool:
-        """Whether users may do only what roles grant, and not everything."""
+        """Whether roles limit the requests that users may send; if not, all are allowed."""
         return self._rbac is not None
 
     @property

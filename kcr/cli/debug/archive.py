@@ -13,7 +13,7 @@ from kcr.cli.version import versions
 from kcr.debug.state import DebugState
 from kcr.errors import ConfigError, KcrError
 
-# What stands in the archive beside what is made of the state: file, path, and what it is.
+# Files of the archive besides those made from the state: file, path, and description.
 _PAGES = (
     ("options.json", "/options", "the options that the process runs with"),
     ("stacks.txt", "/stacks", "where its threads and tasks are"),
@@ -26,7 +26,7 @@ class ArchiveFile(NamedTuple):
 
     Attributes:
         name: The file's name.
-        what: What it is.
+        what: A description of it.
         content: The text; None when it was not to be had.
         why_not: Why it was not.
     """

@@ -20,7 +20,7 @@ from kcr.errors import ConfigError, KcrError
 F = TypeVar("F", bound=Callable[..., Any])
 
 _CODES = "Exit codes: 0, 1 when the debug port cannot be used, 2 on a wrong option."
-# Only its owner may read what is written.
+# Only its owner may read the file.
 _PRIVATE = 0o600
 # Of a profile, beside its own time.
 _MARGIN_SECONDS = 10.0

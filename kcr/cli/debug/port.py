@@ -31,7 +31,7 @@ class DebugPort(NamedTuple):
 
     Attributes:
         url: Its address, without a path: `http://127.0.0.1:8081`.
-        token: What it asks for; empty for nothing.
+        token: The bearer token that it asks for; empty for none.
         is_named: Whether the user has named it; else it was found in a kubeconfig, and may be out of date.
     """
 
@@ -49,7 +49,7 @@ class DebugPort(NamedTuple):
 
         Raises:
             TransportError: Nothing answers.
-            ConfigError: What answers is no debug port of kcr, or refuses.
+            ConfigError: The server there is no debug port of kcr, or refuses.
         """
         return await fetch(f"{self.url}/debug/kcr{path}", query, self.token, seconds)
 

@@ -26,7 +26,7 @@ _PLAIN_LOCALES = ("C", "POSIX")
 class Display:
     """Shows progress, a line for each change: logs of pods on stdout, everything else on stderr.
 
-    For files, pipes and continuous integration; what draws on a terminal overrides what it draws.
+    For files, pipes and continuous integration; displays that draw on a terminal override the drawn parts.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -78,7 +78,7 @@ def open_display(stack: AsyncExitStack, manager: Manager) -> Display:
     """Return a live display when stderr is a terminal with UTF-8 that can be drawn on, else plain lines.
 
     Args:
-        stack: Ends what is drawn.
+        stack: Ends the drawing.
         manager: Redraws the picture while it runs.
     """
     if not _can_be_drawn_on(sys.stderr, os.environ):

@@ -44,9 +44,9 @@ class JobProgress:
         manager.informer(Job).add_handler(ChangeHandler(self.show, self._job_deleted))
 
     async def find_unseen(self, client: Client, keys: Iterable[Key]) -> None:
-        """Ask the server for Jobs that the informer's first list had not: those that are not there count as deleted.
+        """Ask the server for Jobs that the informer's first list had not: those that do not exist count as deleted.
 
-        The list may be older than the Job. Only an answer of the server tells whether it was deleted before the list.
+        The list may be older than the Job. Only an answer of the server shows whether it was deleted before the list.
         """
         for key in keys:
             if key not in self._views:

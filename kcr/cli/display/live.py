@@ -60,7 +60,7 @@ class LiveDisplay(Display):
         """Draw nothing yet.
 
         Args:
-            clock: What time it is, for durations.
+            clock: The time, for durations.
             console: Where to draw; None for stderr.
         """
         super().__init__(clock)
@@ -165,7 +165,7 @@ class LiveDisplay(Display):
         rows = {kind: each for kind, each in rows.items() if each}
         width = self._console.width
         gap = 2 if width >= _WIDE else 1
-        # What is left of a line for name and bar.
+        # The width of a line that is left for name and bar.
         room = {kind: width - 1 - gap - _cells([facts for _, facts in each], gap) for kind, each in rows.items()}
         longest = max((cell_len(_name(view)) for each in rows.values() for view, _ in each), default=0)
         for kind, each in rows.items():

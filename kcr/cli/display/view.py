@@ -33,8 +33,8 @@ class JobView(msgspec.Struct, frozen=True):
         ready: See `active`.
         succeeded: Pods that succeeded.
         failed: Pods that failed.
-        state: Its most important condition, `Running` when it has none; or what it does instead of running.
-        why: Reason and message of that condition, or what it waits for; empty when there is nothing to explain.
+        state: Its most important condition, `Running` when it has none; or its activity instead of running.
+        why: Reason and message of that condition, or the cause of its wait; empty when there is nothing to explain.
         started: `status.startTime`; None before.
         ended: When it was Complete or Failed; None before.
     """

@@ -1,4 +1,4 @@
-"""Why an object is not there: what events tell of one of its name, and what a Job has left behind."""
+"""Explains why an object does not exist: by events about its name, and by pods that a Job has left behind."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -30,10 +30,10 @@ _LABEL = "batch.kubernetes.io/job-name"
 async def explain_absence(
     client: Client, kind: type[Resource], key: Key, events: Sequence[Event], now: datetime
 ) -> Explanation:
-    """Return the explanation of an object that is not there.
+    """Return the explanation of an object that does not exist.
 
     Args:
-        client: Where to read what is left of it.
+        client: Reads its remaining objects.
         kind: Its kind.
         key: Its namespace and name.
         events: Those about objects of its name, the latest last.
@@ -84,7 +84,7 @@ async def _pods_left(client: Client, key: Key) -> tuple[Pod, ...]:
 
 
 def _remains(pods: Sequence[Pod], key: Key) -> tuple[list[str], list[str]]:
-    """Return what a Job has left behind, and how to be rid of it."""
+    """Return the facts about pods that a Job has left behind, and how to remove them."""
     orphans = [pod for pod in pods if controller_of(pod.metadata) is None and not pod.metadata.finalizers]
     held = [pod for pod in pods if pod.metadata.finalizers]
     facts, remedies = [], []

@@ -1,4 +1,4 @@
-"""`kcr explain`: why an object is where it is, and what happens next."""
+"""`kcr explain`: why an object is in its state, and the steps that follow."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -37,18 +37,18 @@ from kcr.errors import ConfigError, TransportError
 @shared.plugin_options("controllers", words={"controllers": "those installed"})
 @click.option("-o", "--output", type=click.Choice(["json"]), help="Print one JSON object.")
 def command(name: ObjectName | UnresolvedName, output: str | None, **values: Any) -> int:
-    """Explain why an object is where it is: what is wanted, what is there, what happens next and when.
+    """Explain why an object is where it is: the wanted state, the present one, the next steps and their time.
 
-    Of a Job or CronJob it makes the decision that the controller would make, from what the API server knows; a workload
-    leads to the pod that is the cause, a namespace to what holds it up; of other kinds it reads deletion, conditions
-    and what they own. With a debug port, the controller itself says what it knows: where the key is, its last error,
-    what it waits for. Nothing is written.
+    For a Job or CronJob it makes the decision that the controller would make, from the state in the API server; a
+    workload leads to the pod that is the cause, a namespace to the objects that block its deletion; of other kinds it
+    reads deletion, conditions and owned objects. With a debug port, the controller itself reports its state: where the
+    key is, its last error, the cause of a wait. Nothing is written.
     """
     return run_quietly(lambda: _explain(name, output, values))
 
 
 class _Answer(NamedTuple):
-    """What the debug port said; `complaint` is why one that was named said nothing."""
+    """The answer of the debug port; `complaint` is why a port that the user named gave none."""
 
     inside: Inside | None = None
     complaint: str = ""

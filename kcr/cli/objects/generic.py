@@ -1,4 +1,4 @@
-"""Explains an object of any kind: from what all kinds have in common, metadata and the conditions of the status."""
+"""Explains an object of any kind by the fields that all kinds share: metadata and the conditions of the status."""
 
 import shlex
 from collections.abc import Callable, Iterable, Mapping
@@ -24,7 +24,7 @@ _BAD_WHEN_TRUE = frozenset(
         "PIDPressure", "NetworkUnavailable", "DisruptionTarget", "Terminating", "NamesNotAccepted",
     }
 )  # fmt: skip
-# Those that tell of the object as a whole, the first that is there, and what it is then.
+# The conditions that summarize an object, and its state when one is true; the first present one counts.
 _SUMMARIES: Mapping[str, str] = {
     "Ready": "ready", "Available": "available", "Established": "established", "Complete": "complete",
     "Succeeded": "done",
@@ -207,7 +207,7 @@ def _present(seen: _Seen) -> str:
 
 
 def _troubles(seen: _Seen) -> Iterable[str]:
-    """Yield the conditions that tell of trouble, and those that were set for an earlier spec."""
+    """Yield the conditions that report trouble, and those that were set for an earlier spec."""
     generation = seen.obj.metadata.generation or 0
     for one in seen.conditions:
         late = one.observed_generation is not None and one.observed_generation < generation
@@ -222,7 +222,7 @@ def _is_bad(one: Condition) -> bool:
 
 
 def owner_text(metadata: ObjectMeta) -> Iterable[str]:
-    """Yield what controls an object, if there is such an owner."""
+    """Yield a text about the controlling owner of an object, if there is one."""
     owner = controller_of(metadata)
     if owner is not None:
         command = f"kcr explain {shlex.quote(f'{owner.kind.lower()}/{owner.name}')}"

@@ -1,4 +1,4 @@
-"""What a controller knows of an object: read at its debug port, and put into words."""
+"""The state of an object in its controllers: read at their debug port, and put into text."""
 
 import asyncio
 import math
@@ -22,12 +22,12 @@ _NAMED = 3
 
 
 class ControllerView(NamedTuple):
-    """What one controller knows of one key.
+    """The state of one key in one controller.
 
     Attributes:
         detail: The key there.
         running: Its reconcile that is running; None when none is.
-        busy: What keeps all workers busy, so that a queued key waits; None when a worker is free.
+        busy: The reconcile that keeps all workers busy, so that a queued key waits; None when a worker is free.
     """
 
     detail: KeyDetail
@@ -48,7 +48,7 @@ class ControllerView(NamedTuple):
 
 
 class Inside(NamedTuple):
-    """What a process knows of one key.
+    """The state of one key in a process.
 
     Attributes:
         state: The process.
@@ -78,12 +78,12 @@ def _converted(explanation: Mapping[str, object]) -> Explanation | None:
     try:
         return msgspec.convert(explanation, Explanation)
     except msgspec.ValidationError:
-        # A reconciler of some other version or making; what is seen from outside is right all the same.
+        # A reconciler of some other version or making; the explanation from outside is right all the same.
         return None
 
 
 async def ask(port: DebugPort, kind: type[Resource], key: Key) -> Inside:
-    """Read what a process knows of an object.
+    """Read the state of an object in a process.
 
     Args:
         port: Its debug port.
@@ -92,7 +92,7 @@ async def ask(port: DebugPort, kind: type[Resource], key: Key) -> Inside:
 
     Raises:
         TransportError: Nothing answers.
-        ConfigError: What answers is no debug port, or one of another version.
+        ConfigError: The server there is no debug port, or one of another version.
     """
     async with asyncio.TaskGroup() as group:
         state_task = group.create_task(ask_state(port))
@@ -123,12 +123,12 @@ def _view(detail: KeyDetail, controller: ControllerState) -> ControllerView:
 
 
 def lines_of_controllers(inside: Inside, *, has_ended: bool = False) -> Iterator[str]:
-    """Yield what the controllers know, for people: where the key is, its last error, its unconfirmed writes.
+    """Yield the controllers' state for people: where the key is, its last error, its unconfirmed writes.
 
     Those with nothing to say are left out, and if all are, one is shown only where the port was named.
 
     Args:
-        inside: What their process knows.
+        inside: The state of their process.
         has_ended: Whether the object is finished: then it waits for nothing that matters.
     """
     process = inside.state.process
@@ -219,7 +219,7 @@ def _span(seconds: float) -> str:
 
 
 def controllers_as_json(inside: Inside | None) -> Iterable[dict[str, Any]]:
-    """Yield what the controllers know, for programs: fields named as at the debug port."""
+    """Yield the controllers' state for programs: fields named as at the debug port."""
     if inside is None:
         return
     process, leadership = inside.state.process, inside.state.leadership

@@ -1,4 +1,4 @@
-"""`kcr logs`: what all pods of a Job have printed, in the order of their indexes."""
+"""`kcr logs`: the logs of all pods of a Job, in the order of their indexes."""
 
 import math
 import random
@@ -128,7 +128,7 @@ def _check_container(pods: Sequence[Pod], container: str) -> None:
 
 
 class _Output:
-    """Prints logs on stdout, and what cannot be read on stderr."""
+    """Prints logs on stdout, and the errors of unreadable ones on stderr."""
 
     def __init__(self, client: Client, options: LogOptions, prefix: bool) -> None:
         self.client = client

@@ -29,13 +29,13 @@ _EVENTS = 4
 
 
 class Shown(NamedTuple):
-    """What is shown of an object: why it is where it is, its conditions that hold, and its latest events.
+    """The shown parts of an object: its explanation, its conditions that hold, and its latest events.
 
     Attributes:
         explanation: Why it is where it is.
         conditions: Those that hold.
         events: The latest, the newest last.
-        exists: Whether it is there.
+        exists: Whether it exists.
     """
 
     explanation: Explanation
@@ -48,7 +48,7 @@ async def look(
     client: Client, name: ObjectName, key: Key, now: datetime, explainers: Sequence[Explainer],
     inside: Inside | None = None,
 ) -> Shown:  # fmt: skip
-    """Read what is to be shown of an object; it need not exist.
+    """Read the parts of an object that are shown; it need not exist.
 
     Args:
         client: Where to read.
@@ -56,7 +56,7 @@ async def look(
         key: Its namespace and name.
         now: The moment to judge at.
         explainers: Those of plugins.
-        inside: What the process of its controllers knows; None when that is not known.
+        inside: Its state in the process of its controllers; None when that is not known.
     """
     events = await _events(client, name, key)
     try:
@@ -90,7 +90,7 @@ async def _events(client: Client, name: ObjectName, key: Key) -> tuple[Event, ..
 
 
 def _pause(name: ObjectName, key: Key, otherwise: Explanation) -> Explanation:
-    """Return the explanation of a paused object: what would be true without the pause waits for its end."""
+    """Return the explanation of a paused object; the explanation without the pause becomes a reason."""
     place = f" -n {key.namespace}" if key.namespace else ""
     command = f"kubectl{place} annotate {name.kind.resource.kind.lower()} {shlex.quote(key.name)} {PAUSED}-"
     return msgspec.structs.replace(

@@ -1,4 +1,4 @@
-"""Fits an explanation on one screen: 24 lines of 100 columns, however long what servers and pods say."""
+"""Fits an explanation on one screen: 24 lines of 100 columns, however long the messages of servers and pods."""
 
 import re
 import textwrap
@@ -14,7 +14,7 @@ LINES, COLUMNS = 24, 100
 _TITLE = 12
 # So many lines of one text; `-o json` has the whole.
 _MOST_LINES = 4
-# What is cut to one line, and, in this order, what is left out when there are too many lines.
+# The parts that are cut to one line, and those that are left out, in this order, when there are too many lines.
 _EVIDENCE = ("events", "conditions")
 _EXPENDABLE = (*_EVIDENCE, "why", "controller", "next", "remedy")
 # A command to be copied, at the end of a text.
@@ -79,6 +79,6 @@ def _wrapped(text: str, title: str) -> list[str]:
             text, width, subsequent_indent="  ", max_lines=_MOST_LINES, placeholder=" …", break_on_hyphens=False
         )
     before = textwrap.wrap(text[: command.start()], width, subsequent_indent="  ", break_on_hyphens=False)
-    # A shell goes on with the next line after `&&` and `|`.
+    # A shell continues with the next line after `&&` and `|`.
     parts = command[0].replace(" && ", " &&\n").replace(" | ", " |\n")
     return [*before, *(f"  {part}" for part in parts.split("\n"))]

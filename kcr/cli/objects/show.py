@@ -21,9 +21,9 @@ def lines_of(name: ObjectName, key: Key, shown: Shown, now: datetime, inside: In
     Args:
         name: The object as the user named it.
         key: Its namespace and name.
-        shown: What is shown of it.
-        now: The moment at which it was looked at.
-        inside: What its controller knows; None when its debug port is not known.
+        shown: The shown parts of it.
+        now: The moment at which it was read.
+        inside: Its state in its controller; None when its debug port is not known.
     """
     explanation = shown.explanation
     yield from fitted(
@@ -66,8 +66,8 @@ def as_json(name: ObjectName, key: Key, shown: Shown, inside: Inside | None = No
     Args:
         name: The object as the user named it.
         key: Its namespace and name.
-        shown: What is shown of it.
-        inside: What its controller knows, the array `controller`; None when its debug port is not known.
+        shown: The shown parts of it.
+        inside: Its state in its controller, the array `controller`; None when its debug port is not known.
     """
     about = {"kind": name.kind.resource.kind, "namespace": key.namespace, "name": key.name, "exists": shown.exists}
     events = [

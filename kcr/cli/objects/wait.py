@@ -40,7 +40,7 @@ _TIMED_OUT = 124
 def command(jobs: tuple[ObjectName, ...], seconds: float | None, **values: Any) -> int:
     """Wait until Jobs have ended: Complete or Failed.
 
-    How each ended is a line on stdout; progress goes to stderr, as bars on a terminal.
+    How each ended is a line on stdout; progress is written to stderr, as bars on a terminal.
     """
     return run_quietly(lambda: _wait(jobs, seconds, values))
 

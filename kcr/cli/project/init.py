@@ -1,6 +1,6 @@
 """`kcr init`: a new folder with a kind of your own, its controller and its tests.
 
-What it writes is the example Website under other names: `kcr/cli/_website` is a link to `examples/website`.
+It writes the example Website under other names: `kcr/cli/_website` is a link to `examples/website`.
 """
 
 import io
@@ -193,7 +193,7 @@ def write(folder: Path, names: Names, kcr: KcrRequirement, devcluster: KcrRequir
 
     Args:
         folder: Where to; it does not exist.
-        names: What everything is called.
+        names: The names in the project.
         kcr: How it requires kcr.
         devcluster: How its tests require the development cluster; named only where no index has it.
 
@@ -236,7 +236,7 @@ def _write(folder: Path, final: Path, names: Names, kcr: KcrRequirement, devclus
         text = renamed((_example() / source).read_text(encoding="utf-8"), names)
         is_module = source.endswith(".py")
         yield written(target.format(**known), with_sorted_imports(text, names.package) if is_module else text)
-    # Not renamed but made: it is what `kcr crd generate` makes of the class. Another project has an `api` as well.
+    # Not renamed but made, as `kcr crd generate` makes it of the class. Another project has an `api` as well.
     sys.modules.pop("api", None)
     for versions in kinds_in(str(folder / names.package / "api.py")):
         yield written(f"manifests/{file_name(versions)}", manifest_text(versions))
@@ -247,7 +247,7 @@ def renamed(text: str, names: Names) -> str:
 
     Args:
         text: Code, prose or a manifest.
-        names: What everything is called.
+        names: The names in the project.
     """
     words = {
         "examples/website/api.py": f"{names.package}/api.py",

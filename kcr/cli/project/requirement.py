@@ -1,7 +1,7 @@
 """The requirements for kcr and its development cluster in a new project: pip can install them where `kcr init` ran.
 
 Installers write where a package came from beside it (PEP 610, `direct_url.json`): a folder, an archive, a repository.
-What has no such file came from an index, where its version is found again.
+A package without such a file came from an index, which still has its version.
 """
 
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ class KcrRequirement(NamedTuple):
     Attributes:
         version: As from an index: `>=0.1.0`.
         url: Where it is instead; empty for an index.
-        missing: The file or folder that it was installed from and that is gone; None otherwise.
+        missing: The file or folder that it was installed from, if that no longer exists; None otherwise.
     """
 
     version: str
@@ -64,7 +64,7 @@ def requirement_of(installed: Distribution, folder: str = "") -> KcrRequirement:
     """Return how projects require an installed package.
 
     Args:
-        installed: The package, with what its installer wrote.
+        installed: The package, with the metadata of its installer.
         folder: The package is another one: the one in this folder of that package's checkout or repository.
     """
     version, recorded = f">={installed.version}", installed.read_text("direct_url.json")

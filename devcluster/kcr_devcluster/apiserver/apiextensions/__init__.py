@@ -1,8 +1,8 @@
-"""CustomResourceDefinitions: what they may say, and the kinds that are served because of them.
+"""CustomResourceDefinitions: their validation, and the kinds that are served because of them.
 
 - `strategy` is that of the definitions: defaults, and validation by `validation`, `schema_rules`, `structural_rules`;
-- `definitions` keeps what is served as the stored definitions say: `naming` decides whose names are whose, and
-  `served_kinds` makes a `Kind` of each version;
+- `definitions` keeps the served kinds in line with the stored definitions: `naming` decides which definition gets a
+  name, and `served_kinds` makes a `Kind` of each version;
 - `custom_resources` is the strategy of the objects, by the structural schema of their version: see
   `kcr_devcluster.apiserver.structural`.
 

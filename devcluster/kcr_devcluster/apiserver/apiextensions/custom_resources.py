@@ -1,4 +1,4 @@
-"""The strategy of custom resources: what the schema of a version makes of its objects.
+"""The strategy of custom resources: applies the schema of a version to its objects.
 
 Source: kubernetes/staging/src/k8s.io/apiextensions-apiserver/pkg/registry/customresource/
 {strategy,status_strategy,validator}.go.
@@ -39,7 +39,7 @@ class CustomResourceStrategy(Strategy):
             schema: The `openAPIV3Schema` of the version.
             shape: Its shape.
             has_status: Whether there is a status subresource.
-            scale: What the scale subresource reads and writes; None for no such subresource.
+            scale: The paths that the scale subresource reads and writes; None for no such subresource.
         """
         self._schema = schema
         self._shape = shape
@@ -100,7 +100,7 @@ class CustomResourceStrategy(Strategy):
         return self._errors(obj, None)
 
     def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:
-        """Return the field errors of an update; what did not change is not held against it."""
+        """Return the field errors of an update; those of unchanged values are ignored."""
         return self._errors(new, old)
 
     def validate_status(self, new: Manifest, old: Manifest) -> list[FieldError]:
@@ -122,7 +122,7 @@ class CustomResourceStrategy(Strategy):
         return [*errors, *self._more_errors(obj, old, errors)]
 
     def _more_errors(self, obj: Manifest, old: Manifest | None, before: Sequence[FieldError]) -> list[FieldError]:
-        """Return what the schema alone does not say: of embedded resources, list types, and rules."""
+        """Return the errors that the schema alone does not find: of embedded resources, list types, and rules."""
         errors = embedded_errors(self._schema, obj) if self._has_embedded else []
         if self._has_lists and (old is None or not list_type_errors(self._schema, old)):
             errors += list_type_errors(self._schema, obj)

@@ -7,7 +7,7 @@ without the cluster's controllers, can define, serve and delete custom resources
 
 - A definition gets the names that are free, and is established when it has all of them.
 - The kinds of an established definition are in `ServedIndex` and in the storage. When they change, watches on them end,
-  as upstream's do: clients begin anew and see objects as they are served now.
+  as upstream's do: clients begin again and see objects as they are served now.
 - A terminating definition deletes its objects, refuses new ones, and is deleted after the last object.
 
 Source: kubernetes/staging/src/k8s.io/apiextensions-apiserver/pkg/controller/{status/naming_controller,
@@ -36,7 +36,7 @@ _NEVER_ESTABLISHED = ("NeverEstablished", "resource was never established")
 
 
 class CustomResourceDefinitions:
-    """Keeps what is served as the stored definitions say.
+    """Keeps the served kinds in line with the stored definitions.
 
     Attributes:
         on_change: Each is called when other kinds are served than before.
@@ -55,7 +55,7 @@ class CustomResourceDefinitions:
         self._storage = registry.storage
         self._routes = routes
         self._end_watches = end_watches
-        # By the name of the definition: what it makes, and spec and accepted names that it was made of.
+        # By the name of the definition: its kinds, and the spec and accepted names that they were made from.
         self._kinds: dict[str, ServedKinds] = {}
         self._made_of: dict[str, tuple[Any, Any]] = {}
         cache = self._storage.cache(CUSTOM_RESOURCE_DEFINITIONS)
@@ -78,7 +78,7 @@ class CustomResourceDefinitions:
             self._rename_others(crd)
 
     def _reconcile(self, record: Record) -> None:
-        """Bring what is served of one definition up to it."""
+        """Bring the served kinds of one definition in line with it."""
         crd = record.manifest()
         status = named_status(crd, self._used_names(crd), self._registry.clock.now())
         if status != crd.get("status"):
@@ -157,7 +157,7 @@ class CustomResourceDefinitions:
                 cache.after_commit = None
                 self._finish(newest, newest.manifest(), _COMPLETED)
 
-        # What remains has finalizers of its own.
+        # The remaining objects have finalizers of their own.
         cache.after_commit = on_change
 
     def _set_terminating(self, record: Record, crd: Manifest, value: str, why: tuple[str, str]) -> bool:

@@ -1,4 +1,4 @@
-"""What the schema of a CustomResourceDefinition may say, beside being structural.
+"""Rules for the schema of a CustomResourceDefinition, besides being structural.
 
 Source: kubernetes/staging/src/k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go,
 ValidateCustomResourceDefinitionOpenAPISchema; pkg/apiserver/schema/defaulting/validation.go.
@@ -54,7 +54,7 @@ def schema_errors(schema: Schema, path: str, *, has_status: bool) -> list[FieldE
     errors += structural or _default_errors(schema, path)
     rules = list(_rules(schema, path, is_root=True))
     errors += rules
-    # Of schemas with errors, what expressions say of them could not be understood.
+    # The expressions of a schema with errors are not checked: their errors could not be understood.
     return errors or definition_errors(schema, path) or _ruled_default_errors(schema, path)
 
 
@@ -238,7 +238,7 @@ def _map_errors(item: Schema, keys: Sequence[str], path: str) -> Iterator[FieldE
 
 
 def schema_warnings(schema: Schema) -> list[str]:
-    """Return what is not wrong in a schema and has no effect, or not the one that was meant."""
+    """Return warnings about valid parts of a schema that have no effect, or another one than intended."""
     found: dict[str, None] = {}
     for _, one in visit(schema, ""):
         name, item = one.get("format"), one.get("items")

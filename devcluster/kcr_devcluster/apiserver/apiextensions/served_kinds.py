@@ -24,7 +24,7 @@ _NOT_SUPPORTED = "field label not supported: {}"
 
 
 class ServedKinds(NamedTuple):
-    """What a definition makes.
+    """The kinds that a definition makes.
 
     Attributes:
         hub: The kind of the storage version, served or not.
@@ -117,8 +117,8 @@ def _warning(version: Manifest, type_: ResourceType) -> str:
 def _view(kind: Kind, hub: Kind) -> Kind:
     """Return a kind as a view of the objects of another one: only the apiVersion is converted.
 
-    What is stored has the defaults of the storage version. Another version shows of it the fields that it has, without
-    defaults of its own: those are for what is written through it.
+    Stored objects have the defaults of the storage version. Another version shows those of their fields that it has,
+    without defaults of its own: those are for objects that are written through it.
     """
 
     def to_hub(obj: Manifest) -> None:

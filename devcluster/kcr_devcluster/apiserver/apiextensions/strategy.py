@@ -1,4 +1,4 @@
-"""The strategy of CustomResourceDefinitions: defaults, what only the server sets, validation.
+"""The strategy of CustomResourceDefinitions: defaults, fields that only the server sets, validation.
 
 Source: kubernetes/staging/src/k8s.io/apiextensions-apiserver/pkg/registry/customresourcedefinition/{strategy,etcd}.go;
 pkg/apis/apiextensions/v1/defaults.go.
@@ -20,7 +20,7 @@ _NO_WEBHOOKS = (
 
 
 class CustomResourceDefinitionStrategy(Strategy):
-    """Definitions of custom resources. What serves them sets their status."""
+    """Definitions of custom resources; `definitions` serves their kinds and sets their status."""
 
     has_generation = True
     stored_as = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
@@ -70,7 +70,7 @@ class CustomResourceDefinitionStrategy(Strategy):
         return update_errors(new, old) if new["spec"] != old["spec"] else []
 
     def warnings(self, new: Manifest, old: Manifest | None) -> list[str]:
-        """Return what in the schemas has no effect; on an update, what had it before."""
+        """Return warnings about the schemas; on an update, without those of the version before."""
         found, before = _warnings(new), [] if old is None else _warnings(old)
         return [text for text in found if text not in before]
 

@@ -22,7 +22,7 @@ _INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
 _JUNCTORS = ("anyOf", "allOf", "oneOf")
 # Where a type may be missing in words.
 _PLACES = {"root": "at the root", "item": "for specified array items", "field": "for specified object fields"}
-# What may not stand in a schema that restricts another one, and what messages say of it.
+# Keywords that are forbidden in a schema that restricts another one, each with its message.
 _NOT_IN_NESTED: Mapping[str, str] = {
     "type": "must be empty to be structural",
     "additionalProperties": "must be undefined to be structural",
@@ -68,7 +68,7 @@ def _invariants(schema: Schema, path: str, level: str) -> Iterator[FieldError]:
 
 
 def _inner(schema: Schema) -> Iterator[tuple[str, Schema]]:
-    """Yield the schemas of what values hold, with the rest of their paths."""
+    """Yield the schemas of items, properties and additional properties, with the rest of their paths."""
     if isinstance(schema.get("items"), Mapping):
         yield ".items", schema["items"]
     for name, inner in (schema.get("properties") or {}).items():
@@ -92,7 +92,7 @@ def _type_errors(schema: Schema, path: str, level: str) -> Iterator[FieldError]:
 
 
 def _resource_errors(schema: Schema, path: str, *, is_root: bool) -> Iterator[FieldError]:
-    """Yield what keeps the fields that all resources have from being those."""
+    """Yield the errors of a schema that contradicts the standard fields `kind`, `apiVersion` and `metadata`."""
     fields, embedded = schema.get("properties") or {}, bool(schema.get(EMBEDDED))
     if embedded and schema.get("additionalProperties") is not None:
         yield forbidden(f"{path}.additionalProperties", f"must not be used if {EMBEDDED} is set")
@@ -113,7 +113,7 @@ def _resource_errors(schema: Schema, path: str, *, is_root: bool) -> Iterator[Fi
 
 
 def _validations(schema: Schema, path: str, *, exempt: bool) -> Iterator[FieldError]:
-    """Yield the errors of the schemas that restrict one; `exempt` allows what says that int-or-string is just that."""
+    """Yield the errors of the schemas that restrict one; `exempt` allows the types of an int-or-string."""
     for name in _JUNCTORS:
         nested: Sequence[Schema] = schema.get(name) or ()
         if exempt and name == "anyOf" and nested == _INT_OR_STRING:
@@ -143,7 +143,7 @@ def _nested(schema: Schema, path: str, *, exempt: bool) -> Iterator[FieldError]:
 
 
 def _completeness(nested: Schema, schema: Schema | None, path: str, where: str) -> Iterator[FieldError]:
-    """Yield what a restriction names and the schema itself does not."""
+    """Yield errors for the parts that a restriction names and the schema itself lacks."""
     restrictions = [(f"{name}[{at}]", one) for name in _JUNCTORS for at, one in enumerate(nested.get(name) or ())]
     if nested.get("not") is not None:
         restrictions.append(("not", nested["not"]))

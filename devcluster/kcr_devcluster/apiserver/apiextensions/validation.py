@@ -311,7 +311,7 @@ def _approval_errors(crd: Manifest) -> Iterator[FieldError]:
 
 
 def _stored_version_errors(crd: Manifest) -> Iterator[FieldError]:
-    """Yield the errors of versions that are gone while objects may be stored in them."""
+    """Yield the errors of removed versions in which objects may still be stored."""
     known = [version.get("name") for version in crd["spec"].get("versions") or ()]
     for position, name in enumerate((crd.get("status") or {}).get("storedVersions") or ()):
         if name not in known:

@@ -1,5 +1,5 @@
-"""Server-side apply: field sets, managedFields, the field manager, and the handler of the requests.
+"""Server-side apply: field sets, managedFields, and the field manager.
 
-`fieldpath` has the sets, `typed` and `merge` what the schema makes of values, `field_manager` the decisions: all of
-them plain functions over values. `tracking` says when managedFields are kept, `handler` serves the requests.
+`fieldpath` has the sets, `typed` and `merge` apply the schema to values, `field_manager` decides: all of them are
+plain functions over values. `tracking` says when managedFields are kept; `http.apply` serves the requests.
 """

@@ -55,12 +55,12 @@ class ApplyResult(NamedTuple):
 
 
 class Configuration(NamedTuple):
-    """What a manager applies.
+    """The configuration that a manager applies.
 
     Attributes:
         manifest: The fields that it has an opinion on.
-        by: The manager; its fields are not looked at.
-        force: Whether it takes over what others own.
+        by: The manager; its fields are ignored.
+        force: Whether it takes over fields that others own.
     """
 
     manifest: Manifest
@@ -76,7 +76,7 @@ def apply(shape: Shape, live: Manifest, config: Configuration, managed: Managed)
     Args:
         shape: The fields of the object.
         live: The object as it is, `{}` for none.
-        config: What is applied, by whom.
+        config: The applied fields, and their manager.
         managed: Who owns the fields of the live object.
 
     Raises:
@@ -118,7 +118,7 @@ def update(shape: Shape, before: Manifest, new: Manifest, by: ManagerEntry, mana
         shape: The fields of the object.
         before: The object before the write, `{}` for none.
         new: The object after it.
-        by: The manager; its fields are not looked at.
+        by: The manager; its fields are ignored.
         managed: Who owned the fields before.
     """
     change = compare(Field(shape.type), before, new)
@@ -180,10 +180,10 @@ def check(shape: Shape, config: Manifest) -> None:
 def _canonical(shape: Shape, manifest: Manifest) -> Manifest:
     """Return an object as it will be stored: unlike upstream, `1000m` is no change where `1` is stored.
 
-    What cannot be stored is refused later, after the conflicts.
+    Values that cannot be stored are refused later, after the conflicts.
     """
     try:
-        # Conforming changes what it is given.
+        # Conforming changes its argument.
         conformed: Manifest = shape.conform(msgspec.json.decode(msgspec.json.encode(manifest)))
     except ValueError:
         return manifest
@@ -228,7 +228,7 @@ def _refuse(conflicts: Managed, allowed: FieldSet) -> None:
 
 
 def _allowed(field: Field, live: Manifest, by: ManagerEntry) -> FieldSet:
-    """Return what kubectl may take over: the fields that its client-side apply has set and that are unchanged."""
+    """Return the fields that kubectl may take over: those that its client-side apply has set and that are unchanged."""
     if by.manager != _KUBECTL:
         return {}
     last = _decode_last_applied(live)

@@ -45,7 +45,7 @@ def union(one: FieldSet, other: FieldSet) -> FieldSet:
 
 
 def difference(one: FieldSet, other: FieldSet) -> FieldSet:
-    """Return the paths of the first set that are not in the second; what is below a path is another path."""
+    """Return the paths of the first set that are not in the second; a path does not include those below it."""
     if not other:
         return one
     result: FieldSet = {}

@@ -17,7 +17,7 @@ _OLDEST_MANAGERS = "ancient-changes"
 
 
 class ManagerEntry(NamedTuple):
-    """What one manager owns by one operation.
+    """The fields that one manager owns by one operation.
 
     Attributes:
         manager: The name of the field manager.
@@ -25,7 +25,7 @@ class ManagerEntry(NamedTuple):
         api_version: The version of the object that the fields belong to.
         subresource: The subresource that it wrote, `""` for the object itself.
         time: When it last added fields; `""` for never.
-        fields: What it owns.
+        fields: The fields that it owns.
     """
 
     manager: str
@@ -54,7 +54,7 @@ Managed = Mapping[tuple[str, str, str, str], ManagerEntry]
 
 
 def decode(given: Any) -> Managed:
-    """Return what the managedFields of an object say.
+    """Return the entries of an object's managedFields, decoded.
 
     Raises:
         ValueError: They are invalid.

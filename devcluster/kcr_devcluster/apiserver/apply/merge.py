@@ -12,10 +12,10 @@ from kcr_devcluster.apiserver.schema.shape import Field
 
 
 def merge(field: Field, live: Any, config: Any) -> Any:
-    """Return the live value with what a configuration says; neither is changed.
+    """Return the live value with a configuration merged into it; neither is changed.
 
-    Objects and maps merge by name, lists by the keys or values of their items, all else is replaced. Null says nothing
-    about what is in an object or a list.
+    Objects and maps merge by name, lists by the keys or values of their items, all else is replaced. Null leaves the
+    members of an object or a list as they are.
     """
     wanted, found = parts(field, config), parts(field, live)
     if wanted is None:
@@ -43,7 +43,7 @@ def _merge_items(live: list[Part], config: list[Part]) -> list[Any]:
     rest = deque(live)
     result: list[Any] = []
     for part in config:
-        # Only what precedes the next common item in the live list precedes it in the result.
+        # Only the items before the next common item in the live list precede it in the result.
         while rest and not (shared and rest[0].element == shared[0]):
             other = rest.popleft()
             if other.element not in wanted:
@@ -57,16 +57,16 @@ def _merge_items(live: list[Part], config: list[Part]) -> list[Any]:
 
 
 def prune(field: Field, value: Any, last: FieldSet, owned: FieldSet) -> Any:
-    """Return a value without what a manager applied before and no manager owns any more; it is not changed.
+    """Return a value without the parts that a manager applied before and no manager owns now; it is not changed.
 
-    A field stays while anything below it is owned, an entry or an item while it is owned itself. What is removed takes
-    all that it holds with it.
+    A field stays while anything below it is owned, an entry or an item while it is owned itself. A removed part takes
+    all its members with it.
 
     Args:
-        field: What the schema says of the value.
+        field: The value's schema.
         value: The merged value.
-        last: What the manager owned before.
-        owned: What is owned now, by any manager.
+        last: The fields that the manager owned before.
+        owned: The fields that any manager owns now.
     """
     found = parts(field, value)
     if not found or not last:

@@ -22,7 +22,7 @@ class Tracking(NamedTuple):
 
     Attributes:
         by: Returns the manager of the write, at the time that it is given.
-        applied: What an apply has decided; None for other writes.
+        applied: The field managers that an apply has computed; None for other writes.
     """
 
     by: Callable[[str], ManagerEntry]
@@ -36,8 +36,8 @@ class Tracking(NamedTuple):
 def track(shape: Shape, before: Manifest, new: Manifest, tracking: Tracking, now: str) -> None:
     """Set the managedFields of a version that is about to be stored.
 
-    A client may write them, to hand over or to forget who owns what, but not through a subresource. Those that are
-    invalid are ignored.
+    A client may write them, to transfer or to drop the ownership of fields, but not through a subresource. Invalid
+    ones are ignored.
 
     Args:
         shape: The fields of the object.

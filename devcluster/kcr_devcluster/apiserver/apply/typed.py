@@ -1,8 +1,8 @@
 """Values as server-side apply sees them: which parts of a value are owned by themselves, and by which path elements.
 
 The schema says it: an object with fields and a map are granular unless they are atomic, a list is atomic unless its
-items are identified by keys or by their value. What no schema names is deduced from the value: maps are granular, lists
-atomic.
+items are identified by keys or by their value. Parts without a schema are deduced from the value: maps are granular,
+lists atomic.
 
 Source: sigs.k8s.io/structured-merge-diff, typed/{helpers,tofieldset,compare,validate}.go.
 """
@@ -23,7 +23,7 @@ from kcr_devcluster.apiserver.schema.shape import ABSENT, Field, Shape, Type
 
 UNTYPED = Field(ANY)
 _NUMBER = "expected numeric (int or float), got {type}"
-# What a value of a scalar type has to be, by the type's names in the schemas of built-in and of custom kinds.
+# The Python types and the error of a scalar type, by the type's names in the schemas of built-in and of custom kinds.
 _SCALARS: Mapping[str, tuple[tuple[type, ...], str]] = {
     "string": ((str,), "expected string, got &value.valueUnstructured{{Value:{value}}}"),
     **dict.fromkeys(("bool", "boolean"), ((bool,), "expected boolean, got &{{{value}}}")),
@@ -40,7 +40,7 @@ class Part(NamedTuple):
 
     Attributes:
         element: Its path element.
-        field: What the schema says of it.
+        field: Its schema.
         value: The part.
         is_named: Whether a schema names it, unlike the entries of maps and the items of lists.
     """
@@ -54,7 +54,7 @@ class Part(NamedTuple):
 def parts(field: Field, value: Any) -> list[Part] | None:
     """Return the parts of a granular value in their order, None for one that is owned as a whole.
 
-    A list whose items cannot be identified is owned as a whole; `faults` refuses it in what is applied.
+    A list whose items cannot be identified is owned as a whole; `faults` refuses it in applied values.
     """
     if type(value) not in (dict, list) or _is_atomic(field, value):
         return None
@@ -71,7 +71,7 @@ def _is_atomic(field: Field, value: Any) -> bool:
 
 
 def _members(field: Field, value: Any) -> list[Part]:
-    """Return what is in an object or a list, atomic or not.
+    """Return the members of an object or a list, atomic or not.
 
     Raises:
         ValueError: The item of a list cannot be identified.
@@ -160,8 +160,8 @@ class Comparison(NamedTuple):
     """The paths in which two values differ.
 
     Attributes:
-        touched: What the second has and the first has not, or otherwise.
-        removed: What only the first has.
+        touched: Those that the second has and the first has not, or with another value.
+        removed: Those that only the first has.
     """
 
     touched: FieldSet
@@ -199,7 +199,7 @@ def _compare_parts(before: Part, part: Part) -> Comparison:
 
 
 def faults(field: Field, value: Any, path: str = "") -> Iterator[str]:
-    """Yield what the schema has against a value to apply, such as `.spec.foo: field not declared in schema`."""
+    """Yield the schema errors of a value to apply, such as `.spec.foo: field not declared in schema`."""
     if value is None:
         return
     if why := _type_fault(field.type, value):
@@ -223,7 +223,7 @@ def faults(field: Field, value: Any, path: str = "") -> Iterator[str]:
 
 
 def _is_unknown(shape: Shape | None, part: Part) -> bool:
-    """Return whether a shape neither names a part nor keeps what it does not name."""
+    """Return whether a shape neither names a part nor keeps unnamed ones."""
     return shape is not None and any(shape.unknown({part.element[2:]: None}))
 
 

@@ -31,7 +31,7 @@ UidOf = Callable[[str, str, str], str]
 
 
 class BoundObject(NamedTuple):
-    """An object that a token names. `uid` is `""` for a node that is not there."""
+    """An object that a token names. `uid` is `""` for a node that does not exist."""
 
     kind: str
     name: str
@@ -39,13 +39,13 @@ class BoundObject(NamedTuple):
 
 
 class TokenSubject(NamedTuple):
-    """What a token says.
+    """The subject of a token.
 
     Attributes:
         account: The metadata of the service account.
-        audiences: Who shall accept it.
+        audiences: The audiences that may accept it.
         bound: The object whose deletion invalidates it, if any; behind a pod its node, which does not.
-        token_id: Tells the token from others.
+        token_id: The unique id of the token.
     """
 
     account: ObjectMeta
@@ -71,7 +71,7 @@ class ServiceAccountTokens:
         """Return a token.
 
         Args:
-            subject: What it says.
+            subject: Its account, audiences and bound objects.
             issued: From when on it is valid.
             expires: Until when.
             warn_after: From when on a client that still uses it has not read the newer one; None for no such time.
@@ -105,7 +105,7 @@ class ServiceAccountTokens:
         Args:
             token: The token.
             now: The time.
-            uid_of: Looks for the objects that the token names.
+            uid_of: Returns the uid of an object that the token names.
             audiences: Those of which it must be for one.
 
         Raises:
@@ -143,9 +143,9 @@ def _named(bound: BoundObject) -> dict[str, str]:
 
 
 def _check_bound(named: Claims, uid_of: UidOf) -> None:
-    """Refuse a token whose account, or the object that it is bound to, is gone or another one."""
+    """Refuse a token whose account or bound object has been deleted or replaced."""
     namespace = named["namespace"]
-    # Of a pod, the node is told, and may be gone.
+    # A pod's token names its node only as information: the node may have been deleted.
     kinds = ("ServiceAccount", "Secret", "Pod") if "pod" in named else ("ServiceAccount", "Secret", "Node")
     for kind in kinds:
         said = named.get(kind.lower())
@@ -159,7 +159,7 @@ def _check_bound(named: Claims, uid_of: UidOf) -> None:
 
 
 def _extra(claims: Claims) -> dict[str, tuple[str, ...]]:
-    """Return what the token tells of its user beside name and groups."""
+    """Return the token's information about its user besides name and groups."""
     extra = dict[str, tuple[str, ...]]()
     if token_id := claims.get("jti"):
         extra[f"{_EXTRA}credential-id"] = (f"JTI={token_id}",)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from kcr_devcluster.apiserver.protocol.names import dns_label, dns_subdomain
 
 AUTHENTICATED, UNAUTHENTICATED = "system:authenticated", "system:unauthenticated"
-# The group of those who may do everything.
+# The group whose members may do everything.
 MASTERS = "system:masters"
 _SERVICE_ACCOUNTS = "system:serviceaccounts"
 _SERVICE_ACCOUNT = "system:serviceaccount:"
@@ -23,7 +23,7 @@ class User(NamedTuple):
         username: Such as `system:serviceaccount:default:builder`.
         uid: Tells apart users who had the name one after another; `""` for none.
         groups: The groups that the user is in.
-        extra: What else is known, such as the pod whose token it is.
+        extra: Further information, such as the pod whose token it is.
     """
 
     username: str

@@ -21,12 +21,12 @@ from kcr_devcluster.apiserver.storage.selectors import parse_fields
 
 _VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _NAMESPACE_SUBRESOURCES = ("status", "finalize")
-# Avoids errors that look like HTML.
+# Avoids errors that resemble HTML.
 _HTML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
 class Attributes(NamedTuple):
-    """What a user asks to do.
+    """The attributes of a request, for its authorization.
 
     Attributes:
         verb: Such as `list`, `deletecollection` or `impersonate`; of a path, the method in lower case.
@@ -97,12 +97,12 @@ def _selected_name(query: Query) -> str:
 
 
 def forbidden(user: User, wanted: Attributes, reason: str = "") -> StatusError:
-    """Return the 403 of a user who may not do what he asks for.
+    """Return the 403 of a user whose request is not allowed.
 
     Args:
         user: The user.
-        wanted: What was refused.
-        reason: What the authorizer says, `""` for nothing.
+        wanted: The attributes of the refused request.
+        reason: The authorizer's reason, `""` for none.
     """
     words = _refusal(user, wanted).translate(_HTML)
     return refused(wanted, f"{words}: {reason}" if reason else words)

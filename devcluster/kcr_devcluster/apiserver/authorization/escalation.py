@@ -1,7 +1,7 @@
 """Privilege escalation checks: a user grants only rights that he has himself.
 
-Whoever writes a role must hold all that it allows, or may `escalate` roles; whoever binds a role must hold all that it
-allows, or may `bind` it.
+A user who writes a role must hold all that it allows, or have the right to `escalate` roles; a user who binds a role
+must hold all that it allows, or have the right to `bind` it.
 
 Source: kubernetes/pkg/registry/rbac/escalation_check.go; pkg/registry/rbac/{role,clusterrole,rolebinding,
 clusterrolebinding}/policybased/storage.go; pkg/registry/rbac/validation/rule.go, ConfirmNoEscalation.
@@ -26,7 +26,7 @@ _COLLECTED = ("ownerReferences", "finalizers", "managedFields", "generation")
 
 
 class Access:
-    """What the user of one request may write, beyond what its verb and path say."""
+    """The writes that the user of one request may make: checks beyond its verb and path."""
 
     def __init__(self, authorizer: Rbac, user: User, wanted: Attributes) -> None:
         """Make the access of a request.
@@ -55,7 +55,7 @@ class Access:
 
         Args:
             new: The object to store, with its defaults.
-            old: The object that is there; None on create.
+            old: The stored object; None on create.
 
         Raises:
             StatusError: 403, or 404 where a binding names a role that does not exist.
@@ -100,7 +100,7 @@ class Access:
 
 
 def authorized(authorizer: Rbac, user: User, wanted: Attributes) -> Access:
-    """Return what a user may write with a request that he may send.
+    """Return the access of a user's request, once the request itself is allowed.
 
     Args:
         authorizer: Decides.
@@ -129,7 +129,7 @@ def _name(obj: Manifest) -> str:
 
 
 def _is_collected_only(new: Manifest, old: Manifest | None) -> bool:
-    """Return whether an update changes only what the garbage collector has to change.
+    """Return whether an update changes only the fields that the garbage collector has to change.
 
     Source: kubernetes/pkg/registry/rbac/helpers.go, IsOnlyMutatingGCFields.
     """

@@ -1,6 +1,6 @@
 """Impersonation: a user asks to be treated as another one, by headers that begin with `Impersonate-`.
 
-Whether he may is asked in modes, one after the other: rights for what he wants to do as the other user
+The authorizer decides in modes, one after the other: rights for the request as the other user
 (`impersonate-on:user-info:list` on pods, with `impersonate:user-info` on the user), and the verb `impersonate` without
 such bounds, which was the only one before Kubernetes 1.36. The first mode that allows it counts; when none does, the
 refusal of the first is the answer.
@@ -44,7 +44,7 @@ def acting_user(user: User, headers: Iterable[tuple[str, str]], request: Attribu
     Args:
         user: Who sends the request.
         headers: All of the request, names in any case; one may be there several times.
-        request: What he wants to do.
+        request: The attributes of the request.
         authorizer: Decides whether he may do it as another one.
 
     Raises:
@@ -87,7 +87,7 @@ def impersonate(user: User, wanted: User, request: Attributes, authorizer: Autho
     Args:
         user: Who sends the request.
         wanted: Whom he wants to be.
-        request: What he wants to do as that user.
+        request: The attributes of the request as that user.
         authorizer: Decides whether he may.
 
     Raises:

@@ -36,7 +36,7 @@ class Subject(NamedTuple):
     Attributes:
         kind: `User` or `Group`.
         name: A service account is the user `system:serviceaccount:NAMESPACE:NAME`.
-        shown: What reasons say, such as `ServiceAccount "builder/default"`.
+        shown: Its form in reasons, such as `ServiceAccount "builder/default"`.
     """
 
     kind: str
@@ -66,11 +66,11 @@ class Binding(NamedTuple):
 
 
 class Grants(NamedTuple):
-    """What a user may do in a namespace, or in the cluster scope.
+    """The rules that are granted to a user in a namespace, or in the cluster scope.
 
     Attributes:
         rules: Each with the binding that grants it, in the order of the bindings: those of the cluster come first.
-        errors: What kept rules from being found.
+        errors: The errors that kept rules from being found.
     """
 
     rules: tuple[tuple[str, PolicyRule], ...]
@@ -98,7 +98,7 @@ class Policy:
             cache.subscribers[self._subscriber(kind)] = None
 
     def grants(self, user: User, namespace: str) -> Grants:
-        """Return what a user may do.
+        """Return the rules that are granted to a user.
 
         Args:
             user: The user.

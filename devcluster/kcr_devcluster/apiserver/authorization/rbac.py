@@ -1,7 +1,7 @@
 """Authorizers: always-allow, and role-based access control (RBAC).
 
-`AlwaysAllow` allows every request. `Rbac` allows what the roles allow that are bound to the user or one of
-his groups, and everything to the group `system:masters`; rights add up, and nothing denies.
+`AlwaysAllow` allows every request. `Rbac` allows the requests that a role bound to the user or to one of his groups
+allows, and everything to the group `system:masters`; rights add up, and nothing denies.
 
 Source: kubernetes/plugin/pkg/auth/authorizer/rbac/rbac.go; staging/src/k8s.io/apiserver/pkg/authorization/
 authorizerfactory/builtin.go.
@@ -29,21 +29,21 @@ class Decision(NamedTuple):
 
 
 class Rights(NamedTuple):
-    """The rules that apply to a user in a namespace, and what kept others from being found."""
+    """The rules that apply to a user in a namespace, and the errors that kept others from being found."""
 
     rules: Sequence[PolicyRule]
     errors: Sequence[str] = ()
 
 
 class Authorizer(Protocol):
-    """Decides who may do what."""
+    """Decides whether a user may do something."""
 
     def authorize(self, user: User, wanted: Attributes) -> Decision:
         """Return whether a user may do something."""
         ...
 
     def rights(self, user: User, namespace: str) -> Rights:
-        """Return what a user may do in a namespace, `""` for the cluster scope."""
+        """Return the rights of a user in a namespace, `""` for the cluster scope."""
         ...
 
 
@@ -64,18 +64,18 @@ _Match = tuple[tuple[str, ...], str]
 
 
 class _UserGrants:
-    """The grants of one user in one namespace, and what of them was looked up before."""
+    """The grants of one user in one namespace, with the matches of earlier decisions."""
 
     __slots__ = ("grants", "matches")
 
     def __init__(self, grants: Grants) -> None:
         self.grants = grants
-        # By what is wanted, without the name. Matches after the first that holds for all names are left out.
+        # By a request's attributes without the name. Matches after the first that holds for all names are left out.
         self.matches: dict[Attributes, tuple[_Match, ...]] = {}
 
 
 class Rbac:
-    """Role-based access control: allows what roles and bindings grant."""
+    """Role-based access control: allows the requests that roles and bindings grant."""
 
     def __init__(self, storage: Storage) -> None:
         """Decide by the roles and bindings of a storage, as they are at the moment of a decision."""
@@ -122,7 +122,7 @@ class Rbac:
 
 
 def _matches(grants: Grants, wanted: Attributes) -> tuple[_Match, ...]:
-    """Return the matches of what is wanted, whatever the object; after the first for all objects, none counts."""
+    """Return the matches of a request, whatever the object; after the first for all objects, none counts."""
     found: list[_Match] = []
     for grant, rule in grants.rules:
         if rule.matches_but_name(wanted):

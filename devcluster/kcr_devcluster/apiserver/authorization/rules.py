@@ -1,4 +1,4 @@
-"""Policy rules: what they allow, and which rules cover others.
+"""Policy rules: the requests they allow, and the rules they cover.
 
 Source: kubernetes/pkg/apis/rbac/v1/evaluation_helpers.go;
 staging/src/k8s.io/component-helpers/auth/rbac/validation/policy_comparator.go.
@@ -89,7 +89,7 @@ def rules_of(role: Mapping[str, Any]) -> tuple[PolicyRule, ...]:
 
 
 def uncovered(owned: Collection[PolicyRule], granted: Iterable[PolicyRule]) -> list[PolicyRule]:
-    """Return what rules allow beyond those that a user has, in parts."""
+    """Return the parts of granted rules that no rule of the user covers."""
     parts = (part for rule in granted for part in rule.parts)
     return [part for part in parts if not any(own.covers(part) for own in owned)]
 

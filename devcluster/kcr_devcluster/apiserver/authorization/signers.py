@@ -26,7 +26,7 @@ _ORGANIZATION = "2.5.4.10"
 
 
 class CertificateGuard(NamedTuple):
-    """Looks at a certificate signing request before it is stored, and sets what its requester does not say.
+    """Checks a certificate signing request before it is stored, and sets the fields that the server fills in.
 
     Attributes:
         user: Who writes it.
@@ -45,7 +45,7 @@ class CertificateGuard(NamedTuple):
 
         Args:
             new: It, with its defaults; it is changed in place.
-            old: The object that is there; None on create.
+            old: The stored object; None on create.
 
         Raises:
             StatusError: 403 or 422, the user may not write it so.

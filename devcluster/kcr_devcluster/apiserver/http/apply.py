@@ -187,7 +187,7 @@ def _write(
             words = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
             raise conflict(route.kind.type, route.name, words)
         check_name(route, metadata)
-        # As for a PUT that creates: the version of an object that is gone is no obstacle.
+        # As for a PUT that creates: the version of a deleted object is no obstacle.
         manifest["metadata"] = {**_metadata(manifest), "resourceVersion": ""}
         new = write.to_storage(manifest)
         write.check_create()
@@ -200,7 +200,7 @@ def _write(
 
 
 def _settable(write: Write, config: Manifest) -> Manifest:
-    """Return what of a configuration can be written here: the status through its subresource, all else not."""
+    """Return the fields of a configuration that a path writes: the status through its subresource only."""
     kind = write.route.kind
     if write.route.subresource != "status":
         unwritten = ("status",) if "status" in kind.subresources else ()

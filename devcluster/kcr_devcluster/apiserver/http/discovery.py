@@ -38,7 +38,7 @@ def method_not_allowed() -> APIResponse:
 
 
 class Discovery:
-    """Answers `/api`, `/apis` and what is below them, down to the lists of resources."""
+    """Serves `/api`, `/apis` and the paths below them, down to the lists of resources."""
 
     def __init__(self, routes: Routes) -> None:
         self._routes = routes

@@ -21,7 +21,7 @@ class ServerDocuments:
 
         Args:
             routes: The kinds.
-            metrics: What the server has counted.
+            metrics: The metrics of the server.
         """
         self._discovery = Discovery(routes)
         self._openapi = OpenAPI(routes)

@@ -28,7 +28,7 @@ _COMPONENT = "apiserver"
 
 
 class RequestLabels(NamedTuple):
-    """What tells the series of requests apart."""
+    """The labels that distinguish the series of requests."""
 
     verb: str
     dry_run: str
@@ -80,13 +80,13 @@ class ServerMetrics:
         self._storage = storage
         self._routes = routes
         self._watches = watches
-        # By what tells them apart. A definition that is changed, or deleted and created again, is another `Kind` of
-        # the same type: its series go on, and what was served before is not kept.
+        # By the values that distinguish them. A definition that is changed, or deleted and created again, is another
+        # `Kind` of the same type: its series continue, and the former kind is not kept.
         self._series: dict[tuple[str, bool, ResourceType, str, str], _Series] = {}
         self._registry: CollectorRegistry | None = None
 
     def observe(self, method: str, content_type: str, route: Route, query: Query, code: int, seconds: float) -> None:
-        """Count a request; what a watch takes is no latency.
+        """Count a request, and its latency unless it is a watch.
 
         At once: requests that wait to be counted are objects for the garbage collector, which costs more.
         """

@@ -1,4 +1,4 @@
-"""Resource metrics, `metrics.k8s.io`: what nodes and pods use, as metrics-server answers `kubectl top`.
+"""Resource metrics, `metrics.k8s.io`: the usage of nodes and pods, as metrics-server answers `kubectl top`.
 
 Source: kubernetes-sigs/metrics-server/pkg/api/{pod,node,table,install}.go.
 """
@@ -41,7 +41,7 @@ _GROUP, _VERSION = "metrics.k8s.io", "v1beta1"
 NODE_METRICS = ComputedKind(ResourceType(_GROUP, _VERSION, "NodeMetrics", "nodes", False))
 POD_METRICS = ComputedKind(ResourceType(_GROUP, _VERSION, "PodMetrics", "pods"))
 METRICS_KINDS = (NODE_METRICS, POD_METRICS)
-# What messages call an object that exists and has no metrics.
+# The type in messages about an object that exists and has no metrics.
 _UNKNOWN = {
     "nodes": ResourceType(_GROUP, _VERSION, "NodeMetrics", "nodemetrics", False),
     "pods": ResourceType(_GROUP, _VERSION, "PodMetrics", "podmetrics"),
@@ -50,7 +50,7 @@ _NANO, _KIBI = 10**9, 1024
 
 
 class ContainerUsage(NamedTuple):
-    """What a container uses.
+    """The resource usage of a container.
 
     Attributes:
         uid: The uid of its pod.
@@ -66,7 +66,7 @@ class ContainerUsage(NamedTuple):
 
 
 class NodeUsage(NamedTuple):
-    """What the containers of a node use.
+    """The resource usage of a node's containers.
 
     Attributes:
         node: The node's name.
@@ -82,7 +82,7 @@ class NodeUsage(NamedTuple):
 
 
 class MetricsSource(Protocol):
-    """Measures what the containers of a node use."""
+    """Measures the resource usage of a node's containers."""
 
     async def usage(self) -> NodeUsage | None:
         """Measure now, which may take a moment; None while the node does not run."""
@@ -116,7 +116,7 @@ async def respond(
 
 
 async def _measure(sources: Sequence[MetricsSource]) -> list[NodeUsage]:
-    """Return what the containers of all nodes use, measured at the same time."""
+    """Return the resource usage of the containers of all nodes, measured at the same time."""
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(source.usage()) for source in sources]
     return [usage for task in tasks if (usage := task.result()) is not None]

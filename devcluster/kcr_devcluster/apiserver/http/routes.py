@@ -17,7 +17,7 @@ _VERBS: Mapping[str, tuple[str, ...]] = {
 
 
 class Route(NamedTuple):
-    """What a path names.
+    """The kind, object or subresource that a path names.
 
     Attributes:
         kind: The kind.
@@ -58,7 +58,7 @@ class Routes(ServedIndex):
     """Finds the served kinds by their paths."""
 
     def find(self, group: str, version: str, steps: list[str]) -> Route | None:
-        """Return what the rest of a path names, behind `/api/v1` or `/apis/G/V`.
+        """Return the route of the rest of a path, behind `/api/v1` or `/apis/G/V`.
 
         Returns:
             None in a group of custom resources, where upstream's handler knows no such path.
@@ -85,7 +85,7 @@ class Routes(ServedIndex):
         return Route(kind, namespace, name, subresource)
 
     def find_watch(self, group: str, version: str, steps: list[str]) -> Route | None:
-        """Return what the rest of an older path of watches names, behind `/api/v1/watch` or `/apis/G/V/watch`.
+        """Return the route of the rest of an older path of watches, behind `/api/v1/watch` or `/apis/G/V/watch`.
 
         Source: kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/installer.go, WATCH and WATCHLIST.
 

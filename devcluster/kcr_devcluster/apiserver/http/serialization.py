@@ -67,7 +67,7 @@ def negotiate(accept: str, *, has_protobuf: bool = True, has_tables: bool = True
 
 
 def _media_type(entry: str, has_protobuf: bool) -> MediaType | None:
-    """Return what an entry of an Accept header asks for, None for what the server cannot encode."""
+    """Return the media type of an entry of an Accept header, None for one that the server cannot encode."""
     media, *parameters = (part.strip() for part in entry.split(";"))
     if media not in _ANY and media != PROTOBUF:
         return None
@@ -89,7 +89,7 @@ def not_acceptable(accepted: str) -> StatusError:
 
 
 def as_accepted(response: APIResponse, accept: str) -> APIResponse:
-    """Return a response, made as JSON, in YAML or protobuf if that is what the Accept header asks for.
+    """Return a JSON response in YAML or protobuf, if the Accept header asks for one of them.
 
     Documents that have no form in protobuf stay JSON, and so does the error of a header that cannot be satisfied.
     """

@@ -31,7 +31,7 @@ from kcr_devcluster.apiserver.schema.shape import Shape
 from kcr_devcluster.apiserver.storage.records import Record, in_version
 
 SCALE = "autoscaling.v1.Scale"
-# What a patch of a Scale finds where a custom resource says no number.
+# The number that a patch of a Scale finds in a custom resource without one.
 _UNSET = -(1 << 31)
 _OF_SCALE = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
@@ -117,7 +117,7 @@ def _selector(found: Any) -> str:
 
 
 def _at(obj: Manifest, path: tuple[str, ...]) -> Any:
-    """Return what is at a path, None where there is nothing."""
+    """Return the value at a path, None where there is none."""
     found: Any = obj
     for name in path:
         found = found.get(name) if isinstance(found, dict) else None
@@ -125,7 +125,7 @@ def _at(obj: Manifest, path: tuple[str, ...]) -> Any:
 
 
 def object_of_scale(kind: Kind, scale: Manifest) -> Manifest:
-    """Return what a Scale says of the object of a kind: its metadata, and the number of replicas if there is one."""
+    """Return the fields of a kind's object that a Scale has: metadata, and the number of replicas if there is one."""
     obj: Manifest = {"apiVersion": kind.type.api_version, "kind": kind.type.kind, "metadata": scale.get("metadata")}
     spec = scale.get("spec") or {}
     if "replicas" in spec:

@@ -80,7 +80,7 @@ def _end(subject: TokenSubject, expires: datetime, seconds: int) -> tuple[dateti
     """Return when a token expires, and from when on its use is suspicious.
 
     The token that a pod gets by itself is valid for a year, whatever its request says: programs that read it once
-    go on working.
+    keep working.
     """
     is_pods = bool(subject.bound) and subject.bound[0].kind == "Pod"
     if seconds != TOKEN_SECONDS or not is_pods or subject.audiences != (AUDIENCE,):

@@ -122,7 +122,7 @@ class Watch:
         self._ended = False
         # The open watches of the server.
         self._watches = OpenWatches()
-        # What the reader waits for while nothing is pending.
+        # The future that the reader awaits while nothing is pending.
         self._reader: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._deadline = 0.0

@@ -64,9 +64,9 @@ class Write(NamedTuple):
     """One request that writes.
 
     Attributes:
-        access: What its user may grant and create; None where every user may do everything.
+        access: Checks the rights of its user to grant and create; None where every user may do everything.
         advisers: Functions that return warnings for its client.
-        certificates: Looks at certificate signing requests; None for objects of other kinds.
+        certificates: Checks certificate signing requests; None for objects of other kinds.
     """
 
     route: Route
@@ -165,7 +165,7 @@ def update(registry: Registry, write: Write) -> APIResponse:
     if old is None and route.kind.allow_create_on_update and not route.subresource:
         if uid := metadata.get("uid"):
             raise conflict(route.kind.type, route.name, _OTHER_UID.format(uid, ""))
-        # The version of an object that is gone is no obstacle here.
+        # The version of a deleted object is no obstacle here.
         manifest["metadata"] = {**metadata, "resourceVersion": ""}
         write.check_create()
         new = write.to_storage(manifest)
@@ -221,7 +221,7 @@ def patch(registry: Registry, write: Write) -> APIResponse:
         new = write.to_storage(new)
         written = registry.update(stored, new, tracking, subresource=part, dry_run=dry_run, guard=write.guard)
     except UndecodableError as error:
-        # Decoding changes what it is given: the message shows the object as the patch left it.
+        # Decoding changes its argument: the message shows the object as the patch left it.
         raise _unusable(patched(write, route.kind.shape, write.current(old)), error.text) from None
     return write_response(write, written, warnings)
 
@@ -292,7 +292,7 @@ def _warnings(route: Route, options: DeleteOptions) -> list[str]:
 
 
 async def remove_collection(registry: Registry, write: Write) -> APIResponse:
-    """Handle a DELETE on a collection: what a list would show is deleted, and shown as it was."""
+    """Handle a DELETE on a collection: delete the objects of a list, and return them as they were."""
     route = write.route
     options = request_body.delete_options(write.body, write.content_type, write.query)
     page = await listing.list_page(registry.storage, route, write.query)

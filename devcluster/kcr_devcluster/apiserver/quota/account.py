@@ -1,4 +1,4 @@
-"""One quota: its limits and the sum of what objects use.
+"""One quota: its limits and the usage of all objects together.
 
 Source: kubernetes/staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go, CheckRequest;
 kubernetes/pkg/controller/resourcequota/resource_quota_controller.go, syncResourceQuota.
@@ -18,7 +18,7 @@ class TrackedQuota:
 
     Attributes:
         name: The quota's name.
-        spec: What it says.
+        spec: The quota's spec.
     """
 
     def __init__(self, name: str, spec: Manifest) -> None:
@@ -35,7 +35,7 @@ class TrackedQuota:
         self._expiring: dict[str, datetime] = {}
 
     def usage_of(self, kind: Kind, obj: Manifest) -> Usage:
-        """Return what an object uses of this quota."""
+        """Return an object's usage of this quota."""
         if not self._matches(kind, obj):
             return NO_USAGE
         usage = usage_of(kind, obj)
@@ -50,7 +50,7 @@ class TrackedQuota:
         return {name: value for name, value in amounts.items() if name in self._limits}
 
     def set_usage(self, key: str, usage: Usage) -> bool:
-        """Set what an object uses, and return whether the sum changes."""
+        """Set the usage of an object, and return whether the sum changes."""
         before = self._usages.pop(key, NO_USAGE)
         self._expiring.pop(key, None)
         for name, value in before.amounts.items():
@@ -83,7 +83,7 @@ class TrackedQuota:
         return sorted(name for name, value in wanted.items() if self._used[name] + value > self._limits[name])
 
     def _expire(self, now: datetime) -> None:
-        """Release what terminating pods used whose grace period is over."""
+        """Release the usage of terminating pods whose grace period is over."""
         for key in [key for key, until in self._expiring.items() if until < now]:
             self.set_usage(key, Usage(self._usages[key].rest))
 

@@ -101,12 +101,12 @@ def _errors(item: Manifest, requests: _Amounts, limits: _Amounts) -> Iterator[st
 
 
 def _bound_error(bound: str, sign: int, stated: tuple[tuple[str, str | None], ...]) -> str:
-    """Return how what is stated breaks a bound, `""` if it does not.
+    """Return how the stated amounts break a bound, `""` if they do not.
 
     Args:
         bound: The bound.
         sign: 1 for an upper bound, -1 for a lower one.
-        stated: What it is called and how much it is; the first must be there.
+        stated: Names and amounts; the first amount is required.
     """
     called, first = stated[0]
     if first is None:

@@ -1,4 +1,4 @@
-"""Usage: what one object counts for in a quota.
+"""Usage: the amounts that one object counts for in a quota.
 
 Source: kubernetes/pkg/quota/v1/evaluator/core/{pods,registry}.go;
 kubernetes/staging/src/k8s.io/component-helpers/resource/helpers.go, PodRequests, PodLimits.
@@ -21,17 +21,17 @@ ONE = 10**9
 _LIMITED = ("cpu", "memory", "ephemeral-storage")
 # Kinds that quotas may count without `count/`.
 _SHORT = (CONFIG_MAPS, RESOURCE_QUOTAS, SECRETS, SERVICES)
-# What every container must state once a quota limits it.
+# Resources that every container must state once a quota limits them.
 _STATED = frozenset(f"{kind}{name}" for kind in ("", "requests.", "limits.") for name in ("cpu", "memory"))
 
 
 class Usage(NamedTuple):
-    """What an object uses of a quota.
+    """The amounts that an object uses of a quota.
 
     Attributes:
-        amounts: What it uses.
+        amounts: The present amounts.
         until: When it uses less without being changed; None for never.
-        rest: What it uses from then on.
+        rest: The amounts from then on.
     """
 
     amounts: Amounts
@@ -43,7 +43,7 @@ NO_USAGE = Usage({})
 
 
 def usage_of(kind: Kind, obj: Manifest) -> Usage:
-    """Return what an object of any kind uses.
+    """Return the usage of an object of any kind.
 
     Finished pods count as objects only. So do terminating pods after their grace period: no kubelet may be left to
     confirm that they have stopped.
@@ -99,7 +99,7 @@ def total_resources(spec: Manifest, which: str) -> dict[str, int]:
 
 
 def _stated(part: Manifest, which: str) -> dict[str, int]:
-    """Return what a container, or a pod as a whole, states for itself."""
+    """Return the amounts that a container, or a pod as a whole, states for itself."""
     stated = (part.get("resources") or {}).get(which) or {}
     return {name: amount(value) for name, value in stated.items()}
 

@@ -1,4 +1,4 @@
-"""The APIServices of what this server answers for: they follow the groups and versions that are served.
+"""The APIServices of this server: they follow the groups and versions that are served.
 
 They are stored when a client first asks for APIServices: a cluster whose clients never do has none.
 
@@ -13,7 +13,7 @@ from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.registry.deletion import DeleteOptions, delete
 from kcr_devcluster.apiserver.registry.registry import Registry
 
-# The priority of a group among all, and of its versions: upstream's, and what custom resources get.
+# The priority of a group among all, and of its versions: upstream's, and those of custom resources.
 _GROUP_PRIORITIES: Mapping[str, int] = {
     "": 18_000, "apps": 17_800, "events.k8s.io": 17_750, "autoscaling": 17_500, "batch": 17_400,
     "networking.k8s.io": 17_200, "extensions": 17_150, "policy": 17_100, "rbac.authorization.k8s.io": 17_000,
@@ -37,13 +37,13 @@ class LocalAPIServices:
         self._started = False
 
     def start(self) -> None:
-        """Store those that are missing; from now on they follow what is served."""
+        """Store those that are missing; from now on they follow the served groups and versions."""
         if not self._started:
             self._started = True
             self.sync()
 
     def sync(self) -> None:
-        """Store what is missing, and remove what is no longer served, if anything has asked for them yet."""
+        """Store the missing ones and delete those no longer served; does nothing before `start`."""
         if not self._started:
             return
         storage = self._registry.storage

@@ -26,7 +26,7 @@ from kcr_devcluster.apiserver.schema.shape import TypeMismatchError
 _GRACE = "deletionGracePeriodSeconds"
 _OF_DELETION = ("deletionTimestamp", _GRACE)
 _SERVER_FIELDS = ("uid", "creationTimestamp", *_OF_DELETION)
-# What an update leaves as it is, whatever it says.
+# The fields that an update cannot change; other values in it are ignored.
 _KEPT = ("uid", "creationTimestamp", "deletionTimestamp", "generation")
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _LONGEST_BASE = 58
@@ -47,7 +47,7 @@ def generate_name(base: str, randomness: random.Random) -> str:
 
 
 def decode_metadata(kind: Kind, given: object) -> Manifest:
-    """Return metadata without what is empty or unknown, `resourceVersion` excepted.
+    """Return metadata without empty or unknown members, `resourceVersion` excepted.
 
     Raises:
         StatusError: 400, a member has the wrong type.
@@ -121,7 +121,7 @@ def validate(kind: Kind, metadata: Manifest) -> list[FieldError]:
 
 
 def _validate_mutable(kind: Kind, metadata: Manifest) -> list[FieldError]:
-    """Return the field errors of what clients may write on create and update."""
+    """Return the field errors of the members that clients may write on create and update."""
     errors: list[FieldError] = []
     if labels := metadata.get("labels"):
         errors += check_labels(labels, "metadata.labels")

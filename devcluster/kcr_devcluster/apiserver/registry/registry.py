@@ -36,18 +36,18 @@ from kcr_devcluster.apiserver.storage.admission import AdmissionContext, Admissi
 from kcr_devcluster.apiserver.storage.records import Record
 
 _NAME_TRIES = 8
-# The steps of admission. Their order is contract: a step sees what those before it have set, and the first refusal is
-# the answer. Quotas come last, for what another step refuses uses nothing.
+# The steps of admission. Their order is contract: a step sees the fields set by those before it, and the first refusal
+# is the answer. Quotas come last, for an object that another step refuses uses nothing.
 ADMISSION: tuple[type[AdmissionStep], ...] = (
     ServiceAddresses, LimitRangeAdmission, PriorityAdmission, ServiceAccountAdmission, RuntimeClassAdmission,
     QuotaAdmission,
 )  # fmt: skip
-# Refuses an object with its defaults, given with the one that is there, by raising StatusError.
+# Refuses an object with its defaults, given with the stored one, by raising StatusError.
 Guard = Callable[[Manifest, Manifest | None], None]
 
 
 class WriteResult(NamedTuple):
-    """What a write did.
+    """The result of a write.
 
     Attributes:
         record: The object after it.
@@ -65,7 +65,7 @@ class Registry:
 
     Attributes:
         quotas: The admission step of quotas, which counts objects.
-        accounts: The admission step that gives new pods what their service accounts have for them, once enabled.
+        accounts: The admission step that sets the service account, token and pull secrets of new pods, once enabled.
     """
 
     def __init__(self, context: AdmissionContext) -> None:
@@ -109,7 +109,7 @@ class Registry:
             given: The object.
             tracking: Who applies it; None for a create, which keeps no managedFields.
             dry_run: Whether nothing is stored.
-            guard: What may refuse the object beforehand; None for nothing.
+            guard: Called before the object is prepared and validated, and may refuse it; None for no check.
 
         Raises:
             StatusError: The object or its namespace does not allow it.
@@ -175,12 +175,12 @@ class Registry:
         changes nothing stores nothing.
 
         Args:
-            old: The version that is there.
+            old: The stored version.
             given: The object as it is to be.
             tracking: Who writes it.
             subresource: The subresource that it is written through, such as `status`; `""` for the object itself.
             dry_run: Whether nothing is stored.
-            guard: What may refuse the new version beforehand; None for nothing.
+            guard: Called before the new version is prepared and validated, and may refuse it; None for no check.
 
         Raises:
             StatusError: The change is not allowed, or `old` is not the version that the client has.
@@ -277,8 +277,8 @@ def should_delete(kind: Kind, obj: Manifest) -> bool:
 def _drop_unstored(kind: Kind, obj: Manifest) -> None:
     """Drop the fields of a custom resource that its storage version does not have: nothing shows them any more.
 
-    Source: apiextensions-apiserver/pkg/apiserver/customresource_handler.go, schemaCoercingDecoder, by which what is
-    stored is read.
+    Source: apiextensions-apiserver/pkg/apiserver/customresource_handler.go, schemaCoercingDecoder, which reads the
+    stored objects.
     """
     conversion = kind.conversion
     if kind.custom is not None and conversion is not None and not conversion.same_fields:

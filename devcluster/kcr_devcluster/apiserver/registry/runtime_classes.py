@@ -1,4 +1,4 @@
-"""RuntimeClass admission: a pod names a class that is there, and has what the class says of overhead and nodes.
+"""RuntimeClass admission: a pod names an existing class, and has the overhead and scheduling of that class.
 
 Source: kubernetes/plugin/pkg/admission/runtimeclass/admission.go, Admit and Validate.
 """
@@ -12,7 +12,7 @@ _CLASSES = next(kind for kind in KINDS if (kind.type.group, kind.type.kind) == (
 
 
 class RuntimeClassAdmission(AdmissionStep):
-    """Gives new pods what their RuntimeClass asks for."""
+    """Sets the overhead, node selector and tolerations of new pods from their RuntimeClass."""
 
     def admit_prepared(self, kind: Kind, obj: Manifest) -> None:
         """Set overhead, node selector and tolerations of a new pod; objects of other kinds are left alone.

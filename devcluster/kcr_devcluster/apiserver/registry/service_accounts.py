@@ -47,12 +47,12 @@ class ServiceAccountAdmission(AdmissionStep):
         self.is_enabled = self.mounts_tokens = False
 
     def admit(self, kind: Kind, obj: Manifest, called: str) -> None:
-        """Give a new pod what its account has for it; objects of other kinds are left alone.
+        """Set a new pod's service account, token and pull secrets; objects of other kinds are left alone.
 
         Args:
             kind: The kind of the object.
             obj: The object, with its defaults.
-            called: Its name in the request, or what the name is generated from.
+            called: Its name in the request, or the prefix of a generated name.
 
         Raises:
             DefaultAccountMissingError: The account is `default`, and there is none yet.

@@ -27,7 +27,7 @@ _FOREIGN_PORT = f"provided port is not in the valid range. The range of valid po
 
 
 class ServiceAddresses(AdmissionStep):
-    """Allocates what new and changed Services need; what a Service had is free with its deletion."""
+    """Allocates addresses and ports of new and changed Services; deleting a Service releases its own."""
 
     def __init__(self, context: AdmissionContext) -> None:
         self._cache = context.storage.cache(SERVICES)
@@ -45,7 +45,7 @@ class ServiceAddresses(AdmissionStep):
             self._allocate(obj)
 
     def check_update(self, kind: Kind, obj: Manifest) -> None:
-        """Give a Service what its new version needs.
+        """Give a Service the addresses and ports that its new version needs.
 
         Raises:
             StatusError: 422, it names an address or port that it cannot have.
@@ -117,7 +117,7 @@ class ServiceAddresses(AdmissionStep):
         raise StatusError(500, "InternalError", "Internal error occurred: failed to allocate a nodePort: range is full")
 
     def _follow(self) -> None:
-        """Read what Services have, and follow it from then on."""
+        """Read the addresses and ports of all Services, and follow them from then on."""
         if self._is_following:
             return
         self._is_following = True

@@ -1,4 +1,4 @@
-"""Admission: what is set in objects and refused of them between their strategy and the storage.
+"""Admission: steps between the strategy of objects and the storage; they set fields, and refuse objects.
 
 Source: kubernetes/staging/src/k8s.io/apiserver/pkg/admission/interfaces.go, MutationInterface and ValidationInterface.
 """
@@ -13,7 +13,7 @@ from kcr_devcluster.apiserver.storage.storage import Storage
 
 
 class AdmissionContext(NamedTuple):
-    """What the steps of a server are made of.
+    """The context from which a server makes its admission steps.
 
     Attributes:
         storage: The objects.
@@ -35,19 +35,19 @@ class AdmissionStep:
         self._storage = context.storage
 
     def admit(self, kind: Kind, obj: Manifest, called: str) -> None:
-        """Set what a new object does not state, before its strategy prepares it.
+        """Set fields that a new object does not state, before its strategy prepares it.
 
         Args:
             kind: Its kind.
             obj: The object, with its defaults.
-            called: Its name in the request, or what the name is generated from.
+            called: Its name in the request, or the prefix of a generated name.
         """
 
     def admit_prepared(self, kind: Kind, obj: Manifest) -> None:
-        """Set what a new object does not state, after its strategy has prepared it."""
+        """Set fields that a new object does not state, after its strategy has prepared it."""
 
     def check(self, kind: Kind, obj: Manifest) -> None:
-        """Refuse a new object, or allocate what it needs; it is valid by its strategy."""
+        """Refuse a new object, or allocate resources for it; its strategy has validated it."""
 
     def check_update(self, kind: Kind, obj: Manifest) -> None:
-        """Refuse a new version of an object, or allocate what it needs; writes of subresources are not checked."""
+        """Refuse a new version of an object, or allocate resources for it; writes of subresources are not checked."""

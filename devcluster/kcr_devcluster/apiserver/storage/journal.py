@@ -1,7 +1,7 @@
 """Journal: a storage's changes in one SQLite file, so that the objects survive the end of the process.
 
 As in etcd, a row is a change, and its number is the revision; the newest row of a key is the object. A change is
-committed before it is applied in memory: no answer and no watch event tells of what the file does not have. Write-ahead
+committed before it is applied in memory: no answer and no watch event shows a change that the file lacks. Write-ahead
 logging with `synchronous=NORMAL` keeps every commit when the process is killed; when the machine loses power, the last
 ones may be missing, and the file is intact. A row is deleted when the change that superseded it is so old that the
 watch cache has forgotten it as well.
@@ -55,11 +55,11 @@ WHERE body IS NULL OR revision NOT IN (SELECT max(revision) FROM changes GROUP B
 
 
 class Contents(NamedTuple):
-    """What a journal holds.
+    """The contents of a journal.
 
     Attributes:
         revision: The newest.
-        compacted_revision: Every change after this one is there; of the earlier ones those that made present objects.
+        compacted_revision: All later changes are present; of the earlier ones those that made present objects.
         rows: In order of revision, by `ResourceType.display`.
     """
 
@@ -138,7 +138,7 @@ class Journal:
         # The key counts, too: a body that was copied under another key is damage as well.
         row = (change.revision, kind, key, body, _checksum(kind, key, body))
         try:
-            # Before the change: what is committed must not fail any more.
+            # Before the change: nothing may fail after its commit.
             if len(self._changes) >= self._history:
                 self._compact()
             self._connection.execute("INSERT INTO changes VALUES (?, ?, ?, ?, ?)", row)
@@ -162,7 +162,7 @@ class Journal:
         self._changes.append((revision, (*superseded, revision) if is_removal else superseded))
 
     def _compact(self) -> None:
-        """Delete what the oldest changes of the history superseded."""
+        """Delete the rows that the oldest changes of the history superseded."""
         # In one transaction with the compaction's number: after a crash between the two, a list at an old revision
         # would lack objects.
         batch = list(islice(self._changes, _BATCH))
@@ -178,7 +178,7 @@ class Journal:
 def save_snapshot(file: Path, snapshot: Path) -> None:
     """Copy a journal, which a running cluster may be writing, as it is at one moment.
 
-    What has the snapshot's name is replaced once the copy is whole; when it fails, that stays as it is.
+    A file of the snapshot's name is replaced once the copy is whole; when the copy fails, the file stays as it is.
 
     Args:
         file: The journal.
@@ -211,7 +211,7 @@ def restore_snapshot(snapshot: Path, file: Path) -> None:
     So they relist (410 Expired) instead of taking older objects for newer ones.
 
     Args:
-        snapshot: What `save_snapshot` wrote.
+        snapshot: A file that `save_snapshot` wrote.
         file: The new journal; its folder exists.
 
     Raises:

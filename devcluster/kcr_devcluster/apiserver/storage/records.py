@@ -34,7 +34,7 @@ class Record:
         self.body: bytes = body
         self.metadata: ObjectMeta = metadata
         self.revision: int = revision
-        # What field selectors ask for, beside the names; read out of the body when the first one does.
+        # The fields that field selectors match, beside the names; read from the body for the first selector.
         self._fields: dict[str, str] | None = None
 
     @property
@@ -48,7 +48,7 @@ class Record:
         return self.kind.head + self.body[1:]
 
     def manifest(self) -> Manifest:
-        """Return the object decoded anew, the caller's to change."""
+        """Return the object, decoded again for each call: the caller may change it."""
         return {"kind": self.kind.type.kind, "apiVersion": self.kind.type.api_version, **_decode(self.body)}
 
     def field(self, path: str) -> str:
@@ -94,7 +94,7 @@ def in_version(record: Record, kind: Kind) -> Record:
 class Change:
     """One transition: `old` is None on create, `new` is None on delete.
 
-    `lines` keeps the watch lines made of it, so that each is encoded once for all watchers.
+    `lines` keeps its encoded watch lines, so that each is encoded once for all watchers.
     """
 
     __slots__ = ("_deleted", "lines", "new", "old", "revision")
@@ -117,7 +117,7 @@ class Change:
         """Return the object of a DELETED event: the old content under the new resourceVersion."""
         # Made once for all watchers.
         if self._deleted is None:
-            assert self.old is not None  # only what was there departs
+            assert self.old is not None  # only a stored object is deleted
             self._deleted = self.old.with_revision(self.revision)
         return self._deleted
 

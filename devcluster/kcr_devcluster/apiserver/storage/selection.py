@@ -43,7 +43,7 @@ class SelectionPredicate(NamedTuple):
 
 
 def selection_predicate(kind: Kind, namespace: str, name: str, query: Query) -> SelectionPredicate:
-    """Return what a request selects.
+    """Return the selection predicate of a request.
 
     Args:
         kind: The kind.

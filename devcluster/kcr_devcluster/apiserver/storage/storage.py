@@ -28,7 +28,7 @@ _NOT_IN_BODY = ("metadata", "kind", "apiVersion")
 
 
 class StorageReader(Protocol):
-    """What requests read from: the storage, or a view of it."""
+    """The source that requests read from: the storage, or a view of it."""
 
     @property
     def revision(self) -> int:
@@ -65,7 +65,7 @@ class Storage:
             ConfigError: The journal is damaged.
         """
         self._journal = journal
-        # What is stored of kinds that nothing has asked for yet.
+        # The stored rows of kinds that nothing has asked for yet.
         self._rows: dict[str, list[StoredRow]] = {}
         # The resourceVersion of the newest change of any kind; never reused.
         self.revision: int = FIRST_REVISION
@@ -100,7 +100,7 @@ class Storage:
     def install(self, kind: Kind) -> None:
         """Store the objects of a kind that a definition makes, as the definition has it now."""
         name = kind.type.display
-        # The three cases differ in what older watches may still ask for.
+        # The three cases differ in the revisions that older watches may still ask for.
         if name in self._caches:
             self._caches[name].install(kind, self.revision)
         elif name in self._rows:
@@ -167,7 +167,8 @@ class Storage:
         return record if record.kind.conversion is None else self.cache(record.kind).records[record.key]
 
     def _commit(self, change: Change) -> None:
-        # First on disk: a client must not see what a crash could take back. If this raises, nothing has changed.
+        # First on disk: a client must not see a change that a crash could take back. If this raises, nothing
+        # has changed.
         if self._journal is not None:
             self._journal.append(change)
         self.revision = change.revision

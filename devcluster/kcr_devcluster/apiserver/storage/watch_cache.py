@@ -78,8 +78,8 @@ class WatchCache:
     def install(self, kind: Kind, revision: int) -> None:
         """Keep the objects as those of another kind of the same name: a definition changed.
 
-        Its pruning and its defaults apply to what was stored before, without a change that a watch could send. So
-        older watches and lists get 410, as upstream, where a watch cache of the new kind begins with what it lists.
+        Its pruning and its defaults apply to the objects stored before, without a change that a watch could send. So
+        older watches and lists get 410, as upstream, where a watch cache of the new kind begins with its own list.
 
         Args:
             kind: The kind from now on.
@@ -93,7 +93,7 @@ class WatchCache:
             self.records[key] = Record(kind, body, record.metadata, record.revision)
 
     def restore(self, rows: Iterable[StoredRow], compacted_revision: int) -> None:
-        """Take over what a journal has of the kind, before anything else.
+        """Load the kind's rows from a journal, before any other change.
 
         Args:
             rows: In order of revision.

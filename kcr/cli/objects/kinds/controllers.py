@@ -1,4 +1,4 @@
-"""What the state of its controllers says of an object: they fail, run for long, repeat themselves, or stand still."""
+"""Explains an object by the state of its controllers: they fail, run for long, repeat themselves, or stand still."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -16,10 +16,10 @@ _BLOCKED_SECONDS = 1.0
 
 
 def findings(inside: Inside) -> Iterator[Explanation]:
-    """Yield what is wrong with the controllers of an object, by their own account.
+    """Yield the problems of an object's controllers, as their process reports them.
 
     Args:
-        inside: What their process knows.
+        inside: The state of their process.
     """
     if inside.stands_by or not inside.views:
         return
@@ -34,7 +34,7 @@ def blocked_loop(state: DebugState, effect: str) -> Explanation | None:
 
     Args:
         state: The process.
-        effect: What follows for the object, the beginning of the headline.
+        effect: The consequence for the object, the beginning of the headline.
     """
     loop = state.loop
     if not loop.blocked_at or loop.lag_seconds < _BLOCKED_SECONDS:

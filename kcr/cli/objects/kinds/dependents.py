@@ -22,21 +22,21 @@ R = TypeVar("R", bound=Resource)
 _WORKLOADS = tuple(
     unstructured("apps/v1", kind, plural=f"{kind.lower()}s") for kind in ("Deployment", "StatefulSet", "DaemonSet")
 )
-# So many of each kind are looked at.
+# So many of each kind are explained.
 _MOST = 5
-# What a dependent is in when it holds up its owner.
+# The states of a dependent that delay its owner.
 _TROUBLES = (Code.FAILED, Code.PODS_NOT_READY, Code.REFUSED, Code.NO_CONTROLLER)
 
 
 async def with_dependents(
     client: Client, obj: Unstructured, explanation: Explanation, now: datetime, explainers: Sequence[Explainer]
 ) -> Explanation:
-    """Return the explanation of a custom resource, with the trouble of what it owns, if there is any.
+    """Return the explanation of a custom resource, with the trouble of the objects it owns, if there is any.
 
     Args:
         client: Where to read.
         obj: The object; only kinds of a user's own are followed, for the others own nothing of the kind.
-        explanation: What the object itself tells.
+        explanation: The explanation of the object itself.
         now: The moment to judge at.
         explainers: Those of plugins, whose kinds are followed as well.
     """
@@ -65,7 +65,7 @@ async def with_dependents(
 async def _dependents(
     client: Client, obj: Unstructured, now: datetime, explainers: Sequence[Explainer]
 ) -> AsyncIterator[tuple[Resource, Explanation]]:
-    """Yield what an object owns, and why it is where it is."""
+    """Yield the objects that an object owns, each with its explanation."""
     namespace = obj.metadata.namespace
     for kind in _WORKLOADS:
         for workload in _newest(obj, await list_or_nothing(client, kind, namespace)):

@@ -1,4 +1,4 @@
-"""Reads the pods of a workload, and lists of what may not be readable at all."""
+"""Reads the pods of a workload, and lists that the user may not be allowed to read."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -32,7 +32,7 @@ async def list_or_nothing(
 
 
 async def read_workload(client: Client, obj: Unstructured, events: Sequence[Event], now: datetime) -> ObservedWorkload:
-    """Read the pods of a workload, and what says why they do not run.
+    """Read the pods of a workload, and the objects and events that explain why they do not run.
 
     Args:
         client: Where to read.

@@ -1,4 +1,4 @@
-"""Why a namespace is where it is: what holds it up when it is stuck in Terminating."""
+"""Explains a namespace, and the cause when it is stuck in Terminating."""
 
 import re
 import shlex

@@ -12,7 +12,7 @@ from kcr.api.pods import is_terminal
 from kcr.api.unstructured import Unstructured
 from kcr.cli.objects.generic import conditions_of
 
-# What a kubelet does under pressure, by the condition.
+# The actions of a kubelet under pressure, by the condition.
 _PRESSURES: Mapping[str, str] = {
     "MemoryPressure": "has too little memory: it evicts pods",
     "DiskPressure": "has too little disk space: it evicts pods, and pulls no images",
@@ -54,7 +54,7 @@ def explain_node(node: Unstructured, pods: Sequence[Pod] | None, now: datetime) 
 
 
 def explain_lost_node(key: Key, pods: Sequence[Pod] | None) -> Explanation:
-    """Return what is left of a node that is not there.
+    """Return the explanation of a node that does not exist, with the pods that are still bound to it.
 
     Args:
         key: The node.

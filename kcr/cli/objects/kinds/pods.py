@@ -62,7 +62,7 @@ def _deleted(pod: DetailedPod, context: PodContext, now: datetime) -> Explanatio
 
 
 def _ended(pod: DetailedPod, context: PodContext, now: datetime) -> Explanation | None:
-    """All its containers have stopped for good."""
+    """All its containers have stopped permanently."""
     if pod.status.phase == "Succeeded":
         return Explanation(Code.FINISHED, "has succeeded", reasons=tuple(_ends(pod, now)))
     if pod.status.phase != "Failed":
@@ -129,7 +129,7 @@ _RULES: tuple[Rule, ...] = (_deleted, _ended, _with_problem, _restarted, _unread
 
 
 def change_of(metadata: ObjectMeta) -> str:
-    """Return how a user gets another pod, up to what is to be different: its own spec cannot be changed."""
+    """Return how a user gets a different pod, up to the change itself: a pod's own spec cannot be changed."""
     owner = controller_of(metadata)
     if owner is None:
         return "create the pod anew with"

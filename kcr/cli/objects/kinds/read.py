@@ -1,4 +1,4 @@
-"""Reads an object of a kind with an explanation of its own, and what belongs to it."""
+"""Reads an object of a kind with an explanation of its own, and the objects that belong to it."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
@@ -26,7 +26,7 @@ from kcr.client.explainers import Explainer, ExplainerError
 from kcr.client.pod_context import read_pod_context
 from kcr.errors import ForbiddenError
 
-# So many resources of a namespace are searched for what holds it up, and so many objects of each.
+# So many resources of a namespace are searched for objects that block its deletion, and so many objects of each.
 _RESOURCES, _OBJECTS = 5, 50
 
 
@@ -51,7 +51,7 @@ async def read_object(
     client: Client, kind: type[Resource], key: Key, events: Sequence[Event], now: datetime,
     explainers: Sequence[Explainer],
 ) -> ReadObject:  # fmt: skip
-    """Read an object, and why it is where it is: by the explainers of its kind, else by what is known of all kinds.
+    """Read an object and explain its state: by the explainers of its kind, else by the fields that all kinds share.
 
     Args:
         client: Where to read.
@@ -62,7 +62,7 @@ async def read_object(
         explainers: Those of plugins.
 
     Raises:
-        NotFoundError: It is not there.
+        NotFoundError: It does not exist.
     """
     place = kind.resource
     whole = unstructured(place.api_version, place.kind, plural=place.plural, namespaced=place.namespaced)
@@ -133,5 +133,5 @@ _READERS: Mapping[tuple[str, str], Reader] = {
     },
     (webhooks.GROUP, "validatingadmissionpolicies"): webhooks.read_policy,
 }
-# Those whose explanations say what the conditions say.
+# Kinds whose explanations contain the conditions.
 _CONDITIONS_SHOWN = frozenset({"pods", "namespaces", "nodes"})

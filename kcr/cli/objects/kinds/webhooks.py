@@ -1,4 +1,4 @@
-"""Whether admission webhooks and policies refuse requests: their services, and what binds them."""
+"""Explains whether admission webhooks and policies refuse requests: by their services and bindings."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -30,7 +30,7 @@ class ServiceState(NamedTuple):
     """The service of a webhook.
 
     Attributes:
-        exists: Whether it is there.
+        exists: Whether it exists.
         ready: How many ready endpoints it has; None when they may not be read.
     """
 

@@ -38,7 +38,7 @@ class ObservedWorkload(NamedTuple):
         obj: The workload.
         pods: The pods that it controls, those of its ReplicaSets included.
         tries: Events about created and refused pods, of it and of its latest ReplicaSet, the latest last.
-        context: What is known beside the pods.
+        context: The state beside the pods.
         now: The moment to judge at.
     """
 
@@ -169,7 +169,7 @@ def _problem_of(pod: DetailedPod, seen: ObservedWorkload) -> PodProblem | None:
 
 
 def _next_of(seen: ObservedWorkload, problem: PodProblem) -> list[Step]:
-    """Return what waits for a pod with a problem: the others of a StatefulSet, and a roll-out."""
+    """Return the steps that wait for a pod with a problem: an ordered StatefulSet creates its other pods later."""
     if seen.kind == "statefulset" and seen.spec.get("podManagementPolicy") != "Parallel":
         left = seen.wanted - len(seen.active)
         return [Step(f"creates {left} more when {problem.pod.metadata.name} is ready")] if left > 0 else []

@@ -24,8 +24,8 @@ def check(shape: Shape, obj: Manifest, body: bytes, content_type: str, query: Qu
 
     Args:
         shape: The type of the object.
-        obj: What is about to be written: the body itself, or what a patch made.
-        body: What was sent, whose names may be there twice.
+        obj: The object to write: the body itself, or the result of a patch.
+        body: The body as sent, which may repeat names.
         content_type: The form of the body; only in JSON are repeated names found.
         query: It names the `fieldValidation`; without one it is `Warn`.
 
@@ -71,10 +71,10 @@ def repeated(body: bytes) -> list[str]:
 
 
 def _names_each_once(body: bytes) -> bool:
-    """Return whether a JSON text surely names no member twice, which costs a quarter of looking for those it does.
+    """Return whether a JSON text certainly repeats no member name, for a quarter of the cost of a search.
 
-    Decoding keeps one of each. Every member that is lost takes its colon along, so the text made of what is left has
-    fewer of them; colons within texts are there again, if they are not escaped.
+    Decoding keeps one of each. Every lost member takes its colon with it, so the text that is encoded from the rest has
+    fewer of them; it has the colons within strings again, if they are not escaped.
     """
     if rb"\u003" in body:
         return False

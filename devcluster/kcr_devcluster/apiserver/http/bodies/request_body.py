@@ -163,7 +163,7 @@ def _unusable_kind(group: str, version: str, name: str, wanted: str) -> str:
 
 
 def _check_custom_type(kind: Kind, value: Manifest) -> None:
-    """Refuse a custom resource that does not say what it is, or says another kind."""
+    """Refuse a custom resource without kind or apiVersion, or of another kind."""
     for member in ("kind", "apiVersion"):
         if not value.get(member):
             shown, named = encoded(value).decode().strip(), "Kind" if member == "kind" else member

@@ -46,12 +46,12 @@ _NAMED: Mapping[str, tuple[str, Definition]] = {
 
 
 def full_name(type_name: str) -> str:
-    """Return what documents call a type of the table: `io.k8s.api.core.v1.Pod` for `core.v1.Pod`."""
+    """Return the name in documents of a type of the table: `io.k8s.api.core.v1.Pod` for `core.v1.Pod`."""
     return f"{_PACKAGES.get(type_name.partition('.')[0], 'io.k8s.api')}.{type_name}"
 
 
 def custom_name(kind: Kind) -> str:
-    """Return what documents call a custom kind: `dev.example.v1.Website` for `example.dev/v1` and `Website`."""
+    """Return the name in documents of a custom kind: `dev.example.v1.Website` for `example.dev/v1` and `Website`."""
     return ".".join([*reversed(kind.type.group.split(".")), kind.type.version, kind.type.kind])
 
 
@@ -75,7 +75,7 @@ def _group_version_kind(kind: Kind) -> dict[str, str]:
 
 
 def _custom(kind: Kind, schema: Definition) -> Definition:
-    """Return a custom kind's schema with what all objects have."""
+    """Return a custom kind's schema with the fields that all objects have."""
     standard = _object("core.v1.ConfigMap")["properties"]
     head = {name: standard[name] for name in ("apiVersion", "kind", "metadata")}
     return {
@@ -90,7 +90,7 @@ def _add_type(found: dict[str, Definition], name: str) -> None:
     full = full_name(name)
     if full in found:
         return
-    # Before its fields are looked at, because types may contain themselves.
+    # Before its fields are read, because types may contain themselves.
     found[full] = _object(name)
     for inner in {_innermost(one.type) for one in type_facts(name).values()}:
         if inner in _NAMED:

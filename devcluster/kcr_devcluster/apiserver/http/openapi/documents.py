@@ -1,6 +1,6 @@
 """The OpenAPI documents: `/openapi/v3`, one document per group and version, and `/openapi/v2`, one for everything.
 
-Before kubectl applies or creates a file, it looks for a `patch` operation of the kind with the parameter
+Before kubectl applies or creates a file, it searches for a `patch` operation of the kind with the parameter
 `fieldValidation`; finding it, it leaves validation to the server. That operation names no body: so kubectl makes
 strategic merge patches of built-in kinds with the merge keys that are compiled into it.
 
@@ -17,15 +17,15 @@ from kcr_devcluster.apiserver.http.routes import Routes
 from kcr_devcluster.apiserver.kinds.catalogue import Kind
 from kcr_devcluster.apiserver.protocol.responses import APIResponse, encoded, json_response, text_response
 
-# A document with its first field, `swagger: "2.0"`. Its type is spelled otherwise than what clients accept, which has
-# an `@` and cannot be parsed. Source: kube-openapi/pkg/handler/handler.go.
+# A document with its first field, `swagger: "2.0"`. Its type is spelled otherwise than in the Accept header of clients,
+# which has an `@` and cannot be parsed. Source: kube-openapi/pkg/handler/handler.go.
 _EMPTY_V2, _V2_PROTOBUF = b"\x0a\x032.0", "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-# Documents are named by their hash, so a client may keep them for ever.
+# Documents are named by their hash, so a client may cache them without expiry.
 _IMMUTABLE = {"Cache-Control": "public, immutable"}
 _V3_REFERENCE, _V2_REFERENCE = "#/components/schemas/", "#/definitions/"
-# What the older form has no words for, and leaves out.
+# Keywords that the older form lacks, and leaves out.
 _NOT_IN_V2 = ("oneOf", "anyOf", "not", "nullable")
-# What holds values, and no schemas.
+# Keywords that hold values, and no schemas.
 _VALUES = ("default", "enum", "example", "properties")
 
 
@@ -40,8 +40,8 @@ class OpenAPI:
 
         Args:
             steps: The path's steps, such as `["openapi", "v3"]`.
-            accept: What the client takes. As protobuf the second version describes nothing: kubectl reads it for a kind
-                that the third does not have, and says that there is no such kind.
+            accept: The Accept header. As protobuf the second version describes nothing: kubectl reads it for a kind
+                that the third does not have, and reports that the kind does not exist.
         """
         match steps:
             case ["openapi", "v3"]:
@@ -84,7 +84,7 @@ class OpenAPI:
 
 
 def _hash(kinds: list[Kind]) -> str:
-    """Return what changes with a document: of built-in kinds the version alone says what is in it."""
+    """Return a hash that changes with a document; the version alone determines the schemas of built-in kinds."""
     content = encoded([VERSION, *([kind.type.plural, kind.schema_hash] for kind in kinds)])
     return hashlib.sha256(content).hexdigest()[:32].upper()
 
@@ -121,7 +121,7 @@ def _patch(kind: Kind, text: Mapping[str, Any]) -> Definition:
 
 
 def _in_v2(schema: Any) -> Any:
-    """Return a schema with the references of the second version, and without what it has no words for."""
+    """Return a schema with the references of the second version, and without the keywords that it lacks."""
     if isinstance(schema, list | tuple):
         return [_in_v2(one) for one in schema]
     if not isinstance(schema, dict):

@@ -12,7 +12,7 @@ import msgspec
 
 from kcr_devcluster.apiserver.schema.builtin import document_path
 
-# What is said of fields that are easily misused, even without the document.
+# Descriptions of fields that are easily misused, even without the document.
 _WARNINGS: Mapping[tuple[str, str], str] = {
     ("io.k8s.api.batch.v1.JobSpec", "selector"): (
         "A label query over pods that should match the pod count. It is generated; one that is written by hand and is "

@@ -53,7 +53,7 @@ def bind(registry: Registry, write: Write) -> APIResponse:
 
 
 def done(warnings: Sequence[str]) -> APIResponse:
-    """Return the response to a subresource that has done what it was asked for, with texts for `Warning` headers."""
+    """Return the response of a subresource that has succeeded, with texts for `Warning` headers."""
     status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
     return json_response(encoded(status), 201, warning_headers(warnings))
 

@@ -83,9 +83,9 @@ def respond(source: LogSource, record: Record, query: Query, now: datetime) -> A
 
 
 def end_of_log(source: LogSource, record: Record, container: str, limit: int) -> bytes:
-    """Return the end of what the present run of a container has printed, beginning with a whole line.
+    """Return the end of the log of a container's present run, beginning with a whole line.
 
-    It costs as much as what is returned, however long the log is.
+    The cost depends on the number of returned bytes, not on the length of the log.
 
     Args:
         source: Where logs come from.
@@ -101,7 +101,7 @@ def end_of_log(source: LogSource, record: Record, container: str, limit: int) ->
     run = source.get(record.metadata.uid, container)
     if run is None:
         raise bad_request(_why_nothing(pod, container, previous=False))
-    # One byte more tells whether the first line is whole.
+    # One byte more shows whether the first line is whole.
     text = b"".join(piece for _, piece in _latest(run.pieces(), limit + 1))
     return text if len(text) <= limit else text[1:] if text[:1] == b"\n" else text.partition(b"\n")[2] or text[1:]
 
@@ -171,7 +171,7 @@ class _Following:
         self._skip = skip
         self._left = limit
         self._stamped = stamped
-        # Whether what was read so far ends inside a line.
+        # Whether the text that was read so far ends inside a line.
         self._inside = False
 
     def __aiter__(self) -> AsyncIterator[bytes]:

@@ -1,6 +1,6 @@
 """The subresource pods/eviction: deletes a pod, unless that violates its PodDisruptionBudget.
 
-The server only counts down what the disruption controller allows (`status.disruptionsAllowed`), and notes the pod in
+The server only decrements the count of the disruption controller (`status.disruptionsAllowed`), and notes the pod in
 `status.disruptedPods`, so that the controller no longer counts it as healthy. A budget whose present spec the
 controller has not observed yet allows nothing.
 

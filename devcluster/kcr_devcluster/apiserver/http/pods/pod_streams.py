@@ -1,6 +1,6 @@
 """Connections into pods: the subresources exec, attach and portforward, up to the upgrade of the connection.
 
-The checks are here, and their errors. What serves the socket upgrades the connection and moves the bytes. A WebSocket
+This module has the checks and their errors. The HTTP server upgrades the connection and moves the bytes. A WebSocket
 begins with a GET, and needs the right to create all the same (AuthorizePodWebsocketUpgradeCreatePermission).
 
 Source: kubernetes/pkg/registry/core/pod/strategy.go, streamLocation, PortForwardLocation and validateContainer;
@@ -43,7 +43,7 @@ def respond(
         unavailable: Why this cluster has no such connections; empty when it has.
 
     Returns:
-        A response with code 101 and what the connection is for.
+        A response with code 101 and the purpose of the connection.
 
     Raises:
         StatusError: 404, no such pod or node; 400, the options do not fit the pod, or no WebSocket is requested; 501,

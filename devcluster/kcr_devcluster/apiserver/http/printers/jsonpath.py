@@ -30,7 +30,7 @@ _FILTER = re.compile(r"\s*(?P<left>.+?)\s*(?P<operator>==|!=|<=|>=|<|>)\s*(?P<ri
 
 
 def compile_path(path: str) -> Finder:
-    """Return what finds the values at a path; of one that is no JSONPath, it finds none."""
+    """Return a function that finds the values at a path; for a path that is no JSONPath, it finds none."""
     steps, at = list[_Step](), 0
     while at < len(path):
         token = _TOKEN.match(path, at)

@@ -31,7 +31,7 @@ def selector_text(selector: Manifest | None) -> str:
 
 
 def templated(spec: Manifest) -> Cells:
-    """Return the wide cells of what makes pods: containers and images."""
+    """Return the wide cells of a kind with a pod template: containers and images."""
     containers = ((spec.get("template") or {}).get("spec") or {}).get("containers") or ()
     return [",".join(one.get("name", "") for one in containers), ",".join(one.get("image", "") for one in containers)]
 

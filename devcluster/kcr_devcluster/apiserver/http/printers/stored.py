@@ -30,7 +30,7 @@ def _autoscaler(obj: Manifest, since: str) -> Cells:
 
 
 def _metrics(metrics: Sequence[Manifest]) -> str:
-    """Return the targets; nothing measures, so what there is stays unknown."""
+    """Return the targets; the measured values stay unknown, because nothing measures them."""
     if not metrics:
         return _NONE
     shown = [_metric(one) for one in metrics]

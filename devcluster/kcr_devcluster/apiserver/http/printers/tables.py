@@ -1,4 +1,4 @@
-"""Lists and watches as tables, which is what `kubectl get` shows. The cells are in `printers`.
+"""Lists and watches as tables, which `kubectl get` shows. The cells are in `printers`.
 
 Source: kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/response.go,
 kubernetes/pkg/printers/tablegenerator.go.
@@ -20,7 +20,7 @@ from kcr_devcluster.apiserver.storage.records import Change, Record
 
 
 def included_object(text: str) -> str:
-    """Return what rows carry, from the query's `includeObject`.
+    """Return the part of the object that rows carry, from the query's `includeObject`.
 
     Raises:
         StatusError: 400, it is no choice.
@@ -39,7 +39,7 @@ class TableEncoder(ObjectEncoder):
 
         Args:
             version: The version of meta.k8s.io that was requested.
-            include: What a row carries beside its cells: `None`, `Metadata` or `Object`.
+            include: The part of the object in a row, beside its cells: `None`, `Metadata` or `Object`.
             clock: For ages.
         """
         self._type = {"kind": "Table", "apiVersion": f"meta.k8s.io/{version}"}

@@ -21,7 +21,7 @@ _RESOURCE, _PATH = "resourceAttributes", "nonResourceAttributes"
 
 
 class Asker(NamedTuple):
-    """Who sends a review, and what decides.
+    """The sender of a review, and the functions that decide it.
 
     Attributes:
         user: The user of the request.
@@ -59,7 +59,7 @@ def subject_access(review: Manifest, asker: Asker) -> Manifest:
 
 
 def local_subject_access(review: Manifest, asker: Asker) -> Manifest:
-    """Return the status of a LocalSubjectAccessReview: what a user may do in one namespace.
+    """Return the status of a LocalSubjectAccessReview: whether a user may do something in one namespace.
 
     Raises:
         StatusError: 400 or 422, it asks for another namespace, or is invalid as other reviews are.

@@ -21,7 +21,7 @@ _INVALID_TOKEN = "invalid bearer token"
 
 
 class ReviewKind(NamedTuple):
-    """A kind of review: the type of its objects, and what returns their status."""
+    """A kind of review: the type of its objects, and the function that returns their status."""
 
     type_name: str
     status: Callable[[Manifest, Asker], Manifest]
@@ -71,7 +71,7 @@ _REVIEWS: Mapping[tuple[str, str, str], ReviewKind] = {
 
 
 class ReviewRoute(NamedTuple):
-    """What the path of a review names."""
+    """The kind, version and namespace in the path of a review."""
 
     kind: ReviewKind
     api_version: str
