@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 # Where a function is looked for, in this order: in the Job controller, in the library, in the development cluster.
-_PACKAGES = (Path("controllers/job"), Path("kcr"), Path("devcluster"))
+_PACKAGES = (Path("controllers/job"), Path("kcr"), Path("devcluster/kcr_devcluster"))
 _UNCOMPARED = frozenset({"ctx", "type_comment", "kind"})
 Bound = dict[str, ast.AST]
 
