@@ -105,7 +105,7 @@ class Campaign:
         _log.info("attempting to acquire leader lease", lease=key, identity=self.config.identity)
         try:
             self._leadership.lead(await self._acquire())
-            # In this order: whoever is woken finds that this process leads, and since which version.
+            # In this order: a waiter that wakes up sees that this process leads, and since which version.
             self._on_elected()
             _log.info("successfully acquired lease", lease=key, identity=self.config.identity)
             while True:

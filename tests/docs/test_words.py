@@ -1,7 +1,7 @@
 """Words and sentence shapes: plain technical English, in documents, docstrings, log messages and help texts.
 
 A sentence has a subject, a verb and an object, and names its actor: a user, a client, another field manager, a
-controller, the kubelet. Each of them can be looked up. "Nobody", "whoever" and "what is told of it" cannot.
+controller, the kubelet. A reader finds each of them in the glossary or in Kubernetes' documentation.
 """
 
 import ast

@@ -17,7 +17,7 @@ Complete = Callable[[str, Path], list[str]]
 
 @pytest.fixture
 def complete(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Complete:
-    """Return what kubectl is told to complete the last word with."""
+    """Return the completions of the last word that kubectl receives."""
 
     def call(words: str, kubeconfig: Path) -> list[str]:
         monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
