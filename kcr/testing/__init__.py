@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from kcr.testing import build
     from kcr.testing.fakes import FakeInformer, FakeManager, FakeRecorder
     from kcr.testing.fixtures import MutatedError, unchanged_stores
-    from kcr.testing.pods import PodScript
     from kcr.testing.source import FakeSource
-    from kcr.testing.transports.crash import CrashingTransport
-    from kcr.testing.transports.faults import FaultyTransport
     from kcr_devcluster.testing.clusters import simulated_cluster
     from kcr_devcluster.testing.controlplane import ApiServer
+    from kcr_devcluster.testing.crash import CrashingTransport
+    from kcr_devcluster.testing.faults import FaultyTransport
+    from kcr_devcluster.testing.pods import PodScript
 
 __all__ = [
     "ApiServer",
@@ -59,14 +59,14 @@ __all__ = [
 # Imported when first used: the pytest plugin imports this package in every project, and the client brings aiohttp.
 _HOMES = {
     "ApiServer": "kcr_devcluster.testing.controlplane",
-    "CrashingTransport": "kcr.testing.transports.crash",
+    "CrashingTransport": "kcr_devcluster.testing.crash",
     "FakeInformer": "kcr.testing.fakes",
     "FakeManager": "kcr.testing.fakes",
     "FakeRecorder": "kcr.testing.fakes",
     "FakeSource": "kcr.testing.source",
-    "FaultyTransport": "kcr.testing.transports.faults",
+    "FaultyTransport": "kcr_devcluster.testing.faults",
     "MutatedError": "kcr.testing.fixtures",
-    "PodScript": "kcr.testing.pods",
+    "PodScript": "kcr_devcluster.testing.pods",
     "simulated_cluster": "kcr_devcluster.testing.clusters",
     "unchanged_stores": "kcr.testing.fixtures",
 }

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from kcr.testing.timeline import Timeline
+    from kcr_devcluster.testing.timeline import Timeline
 
 # Fixtures with a server, which is in kcr-devcluster.
 _NEED_SERVER = ("kcr_apiserver", "kcr_cluster", "kcr_faults")
@@ -69,6 +69,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[SEED] = _seed(config)
     if config.pluginmanager.hasplugin("asyncio"):
         config.pluginmanager.import_plugin("kcr.testing.fixtures")
+        if _has_servers():
+            config.pluginmanager.import_plugin("kcr_devcluster.testing.fixtures")
 
 
 def _seed(config: pytest.Config) -> int:
@@ -105,8 +107,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Name the package to install if tests need missing fixtures."""
     if not config.pluginmanager.hasplugin("asyncio"):
         _refuse(items, "kcr_", "the fixtures and marks kcr_… need pytest-asyncio")
-    if importlib.util.find_spec("kcr_devcluster") is None:
+    if not _has_servers():
         _refuse(items, _NEED_SERVER, "the fixtures kcr_cluster, kcr_faults and kcr_apiserver need kcr-devcluster")
+
+
+def _has_servers() -> bool:
+    return importlib.util.find_spec("kcr_devcluster") is not None
 
 
 def _refuse(items: list[pytest.Item], fixtures: str | tuple[str, ...], reason: str) -> None:

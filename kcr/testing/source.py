@@ -28,7 +28,7 @@ from kcr.api.codec import WatchEvent
 from kcr.api.meta import Key, ListMeta, Object, ObjectMeta, Resource
 from kcr.client import Request, Response
 from kcr.errors import ApiError, BadRequestError, GoneError, TransportError
-from kcr.testing.transports.answers import MadeUp, made, refusal
+from kcr.testing.answers import MadeUp, made, refusal
 
 R = TypeVar("R", bound=Resource)
 

@@ -10,7 +10,8 @@ from typing import NamedTuple, cast
 from kcr.client import Request, Response, Transport
 from kcr.client.wire.requests import call_of
 from kcr.errors import ApiError, ConflictError, ServerError, TooManyRequestsError, TransportError
-from kcr.testing.transports.answers import LOSSES, Loss, lost, made, page, refusal
+from kcr.testing.answers import made, refusal
+from kcr_devcluster.testing.losses import LOSSES, Loss, lost, page
 from tests.kit.transports import ChangedResponse
 
 # The author of the change that the storage just records. A late write has no author any more.

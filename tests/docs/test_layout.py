@@ -30,6 +30,7 @@ MOST_LINES, LEAST_LINES, MOST_MODULES = 400, 50, 12
 SMALL: Mapping[str, str] = {
     "devcluster/kcr_devcluster/apiserver/protocol/manifests.py": "below its users: all floors of the server",
     "devcluster/kcr_devcluster/observers.py": "below the server and the test kit, which both use it",
+    "devcluster/kcr_devcluster/testing/losses.py": "below its users: the transports with faults, and tests",
     "kcr/testing/servers.py": "below the modules of the kit that need a server",
     "kcr/__main__.py": "the name that Python asks for",
     "devcluster/kcr_devcluster/dev/command.py": "a command by itself",

@@ -16,8 +16,8 @@ from kcr.client.wire.requests import Verb
 from kcr.errors import ConflictError, GoneError, ServerError, TooManyRequestsError
 from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock, unchanged_stores
 from kcr.testing.loop import VirtualLoop
-from kcr.testing.transports.answers import LOSSES
 from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.testing.losses import LOSSES
 
 SEEDS = int(os.environ.get("KCR_SEEDS", "2000"))
 NAMES = ("a", "b", "c")

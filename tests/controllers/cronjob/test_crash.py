@@ -19,8 +19,8 @@ from kcr.client import Client, Transport
 from kcr.errors import ConflictError, NotFoundError
 from kcr.informer import Handler, Informer
 from kcr.testing import VirtualClock, eventually
-from kcr.testing.transports.answers import Loss
 from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.testing.losses import Loss
 from tests.kit.crash import (
     EVERY_LOSS,
     MOST_WRITES,

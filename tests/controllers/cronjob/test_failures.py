@@ -8,8 +8,8 @@ from structlog.testing import capture_logs
 from kcr.api.batch import CronJob, Job
 from kcr.errors import Cause, ConflictError, ForbiddenError, ServerError
 from kcr.testing import FaultyTransport, VirtualClock
-from kcr.testing.transports.answers import LOSSES, Loss
 from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.testing.losses import LOSSES, Loss
 from tests.kit.clocks import ShiftedClock
 from tests.kit.cronjob_harness import (
     TEN,

@@ -12,8 +12,8 @@ from kcr.api.batch import Job
 from kcr.api.meta import Key
 from kcr.leaderelection import LeaderElectionConfig, LeaderElector
 from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock
-from kcr.testing.transports.answers import Loss
 from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.testing.losses import Loss
 from tests.kit.crash import EVERY_LOSS, loss_of
 from tests.kit.harness import create, finished, job_controller, manifest
 

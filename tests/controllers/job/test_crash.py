@@ -12,9 +12,9 @@ import pytest
 from kcr.api.batch import Job
 from kcr.client import Transport
 from kcr.testing import CrashingTransport, VirtualClock
-from kcr.testing.transports.answers import Loss
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.node import RunResult
+from kcr_devcluster.testing.losses import Loss
 from tests.kit.crash import (
     EVERY_LOSS,
     MOST_WRITES,

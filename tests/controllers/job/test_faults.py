@@ -11,8 +11,8 @@ from kcr.api.core import Pod
 from kcr.api.meta import Key
 from kcr.errors import ApiError, ConflictError, ForbiddenError, TooManyRequestsError
 from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock
-from kcr.testing.transports.answers import Loss
 from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.testing.losses import Loss
 from tests.kit.crash import EVERY_LOSS, loss_of
 from tests.kit.harness import conditions, create, finished, job_controller, manifest, pods_of, read
 from tests.kit.observers import observing_pods

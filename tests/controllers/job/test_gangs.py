@@ -16,9 +16,9 @@ from kcr.client import Transport
 from kcr.controllers.policy import read_gates
 from kcr.errors import InvalidError
 from kcr.testing import VirtualClock
-from kcr.testing.transports.answers import Loss
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.node import RunResult
+from kcr_devcluster.testing.losses import Loss
 from tests.kit.crash import EVERY_LOSS, MOST_WRITES, WriteFault, crash_after_writes, lose_replies, surviving
 from tests.kit.harness import create, ended, events_of, finished, job_controller, manifest
 

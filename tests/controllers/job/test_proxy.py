@@ -10,8 +10,8 @@ from kcr.api.meta import Key
 from kcr.controllers.job.decisions.pods import is_tracked
 from kcr.errors import ForbiddenError
 from kcr.testing import FaultyTransport, VirtualClock, eventually
-from kcr.testing.transports.answers import LOSSES, Loss
 from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.testing.losses import LOSSES, Loss
 from tests.kit.harness import conditions, create, finished, job_controller, manifest, pods_of
 from tests.kit.observers import observing_pods
 

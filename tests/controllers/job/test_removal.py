@@ -12,8 +12,8 @@ from kcr.api.core import Pod
 from kcr.controllers.job.decisions.pods import is_tracked
 from kcr.errors import ConflictError, ServerError
 from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock
-from kcr.testing.transports.answers import Loss
 from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.testing.losses import Loss
 from tests.kit.crash import EVERY_LOSS, loss_of
 from tests.kit.fake_node import FakeNode
 from tests.kit.harness import job_controller, pods_of, read

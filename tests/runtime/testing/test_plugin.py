@@ -4,8 +4,7 @@ import sys
 import pytest
 import structlog
 
-import kcr.testing.fakes
-import kcr.testing.transports.faults  # noqa: F401  # see above
+import kcr_devcluster.testing.faults  # noqa: F401  # see above
 
 # Loaded before the runs of pytest inside pytest, each of which forgets the modules that it has loaded.
 

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -34,11 +35,27 @@ def test_fakes_and_builders_need_no_server() -> None:
         pytest.param("from kcr.testing import FakeManager; FakeManager()", "FakeManager() without a client", id="fake"),
         pytest.param("from kcr.testing import ApiServer", "kcr.testing.ApiServer", id="server"),
         pytest.param("from kcr.testing import simulated_cluster", "kcr.testing.simulated_cluster", id="cluster"),
+        pytest.param("from kcr.testing import FaultyTransport", "kcr.testing.FaultyTransport", id="faults"),
     ],
 )
 def test_server_without_its_package_names_the_extra(code: str, name: str) -> None:
     last = run(code).stderr.splitlines()[-1]
     assert last == f"ImportError: {name} needs the extra 'test': pip install 'kcr[test]'"
+
+
+def test_virtual_time_needs_no_server(tmp_path: Path) -> None:
+    test = "import asyncio, pytest\n@pytest.mark.kcr_virtual\nasync def test_waits(): await asyncio.sleep(36_000)\n"
+    (tmp_path / "test_hours.py").write_text(test)
+    # The plugin looks for the package, so it must not be found: the entry of the blocked import would be an error.
+    code = """
+import sys
+sys.path[:] = [place for place in sys.path if not place.endswith("/devcluster")]
+import pytest
+code = pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "test_hours.py"])
+sys.exit(code or "kcr_devcluster" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, "1 passed" in done.stdout) == (0, True), done.stdout + done.stderr
 
 
 def test_fake_manager_loads_two_hundred_modules_at_most() -> None:

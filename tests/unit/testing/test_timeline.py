@@ -6,9 +6,9 @@ import pytest
 from kcr.api.core import ConfigMap
 from kcr.api.meta import ObjectMeta
 from kcr.testing import VirtualClock
-from kcr.testing.timeline import KEPT, SHOWN, RecordedWrite, Timeline
 from kcr_devcluster.apiserver.server import HTTPRequest
 from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.testing.timeline import KEPT, SHOWN, RecordedWrite, Timeline
 
 WEBSITES = "/apis/example.dev/v1/namespaces/default/websites"
 EVENT = {

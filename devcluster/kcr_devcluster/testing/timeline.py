@@ -20,6 +20,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qs
 
+from kcr_devcluster.observers import OBSERVERS
+
 if TYPE_CHECKING:  # pytest imports the plugin in every project
     from kcr_devcluster.apiserver.protocol.responses import APIResponse
     from kcr_devcluster.apiserver.server import HTTPRequest
@@ -66,11 +68,6 @@ class Timeline:
     @contextmanager
     def recording(self) -> Iterator[None]:
         """Record the writes to all embedded servers while the context lives."""
-        try:
-            from kcr_devcluster.observers import OBSERVERS  # noqa: PLC0415  # it need not be installed
-        except ModuleNotFoundError:
-            yield
-            return
         OBSERVERS.append(self._note)
         try:
             yield

@@ -6,12 +6,9 @@ It cuts the connection and leaves the tasks alone: cancelling them is no crash, 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    # Not at run time: the pytest plugin imports this package in every project, and the client brings aiohttp.
-    from kcr.client import Request, Response, Transport
-    from kcr.testing.transports.answers import Loss
+from kcr.client import Request, Response, Transport
+from kcr_devcluster.testing.losses import Loss, lost
 
 _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
@@ -24,7 +21,7 @@ class CrashingTransport:
         crashed: Done once the connection is cut: nothing more is sent or answered.
     """
 
-    def __init__(self, inner: "Transport") -> None:
+    def __init__(self, inner: Transport) -> None:
         self._inner = inner
         self._crash_after: int | None = None
         self._lost_replies: dict[int, Loss] = {}
@@ -37,7 +34,7 @@ class CrashingTransport:
         if self.writes >= write:
             self.crashed.set()
 
-    def lose_reply(self, write: int, loss: "Loss" = "silence") -> None:
+    def lose_reply(self, write: int, loss: Loss = "silence") -> None:
         """Let write number `write` (from 1) happen, and its answer be lost.
 
         Args:
@@ -47,21 +44,18 @@ class CrashingTransport:
         """
         self._lost_replies[write] = loss
 
-    def send(self, request: "Request") -> AbstractAsyncContextManager["Response"]:
+    def send(self, request: Request) -> AbstractAsyncContextManager[Response]:
         """Send one request, or hang after the crash."""
         return self._send(request)
 
     @asynccontextmanager
-    async def _send(self, request: "Request") -> AsyncIterator["Response"]:
+    async def _send(self, request: Request) -> AsyncIterator[Response]:
         await self._hang_if_crashed()
         async with self._inner.send(request) as reply:
             response = reply
             if request.method in _WRITES:
                 self._count()
                 if (loss := self._lost_replies.get(self.writes)) is not None:
-                    # Not at the top: this module needs nothing at run time.
-                    from kcr.testing.transports.answers import lost  # noqa: PLC0415  # see above
-
                     response = await lost(request, reply, loss)
             await self._hang_if_crashed()
             yield _CrashingResponse(response, self._hang_if_crashed)
@@ -79,7 +73,7 @@ class CrashingTransport:
 class _CrashingResponse:
     """A response that stops in the middle when the process crashes."""
 
-    def __init__(self, inner: "Response", hang_if_crashed: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, inner: Response, hang_if_crashed: Callable[[], Awaitable[None]]) -> None:
         self._inner = inner
         self._hang_if_crashed = hang_if_crashed
 

@@ -24,7 +24,8 @@ from kcr.api.meta import Resource
 from kcr.client import Request, Response, Transport
 from kcr.client.wire.requests import Call, Verb, call_of
 from kcr.errors import ApiError, TransportError
-from kcr.testing.transports.answers import Loss, lost, made, page, refusal
+from kcr.testing.answers import made, refusal
+from kcr_devcluster.testing.losses import Loss, lost, page
 
 
 class _Fail(NamedTuple):

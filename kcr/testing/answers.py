@@ -1,17 +1,11 @@
-"""Made-up responses of a transport."""
+"""Responses that a test makes up."""
 
 from collections.abc import AsyncIterator, Mapping
-from typing import Any, Literal, get_args
+from typing import Any
 
 import msgspec
 
-from kcr.client import Request, Response
-from kcr.errors import ApiError, TransportError
-
-# What becomes of the reply to a request that the server has executed: none comes (`silence`), half of its body (`cut`),
-# a success or refusal that is no JSON (`garbage`) or another object (`other`), or a proxy's page with code 404 or 502.
-Loss = Literal["silence", "cut", "garbage", "other", "404", "502"]
-LOSSES: tuple[Loss, ...] = get_args(Loss)
+from kcr.errors import ApiError
 
 # The code and the reason with which servers answer.
 _SPOKEN: Mapping[str, tuple[int, str]] = {
@@ -44,31 +38,6 @@ class MadeUp:
         """Yield the body line by line."""
         for line in self._body.splitlines():
             yield line
-
-
-def page(code: int) -> MadeUp:
-    """Return the page of a proxy that has not reached the API server, or has lost its reply."""
-    body = f"<html><head><title>{code}</title></head><body><center>nginx</center></body></html>\n"
-    return MadeUp(code, body.encode(), {"content-type": "text/html"})
-
-
-async def lost(request: Request, response: Response, loss: Loss) -> MadeUp:
-    """Return the rest of a reply.
-
-    Raises:
-        TransportError: Nothing is.
-    """
-    match loss:
-        case "silence":
-            raise TransportError(f"{request.method} {request.target}: the reply was lost")
-        case "cut":
-            body = await response.read()
-            return MadeUp(response.status, body[: len(body) // 2], response.headers)
-        case "garbage":
-            return MadeUp(response.status, b"\x1f\x8b\xff garbage", response.headers)
-        case "other":
-            return MadeUp(response.status, b'{"metadata":{"name":"other"}}', response.headers)
-    return page(int(loss))
 
 
 def made(error: type[ApiError] | ApiError, retry_after_seconds: float = 0.0) -> ApiError:

@@ -1,0 +1,89 @@
+"""Fixtures with servers: a cluster in virtual time, and an API server in real time."""
+
+import random
+from collections.abc import AsyncIterator, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import pytest_asyncio
+
+from kcr.testing.fixtures import unchanged_stores
+from kcr.testing.loop import VirtualClock
+
+if TYPE_CHECKING:
+    from kcr.client import ClusterConfig
+    from kcr_devcluster.cluster import EmbeddedCluster
+    from kcr_devcluster.testing.controlplane import ApiServer
+    from kcr_devcluster.testing.faults import FaultyTransport
+
+
+@pytest_asyncio.fixture
+async def kcr_cluster(
+    request: pytest.FixtureRequest, kcr_clock: VirtualClock, kcr_seed: int
+) -> AsyncIterator["EmbeddedCluster"]:
+    """Give an embedded cluster whose node simulates its pods, in virtual time and with the seed of `--kcr-seed`.
+
+    The mark `kcr_cluster` has its options: `@pytest.mark.kcr_cluster(controllers=["job"], finish_pods=True)`; see
+    `kcr.testing.simulated_cluster`.
+    """
+    from kcr_devcluster.testing.clusters import simulated_cluster  # noqa: PLC0415  # most tests need no cluster
+
+    options = _options_of(request, "kcr_cluster")
+    async with simulated_cluster(clock=kcr_clock, random=random.Random(kcr_seed), **options) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def kcr_faults(kcr_cluster: "EmbeddedCluster", kcr_seed: int) -> "FaultyTransport":
+    """Give a way to the cluster with faults, whose chances are drawn from the seed of `--kcr-seed`."""
+    from kcr_devcluster.testing.faults import FaultyTransport  # noqa: PLC0415  # most tests need no faults
+
+    return FaultyTransport(kcr_cluster.transport, random=random.Random(kcr_seed))
+
+
+def _options_of(request: pytest.FixtureRequest, mark: str) -> dict[str, Any]:
+    """Return the options of the mark that is named like its fixture.
+
+    Raises:
+        pytest.UsageError: There is no such option.
+    """
+    found = request.node.get_closest_marker(mark)
+    if found is None:
+        return {}
+    unknown = [*found.args, *(name for name in found.kwargs if name not in _OPTIONS[mark])]
+    if unknown:
+        raise pytest.UsageError(
+            f"the mark {mark} takes {', '.join(f'{name}=' for name in _OPTIONS[mark])} only, not {unknown[0]!r}"
+        )
+    return dict(found.kwargs)
+
+
+_OPTIONS = {
+    "kcr_cluster": ("kinds", "controllers", "finish_pods", "deployments", "authorization", "nodes"),
+    "kcr_apiserver": ("kinds",),
+}
+
+
+@pytest.fixture(scope="session")
+def _kcr_real_server() -> Iterator["ClusterConfig | None"]:
+    """Run one kube-apiserver for all tests of the process, where there is one to run."""
+    from kcr_devcluster.testing.controlplane import real_server  # noqa: PLC0415  # most tests need no server
+
+    with real_server() as config:
+        yield config
+
+
+@pytest_asyncio.fixture
+async def kcr_apiserver(
+    request: pytest.FixtureRequest, _kcr_real_server: "ClusterConfig | None"
+) -> AsyncIterator["ApiServer"]:
+    """Give an API server over TLS: the one that `KUBEBUILDER_ASSETS` names, else the embedded one.
+
+    It serves the kinds of the mark, `@pytest.mark.kcr_apiserver(kinds=[Website])`, beside the built-in ones. At the end
+    no stored object may have been changed.
+    """
+    from kcr_devcluster.testing.controlplane import api_server  # noqa: PLC0415  # see above
+
+    with unchanged_stores():
+        async with api_server(_kcr_real_server, **_options_of(request, "kcr_apiserver")) as server:
+            yield server

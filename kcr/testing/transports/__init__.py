@@ -1,1 +1,0 @@
-"""Transports between a client and its server that inject faults, or crash the client's process."""
