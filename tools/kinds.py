@@ -58,6 +58,15 @@ storage.k8s.io/v1 StorageClass storageclasses cluster sc - -
 storage.k8s.io/v1 VolumeAttachment volumeattachments cluster - - status
 storage.k8s.io/v1 VolumeAttributesClass volumeattributesclasses cluster vac - -
 """
+# The kinds of admissionregistration.k8s.io, which differ in plural and traits only.
+_ADMISSION = """
+MutatingAdmissionPolicy mutatingadmissionpolicies generation
+MutatingAdmissionPolicyBinding mutatingadmissionpolicybindings generation
+MutatingWebhookConfiguration mutatingwebhookconfigurations generation
+ValidatingAdmissionPolicy validatingadmissionpolicies status,generation
+ValidatingAdmissionPolicyBinding validatingadmissionpolicybindings generation
+ValidatingWebhookConfiguration validatingwebhookconfigurations generation
+"""
 
 
 def _names(text: str) -> list[str]:
@@ -72,6 +81,9 @@ def _entry(plural: str, scope: str, short_names: str, categories: str, traits: s
 
 # By apiVersion and kind.
 KINDS: Mapping[str, Mapping[str, object]] = {
+    f"admissionregistration.k8s.io/v1 {kind}": _entry(plural, "cluster", "-", "api-extensions", traits)
+    for kind, plural, traits in (line.split() for line in _ADMISSION.strip().splitlines())
+} | {
     f"{api_version} {kind}": _entry(*rest)
     for api_version, kind, *rest in (line.split() for line in _KINDS.strip().splitlines())
 }

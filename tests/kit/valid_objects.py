@@ -42,7 +42,40 @@ CLAIM: Mapping[str, Any] = {
     "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
 }
 RBAC = "rbac.authorization.k8s.io"
+RULE = {
+    "operations": ["CREATE", "UPDATE"],
+    "apiGroups": ["apps", ""],
+    "apiVersions": ["v1"],
+    "resources": ["pods/status"],
+}
+MATCHED = {"resourceRules": [{**RULE, "resourceNames": ["a"], "resources": ["pods"], "scope": "Namespaced"}],
+           "namespaceSelector": {"matchExpressions": [{"key": "a", "operator": "Exists"}]}}  # fmt: skip
+CONDITIONS = [{"name": "not-a-node", "expression": "!('system:nodes' in request.userInfo.groups)"}]
+WEBHOOK = {"name": "a.example.io", "sideEffects": "None", "admissionReviewVersions": ["v1", "v1beta1"], "rules": [RULE],
+           "clientConfig": {"caBundle": "", "service": {"namespace": "default", "name": "s", "path": "/a"}},
+           "objectSelector": SELECTOR, "matchConditions": CONDITIONS}  # fmt: skip
 VALID_OBJECTS: Mapping[str, Mapping[str, Any]] = {
+    "MutatingAdmissionPolicy": {"spec": {
+        "matchConstraints": MATCHED, "reinvocationPolicy": "Never",
+        "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
+        "variables": [{"name": "two", "expression": "1 + 1"}], "matchConditions": CONDITIONS, "mutations": [
+            {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression":
+                "Object{metadata: Object.metadata{labels: {'a': 'b'}}}"}}]}},
+    "MutatingAdmissionPolicyBinding": {"spec": {
+        "policyName": "a", "paramRef": {"name": "p", "namespace": "default", "parameterNotFoundAction": "Deny"}}},
+    "MutatingWebhookConfiguration": {"webhooks": [{**WEBHOOK, "reinvocationPolicy": "IfNeeded"}]},
+    "ValidatingAdmissionPolicy": {"spec": {
+        "matchConstraints": MATCHED, "failurePolicy": "Ignore", "matchConditions": CONDITIONS,
+        "variables": [{"name": "labels", "expression": "object.metadata.?labels.orValue({})"}],
+        "validations": [{"expression": "'a' in variables.labels", "message": "no a", "reason": "Forbidden",
+                         "messageExpression": "'no a in ' + object.metadata.name"}],
+        "auditAnnotations": [{"key": "k", "valueExpression": "'v'"}]}},
+    "ValidatingAdmissionPolicyBinding": {"spec": {
+        "policyName": "a", "validationActions": ["Deny", "Audit"], "matchResources": MATCHED,
+        "paramRef": {"selector": SELECTOR, "parameterNotFoundAction": "Allow"}}},
+    "ValidatingWebhookConfiguration": {"webhooks": [{**WEBHOOK, "timeoutSeconds": 1}, {
+        **WEBHOOK, "name": "b.example.io", "failurePolicy": "Ignore", "matchPolicy": "Exact",
+        "clientConfig": {"url": "https://127.0.0.1:9443/b"}}]},
     "ConfigMap": {"data": {"b": "", "a": "1"}, "binaryData": {"c": "AP8="}, "immutable": False},
     "Event": {"involvedObject": {"kind": "Pod", "name": "p", "namespace": "default"}, "reason": "R", "type": "Normal",
               "source": {"component": "c"}, "firstTimestamp": "2026-01-01T00:00:00Z", "count": 1},

@@ -304,6 +304,19 @@ ROLE_BINDINGS = _rbac_kind("RoleBinding", "access.rbac:RoleBindingStrategy")
 DISRUPTION_BUDGETS = _kind("policy/v1", "PodDisruptionBudget", "apps.budgets:BudgetStrategy")
 AUTOSCALERS = _kind("autoscaling/v2", "HorizontalPodAutoscaler", "autoscaling:AutoscalerStrategy")
 
+
+def _admission_kind(name: str, strategy: str) -> Kind:
+    place = f"admission.strategies:{strategy}"
+    return _kind("admissionregistration.k8s.io/v1", name, place, requires_resource_version=True)
+
+
+MUTATING_WEBHOOKS = _admission_kind("MutatingWebhookConfiguration", "WebhookConfigurationStrategy")
+VALIDATING_WEBHOOKS = _admission_kind("ValidatingWebhookConfiguration", "WebhookConfigurationStrategy")
+MUTATING_POLICIES = _admission_kind("MutatingAdmissionPolicy", "MutatingPolicyStrategy")
+MUTATING_POLICY_BINDINGS = _admission_kind("MutatingAdmissionPolicyBinding", "BindingStrategy")
+VALIDATING_POLICIES = _admission_kind("ValidatingAdmissionPolicy", "ValidatingPolicyStrategy")
+VALIDATING_POLICY_BINDINGS = _admission_kind("ValidatingAdmissionPolicyBinding", "BindingStrategy")
+
 CERTIFICATE_SIGNING_REQUESTS = Kind(
     ResourceType("certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests", False),
     strategy_at("access.certificates:CertificateSigningRequestStrategy"), ("csr",), (), ("approval", "status"),
@@ -348,7 +361,8 @@ _WITH_STRATEGY: tuple[Kind, ...] = (
     CLAIMS, CONFIG_MAPS, EVENTS, LIMIT_RANGES, NAMESPACES, NODES, PODS, RESOURCE_QUOTAS, SECRETS, SERVICE_ACCOUNTS,
     SERVICES, JOBS, CRON_JOBS, DEPLOYMENTS, REPLICA_SETS, LEASES, PRIORITY_CLASSES, CLUSTER_ROLES,
     CLUSTER_ROLE_BINDINGS, ROLES, ROLE_BINDINGS, AUTOSCALERS, API_SERVICES, CUSTOM_RESOURCE_DEFINITIONS,
-    CERTIFICATE_SIGNING_REQUESTS, DISRUPTION_BUDGETS, *_PLAIN,
+    CERTIFICATE_SIGNING_REQUESTS, DISRUPTION_BUDGETS, MUTATING_POLICIES, MUTATING_POLICY_BINDINGS, MUTATING_WEBHOOKS,
+    VALIDATING_POLICIES, VALIDATING_POLICY_BINDINGS, VALIDATING_WEBHOOKS, *_PLAIN,
 )  # fmt: skip
 
 

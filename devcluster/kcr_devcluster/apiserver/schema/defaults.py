@@ -4,8 +4,8 @@ An absent field of a type gets the default in this table; `{}` is an object with
 kinds set the defaults that depend on other fields. Fields of status whose default is a zero value are those that Go
 always writes, and that clients' models insist on.
 
-Source: kubernetes/pkg/apis/{apps,autoscaling,batch,core,flowcontrol,scheduling,storage}/*/defaults.go;
-k8s.io/api/*/v1/types.go.
+Source: kubernetes/pkg/apis/{admissionregistration,apps,autoscaling,batch,core,flowcontrol,scheduling,
+storage}/*/defaults.go; k8s.io/api/*/v1/types.go.
 """
 
 from collections.abc import Mapping
@@ -16,8 +16,19 @@ _CONDITION = {"lastProbeTime": None, "lastTransitionTime": None}
 _ISCSI = {"iscsiInterface": "default"}
 _RBD = {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"}
 _ROLLING_UPDATE = {"type": "RollingUpdate"}
+_MATCHED = {"matchPolicy": "Equivalent", "namespaceSelector": {}, "objectSelector": {}}
+_WEBHOOK = {**_MATCHED, "failurePolicy": "Fail", "timeoutSeconds": 10}
+_ANY_SCOPE = {"scope": "*"}
 
 DEFAULTS: Mapping[str, Mapping[str, Any]] = {
+    "admissionregistration.v1.MatchResources": _MATCHED,
+    "admissionregistration.v1.MutatingAdmissionPolicySpec": {"failurePolicy": "Fail"},
+    "admissionregistration.v1.MutatingWebhook": {**_WEBHOOK, "reinvocationPolicy": "Never"},
+    "admissionregistration.v1.NamedRuleWithOperations": _ANY_SCOPE,
+    "admissionregistration.v1.RuleWithOperations": _ANY_SCOPE,
+    "admissionregistration.v1.ServiceReference": {"port": 443},
+    "admissionregistration.v1.ValidatingAdmissionPolicySpec": {"failurePolicy": "Fail"},
+    "admissionregistration.v1.ValidatingWebhook": _WEBHOOK,
     "apiextensions.v1.CustomResourceDefinitionCondition": {"type": "", "status": ""},
     "apps.v1.DaemonSetSpec": {"revisionHistoryLimit": 10, "updateStrategy": {}},
     "apps.v1.DaemonSetUpdateStrategy": _ROLLING_UPDATE,

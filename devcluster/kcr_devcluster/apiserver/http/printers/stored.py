@@ -1,8 +1,8 @@
-"""The columns and cells of kinds that this server stores, and nothing here acts on.
+"""The columns and cells of kinds of which this server has nothing but objects, and of admission's configuration.
 
 Source: kubernetes/pkg/printers/internalversion/printers.go, printHorizontalPodAutoscaler, printEndpointSlice,
-printIngressClass, printFlowSchema and printResourceSlice; kube-aggregator/pkg/registry/apiservice/etcd/etcd.go,
-ConvertToTable.
+printIngressClass, printFlowSchema, printResourceSlice, and those of admissionregistration;
+kube-aggregator/pkg/registry/apiservice/etcd/etcd.go, ConvertToTable.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -93,6 +93,44 @@ def _resource_slice(obj: Manifest, since: str) -> Cells:
     return [spec.get("nodeName", _UNSET), spec.get("driver", ""), (spec.get("pool") or {}).get("name", ""), since]
 
 
+def _policy(rules: str) -> Callable[[Manifest, str], Cells]:
+    def cells(obj: Manifest, since: str) -> Cells:
+        spec = obj.get("spec") or {}
+        kind = spec.get("paramKind")
+        parameters = _UNSET if kind is None else f"{kind.get('apiVersion', '')}/{kind.get('kind', '')}"
+        return [len(spec.get(rules) or ()), parameters, since]
+
+    return cells
+
+
+def _policy_binding(obj: Manifest, since: str) -> Cells:
+    spec = obj.get("spec") or {}
+    return [spec.get("policyName", ""), _parameter(spec.get("paramRef") or {}), since]
+
+
+def _parameter(reference: Manifest) -> str:
+    if reference.get("name"):
+        return f"{reference.get('namespace') or '*'}/{reference['name']}"
+    return _UNSET if reference.get("selector") is None else _go_selector(reference["selector"])
+
+
+def _go_selector(selector: Manifest) -> str:
+    """Return a label selector as Go prints the struct."""
+    labels = "".join(f"{key}: {value}," for key, value in sorted((selector.get("matchLabels") or {}).items()))
+    terms = "".join(
+        f"LabelSelectorRequirement{{Key:{one.get('key', '')},Operator:{one.get('operator', '')},"
+        f"Values:[{' '.join(one.get('values') or ())}],}},"
+        for one in selector.get("matchExpressions") or ()
+    )
+    terms = f"MatchExpressions:[]LabelSelectorRequirement{{{terms}}},"
+    return f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},{terms}}}"
+
+
+def _webhooks(obj: Manifest, since: str) -> Cells:
+    return [len(obj.get("webhooks") or ()), since]
+
+
+_BINDING_COLUMNS = "Name,PolicyName,ParamRef,Age"
 # The columns by resource, and the cells behind the name, given the age.
 STORED: Mapping[str, tuple[str, Callable[[Manifest, str], Cells]]] = {
     "horizontalpodautoscalers.autoscaling": ("Name,Reference,Targets,MinPods,MaxPods,Replicas,Age", _autoscaler),
@@ -103,5 +141,14 @@ STORED: Mapping[str, tuple[str, Callable[[Manifest, str], Cells]]] = {
         _flow_schema,
     ),
     "resourceslices.resource.k8s.io": ("Name,Node,Driver,Pool,Age", _resource_slice),
+    "mutatingadmissionpolicies.admissionregistration.k8s.io": ("Name,Mutations,ParamKind,Age", _policy("mutations")),
+    "mutatingadmissionpolicybindings.admissionregistration.k8s.io": (_BINDING_COLUMNS, _policy_binding),
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io": ("Name,Webhooks,Age", _webhooks),
+    "validatingadmissionpolicies.admissionregistration.k8s.io": (
+        "Name,Validations,ParamKind,Age",
+        _policy("validations"),
+    ),
+    "validatingadmissionpolicybindings.admissionregistration.k8s.io": (_BINDING_COLUMNS, _policy_binding),
+    "validatingwebhookconfigurations.admissionregistration.k8s.io": ("Name,Webhooks,Age", _webhooks),
     "ingressclasses.networking.k8s.io": ("Name,Controller,Parameters,Age", _ingress_class),
 }
