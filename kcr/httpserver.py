@@ -13,7 +13,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from functools import partial
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
@@ -23,6 +23,9 @@ from kcr.log.ratelimited import RateLimitedLogger
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
+# How long a new connection may take to send its first request. Source: apiserver/pkg/server/secure_serving.go,
+# ReadHeaderTimeout.
+HEADER_SECONDS = 32.0
 MAX_HEADERS = 128
 MAX_HEADER_BYTES = 8190
 # Descriptors reserved for everything else; half of all where there are few.
@@ -33,6 +36,9 @@ _log = get_logger("kcr.http")
 
 class _Connection(web.RequestHandler):
     """One connection. aiohttp itself answers errors in plain text, and logs a traceback of each."""
+
+    # Closes it unless it sends a request.
+    silence: asyncio.TimerHandle
 
     def handle_error(
         self,
@@ -78,6 +84,7 @@ class Server(web.Server):
         """
 
         async def handle(request: web.BaseRequest) -> web.StreamResponse:
+            cast(_Connection, request.protocol).silence.cancel()
             await _continue(request)
             return await handler(request)
 
@@ -101,8 +108,13 @@ class Server(web.Server):
         )
 
     def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
-        """Count a new connection, and close it when there are too many, with one line in 30 s."""
+        """Count a new connection, and close it when there are too many, with one line in 30 s.
+
+        One that sends no request is closed after a while; from the first request on, aiohttp closes what is idle.
+        """
         super().connection_made(handler, transport)
+        silence = asyncio.get_running_loop().call_later(HEADER_SECONDS, transport.abort)
+        cast(_Connection, handler).silence = silence
         limit = _max_connections()
         if len(self.connections) <= limit:
             return
@@ -113,6 +125,11 @@ class Server(web.Server):
             connections_limit=limit,
             remedy="raise the limit with ulimit -n",
         )
+
+    def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
+        """Forget a connection."""
+        cast(_Connection, handler).silence.cancel()
+        super().connection_lost(handler, exc)
 
 
 def _max_connections() -> int:

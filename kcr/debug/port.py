@@ -6,8 +6,7 @@ from urllib.parse import urlencode
 
 from kcr.debug.access import ROOT
 from kcr.debug.sources import StateSources
-from kcr.debug.thread import ProgramLoop, ServerThread
-from kcr.endpoint import BindAddress, HTTPServer, ProbeRequest, ProbeResponse
+from kcr.endpoint import BindAddress, HTTPServer, ProbeRequest, ProbeResponse, ProgramLoop, ServerThread
 from kcr.health import STUCK_SECONDS
 
 

@@ -15,8 +15,7 @@ from kcr.debug.profiler import MAX_SECONDS, profile
 from kcr.debug.snapshot import StateReader
 from kcr.debug.sources import StateSources, retried
 from kcr.debug.state import HotLoopState, KeyDetail
-from kcr.debug.thread import ProgramLoop
-from kcr.endpoint import ProbeRequest, ProbeResponse
+from kcr.endpoint import ProbeRequest, ProbeResponse, ProgramLoop
 from kcr.stacks import collect_stacks
 
 # Of each controller: so many keys, and at most so many.

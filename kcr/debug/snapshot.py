@@ -12,7 +12,7 @@ from pathlib import Path
 from kcr.debug.keys import ControllerReader
 from kcr.debug.sources import StateSources, WatchedKind, retried
 from kcr.debug.state import DebugState, InformerState, LeadershipState, LoopState, ProcessState
-from kcr.debug.thread import ProgramLoop
+from kcr.endpoint import ProgramLoop
 
 
 class StateReader:

@@ -2,7 +2,16 @@
 
 from kcr.endpoint.access import ReviewedAccess
 from kcr.endpoint.certificate import SecureServing, ServerCertificate
-from kcr.endpoint.server import BindAddress, BrowserHeaders, HTTPServer, ProbeRequest, ProbeResponse, parse_address
+from kcr.endpoint.server import (
+    BindAddress,
+    BrowserHeaders,
+    HTTPServer,
+    ProbeRequest,
+    ProbeResponse,
+    ServerPort,
+    parse_address,
+)
+from kcr.endpoint.thread import ProgramLoop, ServerThread
 
 __all__ = [
     "BindAddress",
@@ -10,8 +19,11 @@ __all__ = [
     "HTTPServer",
     "ProbeRequest",
     "ProbeResponse",
+    "ProgramLoop",
     "ReviewedAccess",
     "SecureServing",
     "ServerCertificate",
+    "ServerPort",
+    "ServerThread",
     "parse_address",
 ]

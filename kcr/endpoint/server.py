@@ -13,6 +13,8 @@ from kcr.log import get_logger
 if TYPE_CHECKING:
     from aiohttp import web
 
+    from kcr.httpserver import Handler
+
 _log = get_logger()
 
 # Idle connections are closed after the first; at shutdown, open ones after the second.
@@ -106,33 +108,34 @@ class ProbeRequest(NamedTuple):
         return redacted(self, "method", "path")
 
 
-class HTTPServer:
-    """Listens for as long as the context lives, and answers GET.
+class ServerPort:
+    """Listens for as long as the context lives, and calls a handler for each request.
 
     Attributes:
         port: The port it listens on.
     """
 
     def __init__(
-        self,
-        what: str,
-        address: BindAddress,
-        page: Callable[[ProbeRequest], Awaitable[ProbeResponse | None]],
-        tls: ssl.SSLContext | None = None,
-    ) -> None:
-        """Make a server; it does not listen yet.
+        self, what: str, address: BindAddress, answer: "Handler", tls: ssl.SSLContext | None = None,
+        *, max_body: int = 0, linger_seconds: float = _LINGER_SECONDS,
+    ) -> None:  # fmt: skip
+        """Make a port; it does not listen yet.
 
         Args:
             what: What it serves, for the log.
             address: Where to listen.
-            page: Returns the response; None for 404.
+            answer: Answers a request.
             tls: With its certificate; None for plain HTTP.
+            max_body: The maximum size of a body, in bytes.
+            linger_seconds: How long running requests may take once the context ends; new ones are not accepted.
         """
         self.port: int = address.port
         self._what = what
         self._address = address
-        self._page = page
+        self._handler = answer
         self._tls = tls
+        self._max_body = max_body
+        self._linger_seconds = linger_seconds
         self._open = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -145,8 +148,8 @@ class HTTPServer:
 
         from kcr.httpserver import Server  # noqa: PLC0415  # see above
 
-        server = Server(self._answer, max_body=0, keepalive_seconds=_IDLE_SECONDS)
-        runner = web.ServerRunner(server, shutdown_timeout=_LINGER_SECONDS)
+        server = Server(self._handler, max_body=self._max_body, keepalive_seconds=_IDLE_SECONDS)
+        runner = web.ServerRunner(server, shutdown_timeout=self._linger_seconds)
         async with AsyncExitStack() as stack:
             stack.push_async_callback(runner.cleanup)
             await runner.setup()
@@ -167,6 +170,28 @@ class HTTPServer:
     async def __aexit__(self, *raised: object) -> None:
         """Close the port."""
         await self._open.aclose()
+
+
+class HTTPServer(ServerPort):
+    """Listens for as long as the context lives, and answers GET."""
+
+    def __init__(
+        self,
+        what: str,
+        address: BindAddress,
+        page: Callable[[ProbeRequest], Awaitable[ProbeResponse | None]],
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        """Make a server; it does not listen yet.
+
+        Args:
+            what: What it serves, for the log.
+            address: Where to listen.
+            page: Returns the response; None for 404.
+            tls: With its certificate; None for plain HTTP.
+        """
+        super().__init__(what, address, self._answer, tls)
+        self._page = page
 
     async def _answer(self, request: "web.BaseRequest") -> "web.Response":
         from aiohttp import web  # noqa: PLC0415  # see above

@@ -20,8 +20,7 @@ from kcr.clock import Clock
 from kcr.debug.access import DebugOptions
 from kcr.debug.routes import DebugPages
 from kcr.debug.sources import StateSources
-from kcr.debug.thread import ProgramLoop
-from kcr.endpoint import ProbeRequest
+from kcr.endpoint import ProbeRequest, ProgramLoop
 from kcr.health import Health
 from tests.kit.open_manager import OpenManager
 from tests.kit.scenario import Simulation

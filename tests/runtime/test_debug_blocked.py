@@ -10,8 +10,7 @@ import pytest
 import kcr
 from kcr.app.process import fast_loop
 from kcr.debug import port, routes
-from kcr.debug.thread import ProgramLoop
-from kcr.endpoint import ProbeRequest, ProbeResponse
+from kcr.endpoint import ProbeRequest, ProbeResponse, ProgramLoop
 from kcr.testing import eventually
 from tests.kit.debug_port import BlockingReconciler, PortReader, debugged
 

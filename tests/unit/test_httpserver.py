@@ -4,7 +4,7 @@ import asyncio
 import resource
 import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 
 import aiohttp
 import pytest
@@ -92,6 +92,28 @@ def descriptors(count: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+async def test_connection_without_a_request_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kcr.httpserver.HEADER_SECONDS", 0.05)
+    async with serving() as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET / HTTP/1.1\r\nHost: a\r\nX-Slow: ")
+        with suppress(ConnectionResetError):
+            assert await reader.read() == b""
+        writer.close()
+
+
+async def test_connection_with_a_request_may_be_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kcr.httpserver.HEADER_SECONDS", 0.05)
+    request = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+    async with serving() as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for pause in (0.1, 0):
+            writer.write(request)
+            assert b"ok" in await reader.readuntil(b"ok")
+            await asyncio.sleep(pause)  # in real time, beyond the limit
+        writer.close()
 
 
 async def test_connections_leave_descriptors_to_the_process() -> None:

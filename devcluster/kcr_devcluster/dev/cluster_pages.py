@@ -14,8 +14,7 @@ import msgspec
 from kcr.api.batch import CronJob, Job
 from kcr.api.core import Event, Pod
 from kcr.api.meta import Key
-from kcr.debug.thread import ProgramLoop
-from kcr.endpoint import ProbeRequest, ProbeResponse
+from kcr.endpoint import ProbeRequest, ProbeResponse, ProgramLoop
 from kcr.errors import KcrError
 from kcr.manager import Manager
 from kcr_devcluster.apiserver.protocol.responses import StatusError

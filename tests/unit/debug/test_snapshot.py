@@ -11,7 +11,7 @@ from kcr.debug.access import DebugOptions
 from kcr.debug.snapshot import StateReader, informer_state, resident_bytes
 from kcr.debug.sources import StateSources, WatchedKind
 from kcr.debug.state import LeadershipState
-from kcr.debug.thread import ProgramLoop
+from kcr.endpoint import ProgramLoop
 from kcr.health import Health, LoopMonitor
 from kcr.informer import Selection
 from kcr.leaderelection import LeaderElectionConfig, LeaderElector

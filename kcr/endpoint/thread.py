@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Self, TypeVar
 
-from kcr.endpoint import HTTPServer
+from kcr.endpoint.server import ServerPort
 from kcr.log import get_logger
 
 T = TypeVar("T")
@@ -97,18 +97,24 @@ class ProgramLoop:
 
 
 class ServerThread:
-    """Runs an HTTP server on a thread of its own for as long as the context lives."""
+    """Runs an HTTP server on a thread of its own for as long as the context lives.
 
-    def __init__(self, server: HTTPServer, name: str) -> None:
+    Attributes:
+        loop: The event loop of the thread.
+    """
+
+    def __init__(self, server: ServerPort, name: str, *, close_seconds: float = _CLOSE_SECONDS) -> None:
         """Make it; the thread starts with the context.
 
         Args:
             server: The server.
             name: Names the thread.
+            close_seconds: How long the thread may take to end.
         """
+        self._close_seconds = close_seconds
         self._server = server
         self._name = name
-        self._loop = asyncio.new_event_loop()
+        self.loop: asyncio.AbstractEventLoop = asyncio.new_event_loop()
         self._over = asyncio.Event()
         self._ended: asyncio.Future[None] | None = None
 
@@ -125,7 +131,7 @@ class ServerThread:
         def run() -> None:
             failure: BaseException | None = None
             try:
-                with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+                with asyncio.Runner(loop_factory=lambda: self.loop) as runner:
                     runner.run(self._serve(lambda: main.call_soon_threadsafe(_settle, opened, None)))
             except BaseException as error:
                 failure = error
@@ -146,8 +152,8 @@ class ServerThread:
         """Close the port, and wait for the thread."""
         assert self._ended is not None
         with suppress(RuntimeError):  # its loop is closed: it has ended by itself
-            self._loop.call_soon_threadsafe(self._over.set)
-        await asyncio.wait((self._ended,), timeout=_CLOSE_SECONDS)
+            self.loop.call_soon_threadsafe(self._over.set)
+        await asyncio.wait((self._ended,), timeout=self._close_seconds)
         if not self._ended.done():
             _log.warning("thread does not end", thread=self._name)
 

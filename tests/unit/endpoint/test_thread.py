@@ -4,8 +4,7 @@ import threading
 import aiohttp
 import pytest
 
-from kcr.debug.thread import ProgramLoop, ServerThread
-from kcr.endpoint import BindAddress, HTTPServer, ProbeRequest, ProbeResponse
+from kcr.endpoint import BindAddress, HTTPServer, ProbeRequest, ProbeResponse, ProgramLoop, ServerThread
 from kcr.errors import ConfigError
 from kcr.testing import eventually
 
