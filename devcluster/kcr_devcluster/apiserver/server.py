@@ -257,7 +257,7 @@ class APIServer:
         body = request.body
         if route.subresource in ("", "status") and media_type(headers.get("content-type", "")) in _OBJECTS:
             body = without_deep_fields(route.kind.shape, body)
-        write = Write(route, query, headers, body, encoder, access, advisers, certificates)
+        write = Write(route, query, headers, body, encoder, request.user, access, advisers, certificates)
         if request.method == "DELETE" and not route.name:
             return await writing.remove_collection(self.registry, write)
         try:

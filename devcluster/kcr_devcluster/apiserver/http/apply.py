@@ -191,12 +191,14 @@ def _write(
         manifest["metadata"] = {**_metadata(manifest), "resourceVersion": ""}
         new = write.to_storage(manifest)
         write.check_create()
-        return registry.create(write.kind, route.namespace, new, tracking=tracking, dry_run=dry_run, guard=write.guard)
+        context = write.context("CreateOptions", dry_run=dry_run)
+        return registry.create(write.kind, route.namespace, new, tracking=tracking, context=context)
     check_name(route, _metadata(config))
     check_patch(route.kind, old, meta.decode_metadata(route.kind, manifest.get("metadata")))
     # A Scale is applied to the object itself.
     part, new = "" if route.subresource == "scale" else route.subresource, write.to_storage(manifest)
-    return registry.update(write.stored(old), new, tracking, subresource=part, dry_run=dry_run, guard=write.guard)
+    context = write.context("UpdateOptions", dry_run=dry_run)
+    return registry.update(write.stored(old), new, tracking, subresource=part, context=context)
 
 
 def _settable(write: Write, config: Manifest) -> Manifest:

@@ -28,6 +28,7 @@ from kcr_devcluster.apiserver.protocol.responses import (
 from kcr_devcluster.apiserver.registry.registry import Registry
 from kcr_devcluster.apiserver.schema.builtin import type_shape
 from kcr_devcluster.apiserver.schema.shape import Shape
+from kcr_devcluster.apiserver.storage.admission import RequestContext
 from kcr_devcluster.apiserver.storage.records import Record, in_version
 
 SCALE = "autoscaling.v1.Scale"
@@ -171,5 +172,6 @@ def update_scale(registry: Registry, write: Write, *, is_patch: bool) -> APIResp
     for step in path:
         parent = parent.setdefault(step, {})
     parent[last] = replicas
-    written = registry.update(old, new, Tracking(write.manager), dry_run=dry_run).record
+    context = RequestContext(dry_run=dry_run)
+    written = registry.update(old, new, Tracking(write.manager), context=context).record
     return json_response(encoded(scale_of(in_version(written, route.kind))), 200, warning_headers(warnings))

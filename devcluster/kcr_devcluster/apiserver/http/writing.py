@@ -10,6 +10,7 @@ import msgspec
 
 from kcr_devcluster.apiserver.apply.managed_fields import UPDATE, ManagerEntry, manager_name
 from kcr_devcluster.apiserver.apply.tracking import Tracking
+from kcr_devcluster.apiserver.authentication import User
 from kcr_devcluster.apiserver.authorization.escalation import Access
 from kcr_devcluster.apiserver.authorization.signers import CertificateGuard
 from kcr_devcluster.apiserver.http import listing
@@ -37,8 +38,9 @@ from kcr_devcluster.apiserver.protocol.responses import (
 )
 from kcr_devcluster.apiserver.registry import metadata as meta
 from kcr_devcluster.apiserver.registry.deletion import DeleteOptions, delete
-from kcr_devcluster.apiserver.registry.registry import Guard, Registry, WriteResult
+from kcr_devcluster.apiserver.registry.registry import Registry, WriteResult
 from kcr_devcluster.apiserver.schema.shape import Shape
+from kcr_devcluster.apiserver.storage.admission import RequestContext
 from kcr_devcluster.apiserver.storage.records import Record, in_version
 
 _JSON_PATCH = "application/json-patch+json"
@@ -64,6 +66,7 @@ class Write(NamedTuple):
     """One request that writes.
 
     Attributes:
+        user: Who sends it.
         access: Checks the rights of its user to grant and create; None where every user may do everything.
         advisers: Functions that return warnings for its client.
         certificates: Checks certificate signing requests; None for objects of other kinds.
@@ -74,16 +77,22 @@ class Write(NamedTuple):
     headers: Mapping[str, str]
     body: bytes
     encoder: ObjectEncoder
+    user: User
     access: Access | None = None
     advisers: Sequence[Adviser] = ()
     certificates: CertificateGuard | None = None
 
-    @property
-    def guard(self) -> Guard | None:
-        """Refuses an object that grants more than the user has."""
+    def context(self, options: str, *, dry_run: bool) -> RequestContext:
+        """Return the request for the registry: it refuses an object that grants more than the user has.
+
+        Args:
+            options: The kind of the options, `CreateOptions` where the request creates the object.
+            dry_run: Whether nothing is stored.
+        """
+        guard = None if self.access is None else self.access.check_grant
         if self.certificates is not None:
-            return self.certificates.check
-        return None if self.access is None else self.access.check_grant
+            guard = self.certificates.check
+        return RequestContext(self.user, self.route.kind, self.query.write_options(options), dry_run, guard)
 
     def check_create(self) -> None:
         """Refuse an update that would create the object, unless the user may create it.
@@ -150,8 +159,8 @@ def create(registry: Registry, write: Write) -> APIResponse:
     dry_run = write.query.dry_run("CreateOptions")
     warnings = write.check(manifest)
     new = write.to_storage(manifest)
-    written = registry.create(write.kind, route.namespace, new, dry_run=dry_run, guard=write.guard)
-    return write_response(write, written, warnings, 201)
+    context = write.context("CreateOptions", dry_run=dry_run)
+    return write_response(write, registry.create(write.kind, route.namespace, new, context=context), warnings, 201)
 
 
 def update(registry: Registry, write: Write) -> APIResponse:
@@ -169,12 +178,14 @@ def update(registry: Registry, write: Write) -> APIResponse:
         manifest["metadata"] = {**metadata, "resourceVersion": ""}
         write.check_create()
         new = write.to_storage(manifest)
-        written = registry.create(write.kind, route.namespace, new, dry_run=dry_run, guard=write.guard)
+        context = write.context("CreateOptions", dry_run=dry_run)
+        written = registry.create(write.kind, route.namespace, new, context=context)
         return write_response(write, written, warnings, 201)
     old = registry.find(route.kind, route.namespace, route.name)
     _check_put(old, metadata)
     part, tracking, new = route.subresource, Tracking(write.manager), write.to_storage(manifest)
-    written = registry.update(write.stored(old), new, tracking, subresource=part, dry_run=dry_run, guard=write.guard)
+    context = write.context("UpdateOptions", dry_run=dry_run)
+    written = registry.update(write.stored(old), new, tracking, subresource=part, context=context)
     return write_response(write, written, warnings)
 
 
@@ -219,7 +230,8 @@ def patch(registry: Registry, write: Write) -> APIResponse:
         check_patch(route.kind, old, meta.decode_metadata(route.kind, new.get("metadata")))
         part, tracking, stored = route.subresource, Tracking(write.manager), write.stored(old)
         new = write.to_storage(new)
-        written = registry.update(stored, new, tracking, subresource=part, dry_run=dry_run, guard=write.guard)
+        context = write.context("UpdateOptions", dry_run=dry_run)
+        written = registry.update(stored, new, tracking, subresource=part, context=context)
     except UndecodableError as error:
         # Decoding changes its argument: the message shows the object as the patch left it.
         raise _unusable(patched(write, route.kind.shape, write.current(old)), error.text) from None

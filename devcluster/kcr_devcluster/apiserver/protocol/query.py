@@ -78,6 +78,21 @@ class Query:
             return None
         return parse_integer(text, "ParseInt")
 
+    def write_options(self, kind: str) -> dict[str, object]:
+        """Return the options of a write, as admission reviews show them.
+
+        Args:
+            kind: `CreateOptions` or `UpdateOptions`.
+
+        Source: kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/patch.go, patchToUpdateOptions.
+        """
+        options: dict[str, object] = {"kind": kind, "apiVersion": "meta.k8s.io/v1"}
+        if self._values:
+            if text := self.text("dryRun"):
+                options["dryRun"] = [text]
+            options |= {name: text for name in ("fieldManager", "fieldValidation") if (text := self.text(name))}
+        return options
+
     def timeout_seconds(self) -> float | None:
         """Return the timeout of the request, None for none.
 

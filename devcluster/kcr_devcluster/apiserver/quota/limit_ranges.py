@@ -7,12 +7,12 @@ PersistentVolumeClaimValidateLimitFunc.
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 
-from kcr_devcluster.apiserver.kinds.catalogue import LIMIT_RANGES, PODS, Kind
+from kcr_devcluster.apiserver.kinds.catalogue import LIMIT_RANGES, PODS
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.responses import forbidden
 from kcr_devcluster.apiserver.quota.usage import total_resources
 from kcr_devcluster.apiserver.schema.quantities import amount, family, written
-from kcr_devcluster.apiserver.storage.admission import AdmissionContext, AdmissionStep
+from kcr_devcluster.apiserver.storage.admission import AdmissionAttributes, AdmissionContext, AdmissionStep
 
 _ANNOTATION = "kubernetes.io/limit-ranger"
 _CLAIM = "PersistentVolumeClaim"
@@ -26,20 +26,21 @@ class LimitRangeAdmission(AdmissionStep):
     def __init__(self, context: AdmissionContext) -> None:
         self._cache = context.storage.cache(LIMIT_RANGES)
 
-    def admit(self, kind: Kind, obj: Manifest, called: str) -> None:
+    def admit(self, attributes: AdmissionAttributes, obj: Manifest) -> None:
         """Give the containers of a new pod the limits and requests that they do not state."""
-        if not self._cache.records or kind is not PODS:
+        if not self._cache.records or attributes.kind is not PODS:
             return
         for item in self._items(obj):
             if item.get("type") == "Container":
                 _set_defaults(obj, item)
 
-    def check(self, kind: Kind, obj: Manifest) -> None:
+    def check(self, attributes: AdmissionAttributes, obj: Manifest) -> None:
         """Admit a new object that is within all bounds.
 
         Raises:
             StatusError: 403, it is not.
         """
+        kind = attributes.kind
         if not self._cache.records or (kind is not PODS and kind.type.kind != _CLAIM):
             return
         rule = _pod_errors if kind is PODS else _claim_errors

@@ -12,7 +12,7 @@ from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.responses import forbidden
 from kcr_devcluster.apiserver.quota.account import TrackedQuota
 from kcr_devcluster.apiserver.quota.usage import NO_USAGE
-from kcr_devcluster.apiserver.storage.admission import AdmissionContext, AdmissionStep
+from kcr_devcluster.apiserver.storage.admission import AdmissionAttributes, AdmissionContext, AdmissionStep
 from kcr_devcluster.apiserver.storage.records import Change, Record
 
 
@@ -53,7 +53,7 @@ class QuotaAdmission(AdmissionStep):
         if kind.type.namespaced:
             self._caches.remove(self._storage.cache(kind))
 
-    def check(self, kind: Kind, obj: Manifest) -> None:
+    def check(self, attributes: AdmissionAttributes, obj: Manifest) -> None:
         """Admit a new object that exceeds no quota of its namespace.
 
         Raises:
@@ -62,7 +62,7 @@ class QuotaAdmission(AdmissionStep):
         quotas = self._quotas.get(obj["metadata"].get("namespace", ""))
         if quotas is None:
             return
-        now = self._clock.now()
+        kind, now = attributes.kind, self._clock.now()
         for name in sorted(quotas):
             if why := quotas[name].rejection(kind, obj, now):
                 raise forbidden(kind.type, obj["metadata"]["name"], why)

@@ -13,6 +13,7 @@ from kcr_devcluster.apiserver.kinds.catalogue import NAMESPACES, Kind
 from kcr_devcluster.apiserver.protocol.manifests import Manifest, timestamp
 from kcr_devcluster.apiserver.protocol.responses import conflict, forbidden
 from kcr_devcluster.apiserver.registry.registry import Registry
+from kcr_devcluster.apiserver.storage.admission import IN_PROCESS, RequestContext
 from kcr_devcluster.apiserver.storage.records import Record
 
 POLICIES = ("Foreground", "Background", "Orphan")
@@ -38,7 +39,9 @@ class DeleteResult(NamedTuple):
     gone: bool
 
 
-def delete(registry: Registry, record: Record, options: DeleteOptions) -> DeleteResult:
+def delete(
+    registry: Registry, record: Record, options: DeleteOptions, context: RequestContext = IN_PROCESS
+) -> DeleteResult:
     """Remove an object, or mark it as terminating where it has finalizers or a grace period.
 
     Raises:

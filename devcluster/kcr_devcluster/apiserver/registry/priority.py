@@ -3,23 +3,23 @@
 Source: kubernetes/plugin/pkg/admission/priority/admission.go, admitPod and validatePriorityClass.
 """
 
-from kcr_devcluster.apiserver.kinds.catalogue import PODS, PRIORITY_CLASSES, Kind
+from kcr_devcluster.apiserver.kinds.catalogue import PODS, PRIORITY_CLASSES
 from kcr_devcluster.apiserver.kinds.priority_classes import PREEMPT
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.responses import forbidden
-from kcr_devcluster.apiserver.storage.admission import AdmissionStep
+from kcr_devcluster.apiserver.storage.admission import AdmissionAttributes, AdmissionStep
 
 
 class PriorityAdmission(AdmissionStep):
     """Sets the priority of new pods, and sees to it that one class at most is the default."""
 
-    def admit(self, kind: Kind, obj: Manifest, called: str) -> None:
+    def admit(self, attributes: AdmissionAttributes, obj: Manifest) -> None:
         """Set the priority and the preemption policy of a new pod; objects of other kinds are left alone.
 
         Raises:
             StatusError: 403, there is no such class, or the pod says something else than its class.
         """
-        if kind is not PODS:
+        if attributes.kind is not PODS:
             return
         spec = obj["spec"]
         name = spec.get("priorityClassName", "")
@@ -46,26 +46,26 @@ class PriorityAdmission(AdmissionStep):
             raise forbidden(PODS.type, pod["metadata"]["name"], f"no PriorityClass with name {name} was found")
         return record.manifest()
 
-    def check(self, kind: Kind, obj: Manifest) -> None:
+    def check(self, attributes: AdmissionAttributes, obj: Manifest) -> None:
         """Refuse a second default class.
 
         Raises:
             StatusError: 403, another class is the default.
         """
-        if kind is not PRIORITY_CLASSES or not obj.get("globalDefault"):
+        if attributes.kind is not PRIORITY_CLASSES or not obj.get("globalDefault"):
             return
         found, name = self._default(), obj["metadata"]["name"]
         if found is not None and found["metadata"]["name"] != name:
             why = f"PriorityClass {found['metadata']['name']} is already marked as default. Only one default can exist"
             raise forbidden(PRIORITY_CLASSES.type, name, why)
 
-    def check_update(self, kind: Kind, obj: Manifest) -> None:
+    def check_update(self, attributes: AdmissionAttributes, obj: Manifest, old: Manifest) -> None:
         """Refuse a second default class.
 
         Raises:
             StatusError: 403, another class is the default.
         """
-        self.check(kind, obj)
+        self.check(attributes, obj)
 
     def _default(self) -> Manifest | None:
         """Return the default class, the lowest if there are several."""

@@ -6,7 +6,7 @@ so a patch never loses a race.
 Source: kubernetes/staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from kcr_devcluster.apiserver.apply.tracking import MANAGED_FIELDS, Tracking, track
@@ -32,7 +32,15 @@ from kcr_devcluster.apiserver.registry.priority import PriorityAdmission
 from kcr_devcluster.apiserver.registry.runtime_classes import RuntimeClassAdmission
 from kcr_devcluster.apiserver.registry.service_accounts import ServiceAccountAdmission
 from kcr_devcluster.apiserver.registry.service_addresses import ServiceAddresses
-from kcr_devcluster.apiserver.storage.admission import AdmissionContext, AdmissionStep
+from kcr_devcluster.apiserver.storage.admission import (
+    CREATE,
+    IN_PROCESS,
+    UPDATE,
+    AdmissionAttributes,
+    AdmissionContext,
+    AdmissionStep,
+    RequestContext,
+)
 from kcr_devcluster.apiserver.storage.records import Record
 
 _NAME_TRIES = 8
@@ -42,8 +50,6 @@ ADMISSION: tuple[type[AdmissionStep], ...] = (
     ServiceAddresses, LimitRangeAdmission, PriorityAdmission, ServiceAccountAdmission, RuntimeClassAdmission,
     QuotaAdmission,
 )  # fmt: skip
-# Refuses an object with its defaults, given with the stored one, by raising StatusError.
-Guard = Callable[[Manifest, Manifest | None], None]
 
 
 class WriteResult(NamedTuple):
@@ -98,8 +104,7 @@ class Registry:
         given: Manifest,
         *,
         tracking: Tracking | None = None,
-        dry_run: bool = False,
-        guard: Guard | None = None,
+        context: RequestContext = IN_PROCESS,
     ) -> WriteResult:
         """Store a new object.
 
@@ -108,8 +113,7 @@ class Registry:
             namespace: Its namespace, `""` for none.
             given: The object.
             tracking: Who applies it; None for a create, which keeps no managedFields.
-            dry_run: Whether nothing is stored.
-            guard: Called before the object is prepared and validated, and may refuse it; None for no check.
+            context: The request.
 
         Raises:
             StatusError: The object or its namespace does not allow it.
@@ -125,14 +129,14 @@ class Registry:
         metadata["resourceVersion"] = ""
         metadata.pop(MANAGED_FIELDS, None)
         meta.set_initial_fields(metadata, meta.new_uid(self.random), self.clock.now())
-        called = metadata.get("name") or metadata.get("generateName", "")
+        attributes = _attributes(CREATE, kind, metadata, "", context)
         self._generate_name(kind, metadata)
         # Missing, it is refused below together with the other field errors; strategies may count on it.
         metadata.setdefault("name", "")
         kind.strategy.default(obj)
-        if guard is not None:
-            guard(obj, None)
-        self._admit(kind, obj, called)
+        if context.guard is not None:
+            context.guard(obj, None)
+        self._admit(attributes, obj)
         existing = self.storage.get(kind, metadata.get("namespace", ""), metadata["name"])
         if existing is not None:
             terminating = existing.metadata.deletion_timestamp is not None
@@ -140,24 +144,25 @@ class Registry:
         warnings += kind.strategy.warnings(obj, None)
         if tracking is not None:
             track(kind.shape, {"metadata": {}}, obj, tracking, timestamp(self.clock.now()))
-        if dry_run:
+        if context.dry_run:
             return WriteResult(self.storage.build_record(kind, obj, 0), warnings)
         return WriteResult(self.storage.put(kind, obj, None), warnings)
 
-    def _admit(self, kind: Kind, obj: Manifest, called: str) -> None:
+    def _admit(self, attributes: AdmissionAttributes, obj: Manifest) -> None:
         """Take a new object through admission and its strategy."""
+        kind = attributes.kind
         for step in self._admission:
-            step.admit(kind, obj, called)
+            step.admit(attributes, obj)
         if kind.strategy.has_generation:
             obj["metadata"]["generation"] = 1
         kind.strategy.prepare_create(obj)
         for step in self._admission:
-            step.admit_prepared(kind, obj)
+            step.admit_prepared(attributes, obj)
         self._raise_if_invalid(kind, obj, [*meta.validate(kind, obj["metadata"]), *kind.strategy.validate(obj)])
         kind.strategy.finish_create(obj)
         _drop_unstored(kind, obj)
         for step in self._admission:
-            step.check(kind, obj)
+            step.check(attributes, obj)
 
     def update(
         self,
@@ -166,8 +171,7 @@ class Registry:
         tracking: Tracking,
         *,
         subresource: str = "",
-        dry_run: bool = False,
-        guard: Guard | None = None,
+        context: RequestContext = IN_PROCESS,
     ) -> WriteResult:
         """Store a new version of an object, or remove it when the update removes the last finalizer.
 
@@ -179,8 +183,7 @@ class Registry:
             given: The object as it is to be.
             tracking: Who writes it.
             subresource: The subresource that it is written through, such as `status`; `""` for the object itself.
-            dry_run: Whether nothing is stored.
-            guard: Called before the new version is prepared and validated, and may refuse it; None for no check.
+            context: The request.
 
         Raises:
             StatusError: The change is not allowed, or `old` is not the version that the client has.
@@ -194,21 +197,22 @@ class Registry:
         meta.keep_server_fields(metadata, before["metadata"])
         warnings = meta.remove_duplicate_owners(metadata)
         kind.strategy.default(new)
-        if guard is not None:
-            guard(new, before)
+        if context.guard is not None:
+            context.guard(new, before)
+        attributes = _attributes(UPDATE, kind, metadata, subresource, context)
         rules = kind.strategy.update_rules(subresource)
         rules.prepare(new, before)
         errors = rules.validate(new, before)
         self._raise_if_invalid(kind, new, [*meta.validate_update(kind, metadata, before["metadata"]), *errors])
         _drop_unstored(kind, new)
         for step in self._admission if not subresource else ():
-            step.check_update(kind, new)
+            step.check_update(attributes, new, before)
         if not subresource and kind.strategy.has_generation and kind.strategy.is_new_generation(new, before):
             metadata["generation"] = before["metadata"].get("generation", 0) + 1
         warnings += [] if subresource else kind.strategy.warnings(new, before)
         if tracking.is_needed(before, new):
             track(kind.shape, before, new, tracking, timestamp(self.clock.now()))
-        return WriteResult(self.store(old, new, before, dry_run=dry_run), warnings, before)
+        return WriteResult(self.store(old, new, before, dry_run=context.dry_run), warnings, before)
 
     def store(self, old: Record, new: Manifest, before: Manifest, *, dry_run: bool = False) -> Record:
         """Store a prepared version; nothing when it equals `before`, a removal when no finalizer is left."""
@@ -284,6 +288,18 @@ def _drop_unstored(kind: Kind, obj: Manifest) -> None:
     if kind.custom is not None and conversion is not None and not conversion.same_fields:
         conversion.to_hub(obj)
         conversion.from_hub(obj)
+
+
+def _attributes(
+    operation: str, kind: Kind, metadata: Manifest, subresource: str, context: RequestContext
+) -> AdmissionAttributes:
+    """Return the attributes of a write of an object, before a name is generated for it."""
+    name = metadata.get("name", "")
+    namespace = name if kind is NAMESPACES else metadata.get("namespace", "")
+    called = name or metadata.get("generateName", "")
+    return AdmissionAttributes(
+        operation, kind, context.requested or kind, name, namespace, called, subresource, context
+    )
 
 
 def _with_server_metadata(kind: Kind, given: Manifest, namespace: str) -> Manifest:

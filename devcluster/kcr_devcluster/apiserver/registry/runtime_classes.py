@@ -3,10 +3,10 @@
 Source: kubernetes/plugin/pkg/admission/runtimeclass/admission.go, Admit and Validate.
 """
 
-from kcr_devcluster.apiserver.kinds.catalogue import KINDS, PODS, Kind
+from kcr_devcluster.apiserver.kinds.catalogue import KINDS, PODS
 from kcr_devcluster.apiserver.protocol.manifests import Manifest, semantic_equal
 from kcr_devcluster.apiserver.protocol.responses import StatusError, forbidden
-from kcr_devcluster.apiserver.storage.admission import AdmissionStep
+from kcr_devcluster.apiserver.storage.admission import AdmissionAttributes, AdmissionStep
 
 _CLASSES = next(kind for kind in KINDS if (kind.type.group, kind.type.kind) == ("node.k8s.io", "RuntimeClass"))
 
@@ -14,13 +14,13 @@ _CLASSES = next(kind for kind in KINDS if (kind.type.group, kind.type.kind) == (
 class RuntimeClassAdmission(AdmissionStep):
     """Sets the overhead, node selector and tolerations of new pods from their RuntimeClass."""
 
-    def admit_prepared(self, kind: Kind, obj: Manifest) -> None:
+    def admit_prepared(self, attributes: AdmissionAttributes, obj: Manifest) -> None:
         """Set overhead, node selector and tolerations of a new pod; objects of other kinds are left alone.
 
         Raises:
             StatusError: 403, there is no such class, or the pod contradicts it.
         """
-        if kind is not PODS:
+        if attributes.kind is not PODS:
             return
         spec = obj["spec"]
         name = spec.get("runtimeClassName")

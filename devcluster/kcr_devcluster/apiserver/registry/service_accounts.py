@@ -8,12 +8,12 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import suppress
 
-from kcr_devcluster.apiserver.kinds.catalogue import NAMESPACES, PODS, SERVICE_ACCOUNTS, Kind
+from kcr_devcluster.apiserver.kinds.catalogue import NAMESPACES, PODS, SERVICE_ACCOUNTS
 from kcr_devcluster.apiserver.kinds.pods.defaults import containers_of
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.responses import StatusError, forbidden
 from kcr_devcluster.apiserver.registry import metadata as meta
-from kcr_devcluster.apiserver.storage.admission import AdmissionContext, AdmissionStep
+from kcr_devcluster.apiserver.storage.admission import AdmissionAttributes, AdmissionContext, AdmissionStep
 from kcr_devcluster.apiserver.storage.records import Change
 from kcr_devcluster.apiserver.storage.storage import Storage
 
@@ -46,25 +46,24 @@ class ServiceAccountAdmission(AdmissionStep):
         self._random = context.random
         self.is_enabled = self.mounts_tokens = False
 
-    def admit(self, kind: Kind, obj: Manifest, called: str) -> None:
+    def admit(self, attributes: AdmissionAttributes, obj: Manifest) -> None:
         """Set a new pod's service account, token and pull secrets; objects of other kinds are left alone.
 
         Args:
-            kind: The kind of the object.
+            attributes: The write.
             obj: The object, with its defaults.
-            called: Its name in the request, or the prefix of a generated name.
 
         Raises:
             DefaultAccountMissingError: The account is `default`, and there is none yet.
             StatusError: 403, there is no such account.
         """
-        if kind is not PODS or not self.is_enabled:
+        if attributes.kind is not PODS or not self.is_enabled:
             return
         spec, metadata = obj["spec"], obj["metadata"]
         name: str = spec.get("serviceAccountName") or DEFAULT_ACCOUNT
         found = self._storage.get(SERVICE_ACCOUNTS, metadata["namespace"], name)
         if found is None:
-            raise _unknown_account(kind, metadata["namespace"], name, called)
+            raise _unknown_account(attributes, metadata["namespace"], name)
         spec["serviceAccountName"] = spec["serviceAccount"] = name
         account = found.manifest()
         if self.mounts_tokens and _wants_token(spec, account):
@@ -111,10 +110,9 @@ async def wait_for_default(storage: Storage, namespace: str) -> None:
         subscribers.pop(look, None)
 
 
-def _unknown_account(kind: Kind, namespace: str, name: str, called: str) -> StatusError:
-    error = forbidden(
-        kind.type, called, f'error looking up service account {namespace}/{name}: serviceaccount "{name}" not found'
-    )
+def _unknown_account(attributes: AdmissionAttributes, namespace: str, name: str) -> StatusError:
+    why = f'error looking up service account {namespace}/{name}: serviceaccount "{name}" not found'
+    error = forbidden(attributes.kind.type, attributes.called, why)
     if name != DEFAULT_ACCOUNT:
         return error
     return DefaultAccountMissingError(error.code, error.reason, error.message, details=error.details)

@@ -8,14 +8,14 @@ Source: kubernetes/pkg/registry/core/service/storage/alloc.go; pkg/registry/core
 
 from ipaddress import ip_address, ip_network
 
-from kcr_devcluster.apiserver.kinds.catalogue import SERVICES, Kind
+from kcr_devcluster.apiserver.kinds.catalogue import SERVICES
 from kcr_devcluster.apiserver.kinds.core.service_rules import is_headless
 from kcr_devcluster.apiserver.kinds.core.services import needs_health_check
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError, invalid
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.responses import StatusError
 from kcr_devcluster.apiserver.protocol.responses import invalid as invalid_object
-from kcr_devcluster.apiserver.storage.admission import AdmissionContext, AdmissionStep
+from kcr_devcluster.apiserver.storage.admission import AdmissionAttributes, AdmissionContext, AdmissionStep
 from kcr_devcluster.apiserver.storage.records import Change
 
 _NETWORK = ip_network("10.96.0.0/16")
@@ -35,22 +35,22 @@ class ServiceAddresses(AdmissionStep):
         self._owners: dict[str | int, str] = {}
         self._is_following = False
 
-    def check(self, kind: Kind, obj: Manifest) -> None:
+    def check(self, attributes: AdmissionAttributes, obj: Manifest) -> None:
         """Give a valid Service its address, families and node ports.
 
         Raises:
             StatusError: 422, it names an address or port that it cannot have.
         """
-        if kind is SERVICES:
+        if attributes.kind is SERVICES:
             self._allocate(obj)
 
-    def check_update(self, kind: Kind, obj: Manifest) -> None:
+    def check_update(self, attributes: AdmissionAttributes, obj: Manifest, old: Manifest) -> None:
         """Give a Service the addresses and ports that its new version needs.
 
         Raises:
             StatusError: 422, it names an address or port that it cannot have.
         """
-        self.check(kind, obj)
+        self.check(attributes, obj)
 
     def _allocate(self, service: Manifest) -> None:
         self._follow()

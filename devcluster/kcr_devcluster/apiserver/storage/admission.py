@@ -3,13 +3,81 @@
 Source: kubernetes/staging/src/k8s.io/apiserver/pkg/admission/interfaces.go, MutationInterface and ValidationInterface.
 """
 
+from collections.abc import Callable
 from random import Random
 from typing import NamedTuple
 
 from kcr.clock import Clock
+from kcr_devcluster.apiserver.authentication import User
 from kcr_devcluster.apiserver.kinds.catalogue import Kind
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.storage.storage import Storage
+
+CREATE, UPDATE, DELETE, CONNECT = "CREATE", "UPDATE", "DELETE", "CONNECT"
+# Refuses an object with its defaults, given with the stored one, by raising StatusError.
+Guard = Callable[[Manifest, Manifest | None], None]
+
+
+class RequestContext(NamedTuple):
+    """The request that a write is part of. The default stands for a write of the server itself, which has no user.
+
+    Attributes:
+        user: Who sends it; None for the server itself, whose writes no webhook and no policy reviews.
+        requested: The kind in the version that the request names; None for that of the object.
+        options: The options of the request, such as `CreateOptions`, as admission reviews show them.
+        dry_run: Whether nothing is stored.
+        guard: Called before the object is prepared and validated, and may refuse it; None for no check.
+    """
+
+    user: User | None = None
+    requested: Kind | None = None
+    options: Manifest = {}
+    dry_run: bool = False
+    guard: Guard | None = None
+
+
+IN_PROCESS = RequestContext()
+
+
+class AdmissionAttributes(NamedTuple):
+    """The attributes of a write, by which admission decides.
+
+    Attributes:
+        operation: `CREATE`, `UPDATE`, `DELETE` or `CONNECT`.
+        kind: The kind by whose rules the object is written; the objects at hand are of this kind.
+        requested: The kind in the version that the request names: the same, or a view of it.
+        name: The name in the request, `""` where it is to be generated.
+        namespace: The namespace, `""` for none; that of a Namespace is its own name.
+        called: The name in messages: the name, or the prefix of a generated one.
+        subresource: The subresource that is written, `""` for the object itself.
+        context: The request.
+
+    Source: kubernetes/staging/src/k8s.io/apiserver/pkg/admission/attributes.go.
+    """
+
+    operation: str
+    kind: Kind
+    requested: Kind
+    name: str
+    namespace: str
+    called: str
+    subresource: str
+    context: RequestContext
+
+    @property
+    def user(self) -> User | None:
+        """Who sends the request; None for the server itself."""
+        return self.context.user
+
+    @property
+    def dry_run(self) -> bool:
+        """Whether nothing is stored."""
+        return self.context.dry_run
+
+    @property
+    def options(self) -> Manifest:
+        """The options of the request, such as `CreateOptions`."""
+        return self.context.options
 
 
 class AdmissionContext(NamedTuple):
@@ -34,20 +102,25 @@ class AdmissionStep:
     def __init__(self, context: AdmissionContext) -> None:
         self._storage = context.storage
 
-    def admit(self, kind: Kind, obj: Manifest, called: str) -> None:
+    def admit(self, attributes: AdmissionAttributes, obj: Manifest) -> None:
         """Set fields that a new object does not state, before its strategy prepares it.
 
         Args:
-            kind: Its kind.
+            attributes: The write.
             obj: The object, with its defaults.
-            called: Its name in the request, or the prefix of a generated name.
         """
 
-    def admit_prepared(self, kind: Kind, obj: Manifest) -> None:
+    def admit_prepared(self, attributes: AdmissionAttributes, obj: Manifest) -> None:
         """Set fields that a new object does not state, after its strategy has prepared it."""
 
-    def check(self, kind: Kind, obj: Manifest) -> None:
+    def check(self, attributes: AdmissionAttributes, obj: Manifest) -> None:
         """Refuse a new object, or allocate resources for it; its strategy has validated it."""
 
-    def check_update(self, kind: Kind, obj: Manifest) -> None:
-        """Refuse a new version of an object, or allocate resources for it; writes of subresources are not checked."""
+    def check_update(self, attributes: AdmissionAttributes, obj: Manifest, old: Manifest) -> None:
+        """Refuse a new version of an object, or allocate resources for it; writes of subresources are not checked.
+
+        Args:
+            attributes: The write.
+            obj: The new version, validated.
+            old: The stored one.
+        """
