@@ -179,6 +179,7 @@ if TYPE_CHECKING:
     from kcr.leaderelection import LeaderElectionConfig, LeaderElector
     from kcr.manager import Manager
     from kcr.metrics import Metrics
+    from kcr.webhooks.converters import converts
     from kcr.workqueue import RateLimiter, Reason, WorkQueue
 
 __all__ = [
@@ -253,6 +254,7 @@ __all__ = [
     "channel",
     "claim",
     "controller_reference",
+    "converts",
     "crd_manifest",
     "create_or_patch",
     "explains",
@@ -317,6 +319,7 @@ _HOMES = {
     "kcr.leaderelection": "LeaderElectionConfig LeaderElector",
     "kcr.manager": "Manager",
     "kcr.metrics": "Metrics",
+    "kcr.webhooks.converters": "converts",
     "kcr.workqueue": "RateLimiter Reason WorkQueue",
 }
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from kcr_devcluster.testing.crash import CrashingTransport
     from kcr_devcluster.testing.faults import FaultyTransport
     from kcr_devcluster.testing.pods import PodScript
+    from kcr_devcluster.testing.round_trip import check_round_trip
 
 __all__ = [
     "ApiServer",
@@ -50,6 +51,7 @@ __all__ = [
     "StallError",
     "VirtualClock",
     "build",
+    "check_round_trip",
     "consistently",
     "eventually",
     "simulated_cluster",
@@ -67,6 +69,7 @@ _HOMES = {
     "FaultyTransport": "kcr_devcluster.testing.faults",
     "MutatedError": "kcr.testing.fixtures",
     "PodScript": "kcr_devcluster.testing.pods",
+    "check_round_trip": "kcr_devcluster.testing.round_trip",
     "simulated_cluster": "kcr_devcluster.testing.clusters",
     "unchanged_stores": "kcr.testing.fixtures",
 }

@@ -14,8 +14,11 @@ from kcr.api.crd.manifest import crd_manifest
 from kcr.api.crd.review import losses, unguarded
 from kcr.api.meta import Resource
 from kcr.app.faults import import_fault
+from kcr.cli.generators.webhooks import service_options
 from kcr.cli.output import write_folder
 from kcr.errors import ConfigError
+from kcr.webhooks.conversion import WebhookService, with_conversion
+from kcr.webhooks.converters import Conversions, is_registered_in
 
 # So many lost fields are named.
 _MOST_NAMED = 6
@@ -40,22 +43,24 @@ def command() -> None:
     help="Folder to write <group>_<plural>.yaml to, one file for each kind; `-` for stdout.",
 )  # fmt: skip
 @click.option("--check", is_flag=True, help="Write nothing; fail when a file in DIR is not what would be written.")
-def generate(modules: tuple[str, ...], output: str, *, check: bool) -> None:
+@service_options
+def generate(modules: tuple[str, ...], output: str, *, check: bool, service: WebhookService) -> None:
     """Write the CustomResourceDefinitions of the kinds that modules declare.
 
     A MODULE is named as in an import, or by its file; the folder you are in is searched first. KIND takes one of its
     kinds. Without it all of them are taken: classes with api_version= of a group of your own.
 
+    Versions that functions of @kcr.converts convert have a conversion webhook at --service. Such a function may be in
+    another MODULE.
+
     Warnings name fields that get lost between versions, and rules that fail where a field is absent.
     """
     if check and output == "-":
         raise click.UsageError("--check compares files: name their folder with -o")
-    found: dict[Versions, None] = {}
-    for module in modules:
-        found |= dict.fromkeys(kinds_in(module))
-    texts = {file_name(versions): manifest_text(versions) for versions in found}
-    for versions in found:
-        for words in _warnings(crd_manifest(*versions)):
+    manifests = {file_name(versions): manifest_of(versions, service) for versions in _kinds_in_all(modules)}
+    texts = {name: manifest_text(manifest) for name, manifest in manifests.items()}
+    for manifest in manifests.values():
+        for words in _warnings(manifest):
             click.echo(f"Warning: {words}", err=True)
     if output == "-":
         click.echo("---\n".join(texts.values()), nl=False)
@@ -63,6 +68,15 @@ def generate(modules: tuple[str, ...], output: str, *, check: bool) -> None:
         _check(Path(output), texts)
     else:
         write_folder(Path(output), texts)
+
+
+def _kinds_in_all(modules: Iterable[str]) -> list[Versions]:
+    """Return the kinds that modules declare; each module may have some versions of a kind."""
+    merged: dict[str, dict[type[Resource], None]] = {}
+    for module in modules:
+        for versions in kinds_in(module):
+            merged.setdefault(file_name(versions), {}).update(dict.fromkeys(versions))
+    return [tuple(versions) for versions in merged.values()]
 
 
 def kinds_in(reference: str) -> Iterator[Versions]:
@@ -81,7 +95,7 @@ def kinds_in(reference: str) -> Iterator[Versions]:
         if isinstance(one, type) and issubclass(one, Resource) and _is_own(one, module):
             kinds.setdefault((one.resource.group, one.resource.kind), {})[one] = None
     taken = [tuple(versions) for (_, kind), versions in kinds.items() if wanted in ("", kind)]
-    if not taken:
+    if not taken and (wanted or not is_registered_in(module.__name__)):
         declared = ", but " + ", ".join(kind for _, kind in kinds) if kinds else ""
         raise ConfigError(
             f"{name} declares no kind {wanted}".rstrip() + f" of a group of your own{declared}: a kind is "
@@ -96,16 +110,34 @@ def file_name(versions: Versions) -> str:
     return f"{resource.group}_{resource.plural}.yaml"
 
 
-def manifest_text(versions: Versions) -> str:
-    """Return the CustomResourceDefinition of a kind as YAML, the same one each time.
+def manifest_of(versions: Versions, service: WebhookService) -> dict[str, Any]:
+    """Return the CustomResourceDefinition of a kind.
+
+    Args:
+        versions: The classes of its versions.
+        service: Of the conversion webhook, where functions convert the versions.
 
     Raises:
         ConfigError: The classes cannot be one.
     """
     try:
-        manifest = crd_manifest(*versions)
+        manifest, conversions = crd_manifest(*versions), Conversions.of(*versions)
     except TypeError as error:
         raise ConfigError(str(error)) from error
+    if conversions is None:
+        return manifest
+    missing = [one for one in conversions.versions if one not in versions]
+    if missing:
+        one = missing[0]
+        raise ConfigError(
+            f"{versions[0].__name__} is converted to {one.__name__}, which is not named: name the module "
+            f"{one.__module__}, too, or remove the functions of @kcr.converts"
+        )
+    return with_conversion(manifest, service)
+
+
+def manifest_text(manifest: Mapping[str, Any]) -> str:
+    """Return a manifest as YAML, the same text each time."""
     return yaml.dump(manifest, Dumper=_Dumper, sort_keys=False, width=120, allow_unicode=True)
 
 
@@ -122,7 +154,7 @@ def _warnings(manifest: Mapping[str, Any]) -> Iterator[str]:
             lost = f"{missing}: {values} are dropped on write"
         else:
             lost = f"{loss.other} has not {fields} of the stored version {loss.version}: updates through it remove them"
-        yield f"{name}: {lost}: without a conversion webhook all versions need the same fields"
+        yield f"{name}: {lost}: give all versions the same fields, or convert them with @kcr.converts"
     for one in unguarded(manifest):
         place = f"of {one.place}" if one.place else "of the object"
         yield (

@@ -11,6 +11,7 @@ from kcr.api.meta import Key
 from kcr.app.plugins import called, find_plugins, warn_of_unknown_variables
 from kcr.app.rbac import rbac_manifests, rights_of
 from kcr.cli import options as shared
+from kcr.cli.generators.webhooks import namespaced
 from kcr.cli.output import write_output
 from kcr.controller import Right
 
@@ -32,7 +33,7 @@ def command() -> None:
 @shared.plugin_options("controllers")
 @click.option("--name", default="kcr", metavar="NAME", help="Name of the roles and bindings.")
 @click.option(
-    "--service-account", default="default/kcr", metavar="NAMESPACE/NAME", callback=lambda *given: _account(given[2]),
+    "--service-account", default="default/kcr", metavar="NAMESPACE/NAME", callback=namespaced,
     help="Account to bind them to.",
 )  # fmt: skip
 @click.option("--namespace", default="", show_default="all", metavar="NAME", help="Grant the rights in one namespace.")
@@ -63,13 +64,3 @@ def generate(  # the options of the command, all by name
         return yaml.safe_dump_all(manifests, sort_keys=False)
 
     write_output(values["output"], asyncio.run(wanted()).encode())
-
-
-def _account(text: str) -> Key:
-    try:
-        account = Key.parse(text)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from error
-    if not account.namespace:
-        raise click.BadParameter(f"{text!r} names no namespace: write NAMESPACE/NAME")
-    return account

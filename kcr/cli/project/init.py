@@ -20,11 +20,12 @@ from typing import NamedTuple
 import click
 
 from kcr.atomicfile import name_in_errors
-from kcr.cli.generators.crd import file_name, kinds_in, manifest_text
+from kcr.cli.generators.crd import file_name, kinds_in, manifest_of, manifest_text
 from kcr.cli.output import unwritable
 from kcr.cli.project.imports import LINE_LENGTH, with_sorted_imports
 from kcr.cli.project.requirement import KcrRequirement, devcluster_requirement, installed_requirement
 from kcr.errors import ConfigError
+from kcr.webhooks.conversion import WebhookService
 
 _LABEL = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 _GROUP = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+")
@@ -239,7 +240,7 @@ def _write(folder: Path, final: Path, names: Names, kcr: KcrRequirement, devclus
     # Not renamed but made, as `kcr crd generate` makes it of the class. Another project has an `api` as well.
     sys.modules.pop("api", None)
     for versions in kinds_in(str(folder / names.package / "api.py")):
-        yield written(f"manifests/{file_name(versions)}", manifest_text(versions))
+        yield written(f"manifests/{file_name(versions)}", manifest_text(manifest_of(versions, WebhookService())))
 
 
 def renamed(text: str, names: Names) -> str:

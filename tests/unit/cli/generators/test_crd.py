@@ -121,7 +121,7 @@ def test_lost_fields_and_rules_on_absent_fields_are_warned_of(
     (folder / "shops.py").write_text(VERSIONS)
     monkeypatch.delitem(sys.modules, "shops", raising=False)
     assert exit_code_of(["crd", "generate", "shops", "-o", "crd"]) == 0
-    remedy = "without a conversion webhook all versions need the same fields"
+    remedy = "give all versions the same fields, or convert them with @kcr.converts"
     assert capsys.readouterr().err.splitlines() == [
         "Warning: shops.example.dev: spec.tags of v1beta1 is missing in the stored version v1: its values are dropped "
         f"on write: {remedy}",
@@ -131,6 +131,72 @@ def test_lost_fields_and_rules_on_absent_fields_are_warned_of(
         "self.hosts is absent: begin it with `!has(self.hosts) ||`, or give the field a default",
     ]
     assert exit_code_of(["crd", "generate", "shops", "-o", "crd", "--check"]) == 0
+
+
+CONVERTED = """
+@kcr.converts(ShopV1Beta1, Shop)
+def to_v1(old):
+    return Shop(metadata=old.metadata, spec=NewSpec(image=old.spec.image))
+
+
+@kcr.converts(Shop, ShopV1Beta1)
+def to_v1beta1(new):
+    return ShopV1Beta1(metadata=new.metadata, spec=OldSpec(image=new.spec.image))
+"""
+
+
+@pytest.fixture
+def modules(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Versions with functions beside them, with functions in another module, and in modules of their own."""
+    rule = ", validations=(kcr.Validation(\"self.hosts.size() > 0 || self.domain != ''\"),)"
+    versions = VERSIONS.replace(rule, "")
+    new, old = versions.split("class ShopV1Beta1")
+    texts = {
+        "shops": versions + CONVERTED, "kinds": versions, "functions": "from kinds import *\nimport kcr\n" + CONVERTED,
+        "v1": new, "v1beta1": f"from v1 import *\nimport kcr\n\nclass ShopV1Beta1{old}{CONVERTED}",
+    }  # fmt: skip
+    for name, text in texts.items():
+        (folder / f"{name}.py").write_text(text)
+        monkeypatch.delitem(sys.modules, name, raising=False)
+
+
+@pytest.mark.usefixtures("modules")
+@pytest.mark.parametrize("named", [["shops"], ["kinds", "functions"], ["functions", "kinds"], ["v1beta1", "v1"]])
+def test_converted_versions_have_a_conversion_webhook(named: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of(["crd", "generate", *named, "--service", "web/shop"]) == 0
+    out, err = capsys.readouterr()
+    manifest = yaml.safe_load(out)
+    assert manifest["metadata"]["annotations"] == {"kcr.dev/inject-ca-from": "web/shop"}
+    assert manifest["spec"]["conversion"] == {
+        "strategy": "Webhook",
+        "webhook": {
+            "clientConfig": {"service": {"namespace": "web", "name": "shop", "path": "/convert"}},
+            "conversionReviewVersions": ["v1"],
+        },
+    }
+    assert [one["name"] for one in manifest["spec"]["versions"]] == ["v1", "v1beta1"]
+    assert err == "", "nothing is lost, so there is nothing to warn of"
+
+
+@pytest.mark.usefixtures("modules")
+def test_cert_manager_may_write_the_ca_bundle(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of(["crd", "generate", "shops", "--cert-manager", "--secret", "shop-tls"]) == 0
+    manifest = yaml.safe_load(capsys.readouterr().out)
+    assert manifest["metadata"]["annotations"] == {"cert-manager.io/inject-ca-from": "default/shop-tls"}
+
+
+@pytest.mark.usefixtures("modules")
+def test_converted_version_must_be_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of(["crd", "generate", "v1beta1"]) == 1
+    assert "ShopV1Beta1 is converted to Shop, which is not named: name the module v1, too" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("modules")
+def test_incomplete_conversion_is_an_error(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "kinds.py").write_text((folder / "kinds.py").read_text() + CONVERTED.partition("@kcr.converts(Shop, ")[0])
+    assert exit_code_of(["crd", "generate", "kinds"]) == 1
+    expected = "kcr: Shop is not converted to ShopV1Beta1: register @kcr.converts(Shop, ShopV1Beta1), or convert both"
+    assert expected in capsys.readouterr().err
 
 
 def test_definition_that_loses_nothing_is_written_without_a_word(capsys: pytest.CaptureFixture[str]) -> None:

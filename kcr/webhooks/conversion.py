@@ -1,0 +1,148 @@
+"""The answer to a ConversionReview, and the `conversion` of a CustomResourceDefinition that asks for it.
+
+All objects of a review are converted or none. Metadata that kcr has no field for, such as managed fields, is kept.
+Other fields that the class of the source version lacks are dropped, as in Go: an object that the API server has pruned
+with the schema of the class has none.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from kcr.api import codec
+from kcr.api.meta import Object, Resource
+from kcr.webhooks.converters import MUTABLE, ConversionError, Conversions
+
+Fields = dict[str, msgspec.Raw]
+
+API_VERSION = "apiextensions.k8s.io/v1"
+PATH = "/convert"
+# Written by kcr's leader, and by cert-manager: `<namespace>/<Secret>`, `<namespace>/<Certificate>`.
+INJECT_CA, CERT_MANAGER = "kcr.dev/inject-ca-from", "cert-manager.io/inject-ca-from"
+
+
+class _Request(Object):
+    uid: str
+    desired_api_version: str = msgspec.field(name="desiredAPIVersion")
+    objects: tuple[msgspec.Raw, ...]
+
+
+class _Review(Object):
+    """A ConversionReview as the API server sends it."""
+
+    api_version: str
+    kind: str
+    request: _Request
+
+
+class _Head(Object):
+    api_version: str
+    kind: str
+    metadata: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+def answer_review(kinds: Mapping[tuple[str, str], Conversions], body: bytes) -> tuple[int, bytes]:
+    """Return the HTTP status and the body of the answer to a ConversionReview.
+
+    An object that cannot be converted fails the review: the status is 200, and the message of its result goes to the
+    client. A body that is no ConversionReview is answered with 400 and a line of text.
+
+    Args:
+        kinds: The conversions by group and kind.
+        body: The request's body.
+
+    Source: controller-runtime/pkg/webhook/conversion/conversion.go, ServeHTTP.
+    """
+    try:
+        review = codec.decode(_Review, body)
+    except msgspec.DecodeError as error:
+        return 400, f"no ConversionReview: {error}".encode()
+    if (review.api_version, review.kind) != (API_VERSION, "ConversionReview"):
+        return 400, f"{review.api_version} {review.kind} is no ConversionReview of {API_VERSION}".encode()
+    try:
+        response: dict[str, Any] = {
+            "convertedObjects": [
+                _one(kinds, data, review.request.desired_api_version) for data in review.request.objects
+            ],
+            "result": {"status": "Success"},
+        }
+    except ConversionError as error:
+        response = {"convertedObjects": [], "result": {"status": "Failure", "message": str(error)}}
+    response["uid"] = review.request.uid
+    return 200, msgspec.json.encode({"apiVersion": API_VERSION, "kind": review.kind, "response": response})
+
+
+class WebhookService(NamedTuple):
+    """The Service of webhooks, and who writes the `caBundle` of the manifests that refer to it.
+
+    Attributes:
+        namespace: Its namespace.
+        name: Its name.
+        secret: The Secret of the certificate, or cert-manager's Certificate, in the same namespace; empty for the
+            Service's name.
+        cert_manager: Whether cert-manager writes the `caBundle`, and not kcr.
+    """
+
+    namespace: str = "default"
+    name: str = "kcr-webhooks"
+    secret: str = ""
+    cert_manager: bool = False
+
+    def annotations(self) -> dict[str, str]:
+        """Return the annotation that asks for a `caBundle`."""
+        return {CERT_MANAGER if self.cert_manager else INJECT_CA: f"{self.namespace}/{self.secret or self.name}"}
+
+    def client_config(self, path: str) -> dict[str, Any]:
+        """Return a `clientConfig` of a path."""
+        return {"service": {"namespace": self.namespace, "name": self.name, "path": path}}
+
+
+def with_conversion(manifest: Mapping[str, Any], service: WebhookService) -> dict[str, Any]:
+    """Return a CustomResourceDefinition whose objects are converted by the webhook of a Service.
+
+    Args:
+        manifest: The definition.
+        service: The Service.
+    """
+    webhook = {"clientConfig": service.client_config(PATH), "conversionReviewVersions": ["v1"]}
+    metadata = {**manifest["metadata"], "annotations": service.annotations()}
+    head, spec = {name: manifest[name] for name in ("apiVersion", "kind")}, dict(manifest["spec"])
+    versions = spec.pop("versions")
+    spec |= {"conversion": {"strategy": "Webhook", "webhook": webhook}, "versions": versions}
+    return {**head, "metadata": metadata, "spec": spec}
+
+
+def _one(kinds: Mapping[tuple[str, str], Conversions], data: msgspec.Raw, desired: str) -> msgspec.Raw:
+    """Return an object in another version; one in this version as it is."""
+    head = _decode(_Head, data, "an object")
+    (group, _, given), (other, _, wanted) = (one.rpartition("/") for one in (head.api_version, desired))
+    conversions = kinds.get((group, head.kind))
+    if conversions is None or group != other:
+        raise ConversionError(f"no conversion of {head.api_version} {head.kind} to {desired} is registered")
+    source, target = conversions.version(given), conversions.version(wanted)
+    if source is target:
+        return data
+    old = _decode(source, data, f"{source.resource.version} {head.kind}")
+    new = conversions.convert(old, target)
+    try:
+        fields = msgspec.json.decode(codec.encode(new), type=Fields)
+    except (TypeError, NotImplementedError, msgspec.MsgspecError) as error:
+        raise ConversionError(f"{target.resource.version} {head.kind} {new.key}: no JSON: {error}") from error
+    return msgspec.Raw(msgspec.json.encode(fields | {"metadata": _metadata(head.metadata, old, new)}))
+
+
+def _decode(kind: type[Any], data: msgspec.Raw, what: str) -> Any:
+    try:
+        return codec.decode(kind, bytes(data))
+    except msgspec.DecodeError as error:
+        raise ConversionError(f"{what}: {error}") from error
+
+
+def _metadata(raw: msgspec.Raw, old: Resource, new: Resource) -> msgspec.Raw:
+    """Return the metadata of an object with other labels and annotations; managed fields, say, are kept."""
+    kept = msgspec.json.decode(raw, type=Fields)
+    for name in MUTABLE:
+        if getattr(old.metadata, name) != getattr(new.metadata, name):
+            kept[name] = msgspec.Raw(codec.encode(getattr(new.metadata, name)))
+    return msgspec.Raw(msgspec.json.encode(kept))
