@@ -35,11 +35,13 @@ _KIND = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
 _BUILTIN_KINDS = frozenset((
     "CSIDriver", "CSINode", "CSIStorageCapacity", "ClusterRole", "ClusterRoleBinding", "ConfigMap",
     "ControllerRevision", "CronJob", "DaemonSet", "Deployment", "DeviceClass", "EndpointSlice", "Endpoints", "Event",
-    "FlowSchema", "HorizontalPodAutoscaler", "Ingress", "IngressClass", "Job", "Lease", "LimitRange", "Namespace",
+    "FlowSchema", "HorizontalPodAutoscaler", "Ingress", "IngressClass", "Job", "Lease", "LimitRange",
+    "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration", "Namespace",
     "NetworkPolicy", "Node", "PersistentVolume", "PersistentVolumeClaim", "Pod", "PodDisruptionBudget", "PodTemplate",
     "PriorityClass", "PriorityLevelConfiguration", "ReplicaSet", "ReplicationController", "ResourceClaim",
     "ResourceClaimTemplate", "ResourceQuota", "ResourceSlice", "Role", "RoleBinding", "RuntimeClass", "Secret",
-    "Service", "ServiceAccount", "StatefulSet", "StorageClass", "VolumeAttachment", "VolumeAttributesClass",
+    "Service", "ServiceAccount", "StatefulSet", "StorageClass", "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration", "VolumeAttachment", "VolumeAttributesClass",
 ))  # fmt: skip
 
 # Files of the example, and where they are in the new folder.
