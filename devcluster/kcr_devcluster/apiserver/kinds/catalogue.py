@@ -306,16 +306,15 @@ AUTOSCALERS = _kind("autoscaling/v2", "HorizontalPodAutoscaler", "autoscaling:Au
 
 
 def _admission_kind(name: str, strategy: str) -> Kind:
-    place = f"admission.strategies:{strategy}"
-    return _kind("admissionregistration.k8s.io/v1", name, place, requires_resource_version=True)
+    return _kind("admissionregistration.k8s.io/v1", name, f"admission.{strategy}", requires_resource_version=True)
 
 
-MUTATING_WEBHOOKS = _admission_kind("MutatingWebhookConfiguration", "WebhookConfigurationStrategy")
-VALIDATING_WEBHOOKS = _admission_kind("ValidatingWebhookConfiguration", "WebhookConfigurationStrategy")
-MUTATING_POLICIES = _admission_kind("MutatingAdmissionPolicy", "MutatingPolicyStrategy")
-MUTATING_POLICY_BINDINGS = _admission_kind("MutatingAdmissionPolicyBinding", "BindingStrategy")
-VALIDATING_POLICIES = _admission_kind("ValidatingAdmissionPolicy", "ValidatingPolicyStrategy")
-VALIDATING_POLICY_BINDINGS = _admission_kind("ValidatingAdmissionPolicyBinding", "BindingStrategy")
+MUTATING_WEBHOOKS = _admission_kind("MutatingWebhookConfiguration", "webhooks:WebhookConfigurationStrategy")
+VALIDATING_WEBHOOKS = _admission_kind("ValidatingWebhookConfiguration", "webhooks:WebhookConfigurationStrategy")
+MUTATING_POLICIES = _admission_kind("MutatingAdmissionPolicy", "policies:MutatingPolicyStrategy")
+MUTATING_POLICY_BINDINGS = _admission_kind("MutatingAdmissionPolicyBinding", "bindings:MutatingBindingStrategy")
+VALIDATING_POLICIES = _admission_kind("ValidatingAdmissionPolicy", "policies:ValidatingPolicyStrategy")
+VALIDATING_POLICY_BINDINGS = _admission_kind("ValidatingAdmissionPolicyBinding", "bindings:ValidatingBindingStrategy")
 
 CERTIFICATE_SIGNING_REQUESTS = Kind(
     ResourceType("certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests", False),

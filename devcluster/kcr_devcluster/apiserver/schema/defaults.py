@@ -22,11 +22,13 @@ _ANY_SCOPE = {"scope": "*"}
 
 DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "admissionregistration.v1.MatchResources": _MATCHED,
+    "admissionregistration.v1.MutatingAdmissionPolicy": {"spec": {}},
     "admissionregistration.v1.MutatingAdmissionPolicySpec": {"failurePolicy": "Fail"},
     "admissionregistration.v1.MutatingWebhook": {**_WEBHOOK, "reinvocationPolicy": "Never"},
     "admissionregistration.v1.NamedRuleWithOperations": _ANY_SCOPE,
     "admissionregistration.v1.RuleWithOperations": _ANY_SCOPE,
     "admissionregistration.v1.ServiceReference": {"port": 443},
+    "admissionregistration.v1.ValidatingAdmissionPolicy": {"spec": {}, "status": {}},
     "admissionregistration.v1.ValidatingAdmissionPolicySpec": {"failurePolicy": "Fail"},
     "admissionregistration.v1.ValidatingWebhook": _WEBHOOK,
     "apiextensions.v1.CustomResourceDefinitionCondition": {"type": "", "status": ""},
