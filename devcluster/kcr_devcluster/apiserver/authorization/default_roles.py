@@ -290,6 +290,13 @@ CONTROLLER_ROLES: Mapping[str, DefaultRole] = {
     "root-ca-cert-publisher": DefaultRole(f"create,update core configmaps\n{_EVENTS}"),
     "service-account-controller": DefaultRole(f"create core serviceaccounts\n{_EVENTS}"),
     "ttl-after-finished-controller": DefaultRole(f"delete,get,list,watch batch jobs\n{_EVENTS}"),
+    "validatingadmissionpolicy-status-controller": DefaultRole(
+        f"""
+        get,list,watch admissionregistration.k8s.io validatingadmissionpolicies
+        get,patch,update admissionregistration.k8s.io validatingadmissionpolicies/status
+        {_EVENTS}
+        """
+    ),
 }
 
 # The subjects of the ClusterRoleBinding of each role: users, `group:NAME`, and `account:NAMESPACE/NAME`.

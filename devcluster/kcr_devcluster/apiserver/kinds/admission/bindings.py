@@ -51,7 +51,7 @@ class MutatingBindingStrategy(BindingStrategy):
 
 
 class ValidatingBindingStrategy(BindingStrategy):
-    """ValidatingAdmissionPolicyBindings: what happens when a validation fails."""
+    """ValidatingAdmissionPolicyBindings: the actions after a failed validation."""
 
     def _check(self, spec: Manifest) -> Iterator[FieldError]:
         yield from super()._check(spec)

@@ -1,4 +1,4 @@
-"""Validation of what webhooks and policies apply to: operations and resources, selectors, match policies.
+"""Validation of the rules of webhooks and policies: operations and resources, selectors, match policies.
 
 Source: kubernetes/pkg/apis/admissionregistration/validation/validation.go, validateRuleWithOperations and
 validateMatchResources.

@@ -1,4 +1,4 @@
-"""What the strategies of the kinds of admissionregistration.k8s.io have in common, above all their expressions.
+"""The common base of the strategies of admissionregistration.k8s.io, above all the checks of expressions.
 
 The strategies check what is said about expressions: that they are there, unique and not too many. To compile one, the
 types of the kinds that a policy matches must be known, so a strategy of a floor above this one overrides

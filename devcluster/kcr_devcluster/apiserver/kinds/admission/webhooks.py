@@ -59,7 +59,7 @@ class WebhookConfigurationStrategy(AdmissionStrategy):
         return list(self._check(obj, _Rules()))
 
     def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:
-        """Return the field errors of an update; what is wrong already may stay so."""
+        """Return the field errors of an update, without those that the stored configuration has, too."""
         return list(self._check(new, _rules_of_update(_hooks(new), _hooks(old))))
 
     def _check(self, obj: Manifest, rules: _Rules) -> Iterator[FieldError]:
