@@ -4,9 +4,9 @@ from pathlib import Path
 
 import msgspec
 
-from kcr.api.kubelet import KubeletPod
 from kcr.api.meta import Key
 from kcr.client import Client
+from kcr_devcluster.cluster.node.pods import KubeletPod
 
 Manifest = dict[str, object]
 

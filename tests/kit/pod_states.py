@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime, timedelta
 
-from kcr.api.kubelet import KubeletContainer, KubeletPod, KubeletPodSpec, KubeletPodStatus, KubeletTerminated
 from kcr.api.meta import ObjectMeta
 from kcr_devcluster.cluster.node.commands import CommandStreams, ContainerCommand
 from kcr_devcluster.cluster.node.containers import (
@@ -15,6 +14,13 @@ from kcr_devcluster.cluster.node.containers import (
     new_records,
 )
 from kcr_devcluster.cluster.node.pod_state import PodState
+from kcr_devcluster.cluster.node.pods import (
+    KubeletContainer,
+    KubeletPod,
+    KubeletPodSpec,
+    KubeletPodStatus,
+    KubeletTerminated,
+)
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

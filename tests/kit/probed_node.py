@@ -5,13 +5,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from random import Random
 
-from kcr.api.kubelet import LifecycleHandler, Probe
 from kcr.client import Client
 from kcr.clock import Clock
 from kcr.manager import Manager
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.node import FOREVER, Logs, RunResult
 from kcr_devcluster.cluster.node.kubelet import Kubelet
+from kcr_devcluster.cluster.node.pods import LifecycleHandler, Probe
 from kcr_devcluster.cluster.node.probes.handlers import HandlerTarget
 from kcr_devcluster.cluster.node.probes.results import HandlerResult
 from kcr_devcluster.cluster.node.runtime import NodeInfo

@@ -4,9 +4,9 @@ from typing import Any
 
 from kcr.api import codec
 from kcr.api.core import Node
-from kcr.api.kubelet import KubeletPod
 from kcr.api.meta import Key
 from kcr.client import Client
+from kcr_devcluster.cluster.node.pods import KubeletPod
 from kcr_devcluster.cluster.scheduling.cluster_state import NodeState, PodInfo
 from kcr_devcluster.cluster.scheduling.objects import ScheduledNode, ScheduledPod
 from kcr_devcluster.cluster.scheduling.requests import amounts

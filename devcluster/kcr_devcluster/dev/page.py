@@ -14,11 +14,11 @@ from urllib.parse import urlsplit
 import yaml
 
 from kcr.cli.debug.port import EXTENSION
-from kcr.cli.kubeconfig.private_file import PrivateFile
 from kcr.debug.access import DebugOptions
 from kcr.errors import ConfigError
 from kcr_devcluster.dev.cluster import DevCluster
 from kcr_devcluster.dev.cluster_pages import ClusterPages
+from kcr_devcluster.dev.private_file import PrivateFile
 
 _HOST = "127.0.0.1"
 

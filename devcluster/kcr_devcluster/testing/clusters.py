@@ -14,13 +14,13 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from random import Random
 
-from kcr.api.kubelet import KubeletPod
 from kcr.app.plugins import Setup, attach, find_plugins
 from kcr.client import Client
 from kcr.clock import Clock
 from kcr.manager import Manager
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.node import RunResult
+from kcr_devcluster.cluster.node.pods import KubeletPod
 from kcr_devcluster.cluster.node.simulated import annotated_outcome
 from kcr_devcluster.kinds import KindSource
 from kcr_devcluster.options import Authorization

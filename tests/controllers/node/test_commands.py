@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from kcr.api.kubelet import KubeletContainer, KubeletPod
 from kcr.api.meta import ObjectMeta
 from kcr.clock import SystemClock
 from kcr.testing import eventually
@@ -20,6 +19,7 @@ from kcr_devcluster.cluster.node.commands import (
     exec_sync,
 )
 from kcr_devcluster.cluster.node.logs import Logs
+from kcr_devcluster.cluster.node.pods import KubeletContainer, KubeletPod
 from kcr_devcluster.cluster.node.process.process_runtime import ProcessRuntime, process_runtime
 from kcr_devcluster.cluster.node.runtime import Exit, NodeInfo, RunningContainer, StartDeferred
 from tests.kit.command_streams import RecordedStreams

@@ -8,12 +8,12 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 import pytest
 
 from kcr.api.core import Pod
-from kcr.api.kubelet import KubeletPod
 from kcr.client import Client, Request, Response, Transport
 from kcr.errors import TransportError
 from kcr.testing import VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.node import FOREVER, NodeAgent, RunResult
+from kcr_devcluster.cluster.node.pods import KubeletPod
 from kcr_devcluster.cluster.scheduling import scheduler
 from tests.kit.node_pods import create, delete, get, names, state
 

@@ -5,9 +5,9 @@ import socket
 
 import pytest
 
-from kcr.api.kubelet import KubeletPod
 from kcr.testing import eventually
 from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.node.pods import KubeletPod
 from tests.kit.node_pods import create, delete, events, get, log, names
 
 pytestmark = [

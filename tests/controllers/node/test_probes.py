@@ -6,11 +6,11 @@ import pytest
 import pytest_asyncio
 
 from kcr.api.conditions import find_condition
-from kcr.api.kubelet import KubeletPod
 from kcr.api.meta import Key
 from kcr.client import Client
 from kcr.testing import VirtualClock
 from kcr_devcluster.cluster.node import FOREVER, RunResult
+from kcr_devcluster.cluster.node.pods import KubeletPod
 from tests.kit.node_pods import create, delete, events, get, names, state
 from tests.kit.probed_node import NO, OK, Answers, does, probed_node
 

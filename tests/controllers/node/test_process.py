@@ -10,9 +10,9 @@ import pytest
 import pytest_asyncio
 
 from kcr.api.core import ConfigMap, Secret
-from kcr.api.kubelet import KubeletPod
 from kcr.testing import eventually
 from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.node.pods import KubeletPod
 from tests.kit.node_pods import create, delete, events, get, log, names, process_lives, state
 
 pytestmark = [

@@ -10,11 +10,11 @@ import pytest_asyncio
 from kcr.api.conditions import is_condition_true
 from kcr.api.core import Event
 from kcr.api.core import Node as NodeObject
-from kcr.api.kubelet import KubeletPod
 from kcr.api.meta import Key
 from kcr.testing import VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.node import FOREVER, RunResult
+from kcr_devcluster.cluster.node.pods import KubeletPod
 from tests.kit.node_pods import History, create, delete, events, get, log, manifest, names, state
 
 pytestmark = pytest.mark.kcr_virtual

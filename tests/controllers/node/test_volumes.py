@@ -10,11 +10,11 @@ import pytest
 import pytest_asyncio
 
 from kcr.api.core import ConfigMap, Secret
-from kcr.api.kubelet import KubeletPod
 from kcr.api.meta import Key
 from kcr.client import Client, Request, Response
 from kcr.testing import eventually
 from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.node.pods import KubeletPod
 from kcr_devcluster.cluster.node.process.container_mounts import NamespaceSupport, detect_namespaces, rewrite_paths
 from kcr_devcluster.cluster.node.process.pod_volumes import ContainerStart, PodVolumes
 from kcr_devcluster.cluster.node.runtime import NodeInfo

@@ -11,11 +11,11 @@ from kcr.api import codec
 from kcr.api.apps import Deployment, ReplicaSet
 from kcr.api.core import Pod
 from kcr.api.full.policy_v1 import PodDisruptionBudget
-from kcr.api.kubelet import KubeletPod
 from kcr.api.meta import Key
 from kcr.errors import TooManyRequestsError
 from kcr.testing import VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.node.pods import KubeletPod
 from tests.kit.node_pods import events
 from tests.kit.scheduling import add_priority_class, requesting, schedule
 from tests.kit.workloads import LABELS, deployment

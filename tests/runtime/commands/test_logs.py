@@ -3,8 +3,8 @@
 import pytest
 
 from kcr.api.batch import COMPLETION_INDEX
-from kcr.api.kubelet import KubeletPod
 from kcr_devcluster.cluster.node import RunResult
+from kcr_devcluster.cluster.node.pods import KubeletPod
 from tests.kit.harness import create, finished, manifest
 from tests.kit.served_cluster import ServedCluster
 from tests.runtime.commands.conftest import Command

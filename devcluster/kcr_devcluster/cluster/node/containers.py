@@ -6,9 +6,9 @@ All values; a transition is a function that returns the next state.
 from datetime import datetime
 from typing import Literal, NamedTuple
 
-from kcr.api.kubelet import KubeletContainer, KubeletContainerStatus, KubeletPod, KubeletTerminated
 from kcr.api.meta import whole_seconds
 from kcr.api.pods import is_terminal
+from kcr_devcluster.cluster.node.pods import KubeletContainer, KubeletContainerStatus, KubeletPod, KubeletTerminated
 from kcr_devcluster.cluster.node.runtime import Exit, RunningContainer, StartDeferred
 
 Role = Literal["init", "sidecar", "main"]

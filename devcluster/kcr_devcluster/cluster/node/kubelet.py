@@ -7,7 +7,6 @@ from functools import partial
 from typing import Literal
 
 from kcr.api.core import reference_to
-from kcr.api.kubelet import KubeletContainer, KubeletPod, KubeletPodStatus
 from kcr.api.meta import Key, whole_seconds
 from kcr.api.pods import is_terminal
 from kcr.controller import Result, watch
@@ -42,6 +41,7 @@ from kcr_devcluster.cluster.node.pod_state import (
     next_deadline,
     starts_next,
 )
+from kcr_devcluster.cluster.node.pods import KubeletContainer, KubeletPod, KubeletPodStatus
 from kcr_devcluster.cluster.node.probes.handlers import RunHandler
 from kcr_devcluster.cluster.node.probes.lifecycle import ContainerLifecycle
 from kcr_devcluster.cluster.node.runtime import ContainerRuntime, Exit, NodeInfo, RunningContainer, StartDeferred

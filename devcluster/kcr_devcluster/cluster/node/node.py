@@ -10,7 +10,6 @@ import structlog
 
 from kcr.api.core import Node as NodeObject
 from kcr.api.core import reference_to
-from kcr.api.kubelet import KubeletContainer, KubeletPod
 from kcr.api.meta import Key
 from kcr.client import Client
 from kcr.clock import Clock
@@ -20,6 +19,7 @@ from kcr_devcluster.apiserver.http.resource_metrics import NodeUsage
 from kcr_devcluster.cluster.node.connection import NodeConnection
 from kcr_devcluster.cluster.node.kubelet import Kubelet
 from kcr_devcluster.cluster.node.logs import Logs
+from kcr_devcluster.cluster.node.pods import KubeletContainer, KubeletPod
 from kcr_devcluster.cluster.node.probes.handlers import run_handler
 from kcr_devcluster.cluster.node.process.process_runtime import process_runtime
 from kcr_devcluster.cluster.node.registration import Heartbeats, register

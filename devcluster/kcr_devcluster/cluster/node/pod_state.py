@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, NamedTuple
 
-from kcr.api.kubelet import KubeletPod, KubeletPodStatus, termination_grace_period
 from kcr.api.pods import is_terminal
 from kcr_devcluster.cluster.node.containers import (
     BackingOff,
@@ -17,6 +16,7 @@ from kcr_devcluster.cluster.node.containers import (
     is_final,
     is_init_done,
 )
+from kcr_devcluster.cluster.node.pods import KubeletPod, KubeletPodStatus, termination_grace_period
 
 DEADLINE_MESSAGE = "Pod was active on the node longer than the specified deadline"
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from kcr.api.kubelet import KubeletContainer, KubeletPod
 from kcr_devcluster.cluster.node.commands import CommandStreams, ContainerCommand
+from kcr_devcluster.cluster.node.pods import KubeletContainer, KubeletPod
 
 
 @dataclass(slots=True)

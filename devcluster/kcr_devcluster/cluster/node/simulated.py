@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kcr.api.batch import COMPLETION_INDEX
 from kcr.api.durations import parse_duration
-from kcr.api.kubelet import KubeletContainer, KubeletPod
 from kcr.api.meta import controller_of
 from kcr_devcluster.cluster.node.commands import CommandError, CommandStreams, ContainerCommand
 from kcr_devcluster.cluster.node.logs import Log, Logs
+from kcr_devcluster.cluster.node.pods import KubeletContainer, KubeletPod
 from kcr_devcluster.cluster.node.process.environment import is_idle_shell
 from kcr_devcluster.cluster.node.runtime import Exit, OnExit, RunningContainer, StartDeferred
 

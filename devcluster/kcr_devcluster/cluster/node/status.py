@@ -11,14 +11,6 @@ import msgspec
 from kcr.api.conditions import find_condition
 from kcr.api.core import ContainerStateRunning, ContainerStateWaiting
 from kcr.api.durations import go_duration
-from kcr.api.kubelet import (
-    Address,
-    KubeletContainerState,
-    KubeletContainerStatus,
-    KubeletPod,
-    KubeletPodStatus,
-    KubeletTerminated,
-)
 from kcr.api.meta import PodCondition, whole_seconds
 from kcr_devcluster.cluster.node.containers import (
     LOST,
@@ -32,6 +24,14 @@ from kcr_devcluster.cluster.node.containers import (
     is_init_done,
 )
 from kcr_devcluster.cluster.node.pod_state import PodState, is_stopped, pod_phase
+from kcr_devcluster.cluster.node.pods import (
+    Address,
+    KubeletContainerState,
+    KubeletContainerStatus,
+    KubeletPod,
+    KubeletPodStatus,
+    KubeletTerminated,
+)
 
 _LOST = KubeletTerminated(exit_code=LOST.code, reason=LOST.reason, message=LOST.message)
 

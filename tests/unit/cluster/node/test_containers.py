@@ -3,14 +3,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from kcr.api.core import ContainerStateRunning, ContainerStateWaiting
-from kcr.api.kubelet import (
-    KubeletContainer,
-    KubeletContainerState,
-    KubeletContainerStatus,
-    KubeletPod,
-    KubeletPodSpec,
-    KubeletPodStatus,
-)
 from kcr.api.meta import ObjectMeta
 from kcr_devcluster.cluster.node.containers import (
     BackingOff,
@@ -28,6 +20,14 @@ from kcr_devcluster.cluster.node.containers import (
     start_deferred,
     started,
     terminated,
+)
+from kcr_devcluster.cluster.node.pods import (
+    KubeletContainer,
+    KubeletContainerState,
+    KubeletContainerStatus,
+    KubeletPod,
+    KubeletPodSpec,
+    KubeletPodStatus,
 )
 from kcr_devcluster.cluster.node.runtime import Exit, StartDeferred
 from tests.kit.pod_states import Idle, at, end

@@ -1,7 +1,7 @@
 import pytest
 
-from kcr.api.kubelet import KubeletContainer, KubeletPod
 from kcr.api.meta import ObjectMeta, OwnerReference
+from kcr_devcluster.cluster.node.pods import KubeletContainer, KubeletPod
 from kcr_devcluster.cluster.node.simulated import FOREVER, RunResult, annotated_outcome, default_outcome
 
 INDEX = "batch.kubernetes.io/job-completion-index"

@@ -1,8 +1,8 @@
 import msgspec
 
 from kcr.api import codec
-from kcr.api.kubelet import KubeletContainerStatus, KubeletPodStatus
 from kcr_devcluster.cluster.node.pod_state import PodState, Termination
+from kcr_devcluster.cluster.node.pods import KubeletContainerStatus, KubeletPodStatus
 from kcr_devcluster.cluster.node.status import pod_status, status_patch
 from tests.kit.pod_states import WAITING, at, backing_off, ended, pod_state, running
 

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from kcr.api.durations import go_duration
-from kcr.api.kubelet import HTTPGetAction, KubeletContainer, LifecycleHandler, Probe
 from kcr_devcluster.cluster.node.commands import CommandError, exec_sync
+from kcr_devcluster.cluster.node.pods import HTTPGetAction, KubeletContainer, LifecycleHandler, Probe
 from kcr_devcluster.cluster.node.probes.network import RequestError, connect, get, probe_get
 from kcr_devcluster.cluster.node.probes.results import HandlerResult
 from kcr_devcluster.cluster.node.runtime import RunningContainer

@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import NamedTuple, Protocol
 
-from kcr.api.kubelet import KubeletContainer, Lifecycle, LifecycleHandler, termination_grace_period
 from kcr.api.meta import Key
 from kcr_devcluster.cluster.node.containers import Running, Stop
 from kcr_devcluster.cluster.node.pod_state import PodState
+from kcr_devcluster.cluster.node.pods import KubeletContainer, Lifecycle, LifecycleHandler, termination_grace_period
 from kcr_devcluster.cluster.node.probes.handlers import HandlerTarget, RunHandler
 from kcr_devcluster.cluster.node.probes.prober import Prober, probes_of
 from kcr_devcluster.cluster.node.probes.results import HandlerResult, ProbeType, event_of, grace_period, kill_message

@@ -8,7 +8,7 @@ from urllib.parse import urljoin, urlsplit
 
 import aiohttp
 
-from kcr.api.kubelet import HTTPGetAction
+from kcr_devcluster.cluster.node.pods import HTTPGetAction
 from kcr_devcluster.cluster.node.probes.results import HandlerResult
 
 USER_AGENT = "kube-probe/1.36"

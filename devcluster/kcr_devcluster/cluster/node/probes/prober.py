@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Protocol
 
-from kcr.api.kubelet import KubeletContainer, Probe
+from kcr_devcluster.cluster.node.pods import KubeletContainer, Probe
 from kcr_devcluster.cluster.node.probes.handlers import HandlerTarget, RunHandler
 from kcr_devcluster.cluster.node.probes.results import (
     INITIAL,

@@ -5,7 +5,7 @@ Source: kubernetes/pkg/kubelet/prober/{worker,prober}.go.
 
 from typing import Literal, NamedTuple
 
-from kcr.api.kubelet import KubeletContainer, KubeletPod, Probe, termination_grace_period
+from kcr_devcluster.cluster.node.pods import KubeletContainer, KubeletPod, Probe, termination_grace_period
 
 ProbeType = Literal["Startup", "Liveness", "Readiness"]
 

@@ -8,9 +8,9 @@ from contextlib import ExitStack, contextmanager, suppress
 from io import FileIO
 from typing import NamedTuple
 
-from kcr.api.kubelet import KubeletContainer
 from kcr_devcluster.cluster.node.commands import CommandStreams
 from kcr_devcluster.cluster.node.logs import Log
+from kcr_devcluster.cluster.node.pods import KubeletContainer
 from kcr_devcluster.cluster.node.process.command_process import set_size
 from kcr_devcluster.cluster.node.process.descriptors import CHUNK_BYTES, DescriptorWriter
 

@@ -7,10 +7,10 @@ import re
 from collections.abc import Mapping
 
 from kcr.api.core import ConfigMap, Secret
-from kcr.api.kubelet import EnvFromSource, EnvVar, EnvVarSource, KubeletContainer, KubeletPod
 from kcr.api.meta import Key
 from kcr.client import Client
 from kcr.errors import NotFoundError
+from kcr_devcluster.cluster.node.pods import EnvFromSource, EnvVar, EnvVarSource, KubeletContainer, KubeletPod
 from kcr_devcluster.cluster.node.process.resource_fields import ResourceFieldError, node_allocatable, resource_text
 
 _REFERENCE = re.compile(r"\$\$|\$\(([-._a-zA-Z0-9]+)\)")

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from kcr.api.kubelet import KubeletContainer, KubeletPod
 from kcr.client import Client
+from kcr_devcluster.cluster.node.pods import KubeletContainer, KubeletPod
 from kcr_devcluster.cluster.node.process.container_mounts import (
     Mount,
     MountNamespace,

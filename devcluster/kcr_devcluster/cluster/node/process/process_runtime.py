@@ -11,11 +11,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from kcr.api.kubelet import KubeletContainer, KubeletPod
 from kcr.client import Client
 from kcr.errors import ApiError, TransportError
 from kcr.log import get_logger
 from kcr_devcluster.cluster.node.logs import Log, Logs
+from kcr_devcluster.cluster.node.pods import KubeletContainer, KubeletPod
 from kcr_devcluster.cluster.node.process.command_process import TERM, ContainerScope
 from kcr_devcluster.cluster.node.process.environment import (
     MissingConfigError,

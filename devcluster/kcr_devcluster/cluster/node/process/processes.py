@@ -9,9 +9,9 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from kcr.api.kubelet import KubeletContainer
 from kcr_devcluster.cluster.node.commands import CommandError, CommandStreams, ContainerCommand
 from kcr_devcluster.cluster.node.logs import Log
+from kcr_devcluster.cluster.node.pods import KubeletContainer
 from kcr_devcluster.cluster.node.process.command_process import (
     CommandProcess,
     ContainerScope,

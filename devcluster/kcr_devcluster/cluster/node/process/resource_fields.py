@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from kcr.api.kubelet import KubeletContainer, KubeletPod
 from kcr.client import Client
 from kcr_devcluster.apiserver.schema.quantities import amount
+from kcr_devcluster.cluster.node.pods import KubeletContainer, KubeletPod
 
 _ONE = 10**9
 

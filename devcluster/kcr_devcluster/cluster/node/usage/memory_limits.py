@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
-from kcr.api.kubelet import KubeletContainer, KubeletPod
 from kcr_devcluster.apiserver.schema.quantities import amount
+from kcr_devcluster.cluster.node.pods import KubeletContainer, KubeletPod
 from kcr_devcluster.cluster.node.process.processes import ProcessRun
 from kcr_devcluster.cluster.node.usage.proc import charged_bytes, has_process_table, resident_bytes, sample_sessions
 

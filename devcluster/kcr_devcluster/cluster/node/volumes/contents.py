@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 
 from kcr.api.full.core_v1 import ConfigMap, DownwardAPIVolumeFile, KeyToPath, ResourceFieldSelector, Secret
-from kcr.api.kubelet import KubeletPod
+from kcr_devcluster.cluster.node.pods import KubeletPod
 from kcr_devcluster.cluster.node.process.environment import field_of
 from kcr_devcluster.cluster.node.process.resource_fields import ResourceFieldError, resource_text
 from kcr_devcluster.cluster.node.volumes.atomic_writer import Payload, ProjectedFile

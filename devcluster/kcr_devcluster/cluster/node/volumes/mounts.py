@@ -8,8 +8,8 @@ from typing import NamedTuple
 import msgspec
 
 from kcr.api.full.core_v1 import VolumeMount
-from kcr.api.kubelet import KubeletContainer
 from kcr_devcluster.apiserver.registry.service_accounts import TOKEN_DIRECTORY
+from kcr_devcluster.cluster.node.pods import KubeletContainer
 from kcr_devcluster.cluster.node.process.container_mounts import Mount
 from kcr_devcluster.cluster.node.process.environment import MissingConfigError
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import msgspec
 
 from kcr.api.full.core_v1 import Volume
-from kcr.api.kubelet import KubeletPod
 from kcr.client import Client
+from kcr_devcluster.cluster.node.pods import KubeletPod
 from kcr_devcluster.cluster.node.runtime import NodeInfo, RecordWarning
 from kcr_devcluster.cluster.node.volumes.contents import VolumeError
 from kcr_devcluster.cluster.node.volumes.sources import VolumeSources, volumes_of

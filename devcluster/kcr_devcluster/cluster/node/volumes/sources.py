@@ -19,11 +19,11 @@ from kcr.api.full.core_v1 import (
     VolumeProjection,
 )
 from kcr.api.full.core_v1 import Secret as SecretObject
-from kcr.api.kubelet import KubeletPod
 from kcr.api.meta import Key, ObjectMeta
 from kcr.client import Client
 from kcr.errors import ApiError, NotFoundError, TransportError
 from kcr_devcluster.apiserver.registry.service_accounts import ROOT_CA
+from kcr_devcluster.cluster.node.pods import KubeletPod
 from kcr_devcluster.cluster.node.process.resource_fields import node_allocatable
 from kcr_devcluster.cluster.node.runtime import NodeInfo
 from kcr_devcluster.cluster.node.volumes.atomic_writer import Payload, ProjectedFile

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from kcr.api.full.core_v1 import ConfigMap, Secret, Volume
-from kcr.api.kubelet import KubeletPod
 from kcr.api.meta import FullResource
 from kcr.client import Client
 from kcr.informer import Handler, Informer, Selection
+from kcr_devcluster.cluster.node.pods import KubeletPod
 from kcr_devcluster.cluster.node.runtime import NodeInfo, RecordWarning
 from kcr_devcluster.cluster.node.volumes.atomic_writer import write_payload
 from kcr_devcluster.cluster.node.volumes.contents import VolumeError

@@ -1,6 +1,6 @@
 import pytest
 
-from kcr.api.kubelet import ContainerPort, HTTPGetAction, KubeletContainer
+from kcr_devcluster.cluster.node.pods import ContainerPort, HTTPGetAction, KubeletContainer
 from kcr_devcluster.cluster.node.probes.handlers import resolve_port, url_of
 
 CONTAINER = KubeletContainer(ports=(ContainerPort(name="http", container_port=8080),))

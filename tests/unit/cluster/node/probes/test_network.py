@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 import trustme
 
-from kcr.api.kubelet import HTTPGetAction, HTTPHeader
+from kcr_devcluster.cluster.node.pods import HTTPGetAction, HTTPHeader
 from kcr_devcluster.cluster.node.probes.network import connect, probe_get
 from kcr_devcluster.cluster.node.probes.results import HandlerResult
 

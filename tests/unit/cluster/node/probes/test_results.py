@@ -1,6 +1,6 @@
 import pytest
 
-from kcr.api.kubelet import KubeletContainer, KubeletPod, KubeletPodSpec, Probe
+from kcr_devcluster.cluster.node.pods import KubeletContainer, KubeletPod, KubeletPodSpec, Probe
 from kcr_devcluster.cluster.node.probes.results import (
     INITIAL,
     NOTICE_SECONDS,

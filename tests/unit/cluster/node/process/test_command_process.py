@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from kcr.api.kubelet import KubeletContainer
 from kcr.clock import SystemClock
 from kcr_devcluster.cluster.node.commands import exec_sync
 from kcr_devcluster.cluster.node.logs import Log
+from kcr_devcluster.cluster.node.pods import KubeletContainer
 from kcr_devcluster.cluster.node.process.command_process import ContainerScope, ignored_signals
 from kcr_devcluster.cluster.node.process.processes import ProcessRun, spawn
 

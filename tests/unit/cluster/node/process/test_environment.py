@@ -1,7 +1,7 @@
 import pytest
 
-from kcr.api.kubelet import KubeletContainer, KubeletPod, KubeletPodSpec
 from kcr.api.meta import ObjectMeta
+from kcr_devcluster.cluster.node.pods import KubeletContainer, KubeletPod, KubeletPodSpec
 from kcr_devcluster.cluster.node.process.environment import (
     argv_of,
     expand,

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from kcr.api.kubelet import KubeletContainer
 from kcr.clock import SystemClock
 from kcr_devcluster.cluster.node.commands import CommandError, CommandResult, exec_sync
 from kcr_devcluster.cluster.node.logs import Log
+from kcr_devcluster.cluster.node.pods import KubeletContainer
 from kcr_devcluster.cluster.node.process.command_process import ContainerScope
 from kcr_devcluster.cluster.node.process.container_mounts import Mount, MountNamespace, detect_namespaces
 from kcr_devcluster.cluster.node.process.mount_namespace import WITH_USER, unstartable

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from kcr.api.kubelet import KubeletContainer
+from kcr_devcluster.cluster.node.pods import KubeletContainer
 from kcr_devcluster.cluster.node.process.container_mounts import Mount, rewritten
 from kcr_devcluster.cluster.node.process.pod_volumes import (
     DEFAULT_MESSAGE_PATH,

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from kcr.api.kubelet import KubeletPod
+from kcr_devcluster.cluster.node.pods import KubeletPod
 from kcr_devcluster.cluster.node.process.resource_fields import ResourceFieldError, resource_text
 
 RESOURCES = {"limits": {"cpu": "1500m"}, "requests": {"memory": "64Mi", "cpu": "250m"}}

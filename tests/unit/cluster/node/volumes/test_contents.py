@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from kcr.api.full.core_v1 import ConfigMap, DownwardAPIVolumeFile, KeyToPath, Secret
-from kcr.api.kubelet import KubeletPod
+from kcr_devcluster.cluster.node.pods import KubeletPod
 from kcr_devcluster.cluster.node.volumes.atomic_writer import Payload
 from kcr_devcluster.cluster.node.volumes.contents import VolumeError, config_map_files, downward_files, secret_files
 

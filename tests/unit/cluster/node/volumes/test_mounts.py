@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kcr.api.kubelet import KubeletContainer
+from kcr_devcluster.cluster.node.pods import KubeletContainer
 from kcr_devcluster.cluster.node.process.environment import MissingConfigError
 from kcr_devcluster.cluster.node.volumes.mounts import PreparedVolume, mounts_of, token_volume
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from kcr.cli.kubeconfig.private_file import MARK, candidates, default_path, private_file
 from kcr.errors import ConfigError
+from kcr_devcluster.dev.private_file import MARK, candidates, default_path, private_file
 
 
 def test_only_the_owner_can_read_it(tmp_path: Path) -> None:

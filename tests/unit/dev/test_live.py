@@ -13,8 +13,8 @@ from kcr.api.batch import CronJob, CronJobSpec, CronJobStatus
 from kcr.api.core import Container, ContainerStatus, Pod, PodSpec, PodStatus
 from kcr.api.meta import Key, ObjectMeta
 from kcr.cli.display.display import View
-from kcr.cli.display.live import LiveDisplay
 from kcr.cli.display.view import EventView, JobView, cronjob_view, pod_view
+from kcr_devcluster.dev.live import LiveDisplay
 from tests.kit.clocks import FixedClock
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
