@@ -23,7 +23,7 @@ from kcr_devcluster.dev.cluster_state import (
     JobOverview,
     PodOverview,
 )
-from kcr_devcluster.dev.workloads import UNSETTLED, Workloads, is_in_question
+from kcr_devcluster.dev.display.workloads import UNSETTLED, Workloads, is_in_question
 
 # How many are shown.
 MAX_JOBS = 500

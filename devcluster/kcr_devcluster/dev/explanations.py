@@ -15,7 +15,7 @@ from kcr.api.explanation import Explanation
 from kcr.api.meta import Key, Resource
 from kcr.client import Client
 from kcr.errors import KcrError
-from kcr_devcluster.dev.workloads import is_available, is_in_question
+from kcr_devcluster.dev.display.workloads import is_available, is_in_question
 
 # Explains the object of a kind, as `kcr explain` does.
 Explain = Callable[[type[Resource], Key], Awaitable[Explanation]]

@@ -5,7 +5,7 @@ from importlib.metadata import entry_points
 
 import click
 
-from kcr.cli.manifests import EXTENSIONS, read_documents
+from kcr.cli.generators.manifests import EXTENSIONS, read_documents
 from kcr.cli.output import write_output
 from kcr.codegen.crds import crd_classes
 from kcr.codegen.model import Class, flat

@@ -16,7 +16,7 @@ import pytest
 
 from kcr.api.batch import Job
 from kcr.api.core import Pod
-from kcr.cli.manifests import Document, apply, read_documents
+from kcr.cli.generators.manifests import Document, apply, read_documents
 from kcr.clock import SystemClock
 from kcr.testing import VirtualClock, eventually
 from kcr_devcluster.cluster import EmbeddedCluster

@@ -6,7 +6,7 @@ import pytest
 
 from kcr.api.batch import Job
 from kcr.api.meta import Key
-from kcr.cli.manifests import apply, read_documents
+from kcr.cli.generators.manifests import apply, read_documents
 from kcr.testing import VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.node import RunResult

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kcr.api.pods import is_ready
-from kcr.cli.manifests import apply, read_documents
+from kcr.cli.generators.manifests import apply, read_documents
 from kcr.testing import eventually
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.documents import ROOT

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from kcr.cli.manifests import apply, read_documents
+from kcr.cli.generators.manifests import apply, read_documents
 from kcr.testing import VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.node import RunResult

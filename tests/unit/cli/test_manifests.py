@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from kcr.api.meta import Key
-from kcr.cli.manifests import apply, read_documents
+from kcr.cli.generators.manifests import apply, read_documents
 from kcr.client import Client, Request, Response
 from kcr.errors import ConfigError
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kcr.cli.manifests import read_texts
+from kcr.cli.generators.manifests import read_texts
 from kcr.errors import ConfigError
 
 

@@ -14,7 +14,7 @@ from kcr.api.core import Container, ContainerStatus, Pod, PodSpec, PodStatus
 from kcr.api.meta import Key, ObjectMeta
 from kcr.cli.display.display import View
 from kcr.cli.display.view import EventView, JobView, cronjob_view, pod_view
-from kcr_devcluster.dev.live import LiveDisplay
+from kcr_devcluster.dev.display.live import LiveDisplay
 from tests.kit.clocks import FixedClock
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -17,7 +17,7 @@ from kcr.cli.display.view import EventView, JobView, cronjob_view, event_view, p
 from kcr.errors import KcrError
 from kcr.manager import Manager
 from kcr_devcluster.dev.explanations import FRESH_SECONDS, Explanations
-from kcr_devcluster.dev.workloads import is_in_question, job_state, running_owners
+from kcr_devcluster.dev.display.workloads import is_in_question, job_state, running_owners
 
 # How long the last lines of logs are waited for once the Jobs have ended.
 _LAST_LINES_SECONDS = 5.0

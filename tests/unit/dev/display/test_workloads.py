@@ -21,7 +21,7 @@ from kcr.api.core import (
 from kcr.api.explanation import Code, Explanation
 from kcr.api.meta import Condition, Resource
 from kcr.testing import build
-from kcr_devcluster.dev.workloads import Workloads, is_available, is_in_question
+from kcr_devcluster.dev.display.workloads import Workloads, is_available, is_in_question
 
 PI = build.job("pi")
 RUNS = ContainerState(running=ContainerStateRunning())
