@@ -4,17 +4,15 @@ import os
 import sys
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from datetime import UTC, datetime
+from datetime import datetime
 from importlib.metadata import entry_points
 from typing import Any, TextIO
 
 from kcr.api.meta import Key
-from kcr.cli.display.view import CronJobView, EventView, JobView, PodView, duration, shown_name
+from kcr.cli.display.view import EventView, View, duration, shown_name
 from kcr.clock import Clock
 from kcr.log.lines import discard_stderr, printable
 from kcr.manager import Manager
-
-View = JobView | CronJobView | PodView
 
 # As kubectl begins the line of a warning.
 WARNING = "Warning: "
@@ -107,25 +105,5 @@ def line_of(view: View, now: datetime) -> str:
 
 def state_of(view: View, now: datetime) -> str:
     """Return a view as one plain line without its name: `Running: 1/4 succeeded, 2 active`."""
-    match view:
-        case JobView():
-            said = _job_counts(view)
-        case CronJobView():
-            said = f"{view.schedule}, last run {_moment(view.last)}, next run {_moment(view.next_run(now))}"
-        case PodView():
-            said = f"restarted {view.restarts} times" if view.restarts else ""
-    took = ""
-    if not isinstance(view, CronJobView) and view.ended is not None and view.started is not None:
-        took = f" in {duration(view, view.ended)}"
-    return ": ".join(filter(None, (f"{view.state}{took}", said, view.why)))
-
-
-def _job_counts(view: JobView) -> str:
-    goal = "" if view.wanted is None else f"/{view.wanted}"
-    counts = [f"{view.succeeded}{goal} succeeded"]
-    counts += [f"{count} {word}" for count, word in ((view.active, "active"), (view.failed, "failed")) if count]
-    return ", ".join(counts)
-
-
-def _moment(moment: datetime | None) -> str:
-    return "none" if moment is None else moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    took = f" in {duration(view, view.ended)}" if view.ended is not None and view.started is not None else ""
+    return ": ".join(filter(None, (f"{view.state}{took}", view.facts(now), view.why)))

@@ -1,32 +1,21 @@
-"""Manifests from files, folders and URLs, several kinds in one, applied and reported as by `kubectl apply`."""
+"""Manifests from files, folders and URLs, several kinds in one."""
 
 import http.client
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
-
-from kcr.api.meta import Key
-from kcr.api.resources import ResourceType
 from kcr.api.yaml_json import YamlError, load_yaml_documents, repeated_keys
-from kcr.client import Client
-from kcr.client.discovery import served_kinds
-from kcr.client.writes import STRATEGIC_PATCH
-from kcr.errors import AlreadyExistsError, ApiError, ConfigError
+from kcr.errors import ConfigError
 
-# As `kubectl apply`: fields that no type has are refused.
-_QUERY = "fieldManager=kcr-dev&fieldValidation=Strict"
-_STRICT = "strict decoding error: "
-# Versions that the embedded server serves only with an option of `kcr dev`.
-_ON_DEMAND = {
-    "extensions/v1beta1": "--legacy-apis",
-    "batch/v1beta1": "--legacy-apis",
-    "scheduling.k8s.io/v1alpha2": "--feature-gates GenericWorkload=true",
-}
+# Source: kubernetes/staging/src/k8s.io/cli-runtime/pkg/resource/builder.go, FileExtensions.
+EXTENSIONS = (".json", ".yaml", ".yml")
+_URL_SECONDS = 30.0
+# More than a server takes in one request; no manifest is larger.
+_URL_BYTES = 16 * 2**20
 
 
 class Document(NamedTuple):
@@ -49,19 +38,6 @@ class Document(NamedTuple):
     def title(self) -> str:
         """File, kind and name, as errors say it."""
         return f"{self.source}: {self.kind} {_name(self.manifest)}"
-
-
-class Applied(NamedTuple):
-    """An object that was applied. `verb` is `created` or `configured`."""
-
-    resource: ResourceType
-    key: Key
-    verb: str
-
-    def __str__(self) -> str:
-        """Return kubectl's line: `job.batch/pi created`."""
-        group = f".{self.resource.group}" if self.resource.group else ""
-        return f"{self.resource.kind.lower()}{group}/{self.key.name} {self.verb}"
 
 
 def read_documents(path: str) -> tuple[Document, ...]:
@@ -110,75 +86,6 @@ def _name(manifest: Mapping[str, Any]) -> str:
     metadata = metadata if isinstance(metadata, dict) else {}
     name = metadata.get("name") or metadata.get("generateName") or ""
     return str(name)
-
-
-async def apply(client: Client, documents: Sequence[Document]) -> tuple[Applied, ...]:
-    """Create the objects, in order; those that exist are patched.
-
-    Raises:
-        ConfigError: The server refuses one; the message names file, object and fields. Those before it stay.
-    """
-    served = _Served(client)
-    return tuple([await _apply(client, served, document) for document in documents])
-
-
-async def _apply(client: Client, served: "_Served", document: Document) -> Applied:
-    try:
-        resource = await served.resource(document)
-        metadata = dict(document.manifest["metadata"])
-        namespace = (metadata.get("namespace") or "default") if resource.namespaced else ""
-        try:
-            body = msgspec.json.encode(document.manifest)
-            answer = await client.request("POST", f"{resource.path(namespace)}?{_QUERY}", body)
-            verb = "created"
-        except AlreadyExistsError:
-            path = f"{resource.path(namespace, metadata['name'])}?{_QUERY}"
-            answer = await client.request("PATCH", path, body, STRATEGIC_PATCH)
-            verb = "configured"
-    except ApiError as error:
-        raise ConfigError(f"{document.title}: {refusal(error)}") from error
-    return Applied(resource, Key(namespace, msgspec.json.decode(answer)["metadata"]["name"]), verb)
-
-
-def refusal(error: ApiError) -> str:
-    """Return why the server refuses an object: the causes with their fields, else the message."""
-    if _STRICT in error.message:
-        return error.message.partition(_STRICT)[2]
-    causes = [f"{cause.field}: {cause.message}" if cause.field else cause.message for cause in error.causes]
-    return "; ".join(causes) or error.message
-
-
-class _Served:
-    """Discovery: which kinds the server serves, requested once per group and version."""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        self._lists: dict[str, dict[str, ResourceType]] = {}
-
-    async def resource(self, document: Document) -> ResourceType:
-        api_version = str(document.manifest["apiVersion"])
-        if api_version not in self._lists:
-            self._lists[api_version] = await served_kinds(self._client, api_version)
-        resource = self._lists[api_version].get(document.kind)
-        if resource is None:
-            raise ConfigError(
-                f"{document.title}: the server serves no {document.kind} in {api_version}: {self._hint(api_version)}"
-            )
-        return resource
-
-    def _hint(self, api_version: str) -> str:
-        kinds = sorted(self._lists[api_version])
-        if kinds:
-            return f"it serves {', '.join(kinds)} there"
-        option = _ON_DEMAND.get(api_version)
-        return f"start it with {option}" if option else "take it out of the file"
-
-
-# Source: kubernetes/staging/src/k8s.io/cli-runtime/pkg/resource/builder.go, FileExtensions.
-EXTENSIONS = (".json", ".yaml", ".yml")
-_URL_SECONDS = 30.0
-# More than a server takes in one request; no manifest is larger.
-_URL_BYTES = 16 * 2**20
 
 
 def read_texts(name: str) -> Iterator[tuple[str, str]]:

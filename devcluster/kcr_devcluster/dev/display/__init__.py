@@ -1,1 +1,1 @@
-"""Progress of `kcr dev`: views of workloads, the live picture, and what feeds it."""
+"""Progress of `kcr dev`: views of workloads, the live picture, and the handlers that feed it."""

@@ -16,10 +16,11 @@ from rich.text import Text
 
 from kcr.api.durations import human_duration
 from kcr.api.meta import Key
-from kcr.cli.display.display import WARNING, Display, View
-from kcr.cli.display.view import CronJobView, EventView, JobView, PodView, duration, shares, shown_name
+from kcr.cli.display.display import WARNING, Display
+from kcr.cli.display.view import EventView, JobView, View, duration, shown_name
 from kcr.clock import Clock
 from kcr.log.lines import printable
+from kcr_devcluster.dev.display.views import CronJobView, PodView, shares
 
 _EVENTS = 5
 _REASONS = 3

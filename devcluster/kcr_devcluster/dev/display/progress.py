@@ -13,11 +13,12 @@ from kcr.api.meta import Key, controller_of
 from kcr.cli.display.display import Display
 from kcr.cli.display.job_progress import ChangeHandler, JobProgress
 from kcr.cli.display.log_follower import ContainerRun, LogFollower, runs_of
-from kcr.cli.display.view import EventView, JobView, cronjob_view, event_view, pod_view, shown_name, view_of
+from kcr.cli.display.view import EventView, JobView, shown_name, view_of
 from kcr.errors import KcrError
 from kcr.manager import Manager
-from kcr_devcluster.dev.explanations import FRESH_SECONDS, Explanations
+from kcr_devcluster.dev.display.views import cronjob_view, event_view, pod_view
 from kcr_devcluster.dev.display.workloads import is_in_question, job_state, running_owners
+from kcr_devcluster.dev.explanations import FRESH_SECONDS, Explanations
 
 # How long the last lines of logs are waited for once the Jobs have ended.
 _LAST_LINES_SECONDS = 5.0

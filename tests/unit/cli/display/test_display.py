@@ -12,9 +12,10 @@ from kcr.api.batch import CronJob, CronJobSpec
 from kcr.api.core import ContainerState, ContainerStateWaiting, ContainerStatus, Pod, PodStatus
 from kcr.api.meta import Key, ObjectMeta
 from kcr.cli.display.display import Display, open_display
-from kcr.cli.display.view import EventView, JobView, cronjob_view, pod_view
+from kcr.cli.display.view import EventView, JobView
 from kcr.testing import FakeManager
 from kcr_devcluster.dev.display.live import LiveDisplay
+from kcr_devcluster.dev.display.views import cronjob_view, pod_view
 from tests.kit.clocks import FixedClock
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -7,10 +7,9 @@ import pytest
 from msgspec.structs import replace
 
 from kcr.api.batch import Job, JobSpec, JobStatus
-from kcr.api.core import Event, ObjectReference
 from kcr.api.meta import Condition, Key, ObjectMeta
 from kcr.cli.display.display import line_of
-from kcr.cli.display.view import EventView, JobView, duration, event_view, shares, shown_name, view_of
+from kcr.cli.display.view import JobView, duration, shown_name, view_of
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 METADATA = ObjectMeta(name="pi", namespace="default")
@@ -116,37 +115,5 @@ def test_duration_is_empty_before_the_start() -> None:
     assert duration(view(), NOON) == ""
 
 
-@pytest.mark.parametrize(
-    ("shown", "expected"),
-    [
-        pytest.param(view(), (0, 0, 20), id="nothing-yet"),
-        pytest.param(view(active=2), (0, 10, 10), id="half-at-work"),
-        pytest.param(view(succeeded=2, active=2), (10, 10, 0), id="half-done"),
-        pytest.param(view(succeeded=4), (19, 0, 1), id="done-and-not-yet-complete"),
-        pytest.param(view(succeeded=4, state="Complete"), (20, 0, 0), id="complete"),
-        pytest.param(view(wanted=1000, succeeded=1, active=1), (1, 1, 18), id="small-shares-are-seen"),
-        pytest.param(view(wanted=None, succeeded=1, active=1), (10, 10, 0), id="work-queue"),
-        pytest.param(view(wanted=0), (0, 0, 20), id="nothing-wanted"),
-    ],
-)
-def test_bar_is_shared_among_states(shown: JobView, expected: tuple[int, int, int]) -> None:
-    assert shares(shown, 20) == expected
-
-
 def test_default_namespace_goes_without_saying() -> None:
     assert (shown_name(Key("default", "pi")), shown_name(Key("math", "pi"))) == ("pi", "math/pi")
-
-
-def event(reason: str, kind: str = "Normal", **fields: Any) -> Event:
-    about = ObjectReference(kind="Pod", namespace="default", name="pi-x")
-    return Event(involved_object=about, reason=reason, type=kind, **fields)
-
-
-def test_event_is_one_line() -> None:
-    posted = event("BackOff", "Warning", message="Back-off\nrestarting", count=3)
-    assert event_view(posted) == EventView("pod/pi-x", "BackOff", "Back-off restarting (x3)", warning=True)
-
-
-def test_steps_of_every_pod_are_not_shown() -> None:
-    assert event_view(event("Pulled")) is None
-    assert event_view(event("Started")) is not None

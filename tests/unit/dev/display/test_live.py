@@ -12,9 +12,9 @@ from rich.console import Console
 from kcr.api.batch import CronJob, CronJobSpec, CronJobStatus
 from kcr.api.core import Container, ContainerStatus, Pod, PodSpec, PodStatus
 from kcr.api.meta import Key, ObjectMeta
-from kcr.cli.display.display import View
-from kcr.cli.display.view import EventView, JobView, cronjob_view, pod_view
+from kcr.cli.display.view import EventView, JobView, View
 from kcr_devcluster.dev.display.live import LiveDisplay
+from kcr_devcluster.dev.display.views import cronjob_view, pod_view
 from tests.kit.clocks import FixedClock
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -24,8 +24,8 @@ from kcr.cli.display.display import Display
 from kcr.cli.display.log_follower import runs_of
 from kcr.cli.display.view import EventView
 from kcr.testing import FakeManager, VirtualClock, build
-from kcr_devcluster.dev.explanations import Explanations
 from kcr_devcluster.dev.display.progress import Progress, failure_of
+from kcr_devcluster.dev.explanations import Explanations
 
 METADATA = ObjectMeta(name="pi-x", namespace="default", uid="u1")
 
