@@ -28,6 +28,7 @@ COMMANDS: Mapping[str, _Entry] = {
     "init": _Entry("project.init", "Make a project of your own: a kind, its controller, and tests that pass."),
     "kubeconfig": _Entry("kubeconfig", "Make kubeconfigs for service accounts and users."),
     "logs": _Entry("objects.logs", "Print the logs of all pods of a Job."),
+    "policy": _Entry("generators.policy", "Make admission policies of classes, for kinds of others."),
     "rbac": _Entry("generators.rbac", "Make roles with exactly the rights of controllers."),
     "run": _Entry("run", "Run controllers against a Kubernetes API server."),
     "types": _Entry("generators.types", "Make typed classes of CustomResourceDefinitions and built-in kinds."),

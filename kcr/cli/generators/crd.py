@@ -79,11 +79,12 @@ def _kinds_in_all(modules: Iterable[str]) -> list[Versions]:
     return [tuple(versions) for versions in merged.values()]
 
 
-def kinds_in(reference: str) -> Iterator[Versions]:
+def kinds_in(reference: str, *, foreign: bool = False) -> Iterator[Versions]:
     """Yield the kinds that a module, or a module of a package, declares.
 
     Args:
         reference: A module, or `MODULE:KIND` for one of its kinds.
+        foreign: Whether kinds of Kubernetes' own groups are meant, too.
 
     Raises:
         ConfigError: It cannot be imported, or declares no such kind.
@@ -92,14 +93,15 @@ def kinds_in(reference: str) -> Iterator[Versions]:
     module = _imported(name)
     kinds: dict[tuple[str, str], dict[type[Resource], None]] = {}
     for one in vars(module).values():
-        if isinstance(one, type) and issubclass(one, Resource) and _is_own(one, module):
+        if isinstance(one, type) and issubclass(one, Resource) and _is_of(module, one, foreign=foreign):
             kinds.setdefault((one.resource.group, one.resource.kind), {})[one] = None
     taken = [tuple(versions) for (_, kind), versions in kinds.items() if wanted in ("", kind)]
     if not taken and (wanted or not is_registered_in(module.__name__)):
         declared = ", but " + ", ".join(kind for _, kind in kinds) if kinds else ""
         raise ConfigError(
-            f"{name} declares no kind {wanted}".rstrip() + f" of a group of your own{declared}: a kind is "
-            '`class Website(kcr.Resource, api_version="example.dev/v1", plural="websites")`'
+            f"{name} declares no kind {wanted}".rstrip()
+            + f"{'' if foreign else ' of a group of your own'}{declared}: a "
+            'kind is `class Website(kcr.Resource, api_version="example.dev/v1", plural="websites")`'
         )
     yield from taken
 
@@ -170,11 +172,11 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
-def _is_own(kind: type[Resource], module: ModuleType) -> bool:
+def _is_of(module: ModuleType, kind: type[Resource], *, foreign: bool) -> bool:
     """Return whether a class is a kind of this module, or of a module below it, and of no group of Kubernetes."""
     if not hasattr(kind, "resource") or not f"{kind.__module__}.".startswith(f"{module.__name__}."):
         return False
-    return "." in kind.resource.group and not kind.resource.group.endswith(".k8s.io")
+    return foreign or ("." in kind.resource.group and not kind.resource.group.endswith(".k8s.io"))
 
 
 def _imported(name: str) -> ModuleType:
