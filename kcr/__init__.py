@@ -77,6 +77,8 @@ coalesced, and a failed key is requeued with exponential backoff.
 - Failures are one tree, `KcrError`: `ApiError` for a refusal of the server, `TransportError` for a write with an
   unknown result, `TerminalError` for an error that no retry can fix, `RetryLater` for a missing prerequisite.
   Exceptions of other libraries are failures as well; only programming errors count as panics.
+- `Manager.add_webhook(Kind, webhook)` serves admission: an object with methods `default` and `validate_create`,
+  `validate_update`, `validate_delete`, which raise `Denied`; see `WebhookRequest`.
 - For controllers that own other objects: creation and deletion with events (`DependentControl`), adoption (`claim`),
   owner references (`set_controller`), finalizers (`finalized`), and `create_or_patch`.
 - `kcr.testing` runs controllers in virtual time; `kcr dev` is a development cluster in one process.
@@ -153,6 +155,7 @@ if TYPE_CHECKING:
         BadRequestError,
         ConfigError,
         ConflictError,
+        Denied,
         ForbiddenError,
         GoneError,
         InvalidError,
@@ -179,6 +182,7 @@ if TYPE_CHECKING:
     from kcr.leaderelection import LeaderElectionConfig, LeaderElector
     from kcr.manager import Manager
     from kcr.metrics import Metrics
+    from kcr.webhooks import WebhookRequest
     from kcr.webhooks.converters import converts
     from kcr.workqueue import RateLimiter, Reason, WorkQueue
 
@@ -194,6 +198,7 @@ __all__ = [
     "ConflictError",
     "Controller",
     "ControllerOptions",
+    "Denied",
     "DependentControl",
     "EventRecorder",
     "Expectations",
@@ -246,6 +251,7 @@ __all__ = [
     "UnauthorizedError",
     "Unstructured",
     "Validation",
+    "WebhookRequest",
     "WorkQueue",
     "add_finalizer",
     "all_of",
@@ -319,6 +325,7 @@ _HOMES = {
     "kcr.leaderelection": "LeaderElectionConfig LeaderElector",
     "kcr.manager": "Manager",
     "kcr.metrics": "Metrics",
+    "kcr.webhooks": "WebhookRequest",
     "kcr.webhooks.converters": "converts",
     "kcr.workqueue": "RateLimiter Reason WorkQueue",
 }

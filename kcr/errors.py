@@ -5,7 +5,8 @@ KcrError
 ├── ApiError(code, reason, message)   the server answered, and said no
 │   ├── BadRequestError 400   UnauthorizedError 401   ForbiddenError 403   NotFoundError 404
 │   ├── AlreadyExistsError 409   ConflictError 409   GoneError 410   InvalidError 422
-│   └── TooManyRequestsError 429 (retry_after_seconds)   ServerError 5xx
+│   ├── TooManyRequestsError 429 (retry_after_seconds)   ServerError 5xx
+│   └── Denied                        raised by a webhook: the request is denied
 ├── TransportError                    no answer; the write may have happened
 ├── ConfigError   NotSyncedError   LeadershipLostError   QueueClosedError
 ├── TerminalError                     raised by a reconciler: retrying cannot help
@@ -108,6 +109,32 @@ class ServerError(ApiError):
     Also any other code whose answer is not the API server's own: a proxy's page, for example. It has the cause
     `UnexpectedServerResponse`.
     """
+
+
+class Denied(ApiError):  # noqa: N818  # read aloud where it is raised: `raise kcr.Denied(...)`
+    """Raised by a webhook: the request is denied, and the user gets the message.
+
+    ```python
+    if website.spec.image.endswith(":latest"):
+        raise kcr.Denied("must not be latest", field="spec.image")
+    ```
+
+    With a field the client gets 422 Invalid with the field as a cause (`InvalidError`), else 403 Forbidden
+    (`ForbiddenError`). An `ExceptionGroup` of them denies for several reasons at once.
+    """
+
+    def __init__(self, message: str, *, field: str = "") -> None:
+        """Make the denial.
+
+        Args:
+            message: Why, and how the user mends it.
+            field: The path of the refused field, such as `spec.image`; empty when it is about none.
+        """
+        if field:
+            cause = Cause(field, "FieldValueInvalid", message)
+            super().__init__(422, "Invalid", f"{field}: {message}", causes=(cause,))
+        else:
+            super().__init__(403, "Forbidden", message)
 
 
 class TransportError(KcrError):

@@ -27,6 +27,7 @@ from kcr.log import get_logger
 from kcr.metrics import Metrics
 from kcr.observability import Observability
 from kcr.runnables import Runnable, RunnableGroup, first_failure, running
+from kcr.webhooks import WebhookOptions, Webhooks
 from kcr.workqueue import RateLimiter, WorkQueue
 
 R = TypeVar("R", bound=Resource)
@@ -67,6 +68,7 @@ class Manager:
         metrics: The metrics of the process; controllers register their own there.
         health: The health checks; controllers add their own.
         elector: Decides whether this replica leads; None for a program that runs once.
+        webhooks: Answers the API server's reviews; `add_webhook` adds to them.
     """
 
     def __init__(
@@ -104,6 +106,7 @@ class Manager:
         self._recorders: dict[str, EventRecorder] = {}
         self._recorder_client = client  # what the leader must not write any more, it may still report
         self.elector = leader_election
+        self.webhooks: Webhooks = Webhooks(self.metrics)
         # What runs, in the order of starting. Each stage ends before the one before it does.
         self._writing = RunnableGroup("events")
         self._electing = RunnableGroup("leader election")
@@ -218,6 +221,34 @@ class Manager:
         handles = [self.add_watch(controller, source) for source in options.watches]
         self._add(controller, [handle for handle in handles if handle is not None], options.needs_leader_election)
         return controller
+
+    @Keywords(WebhookOptions)
+    def add_webhook(self, kind: type[Resource], webhook: object, options: WebhookOptions) -> None:
+        """Add an admission webhook of a kind; every replica serves it, whether it leads or not.
+
+        ```python
+        class WebsiteWebhook:
+            def default(self, obj: Website, request: kcr.WebhookRequest) -> Website | None: ...
+            async def validate_create(self, obj: Website, request: kcr.WebhookRequest) -> list[str] | None: ...
+            def validate_update(self, old: Website, new: Website, request: kcr.WebhookRequest) -> None: ...
+
+        manager.add_webhook(Website, WebsiteWebhook(), timeout_seconds=5)
+        ```
+
+        Args:
+            kind: The type of the reviewed objects; with `subresource="scale"` the methods get a `Scale`, and with
+                `exec` and its like the options as `Unstructured`.
+            webhook: An object with some of the methods `default`, `validate_create`, `validate_update`,
+                `validate_delete` and `validate_connect`, coroutines or plain functions; or a sequence of such objects,
+                called in this order. `default` returns the changed object, or None for no change. Validators raise
+                `kcr.Denied`, and may return warnings.
+            options: The options of the webhook, by name.
+
+        Raises:
+            TypeError: It has none of the methods, or one with other arguments.
+            ValueError: An option has no such value, or there is a webhook with this path already.
+        """
+        self.webhooks.add(kind, webhook, options)
 
     @property
     def controllers(self) -> Mapping[str, Controller]:

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Literal, NamedTuple, Self
 
 from kcr.api.resources import ResourceType
-from kcr.client.dry_run import as_dry_run, describe_write
+from kcr.client.dry_run import DRY_RUN, as_dry_run, describe_write
 from kcr.client.wire import decoding
 from kcr.client.wire.limiter import RateLimit
 from kcr.client.wire.observed import ObservedTransport, RequestObserver, TracedTransport
@@ -107,8 +107,8 @@ class Calls:
 
     @property
     def is_dry_run(self) -> bool:
-        """Whether this client's writes are dry runs, which the server does not store."""
-        return self._options.dry_run
+        """Whether writes are dry runs, which the server does not store: by an option, or in a review of a dry run."""
+        return self._options.dry_run or DRY_RUN.get()
 
     @property
     def component(self) -> str:
@@ -129,7 +129,7 @@ class Calls:
         """
         headers = {"accept": accept, "content-type": content_type} if body else {"accept": accept}
         request = Request(method, target, headers, body, CALL_SECONDS, component=self._component)
-        if not self._options.dry_run:
+        if not self.is_dry_run:
             return await with_retries(request, self._send)
         answer = await with_retries(as_dry_run(request), self._send)
         _log_dry_run(request)
@@ -170,11 +170,12 @@ class Calls:
             await self._limiter.wait(request.method)
         # After the wait: the lease may have been lost in it.
         fenced = self._fenced(request)
-        sent = as_dry_run(fenced) if self._options.dry_run else fenced
+        is_dry_run = self.is_dry_run
+        sent = as_dry_run(fenced) if is_dry_run else fenced
         async with self._transport.send(sent) as response:
             with suppress(ApiError):
                 await self._check(sent, response)
-                if self._options.dry_run:
+                if is_dry_run:
                     _log_dry_run(request)
             yield response
 

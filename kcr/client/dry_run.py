@@ -5,6 +5,7 @@ changed here, so that no write of a program in a dry run is real.
 """
 
 import re
+from contextvars import ContextVar
 from urllib.parse import unquote
 
 import msgspec
@@ -12,6 +13,9 @@ import msgspec
 from kcr.client.wire.decoding import name_in
 from kcr.client.wire.transport import Request
 from kcr.errors import KcrError
+
+# Whether all writes of the running task are dry runs: a webhook that reviews a dry run must have no side effects.
+DRY_RUN: ContextVar[bool] = ContextVar("kcr_dry_run", default=False)
 
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}

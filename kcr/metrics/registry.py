@@ -12,6 +12,7 @@ from kcr.metrics.informers import INFORMER_LABELS, INFORMER_ROWS
 from kcr.metrics.queues import QUEUE_LABELS, QUEUE_ROWS, QueueMetrics
 from kcr.metrics.requests import HostRequests, Requests
 from kcr.metrics.table import MetricsTable
+from kcr.metrics.webhooks import PANIC_ROWS, WEBHOOK_ROWS, WebhookMetrics, WebhookPanics
 
 LAG_BUCKETS = (.001, .005, .01, .02, .05, .1, .25, .5, 1, 2.5, 5, 10)  # fmt: skip
 
@@ -22,6 +23,7 @@ class Metrics:
     Attributes:
         registry: Where everything is registered; a controller's own metrics go there as well.
         loop_lag: How late the event loop was, each time the monitor looked.
+        webhook_panics: Unexpected exceptions of webhooks.
     """
 
     def __init__(self) -> None:
@@ -31,12 +33,19 @@ class Metrics:
         self._controllers: MetricsTable[ControllerMetrics] = MetricsTable(("controller",), CONTROLLER_ROWS)
         self._informers: MetricsTable[Any] = MetricsTable(INFORMER_LABELS, INFORMER_ROWS)
         self._elections: MetricsTable[Any] = MetricsTable(ELECTION_LABELS, ELECTION_ROWS)
+        self._webhooks: MetricsTable[WebhookMetrics] = MetricsTable(("webhook",), WEBHOOK_ROWS)
+        self._panics: MetricsTable[WebhookPanics] = MetricsTable((), PANIC_ROWS)
+        self.webhook_panics: WebhookPanics = WebhookPanics()
         self._requests = Requests()
         self.loop_lag: Histogram = Histogram(
             "kcr_event_loop_lag_seconds", "Lag of the event loop in seconds.",
             buckets=LAG_BUCKETS, registry=self.registry,
         )  # fmt: skip
-        for part in (self._queues, self._controllers, self._requests, self._informers, self._elections):
+        parts = (
+            self._queues, self._controllers, self._requests, self._informers, self._elections, self._webhooks,
+            self._panics,
+        )  # fmt: skip
+        for part in parts:
             self.registry.register(part)
 
     def queue(self, name: str) -> QueueMetrics:
@@ -54,6 +63,12 @@ class Metrics:
         """Return the metrics of a controller with so many workers."""
         controller = self._controllers.sources[name,] = ControllerMetrics(workers)
         return controller
+
+    def webhook(self, path: str) -> WebhookMetrics:
+        """Return the metrics of the webhook with this path."""
+        # They have no labels, and are no series before there is a webhook.
+        self._panics.sources[()] = self.webhook_panics
+        return self._webhooks.sources.setdefault((path,), WebhookMetrics())
 
     def requests(self, host: str) -> HostRequests:
         """Return a `Client`'s `observer`, which counts by server, method and status code, never by path."""

@@ -1,0 +1,159 @@
+"""The review of one request by the handlers of a webhook."""
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from kcr.api import codec
+from kcr.client.dry_run import DRY_RUN
+from kcr.errors import ApiError, leaves
+from kcr.webhooks.patches import encode, json_patch, rebase
+from kcr.webhooks.registration import METHODS, WebhookRule
+from kcr.webhooks.review import (
+    AdmissionResponse,
+    WebhookRequest,
+    bad_request,
+    decode_object,
+    decode_review,
+    encode_review,
+    has_value,
+    limited_warnings,
+    status_of,
+)
+
+
+class AdmissionEndpoint:
+    """Reviews the requests of one path.
+
+    Defaulters are a chain: each gets the object as the one before it has changed it. Validators are all called, and
+    their denials are merged. A denial of a defaulter ends the chain.
+    """
+
+    def __init__(self, registration: WebhookRule) -> None:
+        """Make an endpoint that calls the handlers of a registration."""
+        self.registration = registration
+        resource = registration.object_kind.resource
+        self._kind = (resource.group, resource.version, resource.kind)
+        self._methods: dict[str, list[Callable[..., Any]]] = {
+            name: [getattr(handler, name) for handler in registration.handlers if hasattr(handler, name)]
+            for name in METHODS
+        }
+        self._validators = {operation: name for name, (operation, _) in METHODS.items() if operation is not None}
+
+    async def __call__(self, body: bytes) -> bytes:
+        """Return the AdmissionReview that answers one.
+
+        Raises:
+            BadRequestError: The body is no AdmissionReview, or one of another kind.
+            Exception: A handler failed.
+        """
+        api_version, request = decode_review(body)
+        found = (request.kind.group, request.kind.version, request.kind.kind)
+        if found != self._kind:
+            expected = f"{self.registration.object_kind.resource.api_version} {self._kind[2]}"
+            raise bad_request(f"the object is a {str(request.kind)[:509]}, and this webhook reviews {expected}")
+        return encode_review(api_version, await self.review(request))
+
+    async def review(self, request: WebhookRequest) -> AdmissionResponse:
+        """Return the answer to a request.
+
+        Raises:
+            Exception: A handler failed.
+        """
+        # Only in dry runs: most requests need neither the variable nor its reset.
+        token = DRY_RUN.set(True) if request.dry_run else None
+        try:
+            if not self.registration.is_mutating:
+                return await self._validate(request)
+            return await self._mutate(request)
+        finally:
+            if token is not None:
+                DRY_RUN.reset(token)
+
+    async def _mutate(self, request: WebhookRequest) -> AdmissionResponse:
+        """Source: controller-runtime/pkg/webhook/admission/defaulter_custom.go, Handle: none is called on DELETE."""
+        if request.operation == "DELETE" or not has_value(request.raw_object):
+            return AdmissionResponse(uid=request.uid, allowed=True)
+        first: Any = None
+        current: Any = None
+        for default in self._methods["default"]:
+            try:
+                obj = decode_object(self.registration.object_kind, request.raw_object)
+                changed = await _result(default(obj, request))
+            except Exception as error:
+                return _denied(request, denials_in(error), ())
+            if changed is None or changed is obj:
+                continue
+            if not isinstance(changed, self.registration.object_kind):
+                wanted = self.registration.object_kind.__name__
+                raise TypeError(
+                    f"{default.__qualname__} returned a {type(changed).__name__}: return a {wanted} or None"
+                )
+            if first is None:
+                first = current = _plain(bytes(request.raw_object))
+            # Decoded again, because a defaulter may have mutated a map inside the one that it got.
+            before = decode_object(self.registration.object_kind, request.raw_object)
+            current = rebase(current, _plain(codec.encode(before)), _plain(codec.encode(changed)))
+            request = replace(request, raw_object=msgspec.Raw(encode(current)))
+        operations = json_patch(first, current)
+        if not operations:
+            return AdmissionResponse(uid=request.uid, allowed=True)
+        return AdmissionResponse(uid=request.uid, allowed=True, patch=encode(operations), patch_type="JSONPatch")
+
+    async def _validate(self, request: WebhookRequest) -> AdmissionResponse:
+        warnings: list[str] = []
+        denials: list[ApiError] = []
+        name = self._validators[request.operation]
+        for validate in self._methods[name]:
+            try:
+                warnings += _warnings(validate, await _result(validate(*self._arguments(request), request)))
+            except Exception as error:
+                denials += denials_in(error)
+        if denials:
+            return _denied(request, denials, warnings)
+        return AdmissionResponse(uid=request.uid, allowed=True, warnings=limited_warnings(warnings))
+
+    def _arguments(self, request: WebhookRequest) -> tuple[Any, ...]:
+        kind = self.registration.object_kind
+        if request.operation == "UPDATE":
+            return decode_object(kind, request.raw_old_object), decode_object(kind, request.raw_object)
+        return (decode_object(kind, request.raw_old_object if request.operation == "DELETE" else request.raw_object),)
+
+
+async def _result(returned: Any) -> Any:
+    """Return the result of a method, plain or a coroutine."""
+    return await returned if inspect.isawaitable(returned) else returned
+
+
+def denials_in(error: Exception) -> list[ApiError]:
+    """Return the denials that an exception stands for: itself, or all in a group.
+
+    Raises:
+        Exception: The exception itself, if there is something else in it.
+    """
+    found = list(leaves(error))
+    denials = [one for one in found if isinstance(one, ApiError)]
+    if len(denials) < len(found):
+        raise error
+    return denials
+
+
+def _denied(request: WebhookRequest, denials: list[ApiError], warnings: Iterable[str]) -> AdmissionResponse:
+    return AdmissionResponse(
+        uid=request.uid, allowed=False, status=status_of(denials), warnings=limited_warnings(tuple(warnings))
+    )
+
+
+def _warnings(method: Callable[..., Awaitable[Any] | Any], returned: Any) -> list[str]:
+    """Return the warnings that a validator returned."""
+    found = [returned] if isinstance(returned, str) else list(returned or ())
+    if not all(isinstance(one, str) for one in found):
+        raise TypeError(f"{method.__qualname__} returned {returned!r:.100}: return warnings as strings, or None")
+    return found
+
+
+def _plain(data: bytes) -> Any:
+    return codec.decode(dict, data)

@@ -1,0 +1,180 @@
+"""The one entry of all webhooks: codes, deadlines, panics, metrics."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+import kcr
+from kcr.metrics import Metrics
+from kcr.testing import VirtualClock
+from kcr.webhooks import WebhookOptions, Webhooks
+from kcr.webhooks.webhooks import MAX_BODY_BYTES, timeout_in
+from tests.kit.reviews import VALIDATE, Website, post, review, serve, website
+
+pytestmark = pytest.mark.kcr_virtual
+
+
+class Calls:
+    """Calls a function that may fail or wait."""
+
+    def __init__(self, call: Any) -> None:
+        self._call = call
+
+    async def validate_create(self, obj: Website, request: kcr.WebhookRequest) -> Any:
+        return await self._call()
+
+
+async def allow() -> None: ...
+
+
+def counted(metrics: Metrics, name: str, **labels: str) -> float | None:
+    return metrics.registry.get_sample_value(f"controller_runtime_webhook_{name}", labels)
+
+
+@pytest.mark.parametrize(
+    ("request_", "code", "reason"),
+    [
+        pytest.param({"path": "/validate-else"}, 404, "NotFound", id="path"),
+        pytest.param({"content_type": "text/plain"}, 415, "UnsupportedMediaType", id="content-type"),
+        pytest.param({"content_type": ""}, 415, "UnsupportedMediaType", id="no-content-type"),
+        pytest.param({"body": b"{}"}, 400, "BadRequest", id="no-review"),
+        pytest.param({"body": b""}, 400, "BadRequest", id="empty"),
+        pytest.param({"body": b"\xff"}, 400, "BadRequest", id="no-text"),
+        pytest.param({"body": b"[" * 100_000}, 400, "BadRequest", id="deep"),
+        pytest.param({"body": b" " * (MAX_BODY_BYTES + 1)}, 413, "RequestEntityTooLarge", id="huge"),
+    ],
+)
+async def test_malformed_request_has_its_code(request_: dict[str, Any], code: int, reason: str) -> None:  # WH-3
+    given: dict[str, Any] = {"path": VALIDATE, "body": review(website()), **request_}
+    status, answer = await post(serve(Calls(allow)), **given)
+    assert (status, answer["code"], answer["reason"], answer["kind"]) == (code, code, reason, "Status")
+
+
+async def test_content_type_may_have_parameters() -> None:
+    status, _ = await post(
+        serve(Calls(allow)), VALIDATE, review(website()), content_type="Application/JSON; charset=utf-8"
+    )
+    assert status == 200
+
+
+def test_duplicate_path_is_refused_at_registration() -> None:  # WH-2
+    webhooks = serve(Calls(allow))
+    with pytest.raises(ValueError, match=f"webhook {VALIDATE}: there is one with this path already"):
+        webhooks.add(Website, Calls(allow), WebhookOptions())
+    webhooks.add(Website, Calls(allow), WebhookOptions(validating_path="/other"))
+    assert webhooks.paths == (VALIDATE, "/other")
+    assert [one.path for one in webhooks.registrations] == [VALIDATE, "/other"]
+
+
+@pytest.mark.parametrize(
+    ("query", "seconds"),
+    [("timeout=5s", 5), ("a=b&timeout=1m0s", 30), ("", 10), ("timeout=", 10), ("timeout=x", 10), ("timeout=-1s", 10)],
+)
+def test_timeout_is_that_of_the_caller(query: str, seconds: float) -> None:
+    assert timeout_in(query) == seconds
+
+
+async def test_slow_handler_is_cancelled_before_the_caller_gives_up(kcr_clock: VirtualClock) -> None:  # WH-7
+    cancelled = asyncio.Event()
+
+    async def hang() -> None:
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            cancelled.set()
+
+    began = asyncio.get_running_loop().time()
+    status, answer = await post(serve(Calls(hang)), VALIDATE, review(website()), query="timeout=5s")
+    assert (status, answer["reason"]) == (504, "Timeout")
+    assert asyncio.get_running_loop().time() - began == 4.5
+    assert cancelled.is_set()
+
+
+async def cancel_oneself() -> None:
+    raise asyncio.CancelledError
+
+
+async def time_out() -> None:
+    raise TimeoutError("of a library")
+
+
+async def panic() -> None:
+    raise KeyError("image")
+
+
+async def lose_connection() -> None:
+    raise kcr.TransportError("connection refused")
+
+
+async def warn_of_a_number() -> Any:
+    return [3]
+
+
+@pytest.mark.parametrize(
+    ("call", "message", "panics"),
+    [
+        pytest.param(panic, "panic: KeyError: 'image' [recovered]", 1, id="exception"),
+        pytest.param(time_out, "panic: TimeoutError: of a library [recovered]", 1, id="timeout-of-a-library"),
+        pytest.param(cancel_oneself, "panic: CancelledError:  [recovered]", 1, id="cancelled-by-itself"),
+        pytest.param(lose_connection, "connection refused", 0, id="transport-error"),
+        pytest.param(
+            warn_of_a_number,
+            "panic: TypeError: Calls.validate_create returned [3]: return warnings as strings, or None [recovered]", 1,
+            id="warnings",
+        ),
+    ],
+)  # fmt: skip
+async def test_unexpected_exception_is_answered_and_counted(call: Any, message: str, panics: int) -> None:
+    metrics = Metrics()
+    webhooks = Webhooks(metrics)
+    webhooks.add(Website, Calls(call), WebhookOptions())
+    status, answer = await post(webhooks, VALIDATE, review(website()))
+    assert (status, answer["message"]) == (500, message)
+    assert counted(metrics, "panics_total") == panics
+    assert counted(metrics, "requests_total", webhook=VALIDATE, code="500") == 1
+
+
+async def test_each_error_is_logged_once(capsys: pytest.CaptureFixture[str]) -> None:
+    webhooks = serve(Calls(panic))
+    for _ in range(3):
+        await post(webhooks, VALIDATE, review(website()))
+    assert capsys.readouterr().err.count("webhook panicked") == 1
+
+
+async def test_cancelled_request_ends(kcr_clock: VirtualClock) -> None:
+    webhooks = serve(Calls(lambda: asyncio.sleep(3600)))
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(1):
+            await post(webhooks, VALIDATE, review(website()))
+
+
+async def test_requests_are_counted_under_the_names_of_controller_runtime(kcr_clock: VirtualClock) -> None:  # CM-58
+    metrics = Metrics()
+    webhooks = Webhooks(metrics)
+    webhooks.add(Website, Calls(lambda: asyncio.sleep(2)), WebhookOptions())
+    assert counted(metrics, "requests_total", webhook=VALIDATE, code="200") == 0
+    async with asyncio.TaskGroup() as group:
+        group.create_task(post(webhooks, VALIDATE, review(website())))
+        await kcr_clock.advance(1)
+        assert counted(metrics, "requests_in_flight", webhook=VALIDATE) == 1
+    assert counted(metrics, "requests_in_flight", webhook=VALIDATE) == 0
+    assert counted(metrics, "requests_total", webhook=VALIDATE, code="200") == 1
+    assert counted(metrics, "latency_seconds_sum", webhook=VALIDATE) == 2
+    await post(webhooks, VALIDATE, b"{}")
+    assert counted(metrics, "requests_total", webhook=VALIDATE, code="400") == 1
+
+
+async def test_other_endpoints_have_a_path_of_their_own() -> None:
+    metrics = Metrics()
+    webhooks = Webhooks(metrics)
+
+    async def convert(body: bytes) -> bytes:
+        if not body:
+            raise ZeroDivisionError
+        return body
+
+    webhooks.add_endpoint("/convert", convert, panics="conversion")
+    assert await webhooks.handle("/convert", "", b"{}", "application/json") == (200, b"{}")
+    assert (await webhooks.handle("/convert", "", b"", "application/json"))[0] == 500
+    assert metrics.registry.get_sample_value("controller_runtime_conversion_webhook_panics_total") == 1
