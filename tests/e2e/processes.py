@@ -1,10 +1,11 @@
 """A process of `kcr`, and what it has printed so far."""
 
 import asyncio
+import os
 import re
 import signal
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 
 from kcr.testing import eventually
@@ -59,5 +60,17 @@ class Running:
 
     async def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Send a signal, and return the exit code."""
-        self.process.send_signal(number)
+        self.send(number)
         return await self.end()
+
+    def send(self, number: signal.Signals) -> bool:
+        """Send a signal; return whether the process was still there.
+
+        `Process.send_signal` and `Process.kill` first poll the process. One that has just ended is reaped by that, and
+        asyncio, which waits for it as well, reports exit code 255.
+        """
+        with suppress(ProcessLookupError):
+            if self.process.returncode is None:
+                os.kill(self.process.pid, number)
+                return True
+        return False

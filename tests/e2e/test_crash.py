@@ -1,6 +1,7 @@
 """`kcr run` is killed with -9 in the middle of a Job, again and again, while the API server lives on."""
 
 import asyncio
+import signal
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -61,7 +62,7 @@ class Killer(PodObserver):
     def wrote(self) -> None:
         self._writes_left -= 1
         if self._victim is not None and self._writes_left <= 0:
-            self._victim.process.kill()
+            self._victim.send(signal.SIGKILL)
             self._victim = None
             self.kills += 1
 

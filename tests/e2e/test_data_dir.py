@@ -1,6 +1,7 @@
 """`kcr dev --data-dir` is killed with -9 between writes, and started again on the same folder."""
 
 import asyncio
+import signal
 from collections.abc import Mapping
 from pathlib import Path
 from random import Random
@@ -49,7 +50,7 @@ class Ledger:
             self.versions.add(state[0])
         self.writes += 1
         if self._victim is not None and self.writes >= self._at:
-            self._victim.process.kill()
+            self._victim.send(signal.SIGKILL)
 
 
 def without_page(kubeconfig: Path) -> str:

@@ -196,9 +196,9 @@ async def test_replica_that_was_stopped_for_long_writes_nothing_more(kcr: Start,
             await first.ready()
             async with kcr(*run) as second:
                 await standing_by(second)
-                first.process.send_signal(signal.SIGSTOP)
+                first.send(signal.SIGSTOP)
                 await second.ready()
-                first.process.send_signal(signal.SIGCONT)
+                first.send(signal.SIGCONT)
                 assert await first.end() == 1
                 last = first.err.splitlines()[-1]
                 assert last.startswith("kcr: lease default/kcr-controller-manager:"), last
@@ -225,11 +225,11 @@ async def test_leader_of_a_suspended_machine_writes_nothing_more(
             await first.ready()
             async with kcr(*options, program="suspended.py", folder=tmp_path) as second:
                 await standing_by(second)
-                first.process.send_signal(signal.SIGSTOP)
+                first.send(signal.SIGSTOP)
                 await second.ready()
                 before = await writes()
                 assert before > 0
-                first.process.send_signal(signal.SIGCONT)
+                first.send(signal.SIGCONT)
                 assert await first.end() == 1
                 # What the kernel had on its way when the process was stopped may arrive.
                 assert await writes() - before <= 1

@@ -42,7 +42,7 @@ async def test_stop_is_quick_when_the_server_is_gone(kcr: Start, tmp_path: Path)
         kubeconfig = str(await dev.kubeconfig())
         async with kcr("run", "--kubeconfig", kubeconfig, "--ready-file", str(ready)) as run:
             await eventually(ready.exists)
-            dev.process.kill()
+            dev.send(signal.SIGKILL)
             await dev.end()
             async with asyncio.timeout(5):
                 assert await run.stop() == 0, run.err

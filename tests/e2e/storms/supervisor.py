@@ -4,7 +4,7 @@ import asyncio
 import signal
 from collections import Counter
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import AbstractAsyncContextManager
 from random import Random
 
 from tests.e2e.processes import Running
@@ -85,8 +85,6 @@ class Supervised:
                 await process.end()
 
     def _send(self, process: Running, number: signal.Signals) -> bool:
-        with suppress(ProcessLookupError):
-            process.process.send_signal(number)
-            self.blows[number.name] += 1
-            return True
-        return False
+        was_sent = process.send(number)
+        self.blows[number.name] += was_sent
+        return was_sent
