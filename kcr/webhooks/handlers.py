@@ -32,14 +32,13 @@ class AdmissionEndpoint:
     their denials are merged. A denial of a defaulter ends the chain.
     """
 
-    def __init__(self, registration: WebhookRule) -> None:
-        """Make an endpoint that calls the handlers of a registration."""
-        self.registration = registration
-        resource = registration.object_kind.resource
+    def __init__(self, rule: WebhookRule) -> None:
+        """Make an endpoint that calls the handlers of a rule."""
+        self.rule = rule
+        resource = rule.object_kind.resource
         self._kind = (resource.group, resource.version, resource.kind)
         self._methods: dict[str, list[Callable[..., Any]]] = {
-            name: [getattr(handler, name) for handler in registration.handlers if hasattr(handler, name)]
-            for name in METHODS
+            name: [getattr(handler, name) for handler in rule.handlers if hasattr(handler, name)] for name in METHODS
         }
         self._validators = {operation: name for name, (operation, _) in METHODS.items() if operation is not None}
 
@@ -53,7 +52,7 @@ class AdmissionEndpoint:
         api_version, request = decode_review(body)
         found = (request.kind.group, request.kind.version, request.kind.kind)
         if found != self._kind:
-            expected = f"{self.registration.object_kind.resource.api_version} {self._kind[2]}"
+            expected = f"{self.rule.object_kind.resource.api_version} {self._kind[2]}"
             raise bad_request(f"the object is a {str(request.kind)[:509]}, and this webhook reviews {expected}")
         return encode_review(api_version, await self.review(request))
 
@@ -66,7 +65,7 @@ class AdmissionEndpoint:
         # Only in dry runs: most requests need neither the variable nor its reset.
         token = DRY_RUN.set(True) if request.dry_run else None
         try:
-            if not self.registration.is_mutating:
+            if not self.rule.is_mutating:
                 return await self._validate(request)
             return await self._mutate(request)
         finally:
@@ -81,21 +80,21 @@ class AdmissionEndpoint:
         current: Any = None
         for default in self._methods["default"]:
             try:
-                obj = decode_object(self.registration.object_kind, request.raw_object)
+                obj = decode_object(self.rule.object_kind, request.raw_object)
                 changed = await _result(default(obj, request))
             except Exception as error:
                 return _denied(request, denials_in(error), ())
             if changed is None or changed is obj:
                 continue
-            if not isinstance(changed, self.registration.object_kind):
-                wanted = self.registration.object_kind.__name__
+            if not isinstance(changed, self.rule.object_kind):
+                wanted = self.rule.object_kind.__name__
                 raise TypeError(
                     f"{default.__qualname__} returned a {type(changed).__name__}: return a {wanted} or None"
                 )
             if first is None:
                 first = current = _plain(bytes(request.raw_object))
             # Decoded again, because a defaulter may have mutated a map inside the one that it got.
-            before = decode_object(self.registration.object_kind, request.raw_object)
+            before = decode_object(self.rule.object_kind, request.raw_object)
             current = rebase(current, _plain(codec.encode(before)), _plain(codec.encode(changed)))
             request = replace(request, raw_object=msgspec.Raw(encode(current)))
         operations = json_patch(first, current)
@@ -117,7 +116,7 @@ class AdmissionEndpoint:
         return AdmissionResponse(uid=request.uid, allowed=True, warnings=limited_warnings(warnings))
 
     def _arguments(self, request: WebhookRequest) -> tuple[Any, ...]:
-        kind = self.registration.object_kind
+        kind = self.rule.object_kind
         if request.operation == "UPDATE":
             return decode_object(kind, request.raw_old_object), decode_object(kind, request.raw_object)
         return (decode_object(kind, request.raw_old_object if request.operation == "DELETE" else request.raw_object),)

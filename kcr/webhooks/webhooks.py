@@ -55,7 +55,7 @@ class Webhooks:
         """
         self._metrics = metrics
         self._endpoints: dict[str, _Endpoint] = {}
-        self._registrations: list[WebhookRule] = []
+        self._rules: list[WebhookRule] = []
         # Errors that have been logged: path, type, and place.
         self._logged: set[tuple[str, ...]] = set()
 
@@ -64,9 +64,9 @@ class Webhooks:
         return bool(self._endpoints)
 
     @property
-    def registrations(self) -> tuple[WebhookRule, ...]:
+    def rules(self) -> tuple[WebhookRule, ...]:
         """The admission webhooks, for their configurations."""
-        return tuple(self._registrations)
+        return tuple(self._rules)
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -85,7 +85,7 @@ class Webhooks:
             self._check_path(one.path)
         for one in added:
             self.add_endpoint(one.path, AdmissionEndpoint(one))
-        self._registrations += added
+        self._rules += added
 
     def add_endpoint(
         self,

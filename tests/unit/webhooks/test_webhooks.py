@@ -64,7 +64,7 @@ def test_duplicate_path_is_refused_at_registration() -> None:  # WH-2
         webhooks.add(Website, Calls(allow), WebhookOptions())
     webhooks.add(Website, Calls(allow), WebhookOptions(validating_path="/other"))
     assert webhooks.paths == (VALIDATE, "/other")
-    assert [one.path for one in webhooks.registrations] == [VALIDATE, "/other"]
+    assert [one.path for one in webhooks.rules] == [VALIDATE, "/other"]
 
 
 @pytest.mark.parametrize(
