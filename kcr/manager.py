@@ -68,7 +68,7 @@ class Manager:
         metrics: The metrics of the process; controllers register their own there.
         health: The health checks; controllers add their own.
         elector: Decides whether this replica leads; None for a program that runs once.
-        webhooks: Answers the API server's reviews; `add_webhook` adds to them.
+        webhooks: Answers the API server's reviews; `add_webhook` and `add_conversion` add to them.
     """
 
     def __init__(
@@ -249,6 +249,17 @@ class Manager:
             ValueError: An option has no such value, or there is a webhook with this path already.
         """
         self.webhooks.add(kind, webhook, options)
+
+    def add_conversion(self, kind: type[Resource]) -> None:
+        """Serve the conversions between the versions of a kind, by the functions of `@kcr.converts`, at `/convert`.
+
+        Args:
+            kind: The class of any of its versions.
+
+        Raises:
+            TypeError: A version is not converted to another, or in several ways; the message has the remedy.
+        """
+        self.webhooks.add_conversion(kind)
 
     @property
     def controllers(self) -> Mapping[str, Controller]:

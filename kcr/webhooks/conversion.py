@@ -13,6 +13,7 @@ import msgspec
 from kcr.api import codec
 from kcr.api.meta import Object, Resource
 from kcr.webhooks.converters import MUTABLE, ConversionError, Conversions
+from kcr.webhooks.review import bad_request
 
 Fields = dict[str, msgspec.Raw]
 
@@ -42,35 +43,33 @@ class _Head(Object):
     metadata: msgspec.Raw = msgspec.Raw(b"{}")
 
 
-def answer_review(kinds: Mapping[tuple[str, str], Conversions], body: bytes) -> tuple[int, bytes]:
-    """Return the HTTP status and the body of the answer to a ConversionReview.
+async def answer_review(kinds: Mapping[tuple[str, str], Conversions], body: bytes) -> bytes:
+    """Return the ConversionReview that answers one.
 
-    An object that cannot be converted fails the review: the status is 200, and the message of its result goes to the
-    client. A body that is no ConversionReview is answered with 400 and a line of text.
+    An object that cannot be converted fails the review; the message of its result goes to the client.
 
     Args:
         kinds: The conversions by group and kind.
         body: The request's body.
+
+    Raises:
+        BadRequestError: The body is no ConversionReview.
 
     Source: controller-runtime/pkg/webhook/conversion/conversion.go, ServeHTTP.
     """
     try:
         review = codec.decode(_Review, body)
     except msgspec.DecodeError as error:
-        return 400, f"no ConversionReview: {error}".encode()
+        raise bad_request(f"no ConversionReview: {error}") from error
     if (review.api_version, review.kind) != (API_VERSION, "ConversionReview"):
-        return 400, f"{review.api_version} {review.kind} is no ConversionReview of {API_VERSION}".encode()
+        raise bad_request(f"{review.api_version} {review.kind} is no ConversionReview of {API_VERSION}")
+    response: dict[str, Any] = {"uid": review.request.uid, "convertedObjects": [], "result": {"status": "Success"}}
     try:
-        response: dict[str, Any] = {
-            "convertedObjects": [
-                _one(kinds, data, review.request.desired_api_version) for data in review.request.objects
-            ],
-            "result": {"status": "Success"},
-        }
+        desired = review.request.desired_api_version
+        response["convertedObjects"] = [_one(kinds, data, desired) for data in review.request.objects]
     except ConversionError as error:
-        response = {"convertedObjects": [], "result": {"status": "Failure", "message": str(error)}}
-    response["uid"] = review.request.uid
-    return 200, msgspec.json.encode({"apiVersion": API_VERSION, "kind": review.kind, "response": response})
+        response["result"] = {"status": "Failure", "message": str(error)}
+    return msgspec.json.encode({"apiVersion": API_VERSION, "kind": review.kind, "response": response})
 
 
 class WebhookService(NamedTuple):

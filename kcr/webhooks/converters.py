@@ -37,8 +37,8 @@ def converts(source: type[A], target: type[B]) -> Callable[[Callable[[A], B]], C
     ```
 
     Each direction has its own function. With three versions and more, convert each to the hub and back: the others are
-    reached through it. `manager.add_webhook(Website)` serves the conversions, `kcr crd generate` declares them, and
-    `kcr.testing.check_round_trip` tests them.
+    reached through it. `manager.add_conversion(Website)` serves the conversions, `kcr crd generate` declares them,
+    and `kcr.testing.check_round_trip` tests them.
 
     Args:
         source: The class of the argument.

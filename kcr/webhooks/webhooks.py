@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Literal, NamedTuple
 from urllib.parse import parse_qs
 
@@ -12,6 +12,9 @@ from kcr.errors import ApiError, KcrError
 from kcr.log import get_logger
 from kcr.metrics import Metrics
 from kcr.metrics.webhooks import WebhookMetrics
+from kcr.webhooks.conversion import PATH as CONVERT
+from kcr.webhooks.conversion import answer_review
+from kcr.webhooks.converters import Conversions
 from kcr.webhooks.handlers import AdmissionEndpoint
 from kcr.webhooks.registration import WebhookOptions, WebhookRule, register
 from kcr.webhooks.review import encode_status
@@ -56,6 +59,8 @@ class Webhooks:
         self._metrics = metrics
         self._endpoints: dict[str, _Endpoint] = {}
         self._rules: list[WebhookRule] = []
+        # By group and kind.
+        self._conversions: dict[tuple[str, str], Conversions] = {}
         # Errors that have been logged: path, type, and place.
         self._logged: set[tuple[str, ...]] = set()
 
@@ -67,6 +72,11 @@ class Webhooks:
     def rules(self) -> tuple[WebhookRule, ...]:
         """The admission webhooks, for their configurations."""
         return tuple(self._rules)
+
+    @property
+    def conversions(self) -> tuple[Conversions, ...]:
+        """The conversions, for the definitions of their kinds."""
+        return tuple(self._conversions.values())
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -86,6 +96,19 @@ class Webhooks:
         for one in added:
             self.add_endpoint(one.path, AdmissionEndpoint(one))
         self._rules += added
+
+    def add_conversion(self, kind: type[Resource]) -> None:
+        """Serve the conversions of a kind; see `Manager.add_conversion`.
+
+        Raises:
+            TypeError: The functions between its versions are incomplete or ambiguous, or there are none.
+        """
+        conversions = Conversions.of(kind)
+        if conversions is None:
+            raise TypeError(f"{kind.__name__}: no function is registered with @kcr.converts")
+        if not self._conversions:
+            self.add_endpoint(CONVERT, partial(answer_review, self._conversions), panics="conversion")
+        self._conversions[kind.resource.group, kind.resource.kind] = conversions
 
     def add_endpoint(
         self,

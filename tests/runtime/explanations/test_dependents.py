@@ -30,9 +30,6 @@ CONFIG = unstructured(
     "admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", plural="validatingwebhookconfigurations",
     namespaced=False,
 )  # fmt: skip
-DEFINITION = unstructured(
-    "apiextensions.k8s.io/v1", "CustomResourceDefinition", plural="customresourcedefinitions", namespaced=False
-)
 SERVICE = unstructured("v1", "Service", plural="services")
 REFUSAL = (
     'Error creating: Internal error occurred: failed calling webhook "pods.example.dev": failed to call webhook: Post '
@@ -93,22 +90,12 @@ async def test_own_kind_leads_to_its_failed_job_and_not_to_the_completed(
 
 
 async def create_webhook(client: kcr.Client) -> None:
-    """Make the configuration of a webhook, and its service without endpoints.
-
-    As a kind of a user's own: the embedded server calls no webhooks, and serves no configurations of them.
-    """
-    place = CONFIG.resource
-    names = {"kind": place.kind, "plural": place.plural, "singular": place.kind.lower()}
-    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
-    approved = {"api-approved.kubernetes.io": "unapproved, for a test"}
-    spec = {"group": place.group, "scope": "Cluster", "names": names, "versions": [version]}
-    metadata = {"name": place.display, "annotations": approved}
-    await client.create_manifest(DEFINITION, {"metadata": metadata, "spec": spec}, "")
+    """Make the configuration of a webhook, and its service without endpoints."""
     service = {"metadata": {"name": "hooks"}, "spec": {"ports": [{"port": 443}]}}
     await client.create_manifest(SERVICE, service, "default")
     hook = {
-        "name": "pods.example.dev", "rules": [{"operations": ["CREATE"], "resources": ["pods"]}],
+        "name": "pods.example.dev", "sideEffects": "None", "admissionReviewVersions": ["v1"],
+        "rules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}],
         "clientConfig": {"service": {"namespace": "default", "name": "hooks"}, "caBundle": "eA=="},
     }  # fmt: skip
     await client.create(CONFIG.of({"metadata": {"name": "hooks"}, "webhooks": [hook]}))

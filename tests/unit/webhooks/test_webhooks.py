@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+import msgspec
 import pytest
 
 import kcr
@@ -178,3 +179,34 @@ async def test_other_endpoints_have_a_path_of_their_own() -> None:
     assert await webhooks.handle("/convert", "", b"{}", "application/json") == (200, b"{}")
     assert (await webhooks.handle("/convert", "", b"", "application/json"))[0] == 500
     assert metrics.registry.get_sample_value("controller_runtime_conversion_webhook_panics_total") == 1
+
+
+class Gadget(kcr.Resource, api_version="example.dev/v1", plural="gadgets"):
+    pass
+
+
+class GadgetV1Beta1(kcr.Resource, kind="Gadget", api_version="example.dev/v1beta1", plural="gadgets"):
+    pass
+
+
+async def test_conversions_of_all_kinds_have_one_path() -> None:  # WH-2, WH-9
+    kcr.converts(GadgetV1Beta1, Gadget)(lambda old: Gadget(metadata=old.metadata))
+    kcr.converts(Gadget, GadgetV1Beta1)(lambda new: GadgetV1Beta1(metadata=new.metadata))
+    metrics = Metrics()
+    webhooks = Webhooks(metrics)
+    for kind in (Gadget, GadgetV1Beta1):
+        webhooks.add_conversion(kind)
+    assert webhooks.paths == ("/convert",)
+    gadget = {"apiVersion": "example.dev/v1beta1", "kind": "Gadget", "metadata": {"name": "a"}}
+    request = {"uid": "1", "desiredAPIVersion": "example.dev/v1", "objects": [gadget]}
+    sent = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "request": request}
+    status, answer = await post(webhooks, "/convert", msgspec.json.encode(sent))
+    assert (status, answer["response"]["convertedObjects"]) == (200, [{**gadget, "apiVersion": "example.dev/v1"}])
+    status, answer = await post(webhooks, "/convert", b"{}")
+    assert (status, answer["reason"]) == (400, "BadRequest")
+    assert counted(metrics, "requests_total", webhook="/convert", code="200") == 1
+
+
+def test_conversion_without_functions_is_an_error() -> None:
+    with pytest.raises(TypeError, match=r"Website: no function is registered with @kcr\.converts"):
+        Webhooks(Metrics()).add_conversion(Website)
