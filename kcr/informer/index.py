@@ -15,6 +15,19 @@ Values = Callable[[R], Iterable[str]]
 _log = get_logger("kcr.informer")
 
 
+def values_of(found: Mapping[Pair, R]) -> tuple[R, ...]:
+    """Return the objects of a map that another thread may be changing, as of one moment.
+
+    The copy is made in C without releasing the GIL, except where making the tuple starts a garbage collection that runs
+    Python code. Nothing is copied then; when the size has changed, the copy fails, and the next one succeeds.
+    """
+    while True:
+        try:
+            return tuple(found.values())
+        except RuntimeError:
+            continue
+
+
 class Index(Generic[R]):
     """Objects by index value. A value without objects takes no memory."""
 
@@ -26,7 +39,7 @@ class Index(Generic[R]):
     def get(self, value: str) -> tuple[R, ...]:
         """Return the objects under a value."""
         found = self._found.get(value)
-        return tuple(found.values()) if found else ()
+        return values_of(found) if found else ()
 
     def newest(self, value: str) -> R | None:
         """Return the object that came last under a value."""
@@ -38,15 +51,16 @@ class Index(Generic[R]):
         """Update the index for an object that was added, changed or deleted."""
         before = () if old is None else self._values_of(old)
         after = () if new is None else self._values_of(new)
+        # Added first: a reader on another thread finds an object under its old or its new value, never under none.
+        if new is not None:
+            for value in after:
+                self._found.setdefault(value, {})[pair] = new
         for value in before:
             if value not in after:
                 found = self._found.get(value, {})
                 found.pop(pair, None)
                 if not found:
                     self._found.pop(value, None)
-        if new is not None:
-            for value in after:
-                self._found.setdefault(value, {})[pair] = new
 
     def _values_of(self, obj: R) -> tuple[str, ...]:
         try:

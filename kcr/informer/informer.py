@@ -75,6 +75,7 @@ class Informer(Generic[R]):
         """List and watch until cancelled or closed."""
         # Handlers run in this task, and may read the stores of other kinds that are not synced yet.
         allow_unsynced_reads.set(True)
+        self.store.own(asyncio.get_running_loop())
         try:
             async with asyncio.TaskGroup() as group:
                 if not self.store.is_closed:

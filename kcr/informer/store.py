@@ -1,15 +1,18 @@
 """The store of an informer: objects by key, and indexes over them."""
 
+import asyncio
 import heapq
 import math
+import threading
 from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import suppress
 from contextvars import ContextVar
 from itertools import count
 from typing import Generic, NamedTuple, TypeVar
 
 from kcr.api.meta import Key, Resource, controller_of
 from kcr.errors import NotSyncedError
-from kcr.informer.index import Index, built_in
+from kcr.informer.index import Index, built_in, values_of
 from kcr.informer.sharing import share
 from kcr.log import get_logger
 
@@ -37,6 +40,9 @@ class Changes(NamedTuple, Generic[R]):
 class Store(Generic[R]):
     """The objects of one kind. Reading is a plain call and never waits; only the informer writes.
 
+    Other threads may read while the informer writes, as webhooks do: `get`, `list` and `by_index` return what was there
+    at one moment of the call, without a lock. Between two calls the store may change.
+
     Before the initial list is stored, "there is no such object" would be a lie: reading raises `NotSyncedError`,
     except in handlers, which see the objects so far. Once the informer is closed, reading raises it everywhere.
 
@@ -60,6 +66,8 @@ class Store(Generic[R]):
         # Calls that wait for a version, the lowest first; the number in the middle keeps their order.
         self._waiting: list[tuple[int, int, Callable[[], None]]] = []
         self._order = count()
+        # Whose thread writes; None before it runs, when all happens on one thread.
+        self._writer: tuple[int, asyncio.AbstractEventLoop] | None = None
         # The object that came last: much of what is new now is new there too.
         self._latest: R | None = None
         self._index_of("owner")
@@ -79,9 +87,11 @@ class Store(Generic[R]):
         Raises:
             NotSyncedError: The first list is not stored yet.
         """
+        # In this order: another thread may close the store meanwhile, and that leaves it without objects.
+        objects = self._objects
         if not self.synced:
             self._check_early()
-        return self._objects.get(key)
+        return objects.get(key)
 
     def list(self, namespace: str | None = None, *, labels: Mapping[str, str] = {}) -> tuple[R, ...]:
         """Return the objects of a namespace that carry some labels.
@@ -93,9 +103,9 @@ class Store(Generic[R]):
         Raises:
             NotSyncedError: The first list is not stored yet.
         """
+        found = self.snapshot() if namespace is None else self._index_of("namespace").get(namespace)
         if not self.synced:
             self._check_early()
-        found = self.snapshot() if namespace is None else self._index_of("namespace").get(namespace)
         for name, value in labels.items():
             index = self._indexes.get(f"label:{name}")
             if index is not None and len(index.get(value)) < len(found):
@@ -119,12 +129,13 @@ class Store(Generic[R]):
             KeyError: There is no such index.
             NotSyncedError: The first list is not stored yet.
         """
+        found = self._index_of(index).get(value)
         if not self.synced:
             self._check_early()
-        return self._index_of(index).get(value)
+        return found
 
     def add_index(self, name: str, values: Callable[[R], Iterable[str]] | None = None) -> None:
-        """Add an index, or replace it; at any time.
+        """Add an index, or replace it; at any time, on the thread of the informer.
 
         ```python
         pods.add_index("image", lambda pod: {container.image for container in pod.spec.containers})
@@ -138,15 +149,38 @@ class Store(Generic[R]):
 
         Raises:
             KeyError: There is no built-in index of this name.
+            RuntimeError: This is another thread.
         """
-        index = self._indexes[name] = Index(name, values or built_in(name))
-        for pair, obj in self._objects.items():
-            index.change(pair, None, obj)
+        if self._is_other_thread():
+            raise RuntimeError(f"index {name}: add it before the manager runs, not on another thread, as in a webhook")
+        index = self._filled(Index(name, values or built_in(name)))
+        # Another thread, and the informer, iterate over the indexes of before.
+        self._indexes = {**self._indexes, name: index}
+
+    def own(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Note that the informer writes on this thread from now on, on its loop."""
+        self._writer = (threading.get_ident(), loop)
+
+    def _is_other_thread(self) -> bool:
+        return self._writer is not None and self._writer[0] != threading.get_ident()
 
     def _index_of(self, name: str) -> Index[R]:
-        if name not in self._indexes:
+        index = self._indexes.get(name)
+        if index is not None:
+            return index
+        if self._writer is None or not self._is_other_thread():
             self.add_index(name)
-        return self._indexes[name]
+            return self._indexes[name]
+        # The informer's thread makes it when it has time; until then, each call here makes one for itself.
+        index = self._filled(Index(name, built_in(name)))
+        with suppress(RuntimeError):  # its loop is closed
+            self._writer[1].call_soon_threadsafe(self._index_of, name)
+        return index
+
+    def _filled(self, index: Index[R]) -> Index[R]:
+        for obj in self.snapshot():
+            index.change((obj.metadata.namespace, obj.metadata.name), None, obj)
+        return index
 
     def _check_early(self) -> None:
         if self.is_closed and self._not_synced_reason is not None:
@@ -172,7 +206,7 @@ class Store(Generic[R]):
 
     def snapshot(self) -> tuple[R, ...]:
         """Return all objects, whether or not these are all there are."""
-        return tuple(self._objects.values())
+        return values_of(self._objects)
 
     def share(self, obj: R) -> R:
         """Return an object with its equal parts replaced by stored ones (structural sharing)."""

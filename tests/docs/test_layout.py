@@ -45,7 +45,6 @@ SMALL: Mapping[str, str] = {
     "kcr/api/crd/docstrings.py": "reads docstrings, which nothing else does",
     "kcr/api/managed_fields.py": "below its users: checks, hot loops, plugins",
     "kcr/api/scale.py": "one API group, for users to import",
-    "kcr/client/wire/limiter.py": "the rate limit of a client, which transports and requests know nothing of",
     "devcluster/kcr_devcluster/apiserver/kinds/access/reviews.py": "kinds that are never stored, beside the rest",
     "kcr/controller/observers/debug_log.py": "an observer by itself",
     "kcr/controller/observers/metrics.py": "an observer by itself",

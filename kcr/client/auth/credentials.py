@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
+from kcr.client.loops import PerLoop
 from kcr.clock import Clock, SystemClock
 from kcr.errors import TransportError
 from kcr.log.lines import one_line
@@ -185,8 +186,8 @@ class RenewedCredentials:
         self._clock = clock or SystemClock()
         self._credential: Credential | None = None
         self._expires: datetime | None = None
-        # Held while one is obtained: concurrent callers wait for the same credential.
-        self._obtaining = asyncio.Lock()
+        # Held while one is obtained: concurrent callers of a loop wait for the same credential.
+        self._obtaining = PerLoop(asyncio.Lock)
 
     async def current(self) -> Credential:
         """Return the credential; obtains one when there is none, or none for much longer.
@@ -194,11 +195,12 @@ class RenewedCredentials:
         Raises:
             TransportError: None can be obtained.
         """
-        async with self._obtaining:
+        async with self._obtaining.here():
             is_old = self._expires is not None and self._clock.now() >= self._expires - _MARGIN
-            if self._credential is None or is_old:
-                self._credential, self._expires = await self._obtain()
-            return self._credential
+            if (known := self._credential) is None or is_old:
+                known, self._expires = await self._obtain()
+                self._credential = known
+            return known
 
     def invalidate(self, credential: Credential) -> bool:
         """Drop the credential, unless it has been replaced already; another one is obtained."""

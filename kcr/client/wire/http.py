@@ -3,9 +3,9 @@
 import asyncio
 import os
 import ssl
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.metadata import version
 from ipaddress import ip_address
 from types import TracebackType
@@ -19,6 +19,7 @@ from yarl import URL
 from kcr.client.auth import tls
 from kcr.client.auth.cluster import ClusterConfig
 from kcr.client.auth.credentials import Credential
+from kcr.client.loops import HomeLoop, PerLoop
 from kcr.client.wire.connections import FENCE, FencedRequest, OnResolve, make_connector
 from kcr.client.wire.transport import Request
 from kcr.errors import ConfigError, TransportError
@@ -36,10 +37,11 @@ _FAILURES = (aiohttp.ClientError, HttpProcessingError, TimeoutError, OSError, Va
 
 
 class HttpTransport:
-    """Sends requests over HTTP/1.1, with one pool of connections for everything.
+    """Sends requests over HTTP/1.1, with one pool of connections for everything on an event loop.
 
     Calls share a hundred places; watches, which have no total timeout, take none of them. A refused
-    credential is renewed once and the request sent again. Use it as a context, or call `aclose`.
+    credential is renewed once and the request sent again. Use it as a context, or call `aclose`. Other event loops may
+    use it as well, as that of webhooks does: their connections are closed with them.
     """
 
     def __init__(self, config: ClusterConfig, *, user_agent: str = "", on_resolve: OnResolve | None = None) -> None:
@@ -54,22 +56,19 @@ class HttpTransport:
             ConfigError: A certificate or key is unusable.
         """
         self._config = config
-        self._on_resolve = on_resolve
+        self._on_resolve = on_resolve and partial(HomeLoop().call, on_resolve)
         self._user_agent = f"{user_agent} kcr/{version('kcr')}".lstrip()
         self._headers = (
             ("User-Agent", self._user_agent),
             ("Accept-Encoding", _encoding(config)),
             *config.headers,
         )
-        self._calls = asyncio.Semaphore(_CALLS_AT_ONCE)
         # What the TLS context was made from, and when its files were last looked at.
         self._made_from = (tls.modified(config), "")
         self._looked_at = float("-inf")
         self._tls = tls.context(config)
-        # The pool that new requests use; None before the first. Pools with outdated certificates stay
-        # open for what still runs on them.
-        self._pool: _Pool | None = None
-        self._outdated: set[_Pool] = set()
+        self._loops = PerLoop(_Connections)
+        self._own: _Connections | None = None
 
     @property
     def server(self) -> str:
@@ -87,11 +86,8 @@ class HttpTransport:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close all connections; running requests fail."""
-        pools = [*self._outdated, *([self._pool] if self._pool else [])]
-        self._outdated, self._pool = set(), None
-        for pool in pools:
-            await pool.session.close()
+        """Close all connections of this event loop; running requests fail."""
+        await self._loops.here().aclose()
 
     @asynccontextmanager
     async def send(self, request: Request) -> AsyncIterator["HttpResponse"]:
@@ -100,9 +96,9 @@ class HttpTransport:
         Raises:
             TransportError: No answer came.
         """
-        is_call = request.timeout_seconds is not None
-        if is_call:
-            await self._calls.acquire()
+        calls = self._loops.here().calls if request.timeout_seconds is not None else None
+        if calls is not None:
+            await calls.acquire()
         try:
             answer, pool = await self._send(request)
             try:
@@ -110,8 +106,8 @@ class HttpTransport:
             finally:
                 await self._leave(pool, answer)
         finally:
-            if is_call:
-                self._calls.release()
+            if calls is not None:
+                calls.release()
 
     async def _send(self, request: Request) -> tuple[aiohttp.ClientResponse, "_Pool"]:
         credential = await self._config.credentials.current()
@@ -123,15 +119,15 @@ class HttpTransport:
 
     async def _attempt(self, request: Request, credential: Credential) -> tuple[aiohttp.ClientResponse, "_Pool"]:
         try:
-            pool = self._pool_for(credential)
+            pool = await self._pool_for(credential)
             try:
                 return await self._request(pool, request, credential), pool
             except aiohttp.ClientSSLError:
                 # Nothing was sent. Perhaps the authority was replaced: what its file holds now gets one try.
                 self._refresh(credential)
-                if self._pool is pool:
+                if self._tls is pool.tls:
                     raise
-            pool = self._pool_for(credential)
+            pool = await self._pool_for(credential)
             return await self._request(pool, request, credential), pool
         except _FAILURES as error:
             raise _failure(request, error, self._config.server) from error
@@ -165,26 +161,31 @@ class HttpTransport:
         if answer is not None:
             answer.release()
         pool.users -= 1
-        for unused in [outdated for outdated in self._outdated if not outdated.users]:
-            self._outdated.discard(unused)
-            await unused.session.close()
+        await self._loops.here().close_unused()
 
-    def _pool_for(self, credential: Credential) -> "_Pool":
+    async def _pool_for(self, credential: Credential) -> "_Pool":
         now = asyncio.get_running_loop().time()
         if now - self._looked_at >= _CERTIFICATE_SECONDS or credential.certificate != self._made_from[1]:
             self._looked_at = now
             self._refresh(credential)
-        if self._pool is None:
-            session = aiohttp.ClientSession(
-                connector=make_connector(self._tls, self._on_resolve),
-                headers=self._headers,
-                trust_env=False,
-                cookie_jar=aiohttp.DummyCookieJar(),
-                auto_decompress=True,
-                request_class=FencedRequest,
-            )
-            self._pool = _Pool(session)
-        return self._pool
+        here = self._loops.here()
+        if here.pool is not None and here.pool.tls is self._tls:
+            return here.pool
+        context = self._tls
+        session = aiohttp.ClientSession(
+            connector=make_connector(context, self._on_resolve),
+            headers=self._headers,
+            trust_env=False,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=True,
+            request_class=FencedRequest,
+        )
+        pool = here.replace(_Pool(session, context))
+        if self._own is None:
+            self._own = here
+        elif self._own is not here:
+            await here.close_with_loop()
+        return pool
 
     def _refresh(self, credential: Credential) -> None:
         made_from = (tls.modified(self._config), credential.certificate)
@@ -197,17 +198,57 @@ class HttpTransport:
             _log.warning("certificates not reloaded", server=self._config.server, error=str(error))
             return
         self._made_from = made_from
-        if self._pool is not None:
-            self._outdated.add(self._pool)
-            self._pool = None
 
 
 class _Pool:
     """Connections made with one set of certificates, and how many requests run on them."""
 
-    def __init__(self, session: aiohttp.ClientSession) -> None:
+    def __init__(self, session: aiohttp.ClientSession, context: ssl.SSLContext) -> None:
         self.session = session
+        self.tls = context
         self.users = 0
+
+
+class _Connections:
+    """The connections of one event loop."""
+
+    def __init__(self) -> None:
+        self.calls = asyncio.Semaphore(_CALLS_AT_ONCE)
+        # The pool that new requests use; None before the first. Pools with outdated certificates stay
+        # open for what still runs on them.
+        self.pool: _Pool | None = None
+        self._outdated: set[_Pool] = set()
+        self._ending: AsyncGenerator[None, None] | None = None
+
+    def replace(self, pool: _Pool) -> _Pool:
+        """Use another pool for new requests, and return it."""
+        if self.pool is not None:
+            self._outdated.add(self.pool)
+        self.pool = pool
+        return pool
+
+    async def close_unused(self) -> None:
+        for unused in [outdated for outdated in self._outdated if not outdated.users]:
+            self._outdated.discard(unused)
+            await unused.session.close()
+
+    async def aclose(self) -> None:
+        pools = [*self._outdated, *([self.pool] if self.pool else [])]
+        self._outdated, self.pool = set(), None
+        for pool in pools:
+            await pool.session.close()
+
+    async def close_with_loop(self) -> None:
+        """Close all when the loop ends: asyncio closes the asynchronous generators of a loop with it."""
+        if self._ending is None:
+            self._ending = self._close_at_end()
+            await anext(self._ending)
+
+    async def _close_at_end(self) -> AsyncGenerator[None, None]:
+        try:
+            yield
+        finally:
+            await self.aclose()
 
 
 class HttpResponse:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
+from kcr.client.loops import HomeLoop, PerLoop
 from kcr.log import get_logger
 from kcr.tokenbucket import TokenBucket
 
@@ -14,6 +15,8 @@ _log = get_logger("kcr.client")
 
 class RateLimit:
     """A token bucket on the loop's time. Requests that wait are sent in the order in which they came.
+
+    Each event loop has a bucket of its own: webhooks, which have a loop of their own, never wait for reconciles.
 
     Each that waits for longer than 50 ms is logged, with the controller and the key that its reconcile is about.
     """
@@ -27,7 +30,9 @@ class RateLimit:
             on_wait: Called for every request, with its method and the seconds it has waited, which may be 0.
         """
         self._on_wait = on_wait
-        self._bucket = TokenBucket(qps, burst)
+        TokenBucket(qps, burst)  # refuses at once what none can be made of
+        self._buckets = PerLoop(lambda: TokenBucket(qps, burst))
+        self._home = HomeLoop()
 
     async def wait(self, method: str = "") -> None:
         """Return when the next request may be sent.
@@ -37,10 +42,10 @@ class RateLimit:
         """
         now = asyncio.get_running_loop().time
         began = now()
-        seconds = self._bucket.reserve(began)
+        seconds = self._buckets.here().reserve(began)
         if seconds > _TOLD_SECONDS:
             _log.debug("waited due to client-side throttling", seconds=round(seconds, 3))
         if seconds > 0:
             await asyncio.sleep(seconds)
         if self._on_wait is not None:
-            self._on_wait(method, now() - began)
+            self._home.call(self._on_wait, method, now() - began)

@@ -8,12 +8,13 @@ Source: open-telemetry/semantic-conventions, docs/http/http-spans.md, HTTP clien
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
+from kcr.client.loops import HomeLoop
 from kcr.client.wire.requests import path_template
 from kcr.client.wire.transport import Request, Response, Transport
 from kcr.errors import TransportError
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class RequestObserver(Protocol):
-    """Hears of requests; `Metrics.requests` is one."""
+    """Hears of requests; `Metrics.requests` is one. It is called on one event loop only, that of the first request."""
 
     def answered(self, method: str, code: int, seconds: float, sent: int | None, is_retry: bool) -> None:
         """Count a request, retry or watch whose answer has begun, or has not come.
@@ -49,23 +50,28 @@ class ObservedTransport:
     def __init__(self, inner: Transport, observer: RequestObserver) -> None:
         self._inner = inner
         self._observer = observer
+        self._home = HomeLoop()
 
     def send(self, request: Request) -> "_Exchange":
         """Send one request."""
-        return _Exchange(self._inner.send(request), request, self._observer)
+        return _Exchange(self._inner.send(request), request, self._observer, self._home.call)
 
 
 class _Exchange:
     """One request on its way, and its response: each layer more would cost a request more than it does."""
 
-    __slots__ = ("_inner", "_observer", "_request", "_response", "headers", "status")
+    __slots__ = ("_call", "_inner", "_observer", "_request", "_response", "headers", "status")
 
     status: int
     headers: Mapping[str, str]
     _response: Response
 
-    def __init__(self, inner: AbstractAsyncContextManager[Response], request: Request, observer: RequestObserver):
+    def __init__(
+        self, inner: AbstractAsyncContextManager[Response], request: Request, observer: RequestObserver,
+        call: Callable[..., None],
+    ) -> None:  # fmt: skip
         self._inner = inner
+        self._call = call
         self._request = request
         self._observer = observer
 
@@ -76,10 +82,10 @@ class _Exchange:
         try:
             response = self._response = await self._inner.__aenter__()
         except TransportError:
-            self._observer.answered(request.method, 0, now() - began, sent, request.resend_count > 0)
+            self._call(self._observer.answered, request.method, 0, now() - began, sent, request.resend_count > 0)
             raise
         self.status, self.headers = response.status, response.headers
-        self._observer.answered(request.method, self.status, now() - began, sent, request.resend_count > 0)
+        self._call(self._observer.answered, request.method, self.status, now() - began, sent, request.resend_count > 0)
         return self
 
     async def __aexit__(
@@ -89,7 +95,7 @@ class _Exchange:
 
     async def read(self) -> bytes:
         body = await self._response.read()
-        self._observer.received(self._request.method, len(body))
+        self._call(self._observer.received, self._request.method, len(body))
         return body
 
     def lines(self) -> AsyncIterator[bytes]:
