@@ -60,6 +60,7 @@ def set_in(*steps: str | int, to: object) -> Change:
 
 
 CONDITION = {"name": "a", "expression": "true"}
+LABELS = {"name": "labels", "expression": "{'a': 'b'}"}
 INVALID_VALIDATION = {"expression": " ", "message": "a\nb", "messageExpression": " ", "reason": "No"}
 HOOK = ("webhooks", 0)
 RULE = (*HOOK, "rules", 0)
@@ -317,7 +318,7 @@ def test_update_may_keep_what_new_webhooks_may_not_have() -> None:
             id="param-version",
         ),
         pytest.param(
-            set_in("spec", "variables", to=[{"name": "for", "expression": "1"}, {"name": "b"}]),
+            set_in("spec", "variables", to=[{"name": "for", "expression": "1"}, {"name": "b"}, LABELS]),
             [
                 'spec.variables[0].name: Invalid value: "for": name is not a valid CEL identifier',
                 "spec.variables[1].expression: Required value: expression is not specified",

@@ -73,7 +73,13 @@ def encode(obj: Mapping[str, Any]) -> bytes:
     assert shape is not None  # it is encodable
     type_meta = _text(1)(api_version) + _text(2)(kind)
     # contentEncoding and contentType, empty as Go writes them.
-    return MAGIC + _bytes(1, type_meta) + _bytes(2, _message(shape, obj)) + _bytes(3, b"") + _bytes(4, b"")
+    return (
+        MAGIC
+        + write_bytes(1, type_meta)
+        + write_bytes(2, _message(shape, obj))
+        + write_bytes(3, b"")
+        + write_bytes(4, b"")
+    )
 
 
 def encode_event(event: Mapping[str, Any]) -> bytes:
@@ -85,7 +91,7 @@ def encode_event(event: Mapping[str, Any]) -> bytes:
     Raises:
         UnknownMessageError: The object has no form in protobuf.
     """
-    data = _text(1)(event["type"]) + _bytes(2, _bytes(1, encode(event["object"])))
+    data = _text(1)(event["type"]) + write_bytes(2, write_bytes(1, encode(event["object"])))
     return len(data).to_bytes(_FRAME_LENGTH_BYTES, "big") + data
 
 
@@ -110,7 +116,7 @@ def _nested(found: Sequence[tuple[tuple[int, ...], bytes]], depth: int) -> bytes
     for number, group in groupby(found, key=lambda field: field[0][depth]):
         inner = list(group)
         is_field = len(inner[0][0]) == depth + 1
-        parts.append(inner[0][1] if is_field else _bytes(number, _nested(inner, depth + 1)))
+        parts.append(inner[0][1] if is_field else write_bytes(number, _nested(inner, depth + 1)))
     return b"".join(parts)
 
 
@@ -127,8 +133,8 @@ def _encoder(of: Type, number: int) -> _Encode:
     if of.shape is not None:
         shape = of.shape
         if of.name in _UNIONS:
-            return lambda value: _bytes(number, _union(of.name, shape, value))
-        return lambda value: _bytes(number, _message(shape, value))
+            return lambda value: write_bytes(number, _union(of.name, shape, value))
+        return lambda value: write_bytes(number, _message(shape, value))
     if of.items is None:
         return _SCALARS[of](number)
     if of.zero is list:
@@ -142,10 +148,12 @@ def _union(name: str, schema: Shape, value: Any) -> bytes:
     if isinstance(value, bool):
         return _integer(1)(value)
     if name == SCHEMA_OR_BOOL:
-        return _integer(1)(True) + _bytes(2, _message(schema, value))
+        return _integer(1)(True) + write_bytes(2, _message(schema, value))
     if isinstance(value, list):
-        return b"".join(_bytes(2, one.encode() if isinstance(one, str) else _message(schema, one)) for one in value)
-    return _bytes(1, _message(schema, value))
+        return b"".join(
+            write_bytes(2, one.encode() if isinstance(one, str) else _message(schema, one)) for one in value
+        )
+    return write_bytes(1, _message(schema, value))
 
 
 def _map(of: Type, number: int) -> _Encode:
@@ -157,12 +165,13 @@ def _map(of: Type, number: int) -> _Encode:
     def entries(given: Mapping[str, Any]) -> Iterator[bytes]:
         for name in sorted(given):
             data = value(given[name])
-            yield _bytes(number, key(name) + (_bytes(2, data) if in_message else data))
+            yield write_bytes(number, key(name) + (write_bytes(2, data) if in_message else data))
 
     return lambda given: b"".join(entries(given))
 
 
-def _varint(value: int) -> bytes:
+def write_varint(value: int) -> bytes:
+    """Return an integer in the variable-length form."""
     if 0 <= value < len(_SMALL):
         return _SMALL[value]
     value &= (1 << 64) - 1
@@ -174,31 +183,32 @@ def _varint(value: int) -> bytes:
     return bytes(out)
 
 
-def _bytes(number: int, data: bytes) -> bytes:
-    return _varint(number << 3 | 2) + _varint(len(data)) + data
+def write_bytes(number: int, data: bytes) -> bytes:
+    """Return a field whose value has a length: a text or a message."""
+    return write_varint(number << 3 | 2) + write_varint(len(data)) + data
 
 
 def _text(number: int) -> _Encode:
-    return lambda value: _bytes(number, value.encode())
+    return lambda value: write_bytes(number, value.encode())
 
 
 def _integer(number: int) -> _Encode:
-    tag = _varint(number << 3)
-    return lambda value: tag + _varint(value)
+    tag = write_varint(number << 3)
+    return lambda value: tag + write_varint(value)
 
 
 def _float(number: int) -> _Encode:
-    tag = _varint(number << 3 | 1)
+    tag = write_varint(number << 3 | 1)
     return lambda value: tag + pack("<d", value)
 
 
 def _base64(number: int) -> _Encode:
-    return lambda value: _bytes(number, a2b_base64(value))
+    return lambda value: write_bytes(number, a2b_base64(value))
 
 
 def _json(number: int) -> _Encode:
     """RawExtension and FieldsV1: JSON in a field of its own."""
-    return lambda value: _bytes(number, _bytes(1, msgspec.json.encode(value)))
+    return lambda value: write_bytes(number, write_bytes(1, msgspec.json.encode(value)))
 
 
 def _int_or_string(number: int) -> _Encode:
@@ -206,14 +216,14 @@ def _int_or_string(number: int) -> _Encode:
 
     def encode(value: int | str) -> bytes:
         parts = (1, 0, value) if isinstance(value, str) else (0, value, "")
-        return _bytes(number, kind(parts[0]) + integer(parts[1]) + text(parts[2]))
+        return write_bytes(number, kind(parts[0]) + integer(parts[1]) + text(parts[2]))
 
     return encode
 
 
 def _quantity(number: int) -> _Encode:
     text = _text(1)
-    return lambda value: _bytes(number, text(value))
+    return lambda value: write_bytes(number, text(value))
 
 
 def _time(number: int) -> _Encode:
@@ -221,10 +231,10 @@ def _time(number: int) -> _Encode:
 
     def encode(value: str | None) -> bytes:
         if value is None:
-            return _bytes(number, b"")
+            return write_bytes(number, b"")
         since = datetime.fromisoformat(value) - _EPOCH
         whole, rest = since // timedelta(seconds=1), since.microseconds
-        return _bytes(number, seconds(whole) + nanoseconds(rest * 1000))
+        return write_bytes(number, seconds(whole) + nanoseconds(rest * 1000))
 
     return encode
 

@@ -7,6 +7,13 @@ validateMutatingAdmissionPolicySpec and validateValidatingAdmissionPolicyStatus;
 import re
 from collections.abc import Iterator, Sequence
 
+from kcr_devcluster.apiserver.kinds.admission.expressions import (
+    AUDIT_ANNOTATION,
+    MESSAGE,
+    VALIDATION,
+    Expression,
+    compile_errors,
+)
 from kcr_devcluster.apiserver.kinds.admission.rules import (
     FAILURE_POLICIES,
     REINVOCATION_POLICIES,
@@ -15,11 +22,7 @@ from kcr_devcluster.apiserver.kinds.admission.rules import (
     check_mutating_operations,
 )
 from kcr_devcluster.apiserver.kinds.admission.strategies import (
-    AUDIT_ANNOTATION,
-    MESSAGE,
-    VALIDATION,
     AdmissionStrategy,
-    Expression,
     check_match_conditions,
     check_variables,
 )
@@ -56,8 +59,8 @@ class PolicyStrategy(AdmissionStrategy):
         yield from self._check_matched(spec.get("matchConstraints"), "spec.matchConstraints")
         if old is None or any(spec.get(name) != before.get(name) for name in ("paramKind", "matchConditions")):
             conditions = spec.get("matchConditions") or ()
-            yield from check_match_conditions(conditions, "spec.matchConditions", has_params, self.compile_errors)
-        yield from check_variables(spec.get("variables") or (), "spec.variables", has_params, self.compile_errors)
+            yield from check_match_conditions(conditions, "spec.matchConditions", has_params)
+        yield from check_variables(spec.get("variables") or (), "spec.variables", has_params)
         yield from self._check_rules(obj["metadata"].get("name", ""), spec)
 
     def _check_matched(self, matched: Manifest | None, path: str) -> Iterator[FieldError]:
@@ -73,7 +76,7 @@ class PolicyStrategy(AdmissionStrategy):
 
     def _compile(self, spec: Manifest, text: str, path: str, purpose: str) -> list[FieldError]:
         variables = tuple(spec.get("variables") or ())
-        return self.compile_errors(Expression(text, path, purpose, spec.get("paramKind") is not None, variables))
+        return compile_errors(Expression(text, path, purpose, spec.get("paramKind") is not None, variables))
 
 
 class ValidatingPolicyStrategy(PolicyStrategy):

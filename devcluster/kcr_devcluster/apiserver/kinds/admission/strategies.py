@@ -1,27 +1,25 @@
 """The common base of the strategies of admissionregistration.k8s.io, above all the checks of expressions.
 
-The strategies check what is said about expressions: that they are there, unique and not too many. To compile one, the
-types of the kinds that a policy matches must be known, so a strategy of a floor above this one overrides
-`compile_errors`, see `Kind.set_strategy`; it gets each expression in upstream's order, so that the compiler's errors
-stand where they stand upstream.
+The strategies check that expressions are there, unique and not too many, and compile each in upstream's order.
 
 Source: kubernetes/pkg/apis/admissionregistration/validation/validation.go, validateMatchConditions, validateVariable;
 static_suffix.go; pkg/registry/admissionregistration/*/strategy.go.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
 
+from kcr_devcluster.apiserver.kinds.admission.expressions import (
+    MATCH_CONDITION,
+    VARIABLE,
+    Expression,
+    compile_errors,
+    missing_library,
+)
 from kcr_devcluster.apiserver.kinds.strategy import Strategy
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError, duplicate, invalid, required, too_many
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.names import qualified_name
-
-# What expressions are for: this decides their type and the variables that they may use.
-MATCH_CONDITION, VARIABLE, VALIDATION = "matchCondition", "variable", "validation"
-MESSAGE, AUDIT_ANNOTATION = "messageExpression", "auditAnnotation"
-APPLY_CONFIGURATION, JSON_PATCH = "applyConfiguration", "jsonPatch"
 
 _STATIC_SUFFIX = ".static.k8s.io"
 _MOST_CONDITIONS = 64
@@ -32,56 +30,23 @@ _RESERVED = (
 )  # fmt: skip
 
 
-class Expression(NamedTuple):
-    """An expression of CEL in a webhook or a policy.
-
-    Attributes:
-        text: The expression as compiled; upstream trims some.
-        path: Its field, such as `spec.validations[0].expression`.
-        purpose: One of the constants of this module.
-        has_params: Whether `params` is declared.
-        variables: The variables of the policy that are declared before it, each with `name` and `expression`.
-    """
-
-    text: str
-    path: str
-    purpose: str
-    has_params: bool = False
-    variables: tuple[Manifest, ...] = ()
-
-
-# Returns the field errors of an expression that does not compile.
-Compile = Callable[[Expression], list[FieldError]]
-
-
 class AdmissionStrategy(Strategy):
     """All six kinds: the generation counts the changes of the rules, and names for files of the server are reserved."""
 
     has_generation = True
 
-    def compile_errors(self, expression: Expression) -> list[FieldError]:
-        """Return the field errors of an expression that does not compile; here every expression is accepted.
-
-        Called for each expression that is not empty, on create and on update, in the order of upstream's errors.
-
-        Args:
-            expression: Its text, field and purpose, and the variables that it may use.
-        """
-        return []
-
     def warnings(self, new: Manifest, old: Manifest | None) -> list[str]:
-        """Return that a name will be reserved for the configuration that API servers read from files."""
+        """Return warnings of expressions without effect, and of names reserved for configurations in files."""
+        found = missing_library(new)
         if not str(new["metadata"].get("name", "")).endswith(_STATIC_SUFFIX):
-            return []
+            return found
         words = (
             f'names ending with "{_STATIC_SUFFIX}" will be reserved for static manifest-based configurations when the'
         )
-        return [f"metadata.name: {words} ManifestBasedAdmissionControlConfig feature gate is enabled"]
+        return [*found, f"metadata.name: {words} ManifestBasedAdmissionControlConfig feature gate is enabled"]
 
 
-def check_match_conditions(
-    conditions: Sequence[Manifest], path: str, has_params: bool, compile_errors: Compile
-) -> Iterator[FieldError]:
+def check_match_conditions(conditions: Sequence[Manifest], path: str, has_params: bool) -> Iterator[FieldError]:
     """Yield the field errors of match conditions: at most 64, with names that differ."""
     if len(conditions) > _MOST_CONDITIONS:
         yield too_many(path, len(conditions), _MOST_CONDITIONS)
@@ -102,9 +67,7 @@ def check_match_conditions(
         names.add(name)
 
 
-def check_variables(
-    variables: Sequence[Manifest], path: str, has_params: bool, compile_errors: Compile
-) -> Iterator[FieldError]:
+def check_variables(variables: Sequence[Manifest], path: str, has_params: bool) -> Iterator[FieldError]:
     """Yield the field errors of the variables of a policy; each may use those before it."""
     for position, variable in enumerate(variables):
         place, name, text = f"{path}[{position}]", variable.get("name", ""), variable.get("expression", "")

@@ -69,7 +69,7 @@ class WebhookConfigurationStrategy(AdmissionStrategy):
             yield from _check_hook(hook, path, rules)
             if rules.conditions:
                 conditions = hook.get("matchConditions") or ()
-                yield from check_match_conditions(conditions, f"{path}.matchConditions", False, self.compile_errors)
+                yield from check_match_conditions(conditions, f"{path}.matchConditions", False)
             versions = hook.get("admissionReviewVersions") or ()
             yield from _check_versions(versions, f"{path}.admissionReviewVersions", rules)
             if rules.unique and name and name in names:

@@ -20,7 +20,9 @@ from kcr_devcluster.apiserver.structural.patterns import compile_pattern
 from kcr_devcluster.apiserver.structural.shapes import EMBEDDED, INT_OR_STRING, Schema
 
 # Numbers of fields in cel.expr's messages.
-_ANY_VALUE, _EXPR, _SOURCE_INFO, _POSITIONS = 2, 4, 5, 4
+_ANY_VALUE, _POSITIONS = 2, 4
+# The tree and its positions, in an expression whose types are checked and in one that is only parsed.
+_CHECKED, _PARSED = (4, 5), (2, 3)
 _ID, _CONSTANT, _IDENT, _SELECT, _CALL, _LIST, _STRUCT, _COMPREHENSION = 2, 3, 4, 5, 6, 7, 8, 9
 _TEXT: Schema = {"type": "string"}
 _METADATA: Schema = {"type": "object", "properties": {"name": _TEXT, "generateName": _TEXT}}
@@ -65,13 +67,20 @@ class _Found(NamedTuple):
 
 
 class Analysis(NamedTuple):
-    """The result of walking an expression's tree: its errors, with cel-go's messages, and the rounds of its macros."""
+    """The result of walking an expression's tree.
+
+    Attributes:
+        errors: Its errors, with cel-go's messages.
+        rounds: The rounds of its macros.
+        schema: The schema of its value, None where it is not known.
+    """
 
     errors: list[str]
     rounds: int
+    schema: Schema | None
 
 
-def analyse(serialized: bytes, text: str, scope: Mapping[str, Schema], *, is_root: bool) -> Analysis:
+def analyse(serialized: bytes, text: str, scope: Mapping[str, Schema | None], *, is_root: bool = False) -> Analysis:
     """Walk through an expression.
 
     Args:
@@ -80,14 +89,15 @@ def analyse(serialized: bytes, text: str, scope: Mapping[str, Schema], *, is_roo
         scope: The schemas of the variables.
         is_root: Whether they are whole objects, which have a kind and metadata.
     """
-    checked = _message(_message(serialized)[_ANY_VALUE][0])
-    known = {name: _as_resource(schema) if is_root else schema for name, schema in scope.items()}
+    tree = _message(_message(serialized)[_ANY_VALUE][0])
+    expr, source = _CHECKED if _CHECKED[0] in tree else _PARSED
+    known = {name: _as_resource(schema) if is_root and schema else schema for name, schema in scope.items()}
     walk = _Walk()
-    walk.infer(_message(checked[_EXPR][0]), known)
-    entries = (_message(entry) for entry in _message(checked[_SOURCE_INFO][0]).get(_POSITIONS, ()))
+    schema = walk.infer(_message(tree[expr][0]), known)
+    entries = (_message(entry) for entry in _message(tree[source][0]).get(_POSITIONS, ()))
     positions = {entry.get(1, [0])[0]: entry.get(2, [0])[0] for entry in entries}
     found = sorted((positions.get(one.expression, 0), one.error) for one in walk.found)
-    return Analysis([error_at(text, offset, error) for offset, error in found], walk.rounds)
+    return Analysis([error_at(text, offset, error) for offset, error in found], walk.rounds, schema)
 
 
 def error_at(text: str, offset: int, words: str) -> str:

@@ -10,16 +10,22 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from kcr_devcluster.apiserver.structural.cel.analysis import analyse, error_at
+from kcr_devcluster.apiserver.structural.cel.library import (
+    FOR_EVALUATION,
+    LIBRARIES,
+    OPTIONAL_VERSION,
+    STRINGS_VERSION,
+    kubernetes_functions,
+    library_type,
+    map_functions,
+)
 from kcr_devcluster.apiserver.structural.cel.values import escape, temporal, type_of
 from kcr_devcluster.apiserver.structural.shapes import Schema
-
-if TYPE_CHECKING:
-    from kcr_devcluster.apiserver.structural.cel.functions import Overload
 
 LIBRARY = "cel-expr-python"
 OVER_BUDGET = "operation cancelled: actual cost limit exceeded"
@@ -44,12 +50,6 @@ _ERRORS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"divide by zero"), "division by zero"),
     (re.compile(r"(.*)", re.DOTALL), r"\1"),
 )
-# The extensions of the language that Kubernetes 1.36 has.
-# Source: kubernetes/staging/src/k8s.io/apiserver/pkg/cel/environment/base.go.
-_STRINGS_VERSION, _OPTIONAL_VERSION = 2, 1
-_LIBRARIES = "extensions: [{name: cel.lib.ext.lists}, {name: cel.lib.ext.comprev2}, {name: cel.lib.ext.sets}]"
-# Compiled expressions have no macros: the compiler expands them.
-_FOR_EVALUATION = "extensions: [{name: cel.lib.ext.lists}, {name: cel.lib.ext.sets}]"
 # The library needs bindings for an optional `oldSelf`; expressions do not have them.
 _UNDECLARED = "undeclared reference to '{}' (in container '')"
 _BIND = re.compile(r"\bcel\s*\.\s*bind\s*\(")
@@ -176,14 +176,14 @@ def _compile(environment: Any, text: str, offset: int) -> Any:
     try:
         return environment.compile(text)
     except RuntimeError as error:
-        if _is_fit(str(error), text):
+        if is_fit(str(error), text):
             return environment.compile(text, disable_check=True)
         said = str(error).removeprefix("INVALID_ARGUMENT: ").removesuffix(" [INVALID_ARGUMENT]")
         said = _LINE.sub(lambda found: f"<input>:{int(found[1]) - offset}:", said)
         raise CompilationError(f"compilation failed: {said}") from None
 
 
-def _is_fit(said: str, text: str) -> bool:
+def is_fit(said: str, text: str) -> bool:
     """Return whether only the library's checker refuses an expression, which can be evaluated without the check.
 
     The checker does not compare numbers of different types. To it, a field of an object has any type, and a function of
@@ -214,7 +214,7 @@ def _evaluator(
             # The library limits the number of iterations, as cel-go limits their cost.
             raise EvaluationError(OVER_BUDGET if "budget exceeded" in str(error) else str(error)) from None
         if result.type().name() == "ERROR":
-            raise EvaluationError(_in_words_of_cel_go(str(result.value())))
+            raise EvaluationError(in_words_of_cel_go(str(result.value())))
         return result.value()
 
     return evaluate
@@ -226,7 +226,8 @@ def _at(value: Any, path: Sequence[str]) -> Any:
     return value
 
 
-def _in_words_of_cel_go(said: str) -> str:
+def in_words_of_cel_go(said: str) -> str:
+    """Return the message that cel-go has for an error of the library."""
     text = said.partition(": ")[2] if re.match(r"[A-Z_]+: ", said) else said
     return next(found.expand(words) for pattern, words in _ERRORS if (found := pattern.fullmatch(text)))
 
@@ -270,67 +271,14 @@ def _environment(self_type: str, moments: tuple[tuple[str, str], ...], *, with_m
     from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings  # noqa: PLC0415
 
     variables: Mapping[str, Any] = {
-        "self": _library_type(self_type), "oldSelf": _library_type(self_type), "oldSelf__": _library_type(self_type),
-        "hasOldSelf__": cel.Type.BOOL, **{name: _library_type(kind) for name, kind in moments},
+        "self": library_type(self_type), "oldSelf": library_type(self_type), "oldSelf__": library_type(self_type),
+        "hasOldSelf__": cel.Type.BOOL, **{name: library_type(kind) for name, kind in moments},
     }  # fmt: skip
     return cel.NewEnv(
-        config=cel.NewEnvConfigFromYaml(_FOR_EVALUATION if with_maps else _LIBRARIES),
+        config=cel.NewEnvConfigFromYaml(FOR_EVALUATION if with_maps else LIBRARIES),
         variables=variables,
         extensions=[
-            ext_optional.ExtOptional(_OPTIONAL_VERSION), ext_strings.ExtStrings(_STRINGS_VERSION),
-            ext_bindings.ExtBindings(), _kubernetes(), *([_maps()] if with_maps else ()),
+            ext_optional.ExtOptional(OPTIONAL_VERSION), ext_strings.ExtStrings(STRINGS_VERSION),
+            ext_bindings.ExtBindings(), kubernetes_functions(), *([map_functions()] if with_maps else ()),
         ],
     )  # fmt: skip
-
-
-@cache
-def _library_type(name: str) -> Any:
-    """Return the library's type for one of ours: a scalar, `list(…)` or `map(…, …)`."""
-    from cel_expr_python import cel  # noqa: PLC0415
-
-    if name.startswith("list("):
-        return cel.Type.List(_library_type(name[5:-1]))
-    if name.startswith("map("):
-        key, _, entry = name[4:-1].partition(", ")
-        return cel.Type.Map(_library_type(key), _library_type(entry))
-    return getattr(cel.Type, name.upper())
-
-
-@cache
-def _kubernetes() -> Any:
-    from kcr_devcluster.apiserver.structural.cel.functions import FUNCTIONS  # noqa: PLC0415  # not needed without expressions
-
-    named = {
-        name: {f"kubernetes_{name.replace('.', '_')}_{position}": one for position, one in enumerate(overloads)}
-        for name, overloads in FUNCTIONS.items()
-    }
-    return _extension("kubernetes", named)
-
-
-@cache
-def _maps() -> Any:
-    from kcr_devcluster.apiserver.structural.cel.functions import MAP_FUNCTIONS  # noqa: PLC0415
-
-    return _extension("maps", MAP_FUNCTIONS)
-
-
-def _extension(name: str, functions: Mapping[str, Mapping[str, "Overload"]]) -> Any:
-    from cel_expr_python import cel  # noqa: PLC0415
-
-    declared = [
-        cel.FunctionDecl(
-            function,
-            [
-                cel.Overload(
-                    called,
-                    _library_type(one.returns),
-                    [_library_type(parameter) for parameter in one.parameters],
-                    one.is_member,
-                    one.call,
-                )
-                for called, one in overloads.items()
-            ],
-        )
-        for function, overloads in functions.items()
-    ]
-    return cel.CelExtension(name, declared)

@@ -1,0 +1,133 @@
+"""Expressions of CEL in webhooks and policies: each is compiled when the object is written, as for its evaluation.
+
+Source: kubernetes/pkg/apis/admissionregistration/validation/validation.go, validateCELCondition;
+staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/{validating,mutating}/plugin.go, compilePolicy.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from kcr_devcluster.apiserver.protocol.field_errors import FieldError, invalid
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.structural.cel.admission import (
+    AdmissionExpression,
+    Declarations,
+    compile_admission,
+)
+from kcr_devcluster.apiserver.structural.cel.expressions import LIBRARY, CompilationError, is_available
+from kcr_devcluster.apiserver.structural.shapes import Schema
+
+# What expressions are for: this decides their type and the variables that they may use.
+MATCH_CONDITION, VARIABLE, VALIDATION = "matchCondition", "variable", "validation"
+MESSAGE, AUDIT_ANNOTATION = "messageExpression", "auditAnnotation"
+APPLY_CONFIGURATION, JSON_PATCH = "applyConfiguration", "jsonPatch"
+
+# The types that the values of expressions may have, by purpose; a variable may have any.
+_TYPES: Mapping[str, Sequence[str]] = {
+    MATCH_CONDITION: ("bool",), VALIDATION: ("bool",), MESSAGE: ("string",), AUDIT_ANNOTATION: ("string", "null_type"),
+    APPLY_CONFIGURATION: ("Object",), JSON_PATCH: ("list(JSONPatch)",), VARIABLE: (),
+}  # fmt: skip
+_PATCHES = (APPLY_CONFIGURATION, JSON_PATCH, VARIABLE)
+
+
+class Expression(NamedTuple):
+    """An expression of CEL in a webhook or a policy.
+
+    Attributes:
+        text: The expression as compiled; upstream trims some.
+        path: Its field, such as `spec.validations[0].expression`.
+        purpose: One of the constants of this module.
+        has_params: Whether `params` is declared.
+        variables: The variables of the policy that are declared before it, each with `name` and `expression`.
+    """
+
+    text: str
+    path: str
+    purpose: str
+    has_params: bool = False
+    variables: tuple[Manifest, ...] = ()
+
+
+def declarations(purpose: str, *, has_params: bool, variables: Mapping[str, Schema]) -> Declarations:
+    """Return the variables that expressions may name.
+
+    Args:
+        purpose: One of the constants of this module.
+        has_params: Whether the policy has a kind of parameters.
+        variables: The schemas of the policy's variables; match conditions are evaluated without them.
+    """
+    return Declarations(
+        has_params=has_params,
+        has_authorizer=purpose != MESSAGE,
+        has_patches=purpose in _PATCHES,
+        variables=None if purpose == MATCH_CONDITION else variables,
+    )
+
+
+def compiled(
+    text: str, purpose: str, *, has_params: bool = False, variables: Mapping[str, Schema] | None = None
+) -> AdmissionExpression:
+    """Compile an expression for its purpose.
+
+    Raises:
+        CompilationError: It does not compile, or has another type.
+    """
+    declared = declarations(purpose, has_params=has_params, variables=variables or {})
+    return compile_admission(text, declared, _TYPES[purpose])
+
+
+def compile_variables(
+    variables: Sequence[Manifest], *, has_params: bool, schemas: Mapping[str, Schema] | None = None
+) -> dict[str, AdmissionExpression | CompilationError]:
+    """Compile the variables of a policy, in order: each may use those before it.
+
+    Args:
+        variables: The variables.
+        has_params: Whether the policy has a kind of parameters.
+        schemas: The schemas of the objects, where their types are checked.
+
+    Returns:
+        By name, the expression, or why it does not compile.
+    """
+    found: dict[str, AdmissionExpression | CompilationError] = {}
+    for variable in variables:
+        known = declarations(VARIABLE, has_params=has_params, variables=schemas_of(found))
+        try:
+            made: Any = compile_admission(variable.get("expression", ""), known._replace(schemas=schemas or {}))
+        except CompilationError as error:
+            made = error
+        found[variable.get("name", "")] = made
+    return found
+
+
+def schemas_of(variables: Mapping[str, AdmissionExpression | CompilationError]) -> dict[str, Schema]:
+    """Return the schemas of compiled variables; one that does not compile has any type."""
+    return {name: {} if isinstance(one, CompilationError) else one.schema for name, one in variables.items()}
+
+
+def compile_errors(expression: Expression) -> list[FieldError]:
+    """Return the field errors of an expression that does not compile; none where there is no compiler."""
+    if not is_available():
+        return []
+    variables = compile_variables(expression.variables, has_params=expression.has_params)
+    try:
+        compiled(expression.text, expression.purpose, has_params=expression.has_params, variables=schemas_of(variables))
+    except CompilationError as error:
+        return [invalid(expression.path, expression.text, str(error))]
+    return []
+
+
+def missing_library(obj: Manifest) -> list[str]:
+    """Return the warning for an object whose expressions cannot be evaluated, nothing where they can."""
+    if is_available() or not _has_expressions(obj):
+        return []
+    return [
+        f"expressions are not evaluated: the package {LIBRARY} is not installed; "
+        "pip install 'kcr[embedded]' installs it where there are builds of it"
+    ]
+
+
+def _has_expressions(obj: Manifest) -> bool:
+    if "webhooks" in obj:
+        return any(webhook.get("matchConditions") for webhook in obj["webhooks"] or ())
+    return "policyName" not in (obj.get("spec") or {})

@@ -1,0 +1,77 @@
+"""Which variables and types the expressions of webhooks and policies have, by their purpose."""
+
+import sys
+from typing import Any
+
+import pytest
+
+from kcr_devcluster.apiserver.kinds.admission.expressions import (
+    APPLY_CONFIGURATION,
+    AUDIT_ANNOTATION,
+    JSON_PATCH,
+    MATCH_CONDITION,
+    MESSAGE,
+    VALIDATION,
+    VARIABLE,
+    Expression,
+    compile_errors,
+    missing_library,
+)
+from kcr_devcluster.apiserver.structural.cel.expressions import is_available
+
+pytestmark = pytest.mark.skipif(not is_available(), reason="there is no build of the library for this machine")
+
+VARIABLES = ({"name": "n", "expression": "1"}, {"name": "t", "expression": "'a' + string(variables.n)"})
+
+
+def detail(purpose: str, text: str, *, has_params: bool = False) -> str:
+    errors = compile_errors(Expression(text, "spec.x", purpose, has_params, VARIABLES))
+    return "".join(error.message.partition(f'"{text}": ')[2].partition("\n")[0] for error in errors)
+
+
+@pytest.mark.parametrize(
+    ("purpose", "text", "said"),
+    [
+        (MATCH_CONDITION, "object.a == 1", ""),
+        (MATCH_CONDITION, "variables.n == 1", "undeclared reference to 'variables'"),
+        (MATCH_CONDITION, "'a'", "must evaluate to bool but got string"),
+        (VALIDATION, "variables.t == 'a1' && authorizer.path('/').check('get').allowed()", ""),
+        (VALIDATION, "Object{} == null", "undeclared reference to 'Object'"),
+        (VALIDATION, "params == null", "undeclared reference to 'params'"),
+        (MESSAGE, "variables.t", ""),
+        (MESSAGE, "authorizer.path('/').check('get').reason()", "undeclared reference to 'authorizer'"),
+        (AUDIT_ANNOTATION, "null", ""),
+        (AUDIT_ANNOTATION, "variables.n", "must evaluate to one of [string null_type] but got int"),
+        (VARIABLE, "[variables.n]", ""),
+        (VARIABLE, "variables.later", "undefined field 'later'"),
+        (APPLY_CONFIGURATION, "Object{spec: Object.spec{a: variables.n}}", ""),
+        (JSON_PATCH, "[JSONPatch{op: 'test', path: '/a', value: variables.n}]", ""),
+        (JSON_PATCH, "Object{}", "must evaluate to list(JSONPatch) but got Object"),
+    ],
+)
+def test_purpose_decides_names_and_types(purpose: str, text: str, said: str) -> None:
+    found = detail(purpose, text)
+    assert said in found
+    assert bool(said) == bool(found)
+
+
+def test_params_are_declared_where_there_are_some() -> None:
+    assert not detail(VALIDATION, "params == null", has_params=True)
+
+
+@pytest.mark.parametrize(
+    ("obj", "count"),
+    [
+        pytest.param({"webhooks": [{"name": "a", "matchConditions": [{"name": "a"}]}]}, 1, id="match-conditions"),
+        pytest.param({"webhooks": [{"name": "a"}]}, 0, id="webhook-without"),
+        pytest.param({"spec": {"validations": [{"expression": "true"}]}}, 1, id="policy"),
+        pytest.param({"spec": {"policyName": "a"}}, 0, id="binding"),
+    ],
+)
+def test_missing_library_is_a_warning(monkeypatch: pytest.MonkeyPatch, obj: dict[str, Any], count: int) -> None:
+    monkeypatch.setitem(sys.modules, "cel_expr_python", None)
+    is_available.cache_clear()
+    found = missing_library(obj)
+    monkeypatch.undo()
+    is_available.cache_clear()
+    assert [one.partition(":")[0] for one in found] == ["expressions are not evaluated"] * count
