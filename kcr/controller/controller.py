@@ -16,11 +16,9 @@ from kcr.controller.gates.own_writes import ReadYourWrites
 from kcr.controller.gates.pause import Pauses
 from kcr.controller.observers import Observer
 from kcr.controller.observers.conflicts import Conflicts
-from kcr.controller.observers.debug_log import DebugLog
 from kcr.controller.observers.hot_loop import HotLoopFinding, HotLoops
 from kcr.controller.observers.journal import ReconcileJournal
-from kcr.controller.observers.metrics import ReconcileMetrics
-from kcr.controller.observers.span import ReconcileSpans
+from kcr.controller.observers.reports import DebugLog, ReconcileMetrics, ReconcileSpans
 from kcr.controller.outcome import Outcomes
 from kcr.controller.own_writes import OwnWrites
 from kcr.controller.reconcile import Reconciler, TimedReconciler

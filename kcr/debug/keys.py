@@ -6,24 +6,35 @@ that takes some milliseconds: only the keys that are shown become values of thei
 
 import asyncio
 import heapq
+import re
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from functools import cached_property
-from itertools import islice
+from functools import cached_property, lru_cache
+from itertools import islice, pairwise
 from typing import Any
 
 from kcr.api.meta import Key
 from kcr.controller import Controller
 from kcr.controller.observers.journal import EndedReconcile
-from kcr.debug.grouping import error_groups
 from kcr.debug.sources import retried
-from kcr.debug.state import ControllerState, KeyState, RunningState, RunState, SlowKey
+from kcr.debug.state import ControllerState, ErrorGroup, KeyState, RunningState, RunState, SlowKey
 from kcr.stacks import await_stack, loop_calls
 
 # How much of each is shown.
 RECENT, SLOWEST, RUNS_OF_KEY = 30, 10, 20
 _FRAMES = 3
+
+# How many groups are shown, and how many keys of each.
+MAX_GROUPS, MAX_EXAMPLES = 20, 5
+
+# What differs between errors of one kind: what is quoted, paths and namespace/name, and words with digits, which are
+# numbers, uids, versions, times and generated names.
+_VARYING = re.compile(
+    r'"[^"\n]*+"|\'[^\'\n]*+\''
+    r"|(?<![\w./-])(?:[\w.-]*+/[\w./-]++|(?=[A-Za-z_.-]*+\d)[\w.-]++)"
+)
+_PLACEHOLDER = "…"
 
 
 class ControllerReader:
@@ -174,3 +185,43 @@ def _place(task: asyncio.Task[Any], thread: int) -> str:
     if getattr(task.get_coro(), "cr_running", False):
         return loop_calls(sys._current_frames().get(thread), _FRAMES)
     return await_stack(task, _FRAMES)
+
+
+def error_groups(errors: Mapping[Key, str]) -> tuple[ErrorGroup, ...]:
+    """Return the failing keys by error, most keys first: a thousand keys that fail alike are one line.
+
+    Two errors are alike when they differ in names, numbers, uids and versions only. An error of one key alone has its
+    own words.
+
+    Args:
+        errors: The errors by key.
+    """
+    groups: dict[str, list[Key]] = {}
+    for key, text in errors.items():
+        groups.setdefault(_without_names(text, key.name), []).append(key)
+    most = sorted(groups.items(), key=lambda group: -len(group[1]))[:MAX_GROUPS]
+    return tuple(
+        ErrorGroup(
+            text=text if len(keys) > 1 else errors[keys[0]],
+            keys=len(keys),
+            examples=tuple(str(key) for key in keys[:MAX_EXAMPLES]),
+        )
+        for text, keys in most
+    )
+
+
+# The page asks every few seconds, and a key that fails does so for the same reason again.
+@lru_cache(maxsize=16_384)
+def _without_names(text: str, name: str) -> str:
+    text = _VARYING.sub(_PLACEHOLDER, text)
+    # A name without digits that is not quoted. A pattern for each name would take a hundred times as long.
+    return _without_word(text, name) if name in text else text
+
+
+def _without_word(text: str, word: str) -> str:
+    parts = text.split(word)
+    joined = parts[0]
+    for before, after in pairwise(parts):
+        is_word = not before[-1:].isalnum() and not after[:1].isalnum()
+        joined += (_PLACEHOLDER if is_word else word) + after
+    return joined

@@ -9,9 +9,8 @@
 from kcr.dependents.altered import AlteredObjectError
 from kcr.dependents.claim import Claimed, claim, claim_decision
 from kcr.dependents.control import DependentControl
-from kcr.dependents.create import UnconfirmedCreateError
+from kcr.dependents.create import Ensured, UnconfirmedCreateError, create_or_patch
 from kcr.dependents.emitter import EventEmitter, is_namespace_ending
-from kcr.dependents.ensure import Ensured, create_or_patch
 from kcr.dependents.finalizers import add_finalizer, finalized, has_finalizer, remove_finalizer
 from kcr.dependents.ownership import AlreadyOwnedError, has_owner, remove_owner, set_controller, set_owner
 from kcr.dependents.replicas import (

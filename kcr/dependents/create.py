@@ -1,15 +1,20 @@
-"""One idempotent create: the same object under the same name, sent until the server answers.
+"""Creates: one that is idempotent, and `create_or_patch`.
 
+The idempotent create sends the same object under the same name until the server answers.
 The answer may be lost, after the server has done its work or before. Sent again, the create either makes the object or
 meets AlreadyExists; then the object that is there counts as the answer, if it has our owner. What proves nothing, such
 as a proxy's page, is no answer.
 """
 
 import asyncio
-from typing import TypeVar
+from collections.abc import Callable
+from typing import Generic, Literal, NamedTuple, TypeVar
+
+from msgspec.structs import replace
 
 from kcr.api import codec
 from kcr.api.meta import Resource, controller_of
+from kcr.api.unstructured import Unstructured
 from kcr.client import Client
 from kcr.client.wire.decoding import UNEXPECTED_RESPONSE
 from kcr.errors import (
@@ -29,6 +34,8 @@ R = TypeVar("R", bound=Resource)
 PAUSES = (0.0, 0.1, 0.5)
 
 _BUSY = (ConflictError, TooManyRequestsError)
+
+OperationResult = Literal["unchanged", "created", "updated", "updatedStatus", "updatedStatusOnly"]
 
 
 class UnconfirmedCreateError(TransportError):
@@ -111,3 +118,70 @@ async def find_own(client: Client, kind: type[R], obj: Resource) -> R | None:
         raise UnconfirmedCreateError(obj, str(unknown)) from unknown
     controller, ours = controller_of(found.metadata), controller_of(obj.metadata)
     return found if controller is not None and ours is not None and controller.uid == ours.uid else None
+
+
+class Ensured(NamedTuple, Generic[R]):
+    """An object after `create_or_patch`, and the operation."""
+
+    object: R
+    result: OperationResult
+
+
+async def create_or_patch(client: Client, template: R, mutate: Callable[[R], R]) -> Ensured[R]:
+    """Create an object, or patch the difference if it exists.
+
+    ```python
+    wanted = ConfigMap(metadata=ObjectMeta(name="settings", namespace="web"))
+    await create_or_patch(client, wanted, lambda found: replace(found, data={"color": "blue"}))
+    ```
+
+    Nothing is sent if nothing differs. Only fields of the type are compared and written; all other fields
+    stay unchanged.
+
+    Args:
+        client: Reads and writes the object.
+        template: Its name, and the base of a new object.
+        mutate: Takes the object as it is, or the template, and returns it as it is to be.
+
+    Raises:
+        ValueError: `mutate` has changed the name or the namespace.
+        ConflictError: The object has changed in between; try again.
+        AlreadyExistsError: It was created in between; try again.
+
+    Source: controller-runtime/pkg/controller/controllerutil/controllerutil.go, CreateOrPatch.
+    """
+    try:
+        found = await client.get(type(template), template.key)
+    except NotFoundError:
+        return Ensured(await client.create(_mutated(template, mutate)), "created")
+    wanted = _mutated(found, mutate)
+    patched = await client.patch(found, _with_status_of(wanted, found))
+    # The patch may have brought a new version; the status is what it was.
+    recorded = await client.patch_status(patched, _with_status_of(patched, wanted))
+    return Ensured(recorded, _RESULTS[patched is not found, recorded is not patched])
+
+
+# By whether the object was patched, and whether its status was.
+_RESULTS: dict[tuple[bool, bool], OperationResult] = {
+    (False, False): "unchanged",
+    (True, False): "updated",
+    (True, True): "updatedStatus",
+    (False, True): "updatedStatusOnly",
+}
+
+
+def _mutated(obj: R, mutate: Callable[[R], R]) -> R:
+    wanted = mutate(obj)
+    if wanted.key != obj.key:
+        raise ValueError(f"{obj.resource.display} {obj.key}: mutated into {wanted.key}; an object keeps its name")
+    return wanted
+
+
+def _with_status_of(obj: R, other: R) -> R:
+    if isinstance(obj, Unstructured) and isinstance(other, Unstructured):
+        rest = {name: raw for name, raw in obj.fields.items() if name != "status"}
+        said = {name: raw for name, raw in other.fields.items() if name == "status"}
+        return replace(obj, fields=rest | said)
+    if not hasattr(obj, "status"):
+        return obj
+    return replace(obj, status=other.status)  # type: ignore[attr-defined]  # both are of one type

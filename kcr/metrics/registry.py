@@ -7,8 +7,14 @@ from prometheus_client import CollectorRegistry, Histogram, ProcessCollector
 from prometheus_client.core import Metric
 from prometheus_client.exposition import choose_encoder
 
-from kcr.metrics.controllers import CONTROLLER_ROWS, ELECTION_LABELS, ELECTION_ROWS, ControllerMetrics
-from kcr.metrics.informers import INFORMER_LABELS, INFORMER_ROWS
+from kcr.metrics.controllers import (
+    CONTROLLER_ROWS,
+    ELECTION_LABELS,
+    ELECTION_ROWS,
+    INFORMER_LABELS,
+    INFORMER_ROWS,
+    ControllerMetrics,
+)
 from kcr.metrics.queues import QUEUE_LABELS, QUEUE_ROWS, QueueMetrics
 from kcr.metrics.requests import HostRequests, Requests
 from kcr.metrics.table import MetricsTable

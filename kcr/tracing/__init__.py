@@ -10,7 +10,14 @@ span is a context variable, so that it follows into the tasks which a reconcile 
 runs in a context without it: timers in an empty one, runnables in that of their group.
 """
 
-from kcr.tracing.correlation import add_trace_ids, exemplar, exemplar_of, trace_headers
-from kcr.tracing.spans import ActiveSpan, find_tracer, record_failure
+from kcr.tracing.spans import (
+    ActiveSpan,
+    add_trace_ids,
+    exemplar,
+    exemplar_of,
+    find_tracer,
+    record_failure,
+    trace_headers,
+)
 
 __all__ = ["ActiveSpan", "add_trace_ids", "exemplar", "exemplar_of", "find_tracer", "record_failure", "trace_headers"]

@@ -46,8 +46,6 @@ SMALL: Mapping[str, str] = {
     "kcr/api/managed_fields.py": "below its users: checks, hot loops, plugins",
     "kcr/api/scale.py": "one API group, for users to import",
     "devcluster/kcr_devcluster/apiserver/kinds/access/reviews.py": "kinds that are never stored, beside the rest",
-    "kcr/controller/observers/debug_log.py": "an observer by itself",
-    "kcr/controller/observers/metrics.py": "an observer by itself",
     "controllers/job/decisions/explain/evidence.py": "below its users: all modules beside it",
 }
 

@@ -1,7 +1,8 @@
 """`kcr debug`: an archive for a report, a profile, and the stacks of a running process."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 import click
@@ -10,11 +11,10 @@ import msgspec
 from kcr.cli.connection import run_quietly
 from kcr.cli.debug.archive import ArchiveFile, MetricsPlace, collect, manifest, packed
 from kcr.cli.debug.port import REMEDY, DebugPort, debug_option, parse_address, port_of
-from kcr.cli.debug.profile import table_of
 from kcr.cli.output import write_output
 from kcr.client import load_config
 from kcr.clock import SystemClock
-from kcr.debug.profiler import MAX_SECONDS
+from kcr.debug.profiler import IDLE, MAX_SECONDS
 from kcr.errors import ConfigError, KcrError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -24,6 +24,8 @@ _CODES = "Exit codes: 0, 1 when the debug port cannot be used, 2 on a wrong opti
 _PRIVATE = 0o600
 # Of a profile, beside its own time.
 _MARGIN_SECONDS = 10.0
+# Of a profile, so many functions are shown.
+_TOP = 10
 
 
 @click.group("debug")
@@ -153,3 +155,51 @@ def _summary(path: str, parts: list[ArchiveFile], size: int) -> list[str]:
     there = [part.name for part in parts if part.content is not None]
     missing = [f"not to be had: {part.name}: {part.why_not}" for part in parts if part.content is None]
     return [f"wrote {path}, {size} bytes: {', '.join(there)}", *missing]
+
+
+class Share(NamedTuple):
+    """How much of a profile a function has.
+
+    Attributes:
+        function: The function, as the stacks have it.
+        own: The samples in which it is the innermost.
+        total: Those in which it is at all.
+    """
+
+    function: str
+    own: int
+    total: int
+
+
+def shares_of(collapsed: str) -> tuple[int, list[Share]]:
+    """Return how many samples collapsed stacks have, and the functions, those with most samples of their own first.
+
+    Args:
+        collapsed: Lines `a;b;c 12`, as flame graphs are made of; others are passed over.
+    """
+    own, total = Counter[str](), Counter[str]()
+    for line in collapsed.splitlines():
+        stack, _, count = line.rpartition(" ")
+        if not stack or not count.isdecimal():
+            continue
+        frames = stack.split(";")
+        own[frames[-1]] += int(count)
+        # A recursive function counts once.
+        for frame in set(frames):
+            total[frame] += int(count)
+    shares = [Share(function, own[function], samples) for function, samples in total.items()]
+    return sum(own.values()), sorted(shares, key=lambda share: (-share.own, -share.total, share.function))
+
+
+def table_of(collapsed: str) -> list[str]:
+    """Return the functions with most samples as lines of a table."""
+    samples, shares = shares_of(collapsed)
+    if not samples:
+        return ["no samples: the profile is empty"]
+    idle = sum(share.own for share in shares if share.function == IDLE)
+    if idle == samples:
+        return [f"{samples} samples, all of them idle: the event loop had nothing to do"]
+    shown = [share for share in shares if share.own and share.function != IDLE][:_TOP]
+    lines = [f"{share.own / samples:>6.1%} {share.total / samples:>7.1%}  {share.function}" for share in shown]
+    waited = f", {idle / samples:.1%} of them idle" if idle else ""
+    return [f"{samples} samples{waited}", f"{'OWN':>6} {'TOTAL':>7}  FUNCTION", *lines]

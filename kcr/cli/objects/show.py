@@ -12,7 +12,7 @@ from kcr.cli.objects.inside import Inside, controllers_as_json, lines_of_control
 from kcr.cli.objects.look import Shown
 from kcr.cli.objects.screen import fitted
 from kcr.cli.target import ObjectName
-from kcr.client.pod_context import last_seen
+from kcr.client.explainers import last_seen
 
 
 def lines_of(name: ObjectName, key: Key, shown: Shown, now: datetime, inside: Inside | None = None) -> Iterator[str]:

@@ -1,22 +1,34 @@
-"""Connections: how names are resolved, how long idle ones stay open, and the fence before the first byte."""
+"""Connections: their sockets, how names are resolved, how long idle ones stay open, the fence before the first byte."""
 
 import asyncio
 import socket
 import ssl
 from collections.abc import Callable
 from contextvars import ContextVar
+from typing import Any
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, AbstractStreamWriter, ResolveResult
 from aiohttp.connector import Connection
-
-from kcr.client.wire.sockets import make_socket
 
 _KEEP_ALIVE_SECONDS = 60.0
 # The fence of the request that this task sends; aiohttp hands nothing of ours to its requests.
 FENCE: ContextVar[Callable[[], None] | None] = ContextVar("kcr_fence", default=None)
 # Called with a name and the seconds until it was resolved, or could not be.
 OnResolve = Callable[[str, float], None]
+
+# Finds dead connections below HTTP: probes after 30 s of silence, and no acknowledgement awaited beyond 30 s.
+# By name, because not every system has all of them.
+_OPTIONS: tuple[tuple[int, str, int], ...] = (
+    (socket.SOL_SOCKET, "SO_KEEPALIVE", 1),
+    (socket.IPPROTO_TCP, "TCP_NODELAY", 1),
+    (socket.IPPROTO_TCP, "TCP_KEEPIDLE", 30),
+    (socket.IPPROTO_TCP, "TCP_KEEPINTVL", 10),
+    (socket.IPPROTO_TCP, "TCP_KEEPCNT", 3),
+    (socket.IPPROTO_TCP, "TCP_USER_TIMEOUT", 30_000),
+)
+# More numbers than a program ever loses.
+_TRIES = 64
 
 
 def make_connector(tls: ssl.SSLContext, on_resolve: OnResolve | None) -> aiohttp.TCPConnector:
@@ -86,3 +98,55 @@ def _check_fence() -> None:
     fence = FENCE.get()
     if fence is not None:
         fence()
+
+
+def make_socket(address: Any) -> socket.socket:
+    """Make a socket for a connection to an address, as `socket.getaddrinfo` gives it.
+
+    The system hands out the lowest number that is free. Now and then uvloop holds a transport whose number is closed
+    already, mostly after a server broke many connections, and refuses each socket that gets this number: "File
+    descriptor 12 is used by transport". No connection would be made for as long as no lower one is free. So such a
+    socket is kept until another number is found.
+
+    Raises:
+        OSError: The system gives no socket, or takes no options for it.
+
+    Source: MagicStack/uvloop issue 653.
+    """
+    family, kind, protocol, _, _ = address
+    refused: list[socket.socket] = []
+    try:
+        while True:
+            made = socket.socket(family, kind, protocol)
+            if not _is_refused(made) or len(refused) == _TRIES:
+                break
+            refused.append(made)
+    finally:
+        for one in refused:
+            one.close()
+    try:
+        _configure(made)
+    except OSError:
+        made.close()
+        raise
+    return made
+
+
+def _configure(made: socket.socket) -> None:
+    made.setblocking(False)
+    for level, name, value in _OPTIONS:
+        option = getattr(socket, name, None)
+        if option is not None:
+            made.setsockopt(level, option, value)
+
+
+def _is_refused(made: socket.socket) -> bool:
+    """Return whether the event loop takes the socket for one of a connection that is open."""
+    try:
+        # There is no writer: it is asked for the check that comes first.
+        asyncio.get_running_loop().remove_writer(made)
+    except NotImplementedError:  # the proactor loop of Windows
+        return False
+    except RuntimeError:
+        return True
+    return False

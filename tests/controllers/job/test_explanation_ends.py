@@ -3,7 +3,7 @@
 from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.api.meta import Key
-from kcr.cli.objects.absence import explain_absence
+from kcr.cli.objects.look import explain_absence
 from tests.kit.explanations import explained, text
 from tests.kit.scenario import Simulation, scenario
 

@@ -15,7 +15,7 @@ from kcr.controllers.job.decisions.explain import pods as texts
 from kcr.controllers.job.decisions.explain.active import running
 from kcr.controllers.job.decisions.explain.evidence import NAMED, Evidence, Rule
 from kcr.controllers.job.decisions.explain.no_controller import no_controller
-from kcr.controllers.job.decisions.explain.pod_creation import refused, scaling
+from kcr.controllers.job.decisions.explain.pods import refused, scaling
 from kcr.controllers.job.decisions.explain.steps import failures_left, replacements, terminating_texts
 from kcr.controllers.job.decisions.plan import Plan, ScaleDown, ScaleUp, Snapshot, Terminate
 from kcr.controllers.job.decisions.pod_template import restart_policy

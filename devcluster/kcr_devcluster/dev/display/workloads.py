@@ -12,7 +12,7 @@ from kcr.api.core import Event, Pod
 from kcr.api.explanation import Code, Explanation
 from kcr.api.meta import OwnerReference, Resource, controller_of
 from kcr.cli.display.view import ENDED, INTERIM, view_of
-from kcr.client.pod_context import last_seen
+from kcr.client.explainers import last_seen
 from kcr.controller.gates.pause import is_paused
 from kcr_devcluster.dev.cluster_state import DeploymentOverview, WarningOverview
 

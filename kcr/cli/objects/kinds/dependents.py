@@ -14,8 +14,7 @@ from kcr.cli.objects.kinds.lists import list_or_nothing, read_workload
 from kcr.cli.objects.kinds.pods import change_of, explain_pod
 from kcr.cli.objects.kinds.workloads import explain_workload
 from kcr.client import Client
-from kcr.client.explainers import Explainer, ExplainerError
-from kcr.client.pod_context import read_pod_context
+from kcr.client.explainers import Explainer, ExplainerError, read_pod_context
 
 R = TypeVar("R", bound=Resource)
 

@@ -13,7 +13,7 @@ from kcr.api.pod_symptoms import DetailedPod
 from kcr.api.unstructured import Unstructured, unstructured
 from kcr.cli.objects.kinds.workloads import ObservedWorkload
 from kcr.client import Client
-from kcr.client.pod_context import last_seen, read_pod_context
+from kcr.client.explainers import last_seen, read_pod_context
 from kcr.errors import ForbiddenError, NotFoundError
 
 R = TypeVar("R", bound=Resource)

@@ -22,8 +22,7 @@ from kcr.cli.objects.kinds.pods import change_of, explain_pod
 from kcr.cli.objects.kinds.workloads import explain_workload
 from kcr.client import Client
 from kcr.client.discovery import all_served_kinds, find_kind
-from kcr.client.explainers import Explainer, ExplainerError
-from kcr.client.pod_context import read_pod_context
+from kcr.client.explainers import Explainer, ExplainerError, read_pod_context
 from kcr.errors import ForbiddenError
 
 # So many resources of a namespace are searched for objects that block its deletion, and so many objects of each.

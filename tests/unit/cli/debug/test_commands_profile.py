@@ -1,6 +1,6 @@
 """Which functions a profile's samples are in."""
 
-from kcr.cli.debug.profile import Share, shares_of, table_of
+from kcr.cli.debug.commands import Share, shares_of, table_of
 from kcr.debug.profiler import IDLE
 
 COLLAPSED = """\

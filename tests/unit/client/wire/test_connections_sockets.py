@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kcr.client.wire.sockets import make_socket
+from kcr.client.wire.connections import make_socket
 
 ADDRESS = (socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", 1))
 NewLoop = Callable[[], asyncio.AbstractEventLoop]

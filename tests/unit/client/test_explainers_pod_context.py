@@ -5,7 +5,7 @@ import pytest
 from kcr.api.core import Pod, PodSpec
 from kcr.api.meta import ObjectMeta
 from kcr.client import Client
-from kcr.client.pod_context import read_pod_context
+from kcr.client.explainers import read_pod_context
 from tests.kit.scripted_transport import Say, Script, failure
 
 pytestmark = pytest.mark.kcr_virtual

@@ -1,0 +1,105 @@
+"""Observers that report each reconcile: in metrics, as a span, and as a log line at level debug."""
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from kcr.api.meta import Key
+from kcr.controller.observers import Observer, ReconcileRun
+from kcr.log import get_logger
+from kcr.metrics import ControllerMetrics
+from kcr.tracing import ActiveSpan, exemplar_of, record_failure
+from kcr.workqueue import WorkQueue
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Tracer
+
+_log = get_logger()
+
+
+class ReconcileSpans(Observer):
+    """Makes the current span of a worker while it reconciles a key: a root, named `reconcile` and its controller.
+
+    It begins when the reconcile begins, so that its duration is what `controller_runtime_reconcile_time_seconds`
+    counts, and an exemplar of that histogram leads to it. The time in the queue is an attribute, `kcr.queue.seconds`,
+    and no span before it: a child that begins before its parent is taken for a wrong clock by trace viewers, a parent
+    around both would double the spans and hide how long reconciles take, and an attribute can be searched for.
+    Kubernetes' advice to make no span of a reconcile that does nothing is left to samplers: what a reconciler will do
+    is not known before.
+
+    Source: kubernetes/community, contributors/devel/sig-instrumentation/trace-instrumentation.md, for the advice.
+    """
+
+    def __init__(self, tracer: "Tracer", controller: str, queue: WorkQueue[Key]) -> None:
+        """Make no span yet.
+
+        Args:
+            tracer: From `kcr.tracing.find_tracer`.
+            controller: The controller's name.
+            queue: Knows why keys are reconciled.
+        """
+        self._tracer = tracer
+        self._controller = controller
+        self._queue = queue
+        # Of the reconciles that run.
+        self._spans: dict[Key, ActiveSpan] = {}
+
+    def begin(self, run: ReconcileRun) -> None:
+        """Begin a span, and make it the current one."""
+        key, state = run.key, self._queue.state(run.key)
+        attributes: dict[str, Any] = {
+            "kcr.controller": self._controller, "k8s.namespace.name": key.namespace, "kcr.name": key.name,
+            "kcr.reconcile_id": run.id, "kcr.priority": state.processing or 0, "kcr.retries": state.retries,
+            "kcr.reasons": tuple(map(str, state.processing_reasons)),
+        }  # fmt: skip
+        if state.waited is not None:
+            attributes["kcr.queue.seconds"] = state.waited
+        span = self._spans[key] = ActiveSpan(self._tracer, f"reconcile {self._controller}", attributes)
+        span.enter()
+
+    def end(self, run: ReconcileRun) -> None:
+        """End the span, and let the run have its exemplar."""
+        span = self._spans.pop(run.key)
+        if run.error is not None:
+            record_failure(run.error, str(run.detail))
+        span.leave()
+        span.span.set_attribute("kcr.outcome", run.outcome)
+        span.end()
+        run.exemplar = exemplar_of(span.span)
+
+
+class ReconcileMetrics(Observer):
+    """Counts reconciles by result, those that run, and how long they take."""
+
+    def __init__(self, metrics: ControllerMetrics) -> None:
+        """Count in these metrics."""
+        self._metrics = metrics
+
+    def begin(self, run: ReconcileRun) -> None:
+        """Count an active worker."""
+        self._metrics.active += 1
+
+    def end(self, run: ReconcileRun) -> None:
+        """Count the result, and the time that it took."""
+        metrics = self._metrics
+        metrics.active -= 1
+        metrics.results[run.outcome] += 1
+        metrics.seconds.observe(run.ended - run.began, run.exemplar)
+
+
+class DebugLog(Observer):
+    """Logs the priority and the reasons of each key that is reconciled; only of use where `is_enabled`."""
+
+    def __init__(self, queue: WorkQueue[Key]) -> None:
+        """Log the keys' states in this queue."""
+        self._queue = queue
+
+    @staticmethod
+    def is_enabled() -> bool:
+        """Return whether the program logs at level debug."""
+        is_enabled_for = getattr(_log, "is_enabled_for", None)
+        return is_enabled_for is not None and bool(is_enabled_for(logging.DEBUG))
+
+    def begin(self, run: ReconcileRun) -> None:
+        """Log a line."""
+        state = self._queue.state(run.key)
+        _log.debug("reconciling", priority=state.processing, reasons=[*map(str, state.processing_reasons)])
