@@ -5,9 +5,11 @@ import logging
 import random
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from kcr.clock import Clock
+from kcr_devcluster.apiserver.admission.chain import Admission, respond
 from kcr_devcluster.apiserver.apiextensions.definitions import CustomResourceDefinitions
 from kcr_devcluster.apiserver.apiextensions.strategy import CustomResourceDefinitionStrategy
 from kcr_devcluster.apiserver.authentication import ADMIN, AUDIENCE, InvalidTokenError, ServiceAccountTokens, User
@@ -65,7 +67,7 @@ from kcr_devcluster.apiserver.registry.api_services import LocalAPIServices
 from kcr_devcluster.apiserver.registry.registry import Registry
 from kcr_devcluster.apiserver.registry.service_accounts import DefaultAccountMissingError, wait_for_default
 from kcr_devcluster.apiserver.schema.deep_fields import without_deep_fields
-from kcr_devcluster.apiserver.storage.admission import AdmissionContext
+from kcr_devcluster.apiserver.storage.admission import AdmissionContext, RequestContext
 from kcr_devcluster.apiserver.storage.records import in_version
 from kcr_devcluster.apiserver.storage.selection import selection_predicate
 from kcr_devcluster.apiserver.storage.storage import Storage, StorageReader
@@ -123,6 +125,7 @@ class APIServer:
         streams_unavailable: Why there are no connections into pods; empty when there are.
         advisers: Functions that return warnings about fields without an effect; the cluster adds its own.
         metrics: The sources of resource metrics, where kinds of metrics are served: the nodes.
+        admission: Webhooks and policies, which review the writes of requests; its `caller` calls webhooks.
         definitions: The custom resources that are served.
         authorizer: Decides whether a user may do something.
         users: Users by tokens that never expire.
@@ -152,7 +155,8 @@ class APIServer:
         """
         self.authorizer: Authorizer = authorizer or AlwaysAllow()
         self._rbac = authorizer
-        self.registry: Registry = Registry(AdmissionContext(storage, clock, random, tuple(kinds)))
+        context = AdmissionContext(storage, clock, random, tuple(kinds))
+        self.registry: Registry = Registry(context)
         self.logs: container_logs.LogSource = container_logs.NoLogs()
         self.streams_unavailable = pod_streams.NO_NODE
         self.advisers: list[Adviser] = []
@@ -163,6 +167,7 @@ class APIServer:
         self._clock = clock
         self._random = random
         self._routes = Routes((*kinds, *REVIEW_KINDS))
+        self.admission: Admission = Admission(context, self._routes)
         self._max_backlog = max_watch_backlog
         self._watches = OpenWatches()
         self._metrics = ServerMetrics(storage, self._routes, self._watches)
@@ -241,7 +246,7 @@ class APIServer:
         if route.subresource in pod_streams.STREAMS:
             if access is not None:
                 access.check_create()
-            return pod_streams.respond(self.registry, route, query, headers, self.streams_unavailable)
+            return await self._connect(request, route, query, headers)
         if route.kind is API_SERVICES:
             self._api_services.start()
         accepted = negotiate(headers.get("accept", ""), has_protobuf=route.kind.has_protobuf)
@@ -257,14 +262,31 @@ class APIServer:
         body = request.body
         if route.subresource in ("", "status") and media_type(headers.get("content-type", "")) in _OBJECTS:
             body = without_deep_fields(route.kind.shape, body)
-        write = Write(route, query, headers, body, encoder, request.user, access, advisers, certificates)
-        if request.method == "DELETE" and not route.name:
+        reviews = self.admission.begin()
+        write = Write(route, query, headers, body, encoder, request.user, access, advisers, certificates, reviews)
+        if reviews is None:
+            return await self._write_or_wait(request.method, write)
+        return await respond(reviews, partial(self._write_or_wait, request.method, write), query.timeout_seconds())
+
+    async def _connect(
+        self, request: HTTPRequest, route: Route, query: Query, headers: Mapping[str, str]
+    ) -> APIResponse:
+        reviews = self.admission.begin()
+        context = RequestContext(request.user, route.kind, reviews=reviews)
+
+        async def connect() -> APIResponse:
+            return pod_streams.respond(self.registry, route, query, headers, self.streams_unavailable, context)
+
+        return await respond(reviews, connect, query.timeout_seconds())
+
+    async def _write_or_wait(self, method: str, write: Write) -> APIResponse:
+        if method == "DELETE" and not write.route.name:
             return await writing.remove_collection(self.registry, write)
         try:
-            return await self._write(request.method, write)
+            return await self._write(method, write)
         except DefaultAccountMissingError:
-            await wait_for_default(self._storage, route.namespace)
-            return await self._write(request.method, write)
+            await wait_for_default(self._storage, write.route.namespace)
+            return await self._write(method, write)
 
     def _route(self, steps: list[str]) -> Route | None:
         match steps:

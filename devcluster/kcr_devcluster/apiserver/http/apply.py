@@ -20,7 +20,9 @@ from kcr_devcluster.apiserver.http.subresources import (
     lacks_replicas,
     no_replicas,
     object_of_scale,
+    reviewed_scale,
     scale_of,
+    set_replicas,
 )
 from kcr_devcluster.apiserver.http.writing import Write, check_name, check_patch, write_response
 from kcr_devcluster.apiserver.protocol.gojson import decode_json, kind_of
@@ -36,6 +38,7 @@ from kcr_devcluster.apiserver.protocol.responses import (
 from kcr_devcluster.apiserver.registry import metadata as meta
 from kcr_devcluster.apiserver.registry.registry import Registry, WriteResult
 from kcr_devcluster.apiserver.schema.builtin import type_shape
+from kcr_devcluster.apiserver.storage.admission import UPDATE
 from kcr_devcluster.apiserver.storage.records import Record
 
 _WITH_STATUS = ("apiVersion", "kind", "metadata", "status")
@@ -87,6 +90,13 @@ async def apply_scale(registry: Registry, write: Write) -> APIResponse:
         raise no_replicas(route.kind)
     config = _settable(write, object_of_scale(route.kind, config))
     merged = await _finished(_merge(registry, write, old, config), in_slices=False)
+    if write.reviews is not None:
+        new = registry.storage.build_record(write.kind, {**merged.manifest, "metadata": old.manifest()["metadata"]}, 0)
+        attributes = write.attributes(UPDATE, dry_run=dry_run)
+        scale = reviewed_scale(attributes, scale_of(new), write.stored(old))
+        set_replicas(route.kind, merged.manifest, (scale.get("spec") or {}).get("replicas", 0))
+        # The object itself is not reviewed.
+        write = write._replace(reviews=None)
     written = _write(registry, write, old, config, merged, dry_run=dry_run)
     return json_response(encoded(scale_of(written.record)))
 

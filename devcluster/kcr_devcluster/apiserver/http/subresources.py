@@ -28,7 +28,7 @@ from kcr_devcluster.apiserver.protocol.responses import (
 from kcr_devcluster.apiserver.registry.registry import Registry
 from kcr_devcluster.apiserver.schema.builtin import type_shape
 from kcr_devcluster.apiserver.schema.shape import Shape
-from kcr_devcluster.apiserver.storage.admission import RequestContext
+from kcr_devcluster.apiserver.storage.admission import UPDATE, AdmissionAttributes, RequestContext, review_sent
 from kcr_devcluster.apiserver.storage.records import Record, in_version
 
 SCALE = "autoscaling.v1.Scale"
@@ -130,12 +130,30 @@ def object_of_scale(kind: Kind, scale: Manifest) -> Manifest:
     obj: Manifest = {"apiVersion": kind.type.api_version, "kind": kind.type.kind, "metadata": scale.get("metadata")}
     spec = scale.get("spec") or {}
     if "replicas" in spec:
-        inner = obj
-        *path, last = (kind.scale or ScalePaths()).replicas
-        for name in path:
-            inner = inner.setdefault(name, {})
-        inner[last] = spec["replicas"]
+        set_replicas(kind, obj, spec["replicas"])
     return obj
+
+
+def set_replicas(kind: Kind, obj: Manifest, replicas: int) -> None:
+    """Set the number of pods that an object is to have."""
+    *path, last = (kind.scale or ScalePaths()).replicas
+    for name in path:
+        obj = obj.setdefault(name, {})
+    obj[last] = replicas
+
+
+def reviewed_scale(attributes: AdmissionAttributes, scale: Manifest, old: Record) -> Manifest:
+    """Return a Scale after admission: reviews see the Scale, not the object that it scales.
+
+    Raises:
+        ReviewPendingError: A review is not known yet.
+        StatusError: It is refused.
+    """
+    if attributes.context.reviews is None:
+        return scale
+    changed = review_sent(attributes, {**scale, "kind": "Scale", "apiVersion": "autoscaling/v1"}, scale_of(old))
+    conform(type_shape(SCALE), changed)
+    return changed
 
 
 def update_scale(registry: Registry, write: Write, *, is_patch: bool) -> APIResponse:
@@ -159,6 +177,7 @@ def update_scale(registry: Registry, write: Write, *, is_patch: bool) -> APIResp
     else:
         sent = decode_sent(write, SCALE, "autoscaling/v1")
         scale, warnings = sent.manifest, sent.warnings
+    scale = reviewed_scale(write.attributes(UPDATE, dry_run=dry_run), scale, old)
     metadata = scale.get("metadata") or {}
     check_name(route, metadata)
     check_namespace(route, metadata)
@@ -167,11 +186,7 @@ def update_scale(registry: Registry, write: Write, *, is_patch: bool) -> APIResp
         raise invalid("Scale", "autoscaling", route.name, errors)
     new = old.manifest()
     new["metadata"]["resourceVersion"] = metadata.get("resourceVersion", "")
-    *path, last = (route.kind.scale or ScalePaths()).replicas
-    parent = new
-    for step in path:
-        parent = parent.setdefault(step, {})
-    parent[last] = replicas
+    set_replicas(route.kind, new, replicas)
     context = RequestContext(dry_run=dry_run)
     written = registry.update(old, new, Tracking(write.manager), context=context).record
     return json_response(encoded(scale_of(in_version(written, route.kind))), 200, warning_headers(warnings))

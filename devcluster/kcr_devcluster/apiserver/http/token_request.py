@@ -28,6 +28,7 @@ from kcr_devcluster.apiserver.protocol.responses import (
 from kcr_devcluster.apiserver.registry.metadata import new_uid
 from kcr_devcluster.apiserver.registry.registry import Registry
 from kcr_devcluster.apiserver.registry.service_accounts import TOKEN_SECONDS
+from kcr_devcluster.apiserver.storage.admission import CREATE
 
 _SHORTEST_SECONDS, _LONGEST_SECONDS, _SECONDS = 600, 1 << 32, 3600
 # How long the token of a pod is valid that was requested for `TOKEN_SECONDS`.
@@ -42,9 +43,10 @@ def respond(registry: Registry, tokens: ServiceAccountTokens, write: Write) -> A
         StatusError: 400, 404, 409 or 422, there is no such account, or the request is invalid.
     """
     route = write.route
-    write.query.dry_run("CreateOptions")
+    dry_run = write.query.dry_run("CreateOptions")
     account = registry.find(route.kind, route.namespace, route.name).metadata
     sent = decode_sent(write, "authentication.v1.TokenRequest", "authentication.k8s.io/v1")
+    sent = sent.reviewed(write.attributes(CREATE, dry_run=dry_run))
     _check_account(route, sent.metadata)
     spec = sent.manifest.get("spec") or {}
     given = spec.get("expirationSeconds")

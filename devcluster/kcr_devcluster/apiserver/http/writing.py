@@ -4,6 +4,7 @@ Source: kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/{create,u
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -40,7 +41,7 @@ from kcr_devcluster.apiserver.registry import metadata as meta
 from kcr_devcluster.apiserver.registry.deletion import DeleteOptions, delete
 from kcr_devcluster.apiserver.registry.registry import Registry, WriteResult
 from kcr_devcluster.apiserver.schema.shape import Shape
-from kcr_devcluster.apiserver.storage.admission import RequestContext
+from kcr_devcluster.apiserver.storage.admission import CREATE, AdmissionAttributes, RequestContext, Reviews
 from kcr_devcluster.apiserver.storage.records import Record, in_version
 
 _JSON_PATCH = "application/json-patch+json"
@@ -70,6 +71,7 @@ class Write(NamedTuple):
         access: Checks the rights of its user to grant and create; None where every user may do everything.
         advisers: Functions that return warnings for its client.
         certificates: Checks certificate signing requests; None for objects of other kinds.
+        reviews: The reviews of webhooks and policies; None where there are none.
     """
 
     route: Route
@@ -81,6 +83,7 @@ class Write(NamedTuple):
     access: Access | None = None
     advisers: Sequence[Adviser] = ()
     certificates: CertificateGuard | None = None
+    reviews: Reviews | None = None
 
     def context(self, options: str, *, dry_run: bool) -> RequestContext:
         """Return the request for the registry: it refuses an object that grants more than the user has.
@@ -92,7 +95,15 @@ class Write(NamedTuple):
         guard = None if self.access is None else self.access.check_grant
         if self.certificates is not None:
             guard = self.certificates.check
-        return RequestContext(self.user, self.route.kind, self.query.write_options(options), dry_run, guard)
+        options_sent = self.query.write_options(options)
+        return RequestContext(self.user, self.route.kind, options_sent, dry_run, guard, self.reviews)
+
+    def attributes(self, operation: str, *, dry_run: bool) -> AdmissionAttributes:
+        """Return the attributes of a write of a subresource whose objects are not stored."""
+        route = self.route
+        context = self.context("CreateOptions" if operation == CREATE else "UpdateOptions", dry_run=dry_run)
+        place = (route.name, route.namespace, route.name, route.subresource)
+        return AdmissionAttributes(operation, route.kind, route.kind, *place, context)
 
     def check_create(self) -> None:
         """Refuse an update that would create the object, unless the user may create it.
@@ -291,12 +302,17 @@ def remove(registry: Registry, write: Write) -> APIResponse:
     """Handle a DELETE on an object."""
     route = write.route
     options = request_body.delete_options(write.body, write.content_type, write.query)
-    result = delete(registry, registry.find(route.kind, route.namespace, route.name), options)
+    context = _delete_context(write, options)
+    result = delete(registry, registry.find(route.kind, route.namespace, route.name), options, context)
     headers = warning_headers(_warnings(route, options))
     if result.gone and not route.kind.returns_deleted_object:
         metadata = result.record.metadata
         return json_response(success(route.kind.type, metadata.name, metadata.uid), headers=headers)
     return json_response(write.encoder.encode_object(result.record), headers=headers)
+
+
+def _delete_context(write: Write, options: DeleteOptions) -> RequestContext:
+    return RequestContext(write.user, write.route.kind, options.manifest(), options.dry_run, None, write.reviews)
 
 
 def _warnings(route: Route, options: DeleteOptions) -> list[str]:
@@ -308,10 +324,17 @@ async def remove_collection(registry: Registry, write: Write) -> APIResponse:
     route = write.route
     options = request_body.delete_options(write.body, write.content_type, write.query)
     page = await listing.list_page(registry.storage, route, write.query)
-    for record in page.records:
-        newest = registry.storage.get(route.kind, record.metadata.namespace, record.metadata.name)
+    context = _delete_context(write, options)
+
+    async def remove_one(namespace: str, name: str) -> None:
+        newest = registry.storage.get(route.kind, namespace, name)
         if newest is not None:
-            delete(registry, newest, options)
+            delete(registry, newest, options, context)
+
+    for record in page.records:
+        attempt = partial(remove_one, record.metadata.namespace, record.metadata.name)
+        # Each object is reviewed by itself: those before it are gone, whatever the answer.
+        await (attempt() if write.reviews is None else write.reviews.settled(attempt))
     headers = warning_headers(_warnings(route, options))
     return json_response(
         encoder_of(route.kind, ObjectEncoder()).encode_list(route.kind, page.metadata, page.records), headers=headers

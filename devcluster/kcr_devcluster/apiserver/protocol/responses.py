@@ -1,6 +1,7 @@
 """Responses, and the errors that are sent as a Status."""
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -11,6 +12,8 @@ from kcr.errors import KcrError
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError
 
 JSON = "application/json"
+# Characters of all warnings of a response together, and of one where they are more.
+_LONGEST_WARNINGS, _LONGEST_WARNING = 4096, 256
 
 
 class Stream(Protocol):
@@ -142,8 +145,21 @@ def text_response(status: int, text: str) -> APIResponse:
 
 
 def warning_headers(warnings: Sequence[str]) -> dict[str, str]:
-    """Return the `Warning` header for some texts, or nothing; texts that no header can carry are left out."""
-    quoted = [text.replace("\\", "\\\\").replace('"', '\\"') for text in warnings if text.isprintable()]
+    """Return the `Warning` header for some texts, or nothing; texts that no header can carry are left out.
+
+    Equal texts are sent once. Where all together are too long, each is cut, and those beyond the limit are left out.
+
+    Source: kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/filters/warning.go.
+    """
+    if not warnings:
+        return {}
+    texts = [text for text in dict.fromkeys(warnings) if text and text.isprintable()]
+    if sum(map(len, texts)) > _LONGEST_WARNINGS:
+        cut = [text[:_LONGEST_WARNING] for text in texts]
+        # As long as those before are below the limit: the last one may pass it.
+        ends = accumulate(map(len, cut))
+        texts = [text for text, end in zip(cut, ends, strict=True) if end - len(text) < _LONGEST_WARNINGS]
+    quoted = [text.replace("\\", "\\\\").replace('"', '\\"') for text in texts]
     if not quoted:
         return {}
     return {"Warning": ", ".join(f'299 - "{text}"' for text in quoted)}
@@ -153,6 +169,13 @@ def add_warning(response: APIResponse, text: str) -> APIResponse:
     """Return a response with one more warning, before those it has."""
     found = (warning_headers([text]).get("Warning"), response.headers.get("Warning"))
     return response._replace(headers={**response.headers, "Warning": ", ".join(filter(None, found))})
+
+
+def add_warnings(response: APIResponse, texts: Sequence[str]) -> APIResponse:
+    """Return a response with more warnings, behind those it has."""
+    found = (response.headers.get("Warning"), warning_headers(texts).get("Warning"))
+    said = ", ".join(filter(None, found))
+    return response._replace(headers={**response.headers, "Warning": said}) if said else response
 
 
 def _details(resource: ResourceType, name: str) -> dict[str, Any]:

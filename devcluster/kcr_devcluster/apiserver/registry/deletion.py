@@ -12,8 +12,9 @@ from kcr.api.resources import ResourceType
 from kcr_devcluster.apiserver.kinds.catalogue import NAMESPACES, Kind
 from kcr_devcluster.apiserver.protocol.manifests import Manifest, timestamp
 from kcr_devcluster.apiserver.protocol.responses import conflict, forbidden
+from kcr_devcluster.apiserver.registry.mutation import attributes_of
 from kcr_devcluster.apiserver.registry.registry import Registry
-from kcr_devcluster.apiserver.storage.admission import IN_PROCESS, RequestContext
+from kcr_devcluster.apiserver.storage.admission import DELETE, IN_PROCESS, RequestContext
 from kcr_devcluster.apiserver.storage.records import Record
 
 POLICIES = ("Foreground", "Background", "Orphan")
@@ -31,6 +32,18 @@ class DeleteOptions(NamedTuple):
     resource_version: str = ""
     dry_run: bool = False
 
+    def manifest(self) -> Manifest:
+        """Return the options as admission reviews show them."""
+        preconditions = {"uid": self.uid, "resourceVersion": self.resource_version}
+        members = {
+            "gracePeriodSeconds": self.grace_seconds,
+            "preconditions": {name: value for name, value in preconditions.items() if value} or None,
+            "propagationPolicy": self.policy or None,
+            "dryRun": ["All"] if self.dry_run else None,
+        }
+        given = {name: value for name, value in members.items() if value is not None}
+        return {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1", **given}
+
 
 class DeleteResult(NamedTuple):
     """The object after a DELETE, and whether it was removed."""
@@ -43,6 +56,12 @@ def delete(
     registry: Registry, record: Record, options: DeleteOptions, context: RequestContext = IN_PROCESS
 ) -> DeleteResult:
     """Remove an object, or mark it as terminating where it has finalizers or a grace period.
+
+    Args:
+        registry: The objects.
+        record: The object, in its newest version.
+        options: How to delete it.
+        context: The request.
 
     Raises:
         StatusError: 409, the preconditions do not hold; 403, the namespace is protected.
@@ -63,6 +82,9 @@ def delete(
         held = bool(new["metadata"].get("finalizers")) or (kind is NAMESPACES and _has_spec_finalizers(new))
         if held:
             _mark_terminating(kind, new, now)
+    # A pod that is terminating, and stays so, was reviewed when that began.
+    if context.reviews is not None and (not held or new != before):
+        context.reviews.review_delete(attributes_of(DELETE, kind, before["metadata"], "", context), before)
     if held:
         return DeleteResult(registry.store(record, new, before, dry_run=options.dry_run), gone=False)
     if options.dry_run:

@@ -20,6 +20,7 @@ from kcr_devcluster.apiserver.protocol.field_errors import (
 )
 from kcr_devcluster.apiserver.protocol.manifests import Manifest, in_order, timestamp
 from kcr_devcluster.apiserver.protocol.names import check_annotations, check_finalizer, check_labels, qualified_name
+from kcr_devcluster.apiserver.protocol.responses import bad_request
 from kcr_devcluster.apiserver.schema.builtin import type_shape
 from kcr_devcluster.apiserver.schema.shape import TypeMismatchError
 
@@ -64,6 +65,23 @@ def decode_metadata(kind: Kind, given: object) -> Manifest:
         # Unlike other empty lists, it has a meaning: no manager owns the fields.
         kept["managedFields"] = []
     return kept
+
+
+def with_server_metadata(kind: Kind, given: Manifest, namespace: str) -> Manifest:
+    """Return an object with valid metadata, kind and apiVersion.
+
+    Raises:
+        StatusError: 400, a member has the wrong type, or the namespace is not that of the request.
+    """
+    metadata = decode_metadata(kind, given.get("metadata"))
+    said = metadata.get("namespace", "")
+    if not kind.type.namespaced:
+        metadata.pop("namespace", None)
+    elif said != namespace:
+        if said:
+            raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+        metadata["namespace"] = namespace
+    return {**given, "kind": kind.type.kind, "apiVersion": kind.type.api_version, "metadata": metadata}
 
 
 def undecodable(kind: Kind, why: str) -> UndecodableError:

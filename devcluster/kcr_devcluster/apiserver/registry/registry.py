@@ -7,6 +7,7 @@ Source: kubernetes/staging/src/k8s.io/apiserver/pkg/registry/generic/registry/st
 """
 
 from collections.abc import Sequence
+from random import Random
 from typing import NamedTuple
 
 from kcr_devcluster.apiserver.apply.tracking import MANAGED_FIELDS, Tracking, track
@@ -19,7 +20,6 @@ from kcr_devcluster.apiserver.protocol.responses import (
     STALE,
     StatusError,
     already_exists,
-    bad_request,
     conflict,
     forbidden,
     invalid,
@@ -28,6 +28,7 @@ from kcr_devcluster.apiserver.protocol.responses import (
 )
 from kcr_devcluster.apiserver.quota import LimitRangeAdmission, QuotaAdmission
 from kcr_devcluster.apiserver.registry import metadata as meta
+from kcr_devcluster.apiserver.registry.mutation import as_requested, attributes_of, mutate_update, with_initial_fields
 from kcr_devcluster.apiserver.registry.priority import PriorityAdmission
 from kcr_devcluster.apiserver.registry.runtime_classes import RuntimeClassAdmission
 from kcr_devcluster.apiserver.registry.service_accounts import ServiceAccountAdmission
@@ -40,6 +41,7 @@ from kcr_devcluster.apiserver.storage.admission import (
     AdmissionContext,
     AdmissionStep,
     RequestContext,
+    Reviews,
 )
 from kcr_devcluster.apiserver.storage.records import Record
 
@@ -84,7 +86,8 @@ class Registry:
         self._admits_prepared = tuple(
             one.admit_prepared for one in steps if type(one).admit_prepared is not step.admit_prepared
         )
-        self._checks = tuple(one.check for one in steps if type(one).check is not step.check)
+        # Without the last step, quotas: the reviews come before them.
+        self._checks = tuple(one.check for one in steps[:-1] if type(one).check is not step.check)
         self._update_checks = tuple(
             one.check_update for one in steps if type(one).check_update is not step.check_update
         )
@@ -127,7 +130,9 @@ class Registry:
         Raises:
             StatusError: The object or its namespace does not allow it.
         """
-        obj = _with_server_metadata(kind, given, namespace)
+        reviews = context.reviews
+        random, now = (self.random, self.clock.now()) if reviews is None else (reviews.random, reviews.now)
+        obj = meta.with_server_metadata(kind, given, namespace)
         metadata = obj["metadata"]
         self._check_namespace(kind, namespace, metadata.get("name", ""))
         if refusal := kind.strategy.create_refusal:
@@ -137,31 +142,34 @@ class Registry:
             raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
         metadata["resourceVersion"] = ""
         metadata.pop(MANAGED_FIELDS, None)
-        meta.set_initial_fields(metadata, meta.new_uid(self.random), self.clock.now())
-        attributes = _attributes(CREATE, kind, metadata, "", context)
-        self._generate_name(kind, metadata)
+        meta.set_initial_fields(metadata, meta.new_uid(random), now)
+        attributes = attributes_of(CREATE, kind, metadata, "", context)
+        self._generate_name(kind, metadata, random)
         # Missing, it is refused below together with the other field errors; strategies may count on it.
         metadata.setdefault("name", "")
         kind.strategy.default(obj)
-        if context.guard is not None:
-            context.guard(obj, None)
-        self._admit(attributes, obj)
+        obj = self._admit(attributes, obj)
+        metadata = obj["metadata"]
         existing = self.storage.get(kind, metadata.get("namespace", ""), metadata["name"])
         if existing is not None:
             terminating = existing.metadata.deletion_timestamp is not None
             raise already_exists(kind.type, metadata["name"], terminating=terminating)
         warnings += kind.strategy.warnings(obj, None)
         if tracking is not None:
-            track(kind.shape, {"metadata": {}}, obj, tracking, timestamp(self.clock.now()))
+            track(kind.shape, {"metadata": {}}, obj, tracking, timestamp(now))
         if context.dry_run:
             return WriteResult(self.storage.build_record(kind, obj, 0), warnings)
         return WriteResult(self.storage.put(kind, obj, None), warnings)
 
-    def _admit(self, attributes: AdmissionAttributes, obj: Manifest) -> None:
-        """Take a new object through admission and its strategy."""
-        kind = attributes.kind
+    def _admit(self, attributes: AdmissionAttributes, obj: Manifest) -> Manifest:
+        """Take a new object through admission and its strategy, and return it."""
+        kind, context = attributes.kind, attributes.context
         for admit in self._admits:
             admit(attributes, obj)
+        if context.reviews is not None:
+            obj = self._mutate_new(attributes, context.reviews, obj)
+        if context.guard is not None:
+            context.guard(obj, None)
         if kind.strategy.has_generation:
             obj["metadata"]["generation"] = 1
         kind.strategy.prepare_create(obj)
@@ -172,6 +180,24 @@ class Registry:
         _drop_unstored(kind, obj)
         for check in self._checks:
             check(attributes, obj)
+        if context.reviews is not None:
+            context.reviews.validate(attributes, obj, None)
+        self.quotas.check(attributes, obj)
+        return obj
+
+    def _mutate_new(self, attributes: AdmissionAttributes, reviews: Reviews, obj: Manifest) -> Manifest:
+        """Return a new object as the reviews leave it; they see it without the fields that only the server sets."""
+        shown = as_requested(attributes, obj)
+        changed = reviews.mutate(attributes, shown, None)
+        if changed is shown:
+            return obj
+        obj = with_initial_fields(attributes, changed, obj["metadata"])
+        # A container that a webhook adds needs the token of its account like any other.
+        for admit in self._admits:
+            admit(attributes, obj)
+        shown = as_requested(attributes, obj)
+        changed = reviews.reinvoke(attributes, shown, None)
+        return obj if changed is shown else with_initial_fields(attributes, changed, obj["metadata"])
 
     def update(
         self,
@@ -198,17 +224,15 @@ class Registry:
             StatusError: The change is not allowed, or `old` is not the version that the client has.
         """
         kind, before = old.kind, old.manifest()
-        new = _with_server_metadata(kind, given, old.metadata.namespace)
-        metadata = new["metadata"]
-        if metadata["resourceVersion"] not in ("", "0", before["metadata"]["resourceVersion"]):
-            raise self._version_conflict(old, metadata["resourceVersion"])
-        metadata["resourceVersion"] = before["metadata"]["resourceVersion"]
-        meta.keep_server_fields(metadata, before["metadata"])
-        warnings = meta.remove_duplicate_owners(metadata)
+        new, warnings = self._with_kept_fields(old, given, before)
         kind.strategy.default(new)
+        attributes = attributes_of(UPDATE, kind, before["metadata"], subresource, context)
+        if context.reviews is not None:
+            changed = mutate_update(attributes, context.reviews, new, before)
+            new, _ = self._with_kept_fields(old, changed, before)
         if context.guard is not None:
             context.guard(new, before)
-        attributes = _attributes(UPDATE, kind, metadata, subresource, context)
+        metadata = new["metadata"]
         rules = kind.strategy.update_rules(subresource)
         rules.prepare(new, before)
         errors = rules.validate(new, before)
@@ -218,10 +242,22 @@ class Registry:
             check(attributes, new, before)
         if not subresource and kind.strategy.has_generation and kind.strategy.is_new_generation(new, before):
             metadata["generation"] = before["metadata"].get("generation", 0) + 1
+        if context.reviews is not None:
+            context.reviews.validate(attributes, new, before)
         warnings += [] if subresource else kind.strategy.warnings(new, before)
         if tracking.is_needed(before, new):
             track(kind.shape, before, new, tracking, timestamp(self.clock.now()))
         return WriteResult(self.store(old, new, before, dry_run=context.dry_run), warnings, before)
+
+    def _with_kept_fields(self, old: Record, given: Manifest, before: Manifest) -> tuple[Manifest, list[str]]:
+        """Return a new version with the metadata that no update may change, and the warnings about the others."""
+        new = meta.with_server_metadata(old.kind, given, old.metadata.namespace)
+        metadata = new["metadata"]
+        if metadata["resourceVersion"] not in ("", "0", before["metadata"]["resourceVersion"]):
+            raise self._version_conflict(old, metadata["resourceVersion"])
+        metadata["resourceVersion"] = before["metadata"]["resourceVersion"]
+        meta.keep_server_fields(metadata, before["metadata"])
+        return new, meta.remove_duplicate_owners(metadata)
 
     def store(self, old: Record, new: Manifest, before: Manifest, *, dry_run: bool = False) -> Record:
         """Store a prepared version; nothing when it equals `before`, a removal when no finalizer is left."""
@@ -253,13 +289,13 @@ class Registry:
         why = f"unable to create new content in namespace {namespace} because it is being terminated"
         raise forbidden(kind.type, name, why, [cause])
 
-    def _generate_name(self, kind: Kind, metadata: Manifest) -> None:
+    def _generate_name(self, kind: Kind, metadata: Manifest, random: Random) -> None:
         """Draw a name for a `generateName`, a free one if there is any."""
         base = metadata.get("generateName", "")
         if metadata.get("name") or not base:
             return
         for _ in range(_NAME_TRIES):
-            name = meta.generate_name(base, self.random)
+            name = meta.generate_name(base, random)
             if self.storage.get(kind, metadata.get("namespace", ""), name) is None:
                 metadata["name"] = name
                 return
@@ -297,28 +333,3 @@ def _drop_unstored(kind: Kind, obj: Manifest) -> None:
     if kind.custom is not None and conversion is not None and not conversion.same_fields:
         conversion.to_hub(obj)
         conversion.from_hub(obj)
-
-
-def _attributes(
-    operation: str, kind: Kind, metadata: Manifest, subresource: str, context: RequestContext
-) -> AdmissionAttributes:
-    """Return the attributes of a write of an object, before a name is generated for it."""
-    name = metadata.get("name", "")
-    namespace = name if kind is NAMESPACES else metadata.get("namespace", "")
-    called = name or metadata.get("generateName", "")
-    return AdmissionAttributes(
-        operation, kind, context.requested or kind, name, namespace, called, subresource, context
-    )
-
-
-def _with_server_metadata(kind: Kind, given: Manifest, namespace: str) -> Manifest:
-    """Return the object with valid metadata, kind and apiVersion."""
-    metadata = meta.decode_metadata(kind, given.get("metadata"))
-    said = metadata.get("namespace", "")
-    if not kind.type.namespaced:
-        metadata.pop("namespace", None)
-    elif said != namespace:
-        if said:
-            raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
-        metadata["namespace"] = namespace
-    return {**given, "kind": kind.type.kind, "apiVersion": kind.type.api_version, "metadata": metadata}

@@ -7,6 +7,7 @@ Source: kubernetes/plugin/pkg/admission/serviceaccount/admission.go. Annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import suppress
+from random import Random
 
 from kcr_devcluster.apiserver.kinds.catalogue import NAMESPACES, PODS, SERVICE_ACCOUNTS
 from kcr_devcluster.apiserver.kinds.pods.defaults import containers_of
@@ -67,11 +68,12 @@ class ServiceAccountAdmission(AdmissionStep):
         spec["serviceAccountName"] = spec["serviceAccount"] = name
         account = found.manifest()
         if self.mounts_tokens and _wants_token(spec, account):
-            self._mount_token(spec)
+            reviews = attributes.context.reviews
+            self._mount_token(spec, self._random if reviews is None else reviews.random)
         if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
             spec["imagePullSecrets"] = [{"name": one.get("name", "")} for one in account["imagePullSecrets"]]
 
-    def _mount_token(self, spec: Manifest) -> None:
+    def _mount_token(self, spec: Manifest, random: Random) -> None:
         """Mount the volume in each container that has nothing at its place; add it where there is none."""
         lacking = list(_without_token(spec))
         if not lacking:
@@ -79,7 +81,7 @@ class ServiceAccountAdmission(AdmissionStep):
         volumes: list[Manifest] = spec.get("volumes") or []
         name = next((volume["name"] for volume in volumes if volume["name"].startswith(_VOLUME)), "")
         if not name:
-            name = meta.generate_name(_VOLUME, self._random)
+            name = meta.generate_name(_VOLUME, random)
             spec["volumes"] = [*volumes, {"name": name, "projected": _token_source()}]
         for container in lacking:
             mount = {"name": name, "readOnly": True, "mountPath": TOKEN_DIRECTORY}

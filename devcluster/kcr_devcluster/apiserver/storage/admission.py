@@ -3,19 +3,68 @@
 Source: kubernetes/staging/src/k8s.io/apiserver/pkg/admission/interfaces.go, MutationInterface and ValidationInterface.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from datetime import datetime
 from random import Random
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 from kcr.clock import Clock
+from kcr.errors import KcrError
 from kcr_devcluster.apiserver.authentication import User
 from kcr_devcluster.apiserver.kinds.catalogue import Kind
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.storage.storage import Storage
 
 CREATE, UPDATE, DELETE, CONNECT = "CREATE", "UPDATE", "DELETE", "CONNECT"
+_T = TypeVar("_T")
 # Refuses an object with its defaults, given with the stored one, by raising StatusError.
 Guard = Callable[[Manifest, Manifest | None], None]
+
+
+class ReviewPendingError(KcrError):
+    """A request needs an answer that is not known yet, of a webhook or a policy: nothing has been stored.
+
+    Attributes:
+        review: Gets the answer and remembers it; after it, the request is made again from the start.
+    """
+
+    def __init__(self, review: Callable[[], Awaitable[None]]) -> None:
+        super().__init__("a review is pending")
+        self.review = review
+
+
+class Reviews(Protocol):
+    """The reviews of one request: known answers by their input, and the random draws of the request.
+
+    Each method raises ReviewPendingError where the answer is not known yet, StatusError where the request is refused.
+
+    Attributes:
+        random: The source of names and uids; each attempt of the request draws the same.
+        now: When the request came.
+    """
+
+    random: Random
+    now: datetime
+
+    def mutate(self, attributes: "AdmissionAttributes", obj: Manifest, old: Manifest | None) -> Manifest:
+        """Return the object with the changes and the defaults of the mutating phase; `obj` itself if there are none."""
+        ...
+
+    def reinvoke(self, attributes: "AdmissionAttributes", obj: Manifest, old: Manifest | None) -> Manifest:
+        """Return the object after the second round of the mutating phase, for one that the first round has changed."""
+        ...
+
+    def validate(self, attributes: "AdmissionAttributes", obj: Manifest | None, old: Manifest | None) -> None:
+        """Refuse the object, or do nothing."""
+        ...
+
+    def review_delete(self, attributes: "AdmissionAttributes", old: Manifest) -> None:
+        """Refuse to delete an object, or do nothing."""
+        ...
+
+    async def settled(self, attempt: Callable[[], Awaitable[_T]]) -> _T:
+        """Return the result of a step of the request, which is made again after each review it waits for."""
+        ...
 
 
 class RequestContext(NamedTuple):
@@ -27,6 +76,7 @@ class RequestContext(NamedTuple):
         options: The options of the request, such as `CreateOptions`, as admission reviews show them.
         dry_run: Whether nothing is stored.
         guard: Called before the object is prepared and validated, and may refuse it; None for no check.
+        reviews: The reviews of webhooks and policies; None where there are none.
     """
 
     user: User | None = None
@@ -34,6 +84,7 @@ class RequestContext(NamedTuple):
     options: Manifest = {}
     dry_run: bool = False
     guard: Guard | None = None
+    reviews: Reviews | None = None
 
 
 IN_PROCESS = RequestContext()
@@ -78,6 +129,26 @@ class AdmissionAttributes(NamedTuple):
     def options(self) -> Manifest:
         """The options of the request, such as `CreateOptions`."""
         return self.context.options
+
+
+def review_sent(attributes: AdmissionAttributes, obj: Manifest, old: Manifest | None = None) -> Manifest:
+    """Take an object through both phases of reviews, where nothing is between them: it is sent, and not stored.
+
+    Returns:
+        The object with changes; `obj` itself if there are none.
+
+    Raises:
+        ReviewPendingError: An answer is not known yet.
+        StatusError: It is refused.
+    """
+    reviews = attributes.context.reviews
+    if reviews is None:
+        return obj
+    changed = reviews.mutate(attributes, obj, old)
+    if changed is not obj:
+        changed = reviews.reinvoke(attributes, changed, old)
+    reviews.validate(attributes, changed, old)
+    return changed
 
 
 class AdmissionContext(NamedTuple):

@@ -14,6 +14,8 @@ from kcr_devcluster.apiserver.kinds.strategy import conform
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.responses import bad_request
 from kcr_devcluster.apiserver.schema.builtin import type_shape
+from kcr_devcluster.apiserver.schema.shape import Shape
+from kcr_devcluster.apiserver.storage.admission import AdmissionAttributes, review_sent
 
 
 class SentObject(NamedTuple):
@@ -23,11 +25,29 @@ class SentObject(NamedTuple):
         manifest: The object, conformed to its type.
         metadata: Its metadata.
         warnings: Texts about its unknown and repeated fields, for the `Warning` header.
+        shape: Its type.
+        api_version: The version of its type.
     """
 
     manifest: Manifest
     metadata: Manifest
     warnings: list[str]
+    shape: Shape
+    api_version: str
+
+    def reviewed(self, attributes: AdmissionAttributes, old: Manifest | None = None) -> "SentObject":
+        """Return the object after admission.
+
+        Raises:
+            ReviewPendingError: A review is not known yet.
+            StatusError: It is refused.
+        """
+        if attributes.context.reviews is None:
+            return self
+        shown = {**self.manifest, "kind": self.shape.short_name, "apiVersion": self.api_version}
+        changed = review_sent(attributes, shown, old)
+        conform(self.shape, changed)
+        return self._replace(manifest=changed, metadata=changed.get("metadata") or {})
 
 
 def decode_sent(write: Write, type_name: str, *api_versions: str) -> SentObject:
@@ -47,7 +67,7 @@ def decode_sent(write: Write, type_name: str, *api_versions: str) -> SentObject:
     conform(shape, manifest)
     metadata: Manifest = manifest.get("metadata") or {}
     check_namespace(write.route, metadata)
-    return SentObject(manifest, metadata, warnings)
+    return SentObject(manifest, metadata, warnings, shape, api_versions[0])
 
 
 def check_namespace(route: Route, metadata: Manifest) -> None:

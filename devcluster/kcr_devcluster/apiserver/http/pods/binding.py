@@ -21,13 +21,14 @@ from kcr_devcluster.apiserver.protocol.responses import (
 )
 from kcr_devcluster.apiserver.registry.deletion import DeleteOptions, check_preconditions
 from kcr_devcluster.apiserver.registry.registry import Registry
+from kcr_devcluster.apiserver.storage.admission import CREATE
 
 
 def bind(registry: Registry, write: Write) -> APIResponse:
     """Handle a POST on pods/binding: the pod is assigned to a node, once."""
     route = write.route
     dry_run = write.query.dry_run("CreateOptions")
-    sent = decode_sent(write, "core.v1.Binding", "v1")
+    sent = decode_sent(write, "core.v1.Binding", "v1").reviewed(write.attributes(CREATE, dry_run=dry_run))
     if sent.metadata.get("name") != route.name:
         raise bad_request("name in URL does not match name in Binding object")
     target = sent.manifest.get("target") or {}

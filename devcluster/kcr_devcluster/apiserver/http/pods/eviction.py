@@ -20,6 +20,7 @@ from kcr_devcluster.apiserver.protocol.names import selects
 from kcr_devcluster.apiserver.protocol.responses import APIResponse, StatusError, bad_request, forbidden
 from kcr_devcluster.apiserver.registry.deletion import check_preconditions, delete
 from kcr_devcluster.apiserver.registry.registry import Registry
+from kcr_devcluster.apiserver.storage.admission import CREATE
 from kcr_devcluster.apiserver.storage.records import Record
 
 # So many evictions may be allowed that the disruption controller has not observed: MaxDisruptedPodSize.
@@ -59,6 +60,8 @@ def evict(registry: Registry, write: Write) -> APIResponse:
     route = write.route
     dry_run = write.query.dry_run("CreateOptions")
     sent = decode_sent(write, "policy.v1.Eviction", "policy/v1", "policy/v1beta1")
+    # The deletion that follows is the server's own, and is not reviewed.
+    sent = sent.reviewed(write.attributes(CREATE, dry_run=dry_run))
     if sent.metadata.get("name") != route.name:
         raise bad_request("name in URL does not match name in Eviction object")
     options = request_body.parse_delete_options(sent.manifest.get("deleteOptions") or {})

@@ -13,11 +13,18 @@ from typing import NoReturn
 from kcr.api.meta import Key
 from kcr_devcluster.apiserver.http.routes import Route
 from kcr_devcluster.apiserver.http.writing import Write
-from kcr_devcluster.apiserver.kinds.catalogue import NODES
+from kcr_devcluster.apiserver.kinds.catalogue import NODES, SUBRESOURCE_KINDS
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.query import Query
 from kcr_devcluster.apiserver.protocol.responses import APIResponse, PodStream, StatusError, bad_request
 from kcr_devcluster.apiserver.registry.registry import Registry
+from kcr_devcluster.apiserver.storage.admission import (
+    CONNECT,
+    IN_PROCESS,
+    AdmissionAttributes,
+    RequestContext,
+    review_sent,
+)
 
 STREAMS = ("attach", "exec", "portforward")
 V4, V5, TUNNEL = "v4.channel.k8s.io", "v5.channel.k8s.io", "SPDY/3.1+portforward.k8s.io"
@@ -30,8 +37,13 @@ SIMULATED = (
 )
 
 
-def respond(
-    registry: Registry, route: Route, query: Query, headers: Mapping[str, str], unavailable: str
+def respond(  # the parts of a request, by name
+    registry: Registry,
+    route: Route,
+    query: Query,
+    headers: Mapping[str, str],
+    unavailable: str,
+    context: RequestContext = IN_PROCESS,
 ) -> APIResponse:
     """Handle a request for a connection into a pod.
 
@@ -41,6 +53,7 @@ def respond(
         query: The options.
         headers: The headers, names in lower case.
         unavailable: Why this cluster has no such connections; empty when it has.
+        context: The request.
 
     Returns:
         A response with code 101 and the purpose of the connection.
@@ -49,9 +62,10 @@ def respond(
         StatusError: 404, no such pod or node; 400, the options do not fit the pod, or no WebSocket is requested; 501,
             this cluster has no such connections.
     """
+    options = _reviewed_options(route, query, context)
     pod = registry.find(route.kind, route.namespace, route.name).manifest()
     is_forward = route.subresource == "portforward"
-    container = "" if is_forward else container_of(pod, query.text("container"))
+    container = "" if is_forward else container_of(pod, options.get("container", ""))
     node = pod["spec"].get("nodeName")
     if not node:
         raise bad_request(f"pod {route.name} does not have a host assigned")
@@ -67,15 +81,29 @@ def respond(
         uid=pod["metadata"]["uid"],
         protocol=protocol,
         container=container,
-        command=query.texts("command"),
-        stdin=query.flag("stdin"),
-        stdout=query.flag("stdout"),
+        command=tuple(options.get("command") or ()),
+        stdin=bool(options.get("stdin")),
+        stdout=bool(options.get("stdout")),
         # Source: kubernetes/staging/src/k8s.io/kubelet/pkg/cri/streaming/remotecommand/httpstream.go, NewOptions.
-        stderr=query.flag("stderr") and not query.flag("tty"),
-        tty=query.flag("tty"),
+        stderr=bool(options.get("stderr")) and not options.get("tty"),
+        tty=bool(options.get("tty")),
         ports=_ports(query) if is_forward and protocol != TUNNEL else (),
     )
     return APIResponse(101, {}, b"", stream)
+
+
+def _reviewed_options(route: Route, query: Query, context: RequestContext) -> Manifest:
+    """Return the options of a connection, as its query states them, after admission."""
+    options: Manifest = {"kind": SUBRESOURCE_KINDS[route.subresource][2], "apiVersion": "v1"}
+    if route.subresource == "portforward":
+        ports = [int(part) for text in query.texts("ports") for part in text.split(",") if part.isdecimal()]
+        options |= {"ports": ports} if ports else {}
+    else:
+        options |= {name: True for name in ("stdin", "stdout", "stderr", "tty") if query.flag(name)}
+        options |= {"container": query.text("container")} if query.text("container") else {}
+        options |= {"command": list(query.texts("command"))} if query.has("command") else {}
+    place = (route.name, route.namespace, route.name, route.subresource)
+    return review_sent(AdmissionAttributes(CONNECT, route.kind, route.kind, *place, context), options)
 
 
 def container_of(pod: Manifest, requested: str) -> str:

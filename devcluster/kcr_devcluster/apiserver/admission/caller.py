@@ -1,0 +1,112 @@
+"""Calls of webhooks: the protocol that the server speaks through, and a caller for handlers in the same process."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple, Protocol
+from urllib.parse import urlsplit
+
+from kcr.errors import KcrError
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+
+# Answers a call: gets path with query, and the body; returns the HTTP status and the body.
+Handler = Callable[[str, bytes], Awaitable[tuple[int, bytes]]]
+_DEFAULT_PORT = 443
+_log = logging.getLogger(__name__)
+
+
+class WebhookCallError(KcrError):
+    """A webhook could not be called; its text is the cause, such as `connection refused`, in Go's words."""
+
+
+class WebhookCaller(Protocol):
+    """Calls webhooks: an HTTP client, or handlers in the same process."""
+
+    async def call(
+        self, client_config: Manifest, path_and_query: str, body: bytes, timeout: float
+    ) -> tuple[int, bytes]:
+        """Send a POST and return the HTTP status and the body of the response.
+
+        Args:
+            client_config: The `clientConfig`: a `url`, or a `service` with `namespace`, `name`, `port`; a `caBundle`.
+            path_and_query: Of the URL, such as `/validate-v1-pod?timeout=10s`.
+            body: The body, JSON.
+            timeout: Seconds after which the caller gives up; the server stops waiting then in any case.
+
+        Raises:
+            WebhookCallError: There is no response.
+        """
+        ...
+
+
+class NoCaller:
+    """The caller of a server that cannot call webhooks."""
+
+    async def call(
+        self, client_config: Manifest, path_and_query: str, body: bytes, timeout: float
+    ) -> tuple[int, bytes]:
+        """Refuse the call."""
+        raise WebhookCallError("this server has no connections to webhooks")
+
+
+class InProcessCaller:
+    """Calls handlers in the same process, without sockets.
+
+    Attributes:
+        handlers: The handlers: by `namespace/name` of a Service, or by the begin of a URL, as `https://127.0.0.1:9443`.
+        fallback: Calls webhooks without a handler.
+    """
+
+    def __init__(self, fallback: WebhookCaller | None = None) -> None:
+        self.handlers: dict[str, Handler] = {}
+        self.fallback: WebhookCaller = fallback or NoCaller()
+
+    async def call(
+        self, client_config: Manifest, path_and_query: str, body: bytes, timeout: float
+    ) -> tuple[int, bytes]:
+        """Call the handler of a webhook, or the fallback."""
+        target = target_of(client_config)
+        handler = self.handlers.get(target.service or target.base)
+        if handler is None:
+            return await self.fallback.call(client_config, path_and_query, body, timeout)
+        try:
+            return await handler(path_and_query, body)
+        except WebhookCallError:
+            raise
+        except Exception:
+            _log.exception("webhook %s%s failed", target.base, path_and_query)
+            raise WebhookCallError("EOF") from None
+
+
+class Target(NamedTuple):
+    """Where a webhook is served.
+
+    Attributes:
+        base: Scheme, host and port of its URL.
+        path: The path.
+        service: `namespace/name` of its Service, `""` where it has a URL.
+        port: The port of the Service, or of the URL.
+        host: The host that its certificate has to name.
+    """
+
+    base: str
+    path: str
+    service: str
+    port: int
+    host: str
+
+
+def target_of(client_config: Manifest) -> Target:
+    """Return where a `clientConfig` points to.
+
+    Source: kubernetes/staging/src/k8s.io/apiserver/pkg/util/webhook/client.go, HookClient.
+    """
+    service: dict[str, Any] | None = client_config.get("service")
+    if service is not None:
+        namespace, name, port = service.get("namespace", ""), service.get("name", ""), service.get("port")
+        host = f"{name}.{namespace}.svc"
+        number = _DEFAULT_PORT if port is None else port
+        path = "/" + (service.get("path") or "").removeprefix("/")
+        return Target(f"https://{host}:{number}", path, f"{namespace}/{name}", number, host)
+    parts = urlsplit(client_config.get("url") or "")
+    port = parts.port or (80 if parts.scheme == "http" else _DEFAULT_PORT)
+    return Target(f"{parts.scheme}://{parts.netloc}", parts.path, "", port, parts.hostname or "")

@@ -1,0 +1,245 @@
+"""The chain of admission: the reviews of a request, remembered by their input, and the plugins that make them.
+
+Source: kubernetes/staging/src/k8s.io/apiserver/pkg/admission/{chain,reinvocation}.go;
+kubernetes/pkg/kubeapiserver/options/plugins.go, AllOrderedPlugins.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from random import Random
+from typing import NamedTuple, Protocol, TypeVar
+
+import msgspec
+
+from kcr_devcluster.apiserver.admission.caller import WebhookCaller
+from kcr_devcluster.apiserver.admission.calls import WebhookCalls
+from kcr_devcluster.apiserver.admission.configurations import Configurations
+from kcr_devcluster.apiserver.admission.matching import MatchConditions, Matcher
+from kcr_devcluster.apiserver.admission.objects import MutatingReview, Review
+from kcr_devcluster.apiserver.admission.rules import is_exempt
+from kcr_devcluster.apiserver.admission.webhooks import MutatingWebhooks, ValidatingWebhooks
+from kcr_devcluster.apiserver.kinds.catalogue import (
+    MUTATING_POLICIES,
+    MUTATING_POLICY_BINDINGS,
+    MUTATING_WEBHOOKS,
+    VALIDATING_POLICIES,
+    VALIDATING_POLICY_BINDINGS,
+    VALIDATING_WEBHOOKS,
+)
+from kcr_devcluster.apiserver.kinds.served import ServedIndex
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.responses import APIResponse, StatusError, add_warnings
+from kcr_devcluster.apiserver.storage.admission import AdmissionAttributes, AdmissionContext, ReviewPendingError
+from kcr_devcluster.apiserver.storage.records import Change
+
+# How long a request may take whose reviews are awaited, if it does not say less: `--request-timeout`.
+REQUEST_SECONDS = 60.0
+_CONFIGURATIONS = (
+    MUTATING_POLICIES, MUTATING_POLICY_BINDINGS, MUTATING_WEBHOOKS,
+    VALIDATING_POLICIES, VALIDATING_POLICY_BINDINGS, VALIDATING_WEBHOOKS,
+)  # fmt: skip
+_T = TypeVar("_T")
+
+
+class MutatingPlugin(Protocol):
+    """A plugin of the mutating phase."""
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether it has anything to do at present; without configurations it costs nothing else."""
+        ...
+
+    async def admit(self, review: MutatingReview) -> None:
+        """Change the object, or refuse the request by StatusError."""
+        ...
+
+
+class ValidatingPlugin(Protocol):
+    """A plugin of the validating phase."""
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether it has anything to do at present."""
+        ...
+
+    async def validate(self, review: Review) -> None:
+        """Refuse the request by StatusError, or do nothing."""
+        ...
+
+
+class Admission:
+    """The plugins of admission that await.
+
+    Attributes:
+        mutating: The plugins of the mutating phase, in their order: policies, then webhooks.
+        validating: The plugins of the validating phase, in their order.
+    """
+
+    def __init__(self, context: AdmissionContext, served: ServedIndex) -> None:
+        storage = context.storage
+        self._clock, self._random = context.clock, context.random
+        self._calls = WebhookCalls(context.random)
+        # None until the next write, after a change of the configurations.
+        self._is_needed: bool | None = None
+        for kind in _CONFIGURATIONS:
+            storage.cache(kind).subscribers[self._forget] = None
+        self._matchers = tuple(
+            Matcher(Configurations(storage, kind), storage, served) for kind in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
+        )
+        self.mutating: list[MutatingPlugin] = [MutatingWebhooks(self._matchers[0], self._calls)]
+        self.validating: list[ValidatingPlugin] = [ValidatingWebhooks(self._matchers[1], self._calls)]
+
+    @property
+    def caller(self) -> WebhookCaller:
+        """The connections to webhooks; a server has none at first."""
+        return self._calls.caller
+
+    @caller.setter
+    def caller(self, caller: WebhookCaller) -> None:
+        self._calls.caller = caller
+
+    def set_match_conditions(self, conditions: MatchConditions) -> None:
+        """Set the evaluation of the `matchConditions` of webhooks."""
+        for matcher in self._matchers:
+            matcher.conditions = conditions
+
+    def begin(self) -> "RequestReviews | None":
+        """Return the reviews of a new request, None where nothing reviews requests."""
+        # Most servers have no configurations: a write costs them this one look.
+        if self._is_needed is None:
+            self._is_needed = any(one.is_needed for one in self.mutating) or any(
+                one.is_needed for one in self.validating
+            )
+        if not self._is_needed:
+            return None
+        return RequestReviews(self, Random(self._random.getrandbits(64)), self._clock.now())
+
+    def _forget(self, change: Change) -> None:
+        self._is_needed = None
+
+
+class _Mutated(NamedTuple):
+    """The answer of the mutating phase: the object as JSON, None for no change, and the memory of the plugins."""
+
+    body: bytes | None
+    memory: dict[str, object]
+
+
+class RequestReviews:
+    """The reviews of one request: known answers by their input, and the random draws of the request.
+
+    Attributes:
+        random: The source of names and uids; each attempt of the request draws the same.
+        now: When the request came.
+        warnings: The warnings of all reviews, for the response.
+    """
+
+    def __init__(self, admission: Admission, random: Random, now: datetime) -> None:
+        self._admission = admission
+        self._first_state = random.getstate()
+        # By phase, attributes and objects.
+        self._mutated: dict[bytes, _Mutated] = {}
+        self._valid: set[bytes] = set()
+        # Of the first round of this attempt.
+        self._memory: dict[str, object] = {}
+        self.random: Random = random
+        self.now: datetime = now
+        self.warnings: list[str] = []
+
+    async def settled(self, attempt: Callable[[], Awaitable[_T]]) -> _T:
+        """Return the result of a request, or of a step of it, which is made again after each review it waits for."""
+        while True:
+            # Each attempt draws the same.
+            self.random.setstate(self._first_state)
+            try:
+                return await attempt()
+            except ReviewPendingError as pending:
+                await pending.review()
+
+    def mutate(self, attributes: AdmissionAttributes, obj: Manifest, old: Manifest | None) -> Manifest:
+        """Return the object with the changes and the defaults of the mutating phase; `obj` itself if there are none."""
+        self._memory = {}
+        return self._mutate("mutate", attributes, obj, old)
+
+    def reinvoke(self, attributes: AdmissionAttributes, obj: Manifest, old: Manifest | None) -> Manifest:
+        """Return the object after the second round of the mutating phase."""
+        return self._mutate("reinvoke", attributes, obj, old)
+
+    def validate(self, attributes: AdmissionAttributes, obj: Manifest | None, old: Manifest | None) -> None:
+        """Refuse the object, or do nothing."""
+        plugins = [plugin for plugin in self._admission.validating if plugin.is_needed]
+        if not plugins or is_exempt(attributes):
+            return
+        key = _key("validate", attributes, obj, old)
+        if key in self._valid:
+            return
+
+        async def review() -> None:
+            made = Review(attributes, obj, old)
+            try:
+                for plugin in plugins:
+                    await plugin.validate(made)
+            finally:
+                self.warnings += made.warnings
+            self._valid.add(key)
+
+        raise ReviewPendingError(review)
+
+    def review_delete(self, attributes: AdmissionAttributes, old: Manifest) -> None:
+        """Refuse to delete an object, or do nothing."""
+        self._memory = {}
+        self._mutate("mutate", attributes, None, old)
+        self.validate(attributes, None, old)
+
+    def _mutate(
+        self, phase: str, attributes: AdmissionAttributes, obj: Manifest | None, old: Manifest | None
+    ) -> Manifest:
+        plugins = [plugin for plugin in self._admission.mutating if plugin.is_needed]
+        if not plugins or is_exempt(attributes):
+            return obj or {}
+        key, memory = _key(phase, attributes, obj, old), dict(self._memory)
+        found = self._mutated.get(key)
+        if found is not None:
+            self._memory = found.memory
+            return (obj or {}) if found.body is None else msgspec.json.decode(found.body)
+
+        async def review() -> None:
+            made = MutatingReview(attributes, obj, old, memory)
+            try:
+                for plugin in plugins:
+                    await plugin.admit(made)
+            finally:
+                self.warnings += made.warnings
+            body = msgspec.json.encode(made.obj) if made.is_changed else None
+            self._mutated[key] = _Mutated(body, made.memory)
+
+        raise ReviewPendingError(review)
+
+
+def _key(phase: str, attributes: AdmissionAttributes, obj: Manifest | None, old: Manifest | None) -> bytes:
+    """Return the input of a review as a key; the rest of the attributes is the same for the whole request."""
+    return msgspec.json.encode((phase, attributes.operation, attributes.name, attributes.namespace, obj, old))
+
+
+async def respond(
+    reviews: RequestReviews | None, attempt: Callable[[], Awaitable[APIResponse]], seconds: float | None
+) -> APIResponse:
+    """Return the response to a request, with the warnings of its reviews.
+
+    Args:
+        reviews: Its reviews; None for none.
+        attempt: Makes the request; again after each review that it waits for.
+        seconds: The timeout of the request, None for that of the server.
+
+    Raises:
+        TimeoutError: The reviews took longer.
+    """
+    if reviews is None:
+        return await attempt()
+    async with asyncio.timeout(min(seconds or REQUEST_SECONDS, REQUEST_SECONDS)):
+        try:
+            response = await reviews.settled(attempt)
+        except StatusError as error:
+            response = error.response()
+    return add_warnings(response, reviews.warnings)

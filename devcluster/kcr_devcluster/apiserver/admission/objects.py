@@ -1,0 +1,112 @@
+"""The objects of a review, in the versions that webhooks and policies ask for.
+
+Source: kubernetes/staging/src/k8s.io/apiserver/pkg/admission/conversion.go, VersionedAttributes.
+"""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import msgspec
+
+from kcr_devcluster.apiserver.kinds.catalogue import SUBRESOURCE_KINDS, Kind
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.storage.admission import AdmissionAttributes, ReviewPendingError
+
+_T = TypeVar("_T")
+_TYPE = ("kind", "apiVersion", "metadata")
+
+
+class Review:
+    """The objects of one review, and the warnings of its plugins.
+
+    Attributes:
+        attributes: The request.
+        obj: The object, of the kind `attributes.kind`; None for a DELETE.
+        old: The stored object; None for a CREATE and a CONNECT.
+        warnings: Texts for the client.
+    """
+
+    def __init__(self, attributes: AdmissionAttributes, obj: Manifest | None, old: Manifest | None) -> None:
+        self.attributes = attributes
+        self.obj = obj
+        self.old = old
+        self.warnings: list[str] = []
+
+    async def versioned(self, kind: Kind) -> tuple[Manifest | None, Manifest | None]:
+        """Return copies of the new and the old object as ones of another version of their kind."""
+        return await self._converted(self.obj, self.attributes.kind, kind), await self._converted(
+            self.old, self.attributes.kind, kind
+        )
+
+    async def _converted(self, obj: Manifest | None, source: Kind, target: Kind) -> Manifest | None:
+        if obj is None:
+            return None
+        if self.attributes.subresource in SUBRESOURCE_KINDS:
+            # A Scale is the same in all versions of the object that it scales.
+            return copied(obj)
+        return await settled(lambda: convert(obj, source, target))
+
+
+class MutatingReview(Review):
+    """A review in the mutating phase: plugins may change the object.
+
+    Attributes:
+        obj: The object as the plugins so far leave it; None for a DELETE.
+        is_reinvocation: Whether this is the second round, after the first has changed the object.
+        is_changed: Whether a plugin has changed the object in this round.
+        memory: What each plugin remembers from the first round for the second, by its name.
+    """
+
+    def __init__(
+        self, attributes: AdmissionAttributes, obj: Manifest | None, old: Manifest | None, memory: dict[str, object]
+    ) -> None:
+        super().__init__(attributes, obj, old)
+        self.is_reinvocation = bool(memory)
+        self.is_changed = False
+        self.memory = memory
+
+    async def change(self, kind: Kind, obj: Manifest) -> bool:
+        """Replace the object, and set the defaults of its schema; return whether it differs from the one before.
+
+        Args:
+            kind: The version of the object that is given.
+            obj: The new object.
+
+        Raises:
+            StatusError: 400, it is no object of its kind.
+        """
+        new = await self._converted(obj, kind, self.attributes.kind)
+        assert new is not None
+        if self.attributes.subresource not in SUBRESOURCE_KINDS:
+            self.attributes.kind.strategy.default(new)
+        is_changed = new != self.obj
+        self.obj, self.is_changed = new, self.is_changed or is_changed
+        return is_changed
+
+
+def convert(obj: Manifest, source: Kind, target: Kind) -> Manifest:
+    """Return an object as one of another version of its kind; it is not changed itself."""
+    new = copied(obj)
+    if source is not target:
+        if source.conversion is not None:
+            source.conversion.to_hub(new)
+        if target.conversion is not None:
+            target.conversion.from_hub(new)
+    metadata = {name: value for name, value in new["metadata"].items() if name != "resourceVersion" or value}
+    rest = {name: value for name, value in new.items() if name not in _TYPE}
+    return {"kind": target.type.kind, "apiVersion": target.type.api_version, "metadata": metadata, **rest}
+
+
+def copied(obj: Manifest) -> Manifest:
+    """Return a copy that shares nothing with the object."""
+    copy: Manifest = msgspec.json.decode(msgspec.json.encode(obj))
+    return copy
+
+
+async def settled(step: Callable[[], _T]) -> _T:
+    """Return the result of a step, which is made again after each answer that it waits for."""
+    while True:
+        try:
+            return step()
+        except ReviewPendingError as pending:
+            await pending.review()

@@ -1,0 +1,171 @@
+"""The plugins of webhooks: the mutating ones are called one after another, the validating ones all at once.
+
+Source: kubernetes/staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/mutating/{dispatcher,
+reinvocationcontext}.go; pkg/admission/plugin/webhook/validating/dispatcher.go.
+"""
+
+import asyncio
+from typing import Any, NamedTuple
+
+import msgspec
+
+from kcr_devcluster.apiserver.admission.calls import WebhookCalls, unpatchable
+from kcr_devcluster.apiserver.admission.configurations import Webhook
+from kcr_devcluster.apiserver.admission.matching import Matcher
+from kcr_devcluster.apiserver.admission.objects import MutatingReview, Review
+from kcr_devcluster.apiserver.admission.review import JSON_PATCH, quoted
+from kcr_devcluster.apiserver.kinds.catalogue import Kind
+from kcr_devcluster.apiserver.patch import json_patch
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.responses import StatusError, internal
+
+_NAME = "MutatingAdmissionWebhook"
+
+
+class _Memory(NamedTuple):
+    """The state that the first round leaves to the second.
+
+    Attributes:
+        invoked: The webhooks with `IfNeeded` that were called, and after which no other has changed the object.
+        again: Those after which another one has: the second round calls them.
+        output: The object as the webhooks have left it.
+    """
+
+    invoked: frozenset[str] = frozenset()
+    again: frozenset[str] = frozenset()
+    output: Manifest | None = None
+
+    def changed(self) -> "_Memory":
+        """Return the memory after a change of the object: all that were called are to be called again."""
+        return self._replace(invoked=frozenset(), again=self.again | self.invoked)
+
+
+class MutatingWebhooks:
+    """Calls the webhooks of MutatingWebhookConfigurations."""
+
+    def __init__(self, matcher: Matcher, calls: WebhookCalls) -> None:
+        self._matcher = matcher
+        self._calls = calls
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether there are any."""
+        return self._matcher.is_needed
+
+    async def admit(self, review: MutatingReview) -> None:
+        """Call the webhooks that match, and apply their patches.
+
+        Raises:
+            StatusError: One of them denies the request, or fails.
+        """
+        found = review.memory.get(_NAME)
+        memory = found if isinstance(found, _Memory) else _Memory()
+        if review.is_reinvocation and review.obj != memory.output:
+            # Steps of the server have changed the object since.
+            memory = memory.changed()
+        for webhook in self._matcher.webhooks():
+            kind = await self._matcher.match(webhook, review)
+            # In the second round none is called for the first time.
+            if kind is None or (review.is_reinvocation and webhook.uid not in memory.again):
+                continue
+            if await self._call(webhook, review, kind):
+                memory = memory.changed()
+            if webhook.is_reinvoked:
+                memory = memory._replace(invoked=memory.invoked | {webhook.uid})
+        review.memory[_NAME] = memory._replace(output=review.obj)
+
+    async def _call(self, webhook: Webhook, review: MutatingReview, kind: Kind) -> bool:
+        """Call a webhook, and return whether it has changed the object."""
+        response = await self._calls.ask(webhook, review, kind)
+        if response is None or not response.patch:
+            return False
+        operations = _operations(response.patch)
+        if not operations:
+            return False
+        obj, _ = await review.versioned(kind)
+        if obj is None:
+            raise internal(
+                f"admission webhook {quoted(webhook.name)} attempted to modify the object, "
+                "which is not supported for this operation"
+            )
+        if response.patch_type != JSON_PATCH:
+            words = f"failed calling webhook {quoted(webhook.name)}: unsupported patch type"
+            if webhook.ignores_failures:
+                return False
+            raise internal(f"{words} {quoted(response.patch_type or '')}")
+        patched = _patched(obj, operations)
+        try:
+            return await review.change(kind, patched)
+        except StatusError as error:
+            raise unpatchable(error) from None
+
+
+class ValidatingWebhooks:
+    """Calls the webhooks of ValidatingWebhookConfigurations."""
+
+    def __init__(self, matcher: Matcher, calls: WebhookCalls) -> None:
+        self._matcher = matcher
+        self._calls = calls
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether there are any."""
+        return self._matcher.is_needed
+
+    async def validate(self, review: Review) -> None:
+        """Call the webhooks that match, all at once.
+
+        Raises:
+            StatusError: The first denial or failure, in the order of the webhooks; all of them have answered.
+        """
+        found = [(webhook, await self._matcher.match(webhook, review)) for webhook in self._matcher.webhooks()]
+        matching = [(webhook, kind) for webhook, kind in found if kind is not None]
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(self._refusal(webhook, review, kind)) for webhook, kind in matching]
+        refusals = [refusal for task in tasks if (refusal := task.result()) is not None]
+        if refusals:
+            raise refusals[0]
+
+    async def _refusal(self, webhook: Webhook, review: Review, kind: Kind) -> StatusError | None:
+        try:
+            await self._calls.ask(webhook, review, kind)
+        except StatusError as error:
+            return error
+        return None
+
+
+def _operations(patch: bytes) -> list[Any]:
+    try:
+        found = msgspec.json.decode(patch)
+    except (ValueError, RecursionError) as error:
+        raise unpatchable(str(error)) from None
+    if not isinstance(found, list):
+        raise unpatchable("json: cannot unmarshal object into Go value of type jsonpatch.Patch")
+    return found
+
+
+def _patched(obj: Manifest, operations: list[Any]) -> Manifest:
+    """Return an object with a patch applied.
+
+    Raises:
+        StatusError: 500, it does not apply, and the message names the first operation that fails.
+    """
+    try:
+        found = json_patch(obj, operations)
+    except StatusError as error:
+        raise unpatchable(_failing(obj, operations) or error) from None
+    if not isinstance(found, dict):
+        raise unpatchable("json: cannot unmarshal the patched document into an object")
+    return found
+
+
+def _failing(obj: Manifest, operations: list[Any]) -> str:
+    for operation in operations:
+        try:
+            obj = json_patch(obj, [operation])
+        except StatusError:
+            name, path = operation.get("op"), operation.get("path")
+            if name == "test":
+                return f"testing value {path} failed: test failed"
+            return f'{name} operation does not apply: doc is missing path: "{path}": missing value'
+    return ""
