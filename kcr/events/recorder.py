@@ -7,6 +7,7 @@ from collections import Counter, deque
 from kcr.api.core import Event, EventSource, ObjectReference, reference_to
 from kcr.api.meta import Resource, whole_seconds
 from kcr.client import Client
+from kcr.client.dry_run import DRY_RUN
 from kcr.clock import Clock
 from kcr.errors import AlreadyExistsError, ApiError, NotFoundError, TransportError
 from kcr.events.correlator import Correlator, Dropped, Note, Seen, SpamLimit
@@ -79,7 +80,7 @@ class EventRecorder:
         reason: str,
         message: str,
     ) -> None:
-        """Record an event about an object. Never waits, and never fails.
+        """Record an event about an object. Never waits, and never fails. In a review of a dry run it is logged only.
 
         Args:
             about: The object, or a reference to it or a part of it.
@@ -90,6 +91,9 @@ class EventRecorder:
         log = _log.info if type == "Warning" else _log.debug
         reference = about if isinstance(about, ObjectReference) else reference_to(about)
         log("event", kind=reference.kind, object=str(about.key), type=type, reason=reason, note=message)
+        if DRY_RUN.get():
+            # It would be written by another task, which knows of no dry run.
+            return
         if len(self._notes) >= QUEUE_LENGTH:
             self.dropped["queue_full"] += 1
             return

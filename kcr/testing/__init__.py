@@ -7,10 +7,11 @@ controllers=["job"])` declares kinds and runs further controllers. A test fails 
 object in a store. The report of a failed test has a timeline of all writes; `--kcr-seed` changes names, uids and faults
 (`kcr_faults`).
 
-Three levels of tests:
+Four levels of tests:
 
 - one reconciler: `FakeManager` and `FakeInformer`; the test fills the stores, or `relist` reads them from the server;
   `build` creates objects in few words, and `FakeRecorder` keeps the events;
+- one webhook: `await admit(webhook, obj)` needs no server, and returns an `AdmissionResult`;
 - code on list and watch: `FakeSource`, a server of one kind that can lose events, break watches and expire;
 - a complete controller on the fixture `kcr_cluster`, with `FaultyTransport` and `CrashingTransport` for faults,
   and `PodScript` for scripted pods.
@@ -28,6 +29,7 @@ from kcr.testing.waiting import consistently, eventually
 
 if TYPE_CHECKING:
     from kcr.testing import build
+    from kcr.testing.admission import AdmissionResult, admit
     from kcr.testing.fakes import FakeInformer, FakeManager, FakeRecorder
     from kcr.testing.fixtures import MutatedError, unchanged_stores
     from kcr.testing.source import FakeSource
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from kcr_devcluster.testing.round_trip import check_round_trip
 
 __all__ = [
+    "AdmissionResult",
     "ApiServer",
     "CrashingTransport",
     "FakeInformer",
@@ -50,6 +53,7 @@ __all__ = [
     "PodScript",
     "StallError",
     "VirtualClock",
+    "admit",
     "build",
     "check_round_trip",
     "consistently",
@@ -60,6 +64,8 @@ __all__ = [
 
 # Imported when first used: the pytest plugin imports this package in every project, and the client brings aiohttp.
 _HOMES = {
+    "AdmissionResult": "kcr.testing.admission",
+    "admit": "kcr.testing.admission",
     "ApiServer": "kcr_devcluster.testing.controlplane",
     "CrashingTransport": "kcr_devcluster.testing.crash",
     "FakeInformer": "kcr.testing.fakes",

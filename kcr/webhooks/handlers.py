@@ -73,34 +73,44 @@ class AdmissionEndpoint:
                 DRY_RUN.reset(token)
 
     async def _mutate(self, request: WebhookRequest) -> AdmissionResponse:
-        """Source: controller-runtime/pkg/webhook/admission/defaulter_custom.go, Handle: none is called on DELETE."""
-        if request.operation == "DELETE" or not has_value(request.raw_object):
+        try:
+            changed = await self.default(request)
+        except Exception as error:
+            return denied(request, denials_in(error))
+        if changed is request:
             return AdmissionResponse(uid=request.uid, allowed=True)
-        first: Any = None
-        current: Any = None
+        patch = json_patch(_plain(bytes(request.raw_object)), _plain(bytes(changed.raw_object)))
+        if not patch:
+            return AdmissionResponse(uid=request.uid, allowed=True)
+        return AdmissionResponse(uid=request.uid, allowed=True, patch=encode(patch), patch_type="JSONPatch")
+
+    async def default(self, request: WebhookRequest) -> WebhookRequest:
+        """Return the request with the object as the defaulters have changed it; itself if none has.
+
+        Raises:
+            ApiError: A defaulter denies the request, or the object does not fit its type.
+            Exception: A defaulter failed.
+
+        Source: controller-runtime/pkg/webhook/admission/defaulter_custom.go, Handle: none is called on DELETE.
+        """
+        if request.operation == "DELETE" or not has_value(request.raw_object):
+            return request
+        kind = self.rule.object_kind
         for default in self._methods["default"]:
-            try:
-                obj = decode_object(self.rule.object_kind, request.raw_object)
-                changed = await _result(default(obj, request))
-            except Exception as error:
-                return _denied(request, denials_in(error), ())
+            obj = decode_object(kind, request.raw_object)
+            changed = await _result(default(obj, request))
             if changed is None or changed is obj:
                 continue
-            if not isinstance(changed, self.rule.object_kind):
-                wanted = self.rule.object_kind.__name__
-                raise TypeError(
-                    f"{default.__qualname__} returned a {type(changed).__name__}: return a {wanted} or None"
-                )
-            if first is None:
-                first = current = _plain(bytes(request.raw_object))
+            if not isinstance(changed, kind):
+                found = f"{default.__qualname__} returned a {type(changed).__name__}"
+                raise TypeError(f"{found}: return a {kind.__name__} or None")
             # Decoded again, because a defaulter may have mutated a map inside the one that it got.
-            before = decode_object(self.rule.object_kind, request.raw_object)
-            current = rebase(current, _plain(codec.encode(before)), _plain(codec.encode(changed)))
-            request = replace(request, raw_object=msgspec.Raw(encode(current)))
-        operations = json_patch(first, current)
-        if not operations:
-            return AdmissionResponse(uid=request.uid, allowed=True)
-        return AdmissionResponse(uid=request.uid, allowed=True, patch=encode(operations), patch_type="JSONPatch")
+            before = decode_object(kind, request.raw_object)
+            made = rebase(
+                _plain(bytes(request.raw_object)), _plain(codec.encode(before)), _plain(codec.encode(changed))
+            )
+            request = replace(request, raw_object=msgspec.Raw(encode(made)))
+        return request
 
     async def _validate(self, request: WebhookRequest) -> AdmissionResponse:
         warnings: list[str] = []
@@ -112,7 +122,7 @@ class AdmissionEndpoint:
             except Exception as error:
                 denials += denials_in(error)
         if denials:
-            return _denied(request, denials, warnings)
+            return denied(request, denials, warnings)
         return AdmissionResponse(uid=request.uid, allowed=True, warnings=limited_warnings(warnings))
 
     def _arguments(self, request: WebhookRequest) -> tuple[Any, ...]:
@@ -140,7 +150,8 @@ def denials_in(error: Exception) -> list[ApiError]:
     return denials
 
 
-def _denied(request: WebhookRequest, denials: list[ApiError], warnings: Iterable[str]) -> AdmissionResponse:
+def denied(request: WebhookRequest, denials: list[ApiError], warnings: Iterable[str] = ()) -> AdmissionResponse:
+    """Return the answer that denies a request."""
     return AdmissionResponse(
         uid=request.uid, allowed=False, status=status_of(denials), warnings=limited_warnings(tuple(warnings))
     )

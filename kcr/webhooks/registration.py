@@ -116,8 +116,8 @@ def register(kind: type[Resource], webhook: object, options: WebhookOptions) -> 
         )
     about = f"webhook of {kind.resource.display}{options.subresource and f'/{options.subresource}'}"
     _check_options(about, options)
-    handlers = tuple(webhook) if isinstance(webhook, Sequence) else (webhook,)
-    methods = {name for handler in handlers for name in _methods_of(about, handler)}
+    handlers = handlers_of(about, webhook)
+    methods = {name for handler in handlers for name in METHODS if hasattr(handler, name)}
     object_kind, possible = _object_kind(kind, options.subresource)
     made = []
     for is_mutating, path in ((True, options.mutating_path), (False, options.validating_path)):
@@ -161,8 +161,19 @@ def _check_options(about: str, options: WebhookOptions) -> None:
             raise ValueError(f"{about}: a selector has {unknown[0]!r}: use matchLabels and matchExpressions")
 
 
-def _methods_of(about: str, handler: object) -> list[str]:
-    """Return the names of the methods that a handler has."""
+def handlers_of(about: str, webhook: object) -> tuple[object, ...]:
+    """Return the handlers of a webhook: itself, or those of a sequence.
+
+    Raises:
+        TypeError: One of them has none of the methods, or one with other arguments.
+    """
+    handlers = tuple(webhook) if isinstance(webhook, Sequence) else (webhook,)
+    for handler in handlers:
+        _check_handler(about, handler)
+    return handlers
+
+
+def _check_handler(about: str, handler: object) -> None:
     shown = type(handler).__name__
     if isinstance(handler, type):
         raise TypeError(f"{about}: {handler.__name__} is a class: give it an object, {handler.__name__}(manager)")
@@ -175,7 +186,6 @@ def _methods_of(about: str, handler: object) -> list[str]:
             inspect.signature(getattr(handler, name)).bind(*arguments.split(", "))
         except TypeError:
             raise TypeError(f"{about}: {shown}.{name}: define it as {name}(self, {arguments})") from None
-    return found
 
 
 def _method_of(operation: Operation) -> str:
