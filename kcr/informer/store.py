@@ -40,8 +40,8 @@ class Changes(NamedTuple, Generic[R]):
 class Store(Generic[R]):
     """The objects of one kind. Reading is a plain call and never waits; only the informer writes.
 
-    Other threads may read while the informer writes, as webhooks do: `get`, `list` and `by_index` return what was there
-    at one moment of the call, without a lock. Between two calls the store may change.
+    Other threads may read while the informer writes, as webhooks do: `get`, `list` and `by_index` return the objects of
+    one moment of the call, without a lock. Between two calls the store may change.
 
     Before the initial list is stored, "there is no such object" would be a lie: reading raises `NotSyncedError`,
     except in handlers, which see the objects so far. Once the informer is closed, reading raises it everywhere.
