@@ -34,6 +34,7 @@ COMMANDS: Mapping[str, _Entry] = {
     "types": _Entry("generators.types", "Make typed classes of CustomResourceDefinitions and built-in kinds."),
     "version": _Entry("version", "Print the versions of kcr and of what it stands on."),
     "wait": _Entry("objects.wait", "Wait until Jobs have ended, whichever way."),
+    "webhooks": _Entry("generators.webhooks", "Make webhook configurations of controllers."),
 }
 
 # Those of kcr-devcluster, which need not be installed, with their lines in the help: help imports no command.

@@ -9,7 +9,7 @@ import pytest
 
 from kcr.cli import check, kubeconfig, run, version
 from kcr.cli.debug.commands import command as debug
-from kcr.cli.generators import crd, policy, rbac, types
+from kcr.cli.generators import crd, policy, rbac, types, webhooks
 from kcr.cli.objects import explain, logs, wait
 from kcr.controllers.cronjob.controller import Options as CronJobOptions
 from kcr.controllers.job.controller import Options
@@ -37,6 +37,7 @@ def options(command: click.Command) -> Sequence[click.Option]:
         pytest.param("check", check.command, id="check"),
         pytest.param("rbac generate", rbac.generate, id="rbac"),
         pytest.param("crd generate", crd.generate, id="crd"),
+        pytest.param("webhooks generate", webhooks.generate, id="webhooks"),
         pytest.param("policy generate", policy.generate, id="policy"),
         pytest.param("types generate", types.generate, id="types"),
         pytest.param("kubeconfig create", kubeconfig.create, id="kubeconfig-create"),

@@ -8,14 +8,13 @@ from types import ModuleType
 from typing import Any
 
 import click
-import yaml
 
 from kcr.api.crd.manifest import crd_manifest
 from kcr.api.crd.review import losses, unguarded
 from kcr.api.meta import Resource
 from kcr.app.faults import import_fault
 from kcr.cli.generators.webhooks import service_options
-from kcr.cli.output import write_folder
+from kcr.cli.output import manifest_text, write_folder
 from kcr.errors import ConfigError
 from kcr.webhooks.conversion import WebhookService, with_conversion
 from kcr.webhooks.converters import Conversions, is_registered_in
@@ -138,11 +137,6 @@ def manifest_of(versions: Versions, service: WebhookService) -> dict[str, Any]:
     return with_conversion(manifest, service)
 
 
-def manifest_text(manifest: Mapping[str, Any]) -> str:
-    """Return a manifest as YAML, the same text each time."""
-    return yaml.dump(manifest, Dumper=_Dumper, sort_keys=False, width=120, allow_unicode=True)
-
-
 def _warnings(manifest: Mapping[str, Any]) -> Iterator[str]:
     """Yield a line for each silent trap of a definition."""
     name = manifest["metadata"]["name"]
@@ -163,13 +157,6 @@ def _warnings(manifest: Mapping[str, Any]) -> Iterator[str]:
             f"{name}, {one.version}: the rule `{one.rule}` {place} fails where {one.selection} is absent: "
             f"begin it with `!has({one.selection}) ||`, or give the field a default"
         )
-
-
-class _Dumper(yaml.SafeDumper):
-    """Writes every value out, and lists indented by nothing, as kubectl does."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
 
 
 def _is_of(module: ModuleType, kind: type[Resource], *, foreign: bool) -> bool:

@@ -7,8 +7,8 @@ import click
 from kcr.api.crd.policies import policy_manifests, schema_without_defaults
 from kcr.api.crd.review import unguarded
 from kcr.api.meta import Resource
-from kcr.cli.generators.crd import kinds_in, manifest_text
-from kcr.cli.output import write_output
+from kcr.cli.generators.crd import kinds_in
+from kcr.cli.output import manifest_text, write_output
 from kcr.errors import ConfigError
 
 

@@ -1,13 +1,19 @@
 """`kcr webhooks generate`: webhook configurations and the Service of controllers, as YAML."""
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, TypeVar
 
 import click
 
 from kcr.api.meta import Key
+from kcr.app.plugins import find_plugins, warn_of_unknown_variables
+from kcr.app.rbac import declared_by
+from kcr.cli.output import manifest_text, write_output
+from kcr.errors import ConfigError
 from kcr.webhooks.conversion import WebhookService
+from kcr.webhooks.manifests import PORT, webhook_configurations, webhook_service
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -53,3 +59,45 @@ def namespaced(ctx: click.Context, parameter: click.Parameter, text: str) -> Key
     if not key.namespace:
         raise click.BadParameter(f"{text!r} names no namespace: write NAMESPACE/NAME")
     return key
+
+
+@click.group("webhooks")
+def command() -> None:
+    """Make webhook configurations for controllers."""
+
+
+@command.command(
+    "generate",
+    short_help="Write webhook configurations and their Service.",
+    epilog="Exit codes: 0, 1 when there are no webhooks, 2 on a wrong option.",
+)
+@click.argument("setups", nargs=-1, required=True, metavar="MODULE:SETUP…")
+@service_options
+@click.option(
+    "--selector", default="", show_default="app.kubernetes.io/name= and the Service's name", metavar="LABELS",
+    callback=lambda *given: _labels(given[2]), help="Labels of the controller's pods.",
+)  # fmt: skip
+@click.option("--port", default=PORT, show_default=True, metavar="N", help="Port of the pods that serves webhooks.")
+@click.option("-o", "--output", default="-", show_default=True, metavar="FILE", help="File to write; `-` for stdout.")
+def generate(
+    setups: tuple[str, ...], service: WebhookService, selector: Mapping[str, str], port: int, output: str
+) -> None:
+    """Write the webhook configurations of controllers, and the Service that they refer to.
+
+    SETUP is the function that calls manager.add_webhook(…); its arguments become the fields of the configurations.
+    """
+    found = find_plugins(setups)
+    warn_of_unknown_variables(found, lambda words: click.echo(f"Warning: {words}", err=True))
+    webhooks = declared_by(found, os.environ).webhooks
+    if not webhooks:
+        raise ConfigError(f"{', '.join(setups)}: no webhook: add some with manager.add_webhook(…)")
+    labels = selector or {"app.kubernetes.io/name": service.name}
+    manifests = [webhook_service(service, labels, port=port), *webhook_configurations(webhooks.rules, service)]
+    write_output(output, "---\n".join(map(manifest_text, manifests)).encode())
+
+
+def _labels(text: str) -> dict[str, str]:
+    try:
+        return dict(part.split("=") for part in text.split(",") if part)
+    except ValueError:
+        raise click.BadParameter(f"{text!r}: write NAME=VALUE,NAME=VALUE") from None

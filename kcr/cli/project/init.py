@@ -20,8 +20,8 @@ from typing import NamedTuple
 import click
 
 from kcr.atomicfile import name_in_errors
-from kcr.cli.generators.crd import file_name, kinds_in, manifest_of, manifest_text
-from kcr.cli.output import unwritable
+from kcr.cli.generators.crd import file_name, kinds_in, manifest_of
+from kcr.cli.output import manifest_text, unwritable
 from kcr.cli.project.imports import LINE_LENGTH, with_sorted_imports
 from kcr.cli.project.requirement import KcrRequirement, devcluster_requirement, installed_requirement
 from kcr.errors import ConfigError

@@ -117,7 +117,7 @@ def test_help_without_a_command_is_data(capsys: pytest.CaptureFixture[str]) -> N
     assert "Commands:" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("group", ["crd", "debug", "kubeconfig", "policy", "rbac", "snapshot", "types"])
+@pytest.mark.parametrize("group", ["crd", "debug", "kubeconfig", "policy", "rbac", "snapshot", "types", "webhooks"])
 def test_summaries_of_commands_are_whole_sentences(group: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code_of([group, "--help"]) == 0
     assert "..." not in capsys.readouterr().out.partition("Commands:")[2]
