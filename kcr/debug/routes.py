@@ -90,7 +90,7 @@ class DebugPages:
         return f"the event loop is blocked: {place}" if place else f"no answer within {LOOP_SECONDS:.0f} s"
 
     async def _page(self, request: ProbeRequest) -> ProbeResponse:
-        return ProbeResponse(200, page_html(), "text/html; charset=utf-8", page_headers())
+        return ProbeResponse(200, page_html(), "text/html; charset=utf-8", page_headers(page_html()))
 
     async def _state(self, request: ProbeRequest) -> ProbeResponse:
         max_keys = _number(request, "keys", DEFAULT_KEYS, 0, MAX_KEYS)

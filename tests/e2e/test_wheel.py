@@ -93,7 +93,7 @@ def test_wheel_of_the_development_cluster_has_its_package_alone(devcluster: Path
     sources = {
         str(path.relative_to(ROOT / "devcluster"))
         for path in (ROOT / "devcluster" / "kcr_devcluster").rglob("*")
-        if path.suffix in (".py", ".json", ".typed")
+        if path.suffix in (".py", ".json", ".typed", ".css", ".js")
     }
     assert {name for name in names if name.startswith("kcr_devcluster/")} == sources
 

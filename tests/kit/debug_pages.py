@@ -8,6 +8,7 @@ from aiohttp import web
 
 from kcr.debug.page import page_headers, page_html
 from kcr.debug.state import DebugState, KeyDetail
+from kcr_devcluster.dev.cluster_pages import cluster_page
 from kcr_devcluster.dev.cluster_state import ClusterOverview
 
 
@@ -38,7 +39,9 @@ class ShownProcess:
         self.questions.append(str(request.rel_url))
         match request.path.removeprefix("/debug/kcr"):
             case "":
-                return web.Response(body=page_html(), content_type="text/html", charset="utf-8", headers=page_headers())
+                page = cluster_page() if self.cluster is not None else None
+                html, headers = (page.body, page.headers) if page else (page_html(), page_headers(page_html()))
+                return web.Response(body=html, content_type="text/html", charset="utf-8", headers=headers)
             case "/state":
                 return self._json(self.state)
             case "/key":

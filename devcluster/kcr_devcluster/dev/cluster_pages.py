@@ -1,4 +1,4 @@
-"""The additional pages of `kcr dev`'s debug port: `/debug/kcr/cluster` and `/debug/kcr/logs`.
+"""The pages of `kcr dev`'s debug port: the tab "Jobs" of `/debug/kcr`, `/debug/kcr/cluster` and `/debug/kcr/logs`.
 
 They only read, and before the first request they cost nothing. Jobs, CronJobs, pods and events come from stores that
 are there in any case, read on the port's thread, however busy the program's event loop is. Logs, Deployments and
@@ -8,12 +8,16 @@ explanations are read on the loop, from the cluster itself; while that is blocke
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from datetime import tzinfo
+from functools import cache
+from importlib import resources
 
 import msgspec
 
 from kcr.api.batch import CronJob, Job
 from kcr.api.core import Event, Pod
 from kcr.api.meta import Key
+from kcr.debug.access import ROOT
+from kcr.debug.page import page_headers, page_html
 from kcr.endpoint import ProbeRequest, ProbeResponse, ProgramLoop
 from kcr.errors import KcrError
 from kcr.manager import Manager
@@ -56,7 +60,10 @@ class ClusterPages:
     @property
     def routes(self) -> Mapping[str, Callable[[ProbeRequest], Awaitable[ProbeResponse]]]:
         """The handlers by path, callable on any event loop."""
-        return {"/debug/kcr/cluster": self._cluster, "/debug/kcr/logs": self._logs}
+        return {ROOT: self._page, f"{ROOT}/cluster": self._cluster, f"{ROOT}/logs": self._logs}
+
+    async def _page(self, request: ProbeRequest) -> ProbeResponse:
+        return cluster_page()
 
     async def _cluster(self, request: ProbeRequest) -> ProbeResponse:
         """Return a `ClusterOverview` in JSON, with the pods of `?job=NAMESPACE/NAME`, or those of no Job."""
@@ -89,6 +96,15 @@ class ClusterPages:
         except StatusError as error:
             return _refusal(error.code, error.message)
         return ProbeResponse(200, _last_lines(text, int(tail)) if tail else text)
+
+
+@cache
+def cluster_page() -> ProbeResponse:
+    """Return kcr's debug page with one more tab, which is opened first."""
+    files = resources.files("kcr_devcluster.dev")
+    style, script = (files.joinpath(f"cluster_page.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
+    html = page_html(style, script)
+    return ProbeResponse(200, html, "text/html; charset=utf-8", page_headers(html))
 
 
 def _first(request: ProbeRequest, name: str) -> str:
