@@ -13,6 +13,7 @@ from typing import NamedTuple
 from kcr_devcluster.apiserver.apply.tracking import MANAGED_FIELDS, Tracking, track
 from kcr_devcluster.apiserver.kinds.catalogue import NAMESPACES, PRIORITY_CLASSES, Kind
 from kcr_devcluster.apiserver.kinds.priority_classes import SYSTEM_PRIORITY_CLASSES
+from kcr_devcluster.apiserver.pod_security import PodSecurityAdmission
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError
 from kcr_devcluster.apiserver.protocol.manifests import Manifest, timestamp
 from kcr_devcluster.apiserver.protocol.query import parse_integer
@@ -50,7 +51,7 @@ _NAME_TRIES = 8
 # is the answer. Quotas come last, for an object that another step refuses uses nothing.
 ADMISSION: tuple[type[AdmissionStep], ...] = (
     ServiceAddresses, LimitRangeAdmission, PriorityAdmission, ServiceAccountAdmission, RuntimeClassAdmission,
-    QuotaAdmission,
+    PodSecurityAdmission, QuotaAdmission,
 )  # fmt: skip
 
 
@@ -91,6 +92,7 @@ class Registry:
         self._update_checks = tuple(
             one.check_update for one in steps if type(one).check_update is not step.check_update
         )
+        self._warners = tuple(one.warnings for one in steps if type(one).warnings is not step.warnings)
 
     def create_priority_classes(self) -> None:
         """Create the priority classes of the system that are missing."""
@@ -155,6 +157,8 @@ class Registry:
             terminating = existing.metadata.deletion_timestamp is not None
             raise already_exists(kind.type, metadata["name"], terminating=terminating)
         warnings += kind.strategy.warnings(obj, None)
+        for warn in self._warners:
+            warnings += warn(attributes, obj, None)
         if tracking is not None:
             track(kind.shape, {"metadata": {}}, obj, tracking, timestamp(now))
         if context.dry_run:
@@ -245,6 +249,8 @@ class Registry:
         if context.reviews is not None:
             context.reviews.validate(attributes, new, before)
         warnings += [] if subresource else kind.strategy.warnings(new, before)
+        for warn in self._warners if not subresource else ():
+            warnings += warn(attributes, new, before)
         if tracking.is_needed(before, new):
             track(kind.shape, before, new, tracking, timestamp(self.clock.now()))
         return WriteResult(self.store(old, new, before, dry_run=context.dry_run), warnings, before)

@@ -195,3 +195,7 @@ class AdmissionStep:
             obj: The new version, validated.
             old: The stored one.
         """
+
+    def warnings(self, attributes: AdmissionAttributes, obj: Manifest, old: Manifest | None) -> list[str]:
+        """Return texts for `Warning` headers about an object that is accepted; `old` is None on create."""
+        return []
