@@ -13,7 +13,7 @@ from kcr_devcluster.apiserver.pod_security.policies import (
     NO_POLICY,
     PRIVILEGED,
     Level,
-    Policy,
+    NamespacePolicy,
     policy_of,
     violations,
 )
@@ -95,7 +95,7 @@ class PodSecurityAdmission(AdmissionStep):
             template = template.get(step) or {}
         return _warnings(level, template.get("metadata") or {}, template.get("spec") or {}) if template else []
 
-    def _policy(self, namespace: str) -> Policy:
+    def _policy(self, namespace: str) -> NamespacePolicy:
         found = self._storage.get(NAMESPACES, "", namespace)
         return NO_POLICY if found is None else policy_of(found.metadata.labels)
 
@@ -122,7 +122,7 @@ class PodSecurityAdmission(AdmissionStep):
         return texts + sorted(f"{_counted(sorted(names))}: {reasons}" for reasons, names in found.items())
 
 
-def _check_labels(namespace: Manifest, old: Policy) -> None:
+def _check_labels(namespace: Manifest, old: NamespacePolicy) -> None:
     errors = policy_of(namespace["metadata"].get("labels") or {}).errors
     if errors and errors != old.errors:
         raise invalid("Namespace", "", namespace["metadata"]["name"], list(errors))

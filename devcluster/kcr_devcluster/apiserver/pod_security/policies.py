@@ -44,7 +44,7 @@ class Level(NamedTuple):
         return LEVELS.index(self.name)
 
 
-class Policy(NamedTuple):
+class NamespacePolicy(NamedTuple):
     """The levels that a namespace demands.
 
     Attributes:
@@ -60,10 +60,10 @@ class Policy(NamedTuple):
     errors: tuple[FieldError, ...] = ()
 
 
-NO_POLICY = Policy()
+NO_POLICY = NamespacePolicy()
 
 
-def policy_of(labels: Mapping[str, str]) -> Policy:
+def policy_of(labels: Mapping[str, str]) -> NamespacePolicy:
     """Return the policy of a namespace with these labels; without the labels, everything is allowed."""
     if LABELS.isdisjoint(labels):
         return NO_POLICY
@@ -75,7 +75,7 @@ def policy_of(labels: Mapping[str, str]) -> Policy:
     if f"{_PREFIX}warn" not in labels and given in LEVELS and enforce.rank > warn.rank:
         version = warn.version if f"{_PREFIX}warn-version" in labels else enforce.version
         warn = Level(enforce.name, version)
-    return Policy(enforce, levels["audit"], warn, tuple(errors))
+    return NamespacePolicy(enforce, levels["audit"], warn, tuple(errors))
 
 
 def _level(labels: Mapping[str, str], mode: str, errors: list[FieldError]) -> Level:

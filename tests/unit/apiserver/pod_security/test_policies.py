@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kcr_devcluster.apiserver.pod_security.policies import Level, Policy, policy_of, violations
+from kcr_devcluster.apiserver.pod_security.policies import Level, NamespacePolicy, policy_of, violations
 
 BASELINE, RESTRICTED = "baseline", "restricted"
 PREFIX = "pod-security.kubernetes.io/"
@@ -192,20 +192,20 @@ NONE = Level()
 @pytest.mark.parametrize(
     ("given", "policy"),
     [
-        pytest.param({"a": "b"}, Policy(), id="none"),
+        pytest.param({"a": "b"}, NamespacePolicy(), id="none"),
         pytest.param(
-            labels(enforce=BASELINE), Policy(Level(BASELINE), NONE, Level(BASELINE)), id="warned-about-the-enforced"
+            labels(enforce=BASELINE), NamespacePolicy(Level(BASELINE), NONE, Level(BASELINE)), id="warned-about-the-enforced"
         ),
         pytest.param(
             labels(enforce=BASELINE, enforce_version="v1.25", warn=RESTRICTED, audit=BASELINE),
-            Policy(Level(BASELINE, "v1.25"), Level(BASELINE), Level(RESTRICTED)), id="all",
+            NamespacePolicy(Level(BASELINE, "v1.25"), Level(BASELINE), Level(RESTRICTED)), id="all",
         ),
         pytest.param(
-            labels(enforce=BASELINE, warn="privileged"), Policy(Level(BASELINE)), id="warned-about-nothing"
+            labels(enforce=BASELINE, warn="privileged"), NamespacePolicy(Level(BASELINE)), id="warned-about-nothing"
         ),
     ],
 )  # fmt: skip
-def test_labels_state_the_policy(given: dict[str, str], policy: Policy) -> None:
+def test_labels_state_the_policy(given: dict[str, str], policy: NamespacePolicy) -> None:
     assert policy_of(given) == policy
 
 
