@@ -194,7 +194,7 @@ NONE = Level()
     [
         pytest.param({"a": "b"}, NamespacePolicy(), id="none"),
         pytest.param(
-            labels(enforce=BASELINE), NamespacePolicy(Level(BASELINE), NONE, Level(BASELINE)), id="warned-about-the-enforced"
+            labels(enforce=BASELINE), NamespacePolicy(Level(BASELINE), NONE, Level(BASELINE)), id="warned-of-it"
         ),
         pytest.param(
             labels(enforce=BASELINE, enforce_version="v1.25", warn=RESTRICTED, audit=BASELINE),
