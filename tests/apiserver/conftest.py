@@ -9,6 +9,7 @@ import pytest_asyncio
 from kcr.testing.loop import VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.api import Api
+from tests.kit.webhooks import Webhooks
 
 
 @pytest_asyncio.fixture
@@ -27,6 +28,12 @@ async def bare(request: pytest.FixtureRequest, kcr_clock: VirtualClock) -> Async
 def api(bare: EmbeddedCluster) -> Api:
     """Give the API of a cluster without a node."""
     return Api(bare.server)
+
+
+@pytest.fixture
+def webhooks(api: Api) -> Webhooks:
+    """Give the admission webhooks of a cluster without a node: none at first."""
+    return Webhooks(api)
 
 
 @pytest_asyncio.fixture

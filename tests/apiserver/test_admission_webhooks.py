@@ -17,11 +17,6 @@ MAPS = "/api/v1/namespaces/default/configmaps"
 LABEL = json_patch({"op": "add", "path": "/metadata/labels", "value": {"seen": "yes"}})
 
 
-@pytest.fixture
-def webhooks(api: Api) -> Webhooks:
-    return Webhooks(api)
-
-
 def rule(resource: str, *operations: str, group: str = "", version: str = "*") -> dict[str, Any]:
     return {
         "operations": operations or ["*"], "apiGroups": [group], "apiVersions": [version], "resources": [resource],

@@ -52,7 +52,7 @@ class Webhooks:
     def webhook(self, name: str, answer: Answer | None = None, **fields: Any) -> dict[str, Any]:
         """Return a webhook of a configuration, and serve it."""
         self.requests.setdefault(name, [])
-        self.caller.handlers[f"https://{name}"] = self._handler(name, answer or (lambda request: {}))
+        self.caller.handlers[f"https://{name}"] = self.handler(name, answer or (lambda request: {}))
         return {
             "name": f"{name}.example.com",
             "clientConfig": {"url": f"https://{name}/review"},
@@ -62,7 +62,9 @@ class Webhooks:
             **fields,
         }
 
-    def _handler(self, name: str, answer: Answer) -> Callable[[str, bytes], Awaitable[tuple[int, bytes]]]:
+    def handler(self, name: str, answer: Answer) -> Callable[[str, bytes], Awaitable[tuple[int, bytes]]]:
+        """Return a handler that answers the reviews of a webhook."""
+
         async def handle(path: str, body: bytes) -> tuple[int, bytes]:
             self.paths.append(path)
             review = msgspec.json.decode(body)
