@@ -338,7 +338,8 @@ class Manager:
             async with self._writing, self._observability.serving(), self._electing, self._watching:
                 await self._cache.wait_synced(log=True)
                 self._cache.freeze()
-                async with self._standing_by:
+                # Once the stores are synced, because webhooks read them.
+                async with self._standing_by, self.webhooks.served_in_process(self.client):
                     await self._lead_and_work()
 
     def running(self) -> AbstractAsyncContextManager[Self]:

@@ -7,12 +7,14 @@ from random import Random
 
 from kcr.client import Request, Response
 from kcr.clock import Clock
+from kcr.webhooks import Webhooks
 from kcr_devcluster.apiserver.authentication import ADMIN, User
 from kcr_devcluster.apiserver.kinds.catalogue import KINDS
 from kcr_devcluster.apiserver.kinds.views import VIEWS
 from kcr_devcluster.apiserver.protocol.responses import APIResponse
 from kcr_devcluster.apiserver.server import APIServer, HTTPRequest
 from kcr_devcluster.apiserver.storage.storage import Storage
+from kcr_devcluster.hosted_webhooks import hosted_webhooks
 from kcr_devcluster.kinds import KindSource, define, definitions_of
 
 
@@ -34,6 +36,10 @@ class InProcessTransport:
     def send(self, request: Request) -> AbstractAsyncContextManager[Response]:
         """Send one request."""
         return self._exchange(request)
+
+    def install_webhooks(self, webhooks: Webhooks) -> AbstractAsyncContextManager[None]:
+        """Let the server call the webhooks of a manager in this process, for as long as the context lives."""
+        return hosted_webhooks(self._server, webhooks)
 
     @asynccontextmanager
     async def _exchange(self, request: Request) -> AsyncGenerator[Response, None]:

@@ -111,6 +111,14 @@ class Calls:
         return self._options.dry_run or DRY_RUN.get()
 
     @property
+    def innermost_transport(self) -> Transport:
+        """The transport that reaches the server, below those that observe, trace or fail requests."""
+        transport: Transport = self._transport
+        while (inner := getattr(transport, "_inner", None)) is not None:
+            transport = inner
+        return transport
+
+    @property
     def component(self) -> str:
         """The part of the program that asks, as the User-Agent names it; empty for the whole."""
         return self._component

@@ -11,7 +11,8 @@ Four levels of tests:
 
 - one reconciler: `FakeManager` and `FakeInformer`; the test fills the stores, or `relist` reads them from the server;
   `build` creates objects in few words, and `FakeRecorder` keeps the events;
-- one webhook: `await admit(webhook, obj)` needs no server, and returns an `AdmissionResult`;
+- one webhook: `await admit(webhook, obj)` needs no server, and returns an `AdmissionResult`; with a server, the
+  webhooks of a manager are called while it runs, without sockets;
 - code on list and watch: `FakeSource`, a server of one kind that can lose events, break watches and expire;
 - a complete controller on the fixture `kcr_cluster`, with `FaultyTransport` and `CrashingTransport` for faults,
   and `PodScript` for scripted pods.

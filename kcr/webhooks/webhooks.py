@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import lru_cache, partial
 from typing import Literal, NamedTuple
 from urllib.parse import parse_qs
 
 from kcr.api.durations import parse_duration
 from kcr.api.meta import Resource
+from kcr.client import Client
 from kcr.errors import ApiError, KcrError
 from kcr.log import get_logger
 from kcr.metrics import Metrics
@@ -136,6 +138,16 @@ class Webhooks:
                 f"webhook {path}: there is one with this path already: give the kind one webhook or a sequence of "
                 "them, or set mutating_path and validating_path"
             )
+
+    def served_in_process(self, client: Client) -> AbstractAsyncContextManager[None]:
+        """Let an API server in this process call the webhooks, for as long as the context lives; others know nothing.
+
+        Args:
+            client: A client of the server.
+        """
+        install = getattr(client.innermost_transport, "install_webhooks", None)
+        made: AbstractAsyncContextManager[None] = install(self) if self and install is not None else nullcontext()
+        return made
 
     async def handle(self, path: str, query: str, body: bytes, content_type: str) -> tuple[int, bytes]:
         """Answer a POST.

@@ -1,0 +1,107 @@
+"""Webhooks of managers in the process of the API server, called without sockets.
+
+While a manager runs, its webhooks are configured on the server, and called through its Service's name. Replicas of a
+program have the same webhooks: these are configured once, and any live replica is called.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import msgspec
+
+from kcr.errors import error_for
+from kcr.webhooks import Webhooks
+from kcr.webhooks.conversion import WebhookService
+from kcr.webhooks.manifests import webhook_configurations
+from kcr_devcluster.apiserver.admission.caller import InProcessCaller
+from kcr_devcluster.apiserver.server import APIServer, HTTPRequest
+
+_PATH = "/apis/admissionregistration.k8s.io/v1"
+_SERVICE = WebhookService()
+
+
+class _Replicas:
+    """The managers that run with the same webhooks, and the Service that stands for them."""
+
+    def __init__(self, service: WebhookService) -> None:
+        self.service = service
+        self.live: list[Webhooks] = []
+
+    async def handle(self, path_and_query: str, body: bytes) -> tuple[int, bytes]:
+        path, _, query = path_and_query.partition("?")
+        return await self.live[0].handle(path, query, body, "application/json")
+
+
+# By the webhooks' configurations, as JSON. The server itself knows nothing of managers.
+_HOSTED: WeakKeyDictionary[APIServer, dict[bytes, _Replicas]] = WeakKeyDictionary()
+
+
+@asynccontextmanager
+async def hosted_webhooks(server: APIServer, webhooks: Webhooks) -> AsyncIterator[None]:
+    """Let a server call webhooks for as long as the context lives.
+
+    Args:
+        server: The server, in this process.
+        webhooks: The webhooks of a manager.
+
+    Raises:
+        ApiError: The server refuses the configurations, for a wrong CEL expression for example.
+    """
+    hosted = _HOSTED.setdefault(server, {})
+    same = msgspec.json.encode((webhook_configurations(webhooks.rules, _SERVICE), webhooks.paths))
+    replicas = hosted.get(same)
+    is_first = replicas is None
+    if replicas is None:
+        taken = {one.service.name for one in hosted.values()}
+        names = (_SERVICE.name, *(f"{_SERVICE.name}-{number}" for number in range(2, len(taken) + 2)))
+        name = next(name for name in names if name not in taken)
+        replicas = hosted[same] = _Replicas(_SERVICE._replace(name=name))
+    replicas.live.append(webhooks)
+    caller = _caller_of(server)
+    key = f"{replicas.service.namespace}/{replicas.service.name}"
+    caller.handlers[key] = replicas.handle
+    manifests = webhook_configurations(webhooks.rules, replicas.service)
+    try:
+        for manifest in manifests if is_first else ():
+            # Left by a process that was killed, in a data folder.
+            await _call(server, "DELETE", f"{_path_of(manifest)}/{_name_of(replicas)}")
+            body = manifest | {"metadata": {"name": _name_of(replicas)}}
+            await _call(server, "POST", _path_of(manifest), msgspec.json.encode(body))
+        yield
+    finally:
+        replicas.live.remove(webhooks)
+        if not replicas.live:
+            del hosted[same], caller.handlers[key]
+            for manifest in manifests:
+                await _call(server, "DELETE", f"{_path_of(manifest)}/{_name_of(replicas)}")
+
+
+def _caller_of(server: APIServer) -> InProcessCaller:
+    """Return the caller of handlers in this process; webhooks elsewhere are called as before."""
+    if not isinstance(server.admission.caller, InProcessCaller):
+        server.admission.caller = InProcessCaller(server.admission.caller)
+    return server.admission.caller
+
+
+def _name_of(replicas: _Replicas) -> str:
+    """Return the name of the configurations, which generated manifests that a user applies do not have."""
+    return f"{replicas.service.name}-in-process"
+
+
+def _path_of(manifest: dict[str, Any]) -> str:
+    return f"{_PATH}/{manifest['kind'].lower()}s"
+
+
+async def _call(server: APIServer, method: str, path: str, body: bytes = b"") -> None:
+    """Send a request of the admin; a deletion may find nothing.
+
+    Raises:
+        ApiError: The server refuses it.
+    """
+    answer = await server.handle(HTTPRequest(method, path, {"content-type": "application/json"}, body))
+    if answer.status < 300 or (method == "DELETE" and answer.status == 404):
+        return
+    status = msgspec.json.decode(answer.body) if isinstance(answer.body, bytes) else {}
+    raise error_for(answer.status, status.get("reason", ""), status.get("message", ""))
