@@ -12,8 +12,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from kcr.codegen import model
-from kcr.codegen.model import Class, ClassField, Expr, Pair, Text
-from kcr.codegen.names import class_name, field_names
+from kcr.codegen.model import Class, ClassField, Expr, Pair, Text, class_name, field_names
 from kcr.errors import ConfigError
 from kcr_devcluster.apiserver.http.openapi.definitions import full_name
 from kcr_devcluster.apiserver.http.openapi.prose import installed_prose

@@ -12,8 +12,7 @@ import msgspec
 
 from kcr.api.crd.markers import Quantity
 from kcr.codegen import model
-from kcr.codegen.model import CallExpr, Class, ClassField, Expr, Pair, Text
-from kcr.codegen.names import class_name, field_name, field_names
+from kcr.codegen.model import CallExpr, Class, ClassField, Expr, Pair, Text, class_name, field_name, field_names
 from kcr.codegen.schemas import Schema, constraints, enumerated, is_opaque, scalar
 from kcr.errors import ConfigError
 

@@ -14,11 +14,11 @@ from kcr.codegen.model import (
     Later,
     Pair,
     Text,
+    encoded,
     flat,
     names_in,
     quoted,
 )
-from kcr.codegen.names import encoded
 
 _WIDTH = 120
 # Where names of annotations and defaults come from, beside the classes of the module.
