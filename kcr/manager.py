@@ -28,7 +28,7 @@ from kcr.metrics import Metrics
 from kcr.observability import Observability
 from kcr.runnables import Runnable, RunnableGroup, first_failure, running
 from kcr.webhooks import WebhookOptions, Webhooks
-from kcr.workqueue import RateLimiter, WorkQueue
+from kcr.workqueue import FairBy, RateLimiter, WorkQueue
 
 R = TypeVar("R", bound=Resource)
 
@@ -190,14 +190,17 @@ class Manager:
             self._rights |= rights(Event, "create", "patch")
         return recorder
 
-    def queue(self, controller: str, limiter: RateLimiter[Key] | None = None) -> WorkQueue[Key]:
+    def queue(
+        self, controller: str, limiter: RateLimiter[Key] | None = None, *, fair_by: FairBy[Key] | None = None
+    ) -> WorkQueue[Key]:
         """Make the queue of a controller before the controller, for a reconciler that enqueues keys itself.
 
         Args:
             controller: The name that the controller will have.
             limiter: How long a failed key waits; None for the default of `add_controller`.
+            fair_by: As for `add_controller`.
         """
-        return WorkQueue(limiter, metrics=self.metrics.queue(controller))
+        return WorkQueue(limiter, metrics=self.metrics.queue(controller), fair_by=fair_by)
 
     @Keywords(_ManagedController)
     def add_controller(self, name: str, reconciler: Reconciler, options: _ManagedController) -> Controller:

@@ -89,7 +89,7 @@ def setup(manager: Manager, options: Options) -> None:
         return manager.leading_since
 
     own_writes = OwnWrites(count_stale, leading_since)
-    queue = manager.queue("job", ItemExponential(RETRY_BASE_SECONDS, RETRY_MAX_SECONDS))
+    queue = manager.queue("job", ItemExponential(RETRY_BASE_SECONDS, RETRY_MAX_SECONDS), fair_by="namespace")
     # A leader that has lost knows it after so long at the latest.
     patience = manager.elector.config.renew_deadline if manager.elector is not None else 0.0
     memory = Memory(own_writes, Batching(queue, options.sync_job_batch_period), patience)

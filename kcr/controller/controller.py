@@ -28,7 +28,7 @@ from kcr.informer import Informer, InformerHandle
 from kcr.log import get_logger
 from kcr.metrics import ControllerMetrics, Metrics
 from kcr.tracing import find_tracer
-from kcr.workqueue import RateLimiter, WorkQueue
+from kcr.workqueue import FairBy, RateLimiter, WorkQueue
 
 _log = get_logger()
 
@@ -44,9 +44,15 @@ class ControllerOptions(msgspec.Struct, frozen=True, kw_only=True):
     limiter: Annotated[
         RateLimiter[Key] | None, "The backoff of failed keys; None for exponential from 5 ms to 1,000 s."
     ] = None
+    fair_by: Annotated[
+        FairBy[Key] | None,
+        "Within a priority, groups of keys take turns, so that many keys of one tenant do not delay those of another: "
+        '`"namespace"`, or a function that returns the group of a key; None for one FIFO.',
+    ] = None
     queue: Annotated[
         WorkQueue[Key] | None,
-        "From `Manager.queue`, for a reconciler that enqueues keys itself; it brings its limiter. None for a new one.",
+        "From `Manager.queue`, for a reconciler that enqueues keys itself; it brings limiter and order. None for a new "
+        "one.",
     ] = None
     own_writes: Annotated[
         OwnWrites | None, "Defers keys until the stores show the reconciler's writes; None to never defer."
@@ -117,7 +123,9 @@ class Controller:
         self.name = name
         metrics = metrics or Metrics()
         self.queue: WorkQueue[Key] = (
-            WorkQueue(options.limiter, metrics=metrics.queue(name)) if options.queue is None else options.queue
+            WorkQueue(options.limiter, metrics=metrics.queue(name), fair_by=options.fair_by)
+            if options.queue is None
+            else options.queue
         )
         self._options, self._grace = options, options.graceful_shutdown_timeout
         # Whether running reconciles must not write any more.

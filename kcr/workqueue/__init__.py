@@ -8,6 +8,7 @@ A handler calls `add` with the key of a changed object. A worker takes a key wit
   reconcile processes all n changes.
 - **Never processed concurrently.** While a worker processes a key, no other worker gets it. A key added meanwhile is
   marked dirty, and `done` queues it again.
+- **Fairness.** With `fair_by`, groups of keys of one priority, such as namespaces, take turns, each in FIFO order.
 - **Priorities.** Keys of a higher priority come first; within a priority, FIFO. An add at a higher priority raises a
   queued key; nothing lowers it. Keys of an informer's initial list have `LOW_PRIORITY`, so changes overtake them
   after a restart. Waiting keys age, so that none starves (`kcr.workqueue.priorities`).
@@ -22,7 +23,7 @@ locks. Delays and backoff are in memory only: after a restart the informers' ini
 """
 
 from kcr.workqueue.priorities import LOW_PRIORITY
-from kcr.workqueue.queue import WorkQueue
+from kcr.workqueue.queue import FairBy, WorkQueue
 from kcr.workqueue.ratelimit import (
     BucketRateLimiter,
     ItemExponential,
@@ -36,6 +37,7 @@ from kcr.workqueue.snapshot import KeyState
 __all__ = [
     "LOW_PRIORITY",
     "BucketRateLimiter",
+    "FairBy",
     "ItemExponential",
     "KeyState",
     "MaxOf",

@@ -3,9 +3,10 @@
 import asyncio
 import math
 from collections import deque
-from collections.abc import AsyncIterator, Hashable
+from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import asynccontextmanager
-from typing import Generic, TypeVar
+from operator import attrgetter
+from typing import Any, Generic, Literal, TypeVar
 
 from kcr.errors import QueueClosedError
 from kcr.metrics import QueueMetrics
@@ -17,7 +18,11 @@ from kcr.workqueue.snapshot import KeyState, QueueSnapshot
 
 K = TypeVar("K", bound=Hashable)
 
+# Returns the group of a key.
+FairBy = Callable[[K], Hashable] | Literal["namespace"]
+
 _DELAY = Reason("delay")
+_namespace_of: Callable[[Any], Hashable] = attrgetter("namespace")
 
 
 class WorkQueue(Generic[K]):
@@ -27,17 +32,25 @@ class WorkQueue(Generic[K]):
     A cancelled `get` loses no key here, and an `add` does not end a delay.
     """
 
-    def __init__(self, limiter: RateLimiter[K] | None = None, *, metrics: QueueMetrics | None = None) -> None:
+    def __init__(
+        self,
+        limiter: RateLimiter[K] | None = None,
+        *,
+        metrics: QueueMetrics | None = None,
+        fair_by: "FairBy[K] | None" = None,
+    ) -> None:
         """Make an empty queue.
 
         Args:
             limiter: How long failed keys wait; None for `default_limiter`.
             metrics: The queue's metrics; None for none.
+            fair_by: Within a priority, groups of keys take turns: `"namespace"`, or a function that returns the group
+                of a key; None for one FIFO.
         """
         # Keys with a change that no worker has picked up yet, and their priorities.
         self._dirty: dict[K, int] = {}
         # Those of them to be handed out. Invariant: every ready key is dirty and is not being processed.
-        self._ready: PriorityFIFO[K] = PriorityFIFO()
+        self._ready: PriorityFIFO[K] = PriorityFIFO(_namespace_of if fair_by == "namespace" else fair_by)
         # Keys being processed, and the priorities at which they were queued. One of them may be dirty as well; `done`
         # then queues it again.
         self._processing: dict[K, int] = {}

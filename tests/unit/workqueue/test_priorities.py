@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kcr.api.meta import Key
 from kcr.errors import QueueClosedError
 from kcr.testing import VirtualClock
 from kcr.workqueue import LOW_PRIORITY, ItemExponential, WorkQueue
@@ -243,3 +244,52 @@ async def test_change_waits_for_no_more_than_twice_the_changes_before_it(
     queue.add("change")
     handed = [await take(queue) for _ in range(len(queue))]
     assert handed.index("change") <= 2 * before + 1
+
+
+async def test_key_of_a_small_group_waits_for_one_key_of_a_large_one() -> None:
+    queue = WorkQueue[Key](fair_by="namespace")
+    for number in range(100):
+        queue.add(Key("large", str(number)))
+    queue.add(Key("small", "a"))
+    queue.add(Key("small", "b"))
+    assert [(await take(queue)).namespace for _ in range(5)] == ["large", "small", "large", "small", "large"]
+
+
+async def test_groups_may_be_any_function_of_a_key() -> None:
+    queue = WorkQueue[str](fair_by=lambda key: key[0])
+    for key in ("a1", "a2", "a3", "b1"):
+        queue.add(key)
+    assert await take_all(queue) == "a1 b1 a2 a3"
+
+
+async def test_aged_keys_of_groups_alternate_with_changes(kcr_clock: VirtualClock) -> None:  # WQ-32
+    queue = WorkQueue[Key](fair_by="namespace")
+    for name in ("first", "second"):
+        queue.add(Key("a", name), LOW_PRIORITY)
+        queue.add(Key("b", name), LOW_PRIORITY)
+    await kcr_clock.advance(120)
+    for number in range(3):
+        queue.add(Key("c", str(number)))
+    assert [await take(queue) for _ in range(5)] == [
+        Key("a", "first"),
+        Key("c", "0"),
+        Key("b", "first"),
+        Key("c", "1"),
+        Key("a", "second"),
+    ]
+
+
+async def test_normal_keys_of_groups_age_once_something_is_above_them(kcr_clock: VirtualClock) -> None:  # WQ-32
+    queue = WorkQueue[Key](fair_by="namespace")
+    for namespace in "ab":
+        queue.add(Key(namespace, "normal"))
+    queue.add(Key("c", "high"), 25)
+    await kcr_clock.advance(30)
+    for number in range(3):
+        queue.add(Key("c", str(number)), 25)
+    assert [await take(queue) for _ in range(4)] == [
+        Key("a", "normal"),
+        Key("c", "high"),
+        Key("b", "normal"),
+        Key("c", "0"),
+    ]
