@@ -37,7 +37,8 @@ from kcr_devcluster.apiserver.http.serialization import (
     negotiate,
     not_acceptable,
 )
-from kcr_devcluster.apiserver.http.watching import OpenWatches, Watch, watch_options
+from kcr_devcluster.apiserver.http.watches.converted_watch import ConvertedWatch
+from kcr_devcluster.apiserver.http.watches.watching import OpenWatches, Watch, watch_options
 from kcr_devcluster.apiserver.http.writing import Adviser, Write
 from kcr_devcluster.apiserver.kinds.access.reviews import REVIEW_KINDS
 from kcr_devcluster.apiserver.kinds.catalogue import (
@@ -50,6 +51,7 @@ from kcr_devcluster.apiserver.kinds.catalogue import (
 )
 from kcr_devcluster.apiserver.protocol.gojson import TOO_DEEP
 from kcr_devcluster.apiserver.protocol.query import Query
+from kcr_devcluster.apiserver.protocol.replay import drawn, replay
 from kcr_devcluster.apiserver.protocol.responses import (
     JSON,
     APIResponse,
@@ -59,6 +61,7 @@ from kcr_devcluster.apiserver.protocol.responses import (
     encoded,
     internal,
     json_response,
+    no_such_resource,
     not_found,
     request_timeout,
 )
@@ -182,7 +185,7 @@ class APIServer:
         if authorizer is not None:
             bootstrap.create_missing(self.registry)
         self.definitions: CustomResourceDefinitions = CustomResourceDefinitions(
-            self.registry, self._routes, self._end_watches
+            self.registry, self._routes, self._end_watches, lambda: self.admission.caller
         )
         self._api_services = LocalAPIServices(self.registry, self._routes)
         self.definitions.on_change.append(self._api_services.sync)
@@ -224,7 +227,10 @@ class APIServer:
         time = asyncio.get_running_loop().time
         started = time()
         try:
-            served = self._serve(request, route, query, headers, access)
+            if route.kind.converter is None:
+                served = self._serve(request, route, query, headers, access)
+            else:
+                served = replay(partial(self._serve_steps, request, steps, query, headers, access))
             response = await (asyncio.wait_for(served, seconds) if seconds and request.method == "GET" else served)
         except StatusError as error:
             response = error.response()
@@ -233,6 +239,20 @@ class APIServer:
         self._metrics.observe(request.method, content_type, route, query, response.status, time() - started)
         # Errors carry the warning as well.
         return add_warning(response, route.kind.warning) if route.kind.warning else response
+
+    async def _serve_steps(
+        self,
+        request: HTTPRequest,
+        steps: list[str],
+        query: Query,
+        headers: Mapping[str, str],
+        access: Access | None,
+    ) -> APIResponse:
+        """Serve a request whose definition may have changed since it was routed: a webhook was awaited."""
+        route = self._route(steps)
+        if route is None:
+            raise no_such_resource()
+        return await self._serve(request, route, query, headers, access)
 
     async def _serve(
         self,
@@ -318,6 +338,9 @@ class APIServer:
             return json_response(encoder.encode_list(route.kind, page.metadata, page.records))
         await storage.wait_for_revision(listing.parse_resource_version(query.text("resourceVersion")))
         record = storage.get(route.kind, route.namespace, route.name)
+        if route.kind.converter is not None:
+            # The same version however often it runs, or a busy object would never be converted.
+            record = drawn("record", lambda: record)
         if record is None:
             raise not_found(route.kind.type, route.name)
         if route.subresource == "log":
@@ -329,7 +352,8 @@ class APIServer:
     async def _watch(self, route: Route, query: Query, encoder: ObjectEncoder, storage: StorageReader) -> APIResponse:
         options = watch_options(query)
         selection = selection_predicate(route.kind, route.namespace, route.name, query)
-        watch = Watch(storage, route.kind, selection, encoder, self._max_backlog)
+        make = Watch if route.kind.converter is None else ConvertedWatch
+        watch = make(storage, route.kind, selection, encoder, self._max_backlog)
         seconds = options.timeout_seconds or self._random.uniform(*_WATCH_SECONDS)
         await watch.start(options, max(0.0, seconds), self._watches)
         return APIResponse(200, {"Content-Type": "application/json", "Cache-Control": "no-cache, private"}, watch)

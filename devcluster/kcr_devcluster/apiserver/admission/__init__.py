@@ -1,9 +1,9 @@
 """Admission by others than the server itself: webhooks and policies review the writes of requests.
 
 The registry is synchronous: between reading the old version of an object and storing the new one nothing else runs. A
-review awaits. So a write is replayed: where the registry needs a review whose answer is not known, it raises
-`ReviewPendingError`; the server awaits the review, remembers the answer by its exact input, and makes the write again
-from the start. The attempt that stores has all answers and is one step, so no update is lost: an object that has
+review awaits. So a write is replayed (`protocol.replay`): where the registry needs a review whose answer is not known,
+it raises `PendingError`; the server awaits the review, remembers the answer by its exact input, and makes the write
+again from the start. The attempt that stores has all answers and is one step, so no update is lost: an object that has
 changed in the meantime is a new input, and is reviewed again, as upstream's GuaranteedUpdate does. What a request draws
 (uid, generated name, time) is the same in each attempt.
 

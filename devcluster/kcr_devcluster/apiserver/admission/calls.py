@@ -40,6 +40,8 @@ _MEANINGS = {
     503: "the server is currently unable to handle the request",
     504: "the server was unable to return a response in the time allotted, but may still be processing the request",
 }
+# The codes that client-go takes for a success.
+SUCCESS = range(200, 207)
 # Here the body says it.
 _IN_BODY = (403, 406, 415)
 _log = logging.getLogger(__name__)
@@ -97,8 +99,8 @@ class WebhookCalls:
         uid = new_uid(self._random)
         body = encode_request(version, uid, review.attributes, kind, await review.versioned(kind))
         status, answer = await self._send(webhook, body)
-        if not 200 <= status <= 206:
-            raise CallFailedError(f"failed to call webhook: {_meaning(status, answer)}")
+        if status not in SUCCESS:
+            raise CallFailedError(f"failed to call webhook: {meaning(status, answer)}")
         try:
             decoded = decode_response(answer)
         except (ValueError, RecursionError) as error:
@@ -124,7 +126,7 @@ class WebhookCalls:
             raise CallFailedError(f"{sent}: {error}") from None
 
 
-def _meaning(status: int, body: bytes) -> str:
+def meaning(status: int, body: bytes) -> str:
     """Return the meaning of a status that is no success, or the message of the Status in the body."""
     if message := _status_message(body):
         return message

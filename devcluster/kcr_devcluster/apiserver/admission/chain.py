@@ -6,9 +6,7 @@ kubernetes/pkg/kubeapiserver/options/plugins.go, AllOrderedPlugins.
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from datetime import datetime
-from random import Random
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -29,8 +27,9 @@ from kcr_devcluster.apiserver.kinds.catalogue import (
 )
 from kcr_devcluster.apiserver.kinds.served import ServedIndex
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.replay import PendingError, replay
 from kcr_devcluster.apiserver.protocol.responses import APIResponse, StatusError, add_warnings
-from kcr_devcluster.apiserver.storage.admission import AdmissionAttributes, AdmissionContext, ReviewPendingError
+from kcr_devcluster.apiserver.storage.admission import AdmissionAttributes, AdmissionContext
 from kcr_devcluster.apiserver.storage.records import Change
 
 # How long a request may take whose reviews are awaited, if it does not say less: `--request-timeout`.
@@ -39,7 +38,6 @@ _CONFIGURATIONS = (
     MUTATING_POLICIES, MUTATING_POLICY_BINDINGS, MUTATING_WEBHOOKS,
     VALIDATING_POLICIES, VALIDATING_POLICY_BINDINGS, VALIDATING_WEBHOOKS,
 )  # fmt: skip
-_T = TypeVar("_T")
 
 
 class MutatingPlugin(Protocol):
@@ -78,7 +76,6 @@ class Admission:
 
     def __init__(self, context: AdmissionContext, served: ServedIndex) -> None:
         storage = context.storage
-        self._clock, self._random = context.clock, context.random
         self._calls = WebhookCalls(context.random)
         # None until the next write, after a change of the configurations.
         self._is_needed: bool | None = None
@@ -113,7 +110,7 @@ class Admission:
             )
         if not self._is_needed:
             return None
-        return RequestReviews(self, Random(self._random.getrandbits(64)), self._clock.now())
+        return RequestReviews(self)
 
     def _forget(self, change: Change) -> None:
         self._is_needed = None
@@ -127,35 +124,20 @@ class _Mutated(NamedTuple):
 
 
 class RequestReviews:
-    """The reviews of one request: known answers by their input, and the random draws of the request.
+    """The reviews of one request: the known answers by their input.
 
     Attributes:
-        random: The source of names and uids; each attempt of the request draws the same.
-        now: When the request came.
         warnings: The warnings of all reviews, for the response.
     """
 
-    def __init__(self, admission: Admission, random: Random, now: datetime) -> None:
+    def __init__(self, admission: Admission) -> None:
         self._admission = admission
-        self._first_state = random.getstate()
         # By phase, attributes and objects.
         self._mutated: dict[bytes, _Mutated] = {}
         self._valid: set[bytes] = set()
         # Of the first round of this attempt.
         self._memory: dict[str, object] = {}
-        self.random: Random = random
-        self.now: datetime = now
         self.warnings: list[str] = []
-
-    async def settled(self, attempt: Callable[[], Awaitable[_T]]) -> _T:
-        """Return the result of a request, or of a step of it, which is made again after each review it waits for."""
-        while True:
-            # Each attempt draws the same.
-            self.random.setstate(self._first_state)
-            try:
-                return await attempt()
-            except ReviewPendingError as pending:
-                await pending.review()
 
     def mutate(self, attributes: AdmissionAttributes, obj: Manifest, old: Manifest | None) -> Manifest:
         """Return the object with the changes and the defaults of the mutating phase; `obj` itself if there are none."""
@@ -184,7 +166,7 @@ class RequestReviews:
                 self.warnings += made.warnings
             self._valid.add(key)
 
-        raise ReviewPendingError(review)
+        raise PendingError(review)
 
     def review_delete(self, attributes: AdmissionAttributes, old: Manifest) -> None:
         """Refuse to delete an object, or do nothing."""
@@ -214,7 +196,7 @@ class RequestReviews:
             body = msgspec.json.encode(made.obj) if made.is_changed else None
             self._mutated[key] = _Mutated(body, made.memory)
 
-        raise ReviewPendingError(review)
+        raise PendingError(review)
 
 
 def _key(phase: str, attributes: AdmissionAttributes, obj: Manifest | None, old: Manifest | None) -> bytes:
@@ -239,7 +221,7 @@ async def respond(
         return await attempt()
     async with asyncio.timeout(min(seconds or REQUEST_SECONDS, REQUEST_SECONDS)):
         try:
-            response = await reviews.settled(attempt)
+            response = await replay(attempt)
         except StatusError as error:
             response = error.response()
     return add_warnings(response, reviews.warnings)

@@ -3,16 +3,13 @@
 Source: kubernetes/staging/src/k8s.io/apiserver/pkg/admission/conversion.go, VersionedAttributes.
 """
 
-from collections.abc import Callable
-from typing import TypeVar
-
 import msgspec
 
 from kcr_devcluster.apiserver.kinds.catalogue import SUBRESOURCE_KINDS, Kind
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
-from kcr_devcluster.apiserver.storage.admission import AdmissionAttributes, ReviewPendingError
+from kcr_devcluster.apiserver.protocol.replay import replay
+from kcr_devcluster.apiserver.storage.admission import AdmissionAttributes
 
-_T = TypeVar("_T")
 _TYPE = ("kind", "apiVersion", "metadata")
 
 
@@ -44,7 +41,11 @@ class Review:
         if self.attributes.subresource in SUBRESOURCE_KINDS:
             # A Scale is the same in all versions of the object that it scales.
             return copied(obj)
-        return await settled(lambda: convert(obj, source, target))
+
+        async def step() -> Manifest:
+            return convert(obj, source, target)
+
+        return await replay(step)
 
 
 class MutatingReview(Review):
@@ -87,7 +88,9 @@ class MutatingReview(Review):
 def convert(obj: Manifest, source: Kind, target: Kind) -> Manifest:
     """Return an object as one of another version of its kind; it is not changed itself."""
     new = copied(obj)
-    if source is not target:
+    if source is not target and source.converter is not None:
+        (new,) = source.converter.converted([new], target.type.version)
+    elif source is not target:
         if source.conversion is not None:
             source.conversion.to_hub(new)
         if target.conversion is not None:
@@ -101,12 +104,3 @@ def copied(obj: Manifest) -> Manifest:
     """Return a copy that shares nothing with the object."""
     copy: Manifest = msgspec.json.decode(msgspec.json.encode(obj))
     return copy
-
-
-async def settled(step: Callable[[], _T]) -> _T:
-    """Return the result of a step, which is made again after each answer that it waits for."""
-    while True:
-        try:
-            return step()
-        except ReviewPendingError as pending:
-            await pending.review()

@@ -7,7 +7,8 @@
   `kcr_devcluster.apiserver.structural`.
 
 Objects are stored once, in the storage version. The kinds of other versions are views of them (`Conversion`): a write
-through a view is defaulted and validated by the view's schema, and converted when it is stored.
+through a view is defaulted and validated by the view's schema, and converted when it is stored. Where a webhook
+converts (`conversion`, `conversion_review`), an object stays in the version in which it was stored until it is written.
 
 Source: kubernetes/staging/src/k8s.io/apiextensions-apiserver.
 """

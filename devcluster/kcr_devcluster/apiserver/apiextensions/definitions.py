@@ -18,6 +18,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from kcr_devcluster.apiserver.admission.caller import WebhookCaller
+from kcr_devcluster.apiserver.apiextensions.conversion import Webhook
 from kcr_devcluster.apiserver.apiextensions.naming import is_true, named_status, set_condition, used_names
 from kcr_devcluster.apiserver.apiextensions.served_kinds import ServedKinds, kinds_of
 from kcr_devcluster.apiserver.apiextensions.strategy import CLEANUP_FINALIZER
@@ -26,6 +28,7 @@ from kcr_devcluster.apiserver.kinds.served import ServedIndex
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.responses import StatusError
 from kcr_devcluster.apiserver.registry.deletion import DeleteOptions, delete
+from kcr_devcluster.apiserver.registry.metadata import new_uid
 from kcr_devcluster.apiserver.registry.registry import Registry
 from kcr_devcluster.apiserver.storage.records import Change, Record
 
@@ -42,19 +45,27 @@ class CustomResourceDefinitions:
         on_change: Each is called when other kinds are served than before.
     """
 
-    def __init__(self, registry: Registry, routes: ServedIndex, end_watches: Callable[[Kind], None]) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        routes: ServedIndex,
+        end_watches: Callable[[Kind], None],
+        webhooks: Callable[[], WebhookCaller],
+    ) -> None:
         """Serve the definitions that are stored, and from now on those that will be.
 
         Args:
             registry: Where definitions and objects are.
             routes: Where kinds are found.
             end_watches: Ends the watches on the objects of a kind.
+            webhooks: Returns what calls conversion webhooks.
         """
         self.on_change: list[Callable[[], object]] = []
         self._registry = registry
         self._storage = registry.storage
         self._routes = routes
         self._end_watches = end_watches
+        self._webhooks = webhooks
         # By the name of the definition: its kinds, and the spec and accepted names that they were made from.
         self._kinds: dict[str, ServedKinds] = {}
         self._made_of: dict[str, tuple[Any, Any]] = {}
@@ -119,7 +130,7 @@ class CustomResourceDefinitions:
         made_of = crd["spec"], names
         if self._made_of.get(name) == made_of:
             return
-        before, kinds = self._kinds.get(name), kinds_of(crd, names)
+        before, kinds = self._kinds.get(name), kinds_of(crd, names, self._webhook)
         self._kinds[name], self._made_of[name] = kinds, made_of
         self._storage.install(kinds.hub)
         self._routes.set_custom(name, kinds.served)
@@ -128,6 +139,9 @@ class CustomResourceDefinitions:
         else:
             self._end_watches(before.hub)
         self._notify()
+
+    def _webhook(self, conversion: Manifest) -> Webhook:
+        return Webhook(conversion, self._webhooks, lambda: new_uid(self._registry.random))
 
     def _notify(self) -> None:
         for call in self.on_change:

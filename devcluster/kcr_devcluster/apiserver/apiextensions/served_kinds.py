@@ -1,11 +1,11 @@
 """The kinds that a CustomResourceDefinition makes: one for each version, all with the objects of the storage version.
 
 Source: kubernetes/staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go,
-getOrCreateServingInfoFor; pkg/apiserver/conversion/nop_converter.go.
+getOrCreateServingInfoFor; pkg/apiserver/conversion/{converter,nop_converter}.go.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
@@ -13,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from kcr.api.resources import ResourceType
+from kcr_devcluster.apiserver.apiextensions.conversion import Webhook, WebhookConverter
 from kcr_devcluster.apiserver.apiextensions.custom_resources import CustomResourceStrategy
 from kcr_devcluster.apiserver.apiextensions.validation import schema_of
 from kcr_devcluster.apiserver.kinds.catalogue import Kind
@@ -35,22 +36,27 @@ class ServedKinds(NamedTuple):
     served: tuple[Kind, ...]
 
 
-def kinds_of(crd: Manifest, names: Manifest) -> ServedKinds:
+def kinds_of(crd: Manifest, names: Manifest, webhook: Callable[[Manifest], Webhook]) -> ServedKinds:
     """Return the kinds of a definition.
 
     Args:
         crd: The definition, valid and with its defaults.
         names: The names that are accepted.
+        webhook: Makes the webhook of a `spec.conversion`.
     """
-    versions = crd["spec"]["versions"]
+    versions, conversion = crd["spec"]["versions"], crd["spec"].get("conversion") or {}
     storage = next(version for version in versions if version.get("storage"))
-    hub = _kind(crd, names, storage)
-    kinds = [hub if version is storage else _view(_kind(crd, names, version), hub) for version in versions]
+    converter = WebhookConverter(webhook(conversion)) if conversion.get("strategy") == "Webhook" else None
+    stored = {version["name"]: _kind(crd, names, version, converter) for version in versions}
+    if converter is not None:
+        converter.kinds.update(stored)
+    hub = stored[storage["name"]]
+    kinds = [hub if version is storage else _view(stored[version["name"]], hub) for version in versions]
     served = tuple(kind for kind, version in zip(kinds, versions, strict=True) if version.get("served"))
     return ServedKinds(hub, served)
 
 
-def _kind(crd: Manifest, names: Manifest, version: Manifest) -> Kind:
+def _kind(crd: Manifest, names: Manifest, version: Manifest, converter: WebhookConverter | None) -> Kind:
     spec, schema = crd["spec"], schema_of(version)
     type_ = ResourceType(
         spec["group"], version["name"], names["kind"], names["plural"], spec.get("scope") == "Namespaced"
@@ -78,6 +84,7 @@ def _kind(crd: Manifest, names: Manifest, version: Manifest) -> Kind:
             list_kind=names.get("listKind", ""),
             columns=_columns(version),
             warning=_warning(version, type_),
+            converter=converter,
         ),
     )
 
@@ -115,19 +122,19 @@ def _warning(version: Manifest, type_: ResourceType) -> str:
 
 
 def _view(kind: Kind, hub: Kind) -> Kind:
-    """Return a kind as a view of the objects of another one: only the apiVersion is converted.
+    """Return a kind as a view of the objects of another one: by the webhook, or only the apiVersion is converted.
 
     Stored objects have the defaults of the storage version. Another version shows those of their fields that it has,
     without defaults of its own: those are for objects that are written through it.
     """
 
     def to_hub(obj: Manifest) -> None:
-        obj["apiVersion"] = hub.type.api_version
+        _set_version(obj, hub)
         if not same:
             hub.shape.conform(obj)
 
     def from_hub(obj: Manifest) -> None:
-        obj["apiVersion"] = kind.type.api_version
+        _set_version(obj, kind)
         if not same:
             shown().conform(obj)
 
@@ -135,5 +142,17 @@ def _view(kind: Kind, hub: Kind) -> Kind:
     def shown() -> StructuralShape:
         return shape_of(without_defaults(kind.openapi_schema or {}), kind.type.kind, kind.type.version)
 
-    same = kind.openapi_schema == hub.openapi_schema
+    # A webhook may change fields that both schemas have.
+    same = kind.openapi_schema == hub.openapi_schema and hub.converter is None
     return replace(kind, conversion=Conversion(hub, kind.shape, to_hub, from_hub, same_fields=same))
+
+
+def _set_version(obj: Manifest, kind: Kind) -> None:
+    """Convert an object in place to the version of a kind."""
+    if kind.converter is None:
+        obj["apiVersion"] = kind.type.api_version
+        return
+    (converted,) = kind.converter.converted([obj], kind.type.version)
+    if converted is not obj:
+        obj.clear()
+        obj.update(converted)

@@ -13,10 +13,6 @@ from kcr_devcluster.apiserver.structural.rules import missing_library
 from kcr_devcluster.apiserver.structural.shapes import Schema
 
 CLEANUP_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
-_NO_WEBHOOKS = (
-    "the embedded server calls no conversion webhooks: objects are converted as with the strategy None, only their "
-    "apiVersion changes"
-)
 
 
 class CustomResourceDefinitionStrategy(Strategy):
@@ -34,7 +30,9 @@ class CustomResourceDefinitionStrategy(Strategy):
         if kind:
             names["singular"] = names.get("singular") or kind.lower()
             names["listKind"] = names.get("listKind") or f"{kind}List"
-        spec.setdefault("conversion", {"strategy": "None"})
+        conversion: Manifest = spec.setdefault("conversion", {"strategy": "None"})
+        if service := ((conversion.get("webhook") or {}).get("clientConfig") or {}).get("service"):
+            service.setdefault("port", 443)
         for version in spec.setdefault("versions", []):
             # Go holds them by value.
             version.setdefault("served", False)
@@ -90,8 +88,6 @@ def _warnings(crd: Manifest) -> list[str]:
     found = [text for schema in _schemas(crd) for text in schema_warnings(schema)]
     if missing := next((text for schema in _schemas(crd) if (text := missing_library(schema))), ""):
         found.append(missing)
-    if (crd["spec"].get("conversion") or {}).get("strategy") == "Webhook" and len(crd["spec"]["versions"]) > 1:
-        found.append(_NO_WEBHOOKS)
     return list(dict.fromkeys(found))
 
 

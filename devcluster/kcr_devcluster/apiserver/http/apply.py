@@ -39,7 +39,7 @@ from kcr_devcluster.apiserver.registry import metadata as meta
 from kcr_devcluster.apiserver.registry.registry import Registry, WriteResult
 from kcr_devcluster.apiserver.schema.builtin import type_shape
 from kcr_devcluster.apiserver.storage.admission import UPDATE
-from kcr_devcluster.apiserver.storage.records import Record
+from kcr_devcluster.apiserver.storage.records import Record, in_version
 
 _WITH_STATUS = ("apiVersion", "kind", "metadata", "status")
 _PRECONDITIONS = ("name", "namespace", "uid", "resourceVersion")
@@ -98,7 +98,7 @@ async def apply_scale(registry: Registry, write: Write) -> APIResponse:
         # The object itself is not reviewed.
         write = write._replace(reviews=None)
     written = _write(registry, write, old, config, merged, dry_run=dry_run)
-    return json_response(encoded(scale_of(written.record)))
+    return json_response(encoded(scale_of(in_version(written.record, route.kind))))
 
 
 def _decode(write: Write) -> Manifest:
@@ -166,7 +166,7 @@ def _merge(
 ) -> Generator[None, None, ApplyResult]:
     """Compute an object with a configuration applied, and return it; pauses between the steps."""
     shape, live = write.route.kind.shape, {} if old is None else write.current(old)
-    by = write.manager(timestamp(registry.clock.now()))._replace(operation=APPLY)
+    by = write.manager(timestamp(registry.now()))._replace(operation=APPLY)
     managed = _managed(write, live, by)
     yield
     given = Configuration(config, by, write.query.flag("force"))

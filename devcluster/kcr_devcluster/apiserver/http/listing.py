@@ -14,8 +14,9 @@ from kcr_devcluster.apiserver.http.routes import Route
 from kcr_devcluster.apiserver.protocol.field_errors import forbidden, not_supported
 from kcr_devcluster.apiserver.protocol.gojson import decode_json
 from kcr_devcluster.apiserver.protocol.query import Query, parse_integer
+from kcr_devcluster.apiserver.protocol.replay import drawn
 from kcr_devcluster.apiserver.protocol.responses import StatusError, bad_request, expired, invalid_option
-from kcr_devcluster.apiserver.storage.records import Record, key_of
+from kcr_devcluster.apiserver.storage.records import Record, in_versions, key_of
 from kcr_devcluster.apiserver.storage.selection import SelectionPredicate, selection_predicate
 from kcr_devcluster.apiserver.storage.storage import StorageReader
 from kcr_devcluster.apiserver.storage.watch_cache import ordered
@@ -55,6 +56,9 @@ async def list_page(storage: StorageReader, route: Route, query: Query) -> ListP
     cache = storage.cache(route.kind)
     exact = query.text("resourceVersionMatch") == "Exact" or (limit and not query.text("resourceVersionMatch"))
     revision = storage.revision_to_read(route.kind, requested if exact else 0)
+    if route.kind.converter is not None:
+        # Of one revision however often it runs, or busy objects would never all be converted.
+        revision = drawn("revision", lambda: revision)
     try:
         records, keys = cache.snapshot_at(revision)
     except StatusError:
@@ -81,6 +85,9 @@ def _next_page(
 
 
 def _paginate(found: Any, route: Route, selection: SelectionPredicate, limit: int, revision: int) -> ListPage:
+    if selection.selects_content and route.kind.converter is not None:
+        # A webhook may change labels and other fields that are selected by.
+        found = in_versions([record for record in found if selection.may_match(record)], route.kind)
     matching = tuple(record for record in found if selection.matches(record)) if selection.is_filter else tuple(found)
     metadata: dict[str, Any] = {"resourceVersion": str(revision)}
     if not limit or len(matching) <= limit:

@@ -17,7 +17,7 @@ from prometheus_client.exposition import choose_encoder
 from kcr.api.resources import ResourceType
 from kcr.metrics.table import Histogram
 from kcr_devcluster.apiserver.http.routes import Route, Routes
-from kcr_devcluster.apiserver.http.watching import Watch
+from kcr_devcluster.apiserver.http.watches.watching import Watch
 from kcr_devcluster.apiserver.protocol.query import Query
 from kcr_devcluster.apiserver.protocol.responses import APIResponse
 from kcr_devcluster.apiserver.storage.storage import Storage

@@ -16,7 +16,7 @@ from kcr_devcluster.apiserver.kinds.catalogue import Kind
 from kcr_devcluster.apiserver.protocol.responses import JSON, APIResponse, StatusError, Stream
 from kcr_devcluster.apiserver.schema import protobuf_encoder
 from kcr_devcluster.apiserver.schema.protobuf import UnknownMessageError
-from kcr_devcluster.apiserver.storage.records import Change, Record, in_version
+from kcr_devcluster.apiserver.storage.records import Change, Record, in_version, in_versions
 
 YAML, PROTOBUF = "application/yaml", "application/vnd.kubernetes.protobuf"
 MEDIA_TYPES = (JSON, YAML, PROTOBUF)
@@ -248,7 +248,7 @@ class ConvertingEncoder(ObjectEncoder):
 
     def encode_list(self, kind: Kind, metadata: Mapping[str, Any], records: Sequence[Record]) -> bytes:
         """Return the list."""
-        return self._encoder.encode_list(self._kind, metadata, [self._shown(record) for record in records])
+        return self._encoder.encode_list(self._kind, metadata, in_versions(records, self._kind))
 
     def encode_event(self, event: str, record: Record, change: Change | None) -> bytes:
         """Return the line; the lines that watchers share are in the storage version."""
@@ -264,4 +264,4 @@ class ConvertingEncoder(ObjectEncoder):
 
 def encoder_of(kind: Kind, encoder: ObjectEncoder) -> ObjectEncoder:
     """Return an encoder that shows objects in the version of a kind."""
-    return encoder if kind.conversion is None else ConvertingEncoder(kind, encoder)
+    return encoder if kind.conversion is None and kind.converter is None else ConvertingEncoder(kind, encoder)

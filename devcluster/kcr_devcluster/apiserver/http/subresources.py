@@ -146,7 +146,7 @@ def reviewed_scale(attributes: AdmissionAttributes, scale: Manifest, old: Record
     """Return a Scale after admission: reviews see the Scale, not the object that it scales.
 
     Raises:
-        ReviewPendingError: A review is not known yet.
+        PendingError: A review is not known yet.
         StatusError: It is refused.
     """
     if attributes.context.reviews is None:

@@ -26,6 +26,7 @@ from kcr_devcluster.apiserver.protocol.field_errors import invalid as invalid_fi
 from kcr_devcluster.apiserver.protocol.gojson import decode_json
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.query import Query
+from kcr_devcluster.apiserver.protocol.replay import replay
 from kcr_devcluster.apiserver.protocol.responses import (
     STALE,
     APIResponse,
@@ -145,6 +146,10 @@ class Write(NamedTuple):
         """Return a stored object as one of that kind."""
         return in_version(old, self.kind)
 
+    def deleted(self, old: Record) -> Record:
+        """Return a stored object as a DELETE handles it: where a webhook converts, in the request's version."""
+        return old if self.kind.converter is None else self.stored(old)
+
     def to_storage(self, obj: Manifest) -> Manifest:
         """Return an object of the request's version in the version of its rules, conformed.
 
@@ -157,6 +162,8 @@ class Write(NamedTuple):
 
     def current(self, old: Record) -> Manifest:
         """Return a stored object in the request's version."""
+        if self.route.kind.converter is not None:
+            return in_version(old, self.route.kind).manifest()
         obj = old.manifest()
         if self.route.kind.conversion is not None:
             self.route.kind.conversion.from_hub(obj)
@@ -303,7 +310,8 @@ def remove(registry: Registry, write: Write) -> APIResponse:
     route = write.route
     options = request_body.delete_options(write.body, write.content_type, write.query)
     context = _delete_context(write, options)
-    result = delete(registry, registry.find(route.kind, route.namespace, route.name), options, context)
+    old = write.deleted(registry.find(route.kind, route.namespace, route.name))
+    result = delete(registry, old, options, context)
     headers = warning_headers(_warnings(route, options))
     if result.gone and not route.kind.returns_deleted_object:
         metadata = result.record.metadata
@@ -323,22 +331,25 @@ async def remove_collection(registry: Registry, write: Write) -> APIResponse:
     """Handle a DELETE on a collection: delete the objects of a list, and return them as they were."""
     route = write.route
     options = request_body.delete_options(write.body, write.content_type, write.query)
-    page = await listing.list_page(registry.storage, route, write.query)
     context = _delete_context(write, options)
+
+    async def listed() -> tuple[tuple[Record, ...], bytes]:
+        page = await listing.list_page(registry.storage, route, write.query)
+        encoder = encoder_of(route.kind, ObjectEncoder())
+        return page.records, encoder.encode_list(route.kind, page.metadata, page.records)
 
     async def remove_one(namespace: str, name: str) -> None:
         newest = registry.storage.get(route.kind, namespace, name)
         if newest is not None:
-            delete(registry, newest, options, context)
+            delete(registry, write.deleted(newest), options, context)
 
-    for record in page.records:
+    is_replayed = write.reviews is not None or route.kind.converter is not None
+    records, body = await (replay(listed) if is_replayed else listed())
+    for record in records:
+        # Each object is reviewed and converted by itself: those before it are deleted, whatever the answer.
         attempt = partial(remove_one, record.metadata.namespace, record.metadata.name)
-        # Each object is reviewed by itself: those before it are gone, whatever the answer.
-        await (attempt() if write.reviews is None else write.reviews.settled(attempt))
-    headers = warning_headers(_warnings(route, options))
-    return json_response(
-        encoder_of(route.kind, ObjectEncoder()).encode_list(route.kind, page.metadata, page.records), headers=headers
-    )
+        await (replay(attempt) if is_replayed else attempt())
+    return json_response(body, headers=warning_headers(_warnings(route, options)))
 
 
 def write_response(write: Write, written: WriteResult, warnings: list[str], status: int = 200) -> APIResponse:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from kcr.api.resources import ResourceType
 from kcr_devcluster.apiserver.kinds.strategy import Strategy, strategy_at
-from kcr_devcluster.apiserver.kinds.versions import Conversion, CustomVersion, ScalePaths
+from kcr_devcluster.apiserver.kinds.versions import Conversion, Converter, CustomVersion, ScalePaths
 from kcr_devcluster.apiserver.protocol.names import dns_label, dns_subdomain, path_segment
 from kcr_devcluster.apiserver.schema.builtin import builtin_kinds, kind_shape
 from kcr_devcluster.apiserver.schema.protobuf_encoder import is_encodable
@@ -108,6 +108,11 @@ class Kind:
         return self.conversion.rules or self.conversion.hub
 
     @cached_property
+    def converter(self) -> Converter | None:
+        """Converts objects that are stored in other versions by a webhook; None where no webhook does."""
+        return None if self.custom is None else self.custom.converter
+
+    @cached_property
     def shape(self) -> Shape:
         """The fields of its objects."""
         if self.custom is not None:
@@ -130,6 +135,11 @@ class Kind:
     def head(self) -> bytes:
         """How the JSON of an object begins: kind and apiVersion, which the storage leaves out."""
         return f'{{"kind":"{self.type.kind}","apiVersion":"{self.type.api_version}",'.encode()
+
+    @cached_property
+    def stored_head(self) -> bytes:
+        """How the JSON of an object begins in a journal."""
+        return f'{{"apiVersion":"{self.type.api_version}",'.encode()
 
     @property
     def singular(self) -> str:

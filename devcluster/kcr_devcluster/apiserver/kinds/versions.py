@@ -1,7 +1,7 @@
 """The parts of a kind that depend on the version: paths of `/scale`, conversion, the declaration of custom kinds."""
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.schema.shape import Shape
@@ -46,6 +46,29 @@ class Conversion(NamedTuple):
     rules: "Kind | None" = None
 
 
+class Converter(Protocol):
+    """Converts the objects of a definition by its webhook."""
+
+    @property
+    def kinds(self) -> Mapping[str, "Kind"]:
+        """The kinds of all versions that objects may be stored in, by version."""
+
+    def converted(self, objects: Sequence[Manifest], version: str) -> list[Manifest]:
+        """Return objects in a version, those that are in it as they are.
+
+        Raises:
+            PendingError: The webhook has to be called for some of them.
+            StatusError: 500, the webhook failed.
+        """
+
+    async def convert(self, objects: Sequence[Manifest], version: str) -> list[Manifest]:
+        """Return objects in a version, those that are in it as they are.
+
+        Raises:
+            StatusError: 500, the webhook failed.
+        """
+
+
 class ColumnDefinition(NamedTuple):
     """A column that a CustomResourceDefinition declares; one with a priority above 0 is shown with `-o wide` only."""
 
@@ -68,6 +91,7 @@ class CustomVersion(NamedTuple):
         list_kind: The kind of lists.
         columns: The columns of tables; None where none are declared.
         warning: The warning in every response, of a deprecated version.
+        converter: Calls the webhook that converts objects between versions; None where there is none.
     """
 
     shape: Shape
@@ -77,3 +101,4 @@ class CustomVersion(NamedTuple):
     list_kind: str
     columns: tuple[ColumnDefinition, ...] | None = None
     warning: str = ""
+    converter: Converter | None = None

@@ -75,7 +75,7 @@ def delete(
     _set_propagation_finalizers(kind, new["metadata"], options.policy)
     if "deletionTimestamp" not in new["metadata"]:
         kind.strategy.prepare_delete(new)
-    now = registry.clock.now()
+    now = registry.now()
     if kind.strategy.graceful_deletion:
         held = _begin_grace_period(new, options.grace_seconds, now)
     else:

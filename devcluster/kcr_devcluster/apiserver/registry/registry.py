@@ -7,7 +7,7 @@ Source: kubernetes/staging/src/k8s.io/apiserver/pkg/registry/generic/registry/st
 """
 
 from collections.abc import Sequence
-from random import Random
+from datetime import datetime
 from typing import NamedTuple
 
 from kcr_devcluster.apiserver.apply.tracking import MANAGED_FIELDS, Tracking, track
@@ -17,6 +17,7 @@ from kcr_devcluster.apiserver.pod_security import PodSecurityAdmission
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError
 from kcr_devcluster.apiserver.protocol.manifests import Manifest, timestamp
 from kcr_devcluster.apiserver.protocol.query import parse_integer
+from kcr_devcluster.apiserver.protocol.replay import drawn
 from kcr_devcluster.apiserver.protocol.responses import (
     STALE,
     StatusError,
@@ -100,6 +101,13 @@ class Registry:
             if self.storage.get(PRIORITY_CLASSES, "", manifest["metadata"]["name"]) is None:
                 self.create(PRIORITY_CLASSES, "", dict(manifest))
 
+    def now(self) -> datetime:
+        """Return the time of a request: the same one when it is replayed."""
+        return drawn("now", self.clock.now)
+
+    def _new_uid(self) -> str:
+        return meta.new_uid(self.random)
+
     def find(self, kind: Kind, namespace: str, name: str) -> Record:
         """Return the newest version of an object.
 
@@ -132,8 +140,7 @@ class Registry:
         Raises:
             StatusError: The object or its namespace does not allow it.
         """
-        reviews = context.reviews
-        random, now = (self.random, self.clock.now()) if reviews is None else (reviews.random, reviews.now)
+        now = self.now()
         obj = meta.with_server_metadata(kind, given, namespace)
         metadata = obj["metadata"]
         self._check_namespace(kind, namespace, metadata.get("name", ""))
@@ -144,9 +151,9 @@ class Registry:
             raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
         metadata["resourceVersion"] = ""
         metadata.pop(MANAGED_FIELDS, None)
-        meta.set_initial_fields(metadata, meta.new_uid(random), now)
+        meta.set_initial_fields(metadata, drawn("uid", self._new_uid), now)
         attributes = attributes_of(CREATE, kind, metadata, "", context)
-        self._generate_name(kind, metadata, random)
+        self._generate_name(kind, metadata)
         # Missing, it is refused below together with the other field errors; strategies may count on it.
         metadata.setdefault("name", "")
         kind.strategy.default(obj)
@@ -162,7 +169,7 @@ class Registry:
         if tracking is not None:
             track(kind.shape, {"metadata": {}}, obj, tracking, timestamp(now))
         if context.dry_run:
-            return WriteResult(self.storage.build_record(kind, obj, 0), warnings)
+            return WriteResult(self.storage.preview(kind, obj, 0), warnings)
         return WriteResult(self.storage.put(kind, obj, None), warnings)
 
     def _admit(self, attributes: AdmissionAttributes, obj: Manifest) -> Manifest:
@@ -252,7 +259,7 @@ class Registry:
         for warn in self._warners if not subresource else ():
             warnings += warn(attributes, new, before)
         if tracking.is_needed(before, new):
-            track(kind.shape, before, new, tracking, timestamp(self.clock.now()))
+            track(kind.shape, before, new, tracking, timestamp(self.now()))
         return WriteResult(self.store(old, new, before, dry_run=context.dry_run), warnings, before)
 
     def _with_kept_fields(self, old: Record, given: Manifest, before: Manifest) -> tuple[Manifest, list[str]]:
@@ -267,10 +274,10 @@ class Registry:
 
     def store(self, old: Record, new: Manifest, before: Manifest, *, dry_run: bool = False) -> Record:
         """Store a prepared version; nothing when it equals `before`, a removal when no finalizer is left."""
-        if new == before:
+        if new == before if old.kind.converter is None else self.storage.is_stored(old, new):
             return old
         if dry_run:
-            return self.storage.build_record(old.kind, new, old.revision)
+            return self.storage.preview(old.kind, new, old.revision)
         if should_delete(old.kind, new):
             removed = self.storage.remove(old)
             return self.storage.build_record(old.kind, new, removed.revision)
@@ -295,13 +302,13 @@ class Registry:
         why = f"unable to create new content in namespace {namespace} because it is being terminated"
         raise forbidden(kind.type, name, why, [cause])
 
-    def _generate_name(self, kind: Kind, metadata: Manifest, random: Random) -> None:
+    def _generate_name(self, kind: Kind, metadata: Manifest) -> None:
         """Draw a name for a `generateName`, a free one if there is any."""
         base = metadata.get("generateName", "")
         if metadata.get("name") or not base:
             return
         for _ in range(_NAME_TRIES):
-            name = meta.generate_name(base, random)
+            name = drawn("name", lambda: meta.generate_name(base, self.random))
             if self.storage.get(kind, metadata.get("namespace", ""), name) is None:
                 metadata["name"] = name
                 return
@@ -336,6 +343,7 @@ def _drop_unstored(kind: Kind, obj: Manifest) -> None:
     stored objects.
     """
     conversion = kind.conversion
-    if kind.custom is not None and conversion is not None and not conversion.same_fields:
+    # Where a webhook converts, the response shows what is stored, converted back.
+    if kind.custom is not None and kind.converter is None and conversion is not None and not conversion.same_fields:
         conversion.to_hub(obj)
         conversion.from_hub(obj)

@@ -7,11 +7,11 @@ Source: kubernetes/plugin/pkg/admission/serviceaccount/admission.go. Annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import suppress
-from random import Random
 
 from kcr_devcluster.apiserver.kinds.catalogue import NAMESPACES, PODS, SERVICE_ACCOUNTS
 from kcr_devcluster.apiserver.kinds.pods.defaults import containers_of
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.replay import drawn
 from kcr_devcluster.apiserver.protocol.responses import StatusError, forbidden
 from kcr_devcluster.apiserver.registry import metadata as meta
 from kcr_devcluster.apiserver.storage.admission import AdmissionAttributes, AdmissionContext, AdmissionStep
@@ -68,12 +68,11 @@ class ServiceAccountAdmission(AdmissionStep):
         spec["serviceAccountName"] = spec["serviceAccount"] = name
         account = found.manifest()
         if self.mounts_tokens and _wants_token(spec, account):
-            reviews = attributes.context.reviews
-            self._mount_token(spec, self._random if reviews is None else reviews.random)
+            self._mount_token(spec)
         if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
             spec["imagePullSecrets"] = [{"name": one.get("name", "")} for one in account["imagePullSecrets"]]
 
-    def _mount_token(self, spec: Manifest, random: Random) -> None:
+    def _mount_token(self, spec: Manifest) -> None:
         """Mount the volume in each container that has nothing at its place; add it where there is none."""
         lacking = list(_without_token(spec))
         if not lacking:
@@ -81,7 +80,7 @@ class ServiceAccountAdmission(AdmissionStep):
         volumes: list[Manifest] = spec.get("volumes") or []
         name = next((volume["name"] for volume in volumes if volume["name"].startswith(_VOLUME)), "")
         if not name:
-            name = meta.generate_name(_VOLUME, random)
+            name = drawn("volume", lambda: meta.generate_name(_VOLUME, self._random))
             spec["volumes"] = [*volumes, {"name": name, "projected": _token_source()}]
         for container in lacking:
             mount = {"name": name, "readOnly": True, "mountPath": TOKEN_DIRECTORY}

@@ -3,13 +3,11 @@
 Source: kubernetes/staging/src/k8s.io/apiserver/pkg/admission/interfaces.go, MutationInterface and ValidationInterface.
 """
 
-from collections.abc import Awaitable, Callable
-from datetime import datetime
+from collections.abc import Callable
 from random import Random
 from typing import NamedTuple, Protocol, TypeVar
 
 from kcr.clock import Clock
-from kcr.errors import KcrError
 from kcr_devcluster.apiserver.authentication import User
 from kcr_devcluster.apiserver.kinds.catalogue import Kind
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
@@ -21,30 +19,11 @@ _T = TypeVar("_T")
 Guard = Callable[[Manifest, Manifest | None], None]
 
 
-class ReviewPendingError(KcrError):
-    """A request needs an answer that is not known yet, of a webhook or a policy: nothing has been stored.
-
-    Attributes:
-        review: Gets the answer and remembers it; after it, the request is made again from the start.
-    """
-
-    def __init__(self, review: Callable[[], Awaitable[None]]) -> None:
-        super().__init__("a review is pending")
-        self.review = review
-
-
 class Reviews(Protocol):
-    """The reviews of one request: known answers by their input, and the random draws of the request.
+    """The reviews of one request: the known answers by their input.
 
-    Each method raises ReviewPendingError where the answer is not known yet, StatusError where the request is refused.
-
-    Attributes:
-        random: The source of names and uids; each attempt of the request draws the same.
-        now: When the request came.
+    Each method raises PendingError where the answer is not known yet, StatusError where the request is refused.
     """
-
-    random: Random
-    now: datetime
 
     def mutate(self, attributes: "AdmissionAttributes", obj: Manifest, old: Manifest | None) -> Manifest:
         """Return the object with the changes and the defaults of the mutating phase; `obj` itself if there are none."""
@@ -60,10 +39,6 @@ class Reviews(Protocol):
 
     def review_delete(self, attributes: "AdmissionAttributes", old: Manifest) -> None:
         """Refuse to delete an object, or do nothing."""
-        ...
-
-    async def settled(self, attempt: Callable[[], Awaitable[_T]]) -> _T:
-        """Return the result of a step of the request, which is made again after each review it waits for."""
         ...
 
 
@@ -138,7 +113,7 @@ def review_sent(attributes: AdmissionAttributes, obj: Manifest, old: Manifest | 
         The object with changes; `obj` itself if there are none.
 
     Raises:
-        ReviewPendingError: An answer is not known yet.
+        PendingError: An answer is not known yet.
         StatusError: It is refused.
     """
     reviews = attributes.context.reviews

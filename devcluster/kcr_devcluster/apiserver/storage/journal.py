@@ -134,7 +134,7 @@ class Journal:
             StatusError: 500, it cannot be written: the disk is full, say. Then nothing is stored.
         """
         record, removed = change.record, change.new is None
-        kind, key, body = record.kind.type.display, record.key, None if removed else record.body
+        kind, key, body = record.kind.type.display, record.key, None if removed else record.stored_body
         # The key counts, too: a body that was copied under another key is damage as well.
         row = (change.revision, kind, key, body, _checksum(kind, key, body))
         try:

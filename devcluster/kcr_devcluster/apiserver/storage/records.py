@@ -1,6 +1,6 @@
 """Records: the versions of objects, as encoded bytes beside their typed metadata, and the changes between them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -13,6 +13,8 @@ encode = msgspec.json.Encoder().encode
 _decode: Callable[[bytes], Manifest] = msgspec.json.Decoder().decode
 # The revision of a storage that has seen no change.
 FIRST_REVISION = 1
+_STORED_HEAD = b'{"apiVersion":"'
+_NOT_IN_BODY = ("apiVersion", "kind")
 
 
 class StoredRow(NamedTuple):
@@ -47,6 +49,11 @@ class Record:
         """The object as JSON, with apiVersion and kind."""
         return self.kind.head + self.body[1:]
 
+    @property
+    def stored_body(self) -> bytes:
+        """The body as a journal has it: a custom resource with its apiVersion, for its storage version may change."""
+        return self.body if self.kind.custom is None else self.kind.stored_head + self.body[1:]
+
     def manifest(self) -> Manifest:
         """Return the object, decoded again for each call: the caller may change it."""
         return {"kind": self.kind.type.kind, "apiVersion": self.kind.type.api_version, **_decode(self.body)}
@@ -79,7 +86,14 @@ class Record:
 
 
 def in_version(record: Record, kind: Kind) -> Record:
-    """Return an object as one of a kind that is a view of its kind, or as it is."""
+    """Return an object as one of a kind that is a view of its kind, or as it is.
+
+    Raises:
+        PendingError: A webhook converts it, and has to be called.
+        StatusError: 500, the webhook failed.
+    """
+    if kind.converter is not None:
+        return in_versions((record,), kind)[0]
     conversion = kind.conversion
     if conversion is None or record.kind is kind:
         return record
@@ -87,8 +101,25 @@ def in_version(record: Record, kind: Kind) -> Record:
         return Record(kind, record.body, record.metadata, record.revision)
     manifest = record.manifest()
     conversion.from_hub(manifest)
-    body = {name: value for name, value in manifest.items() if name not in ("apiVersion", "kind")}
+    body = {name: value for name, value in manifest.items() if name not in _NOT_IN_BODY}
     return Record(kind, encode(body), record.metadata, record.revision)
+
+
+def in_versions(records: Sequence[Record], kind: Kind) -> list[Record]:
+    """Return objects as `in_version` does; a webhook converts all of them at once."""
+    if kind.converter is None:
+        return [in_version(record, kind) for record in records]
+    found = kind.converter.converted([record.manifest() for record in records], kind.type.version)
+    return [converted_record(old, kind, manifest) for old, manifest in zip(records, found, strict=True)]
+
+
+def converted_record(record: Record, kind: Kind, manifest: Manifest) -> Record:
+    """Return the record of an object that was converted by a webhook."""
+    if record.kind.type == kind.type:
+        return record if record.kind is kind else Record(kind, record.body, record.metadata, record.revision)
+    body = encode({name: value for name, value in manifest.items() if name not in _NOT_IN_BODY})
+    # A webhook may change labels and annotations.
+    return Record(kind, body, metadata_of(body), record.revision)
 
 
 class Change:
@@ -141,6 +172,14 @@ _decode_metadata = msgspec.json.Decoder(_WithMetadata).decode
 def metadata_of(body: bytes) -> ObjectMeta:
     """Return the metadata of an object's JSON."""
     return _decode_metadata(body).metadata
+
+
+def stored_version(body: bytes) -> tuple[str, bytes]:
+    """Return the version in which a journal has an object, `""` for none, and the object without it."""
+    if not body.startswith(_STORED_HEAD):
+        return "", body
+    end = body.index(b'"', len(_STORED_HEAD))
+    return body[len(_STORED_HEAD) : end].rpartition(b"/")[2].decode(), b"{" + body[end + 2 :]
 
 
 def key_of(namespace: str, name: str) -> str:

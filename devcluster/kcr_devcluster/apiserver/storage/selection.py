@@ -8,6 +8,8 @@ from kcr_devcluster.apiserver.protocol.responses import bad_request
 from kcr_devcluster.apiserver.storage.records import Change, Record
 from kcr_devcluster.apiserver.storage.selectors import FieldTerm, LabelTerm, parse_fields, parse_labels
 
+_NAMES = ("metadata.name", "metadata.namespace")
+
 
 class SelectionPredicate(NamedTuple):
     """A namespace (`""`: all) and the terms of both selectors; all must hold."""
@@ -30,6 +32,17 @@ class SelectionPredicate(NamedTuple):
         if not all(term.holds(record.metadata.labels) for term in self.labels):
             return False
         return all(term.holds(record.field) for term in self.fields)
+
+    @property
+    def selects_content(self) -> bool:
+        """Whether selectors leave out objects for anything but their names."""
+        return bool(self.labels) or any(term.path not in _NAMES for term in self.fields)
+
+    def may_match(self, record: Record) -> bool:
+        """Return whether an object matches in some version: versions can differ in everything but the names."""
+        if self.namespace and record.metadata.namespace != self.namespace:
+            return False
+        return all(term.holds(record.field) for term in self.fields if term.path in _NAMES)
 
     def event(self, change: Change) -> tuple[str, Record] | None:
         """Return type and object of the watch event for a change, None for no event.

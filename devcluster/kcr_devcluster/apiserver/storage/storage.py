@@ -15,7 +15,15 @@ from kcr.api.meta import ObjectMeta
 from kcr_devcluster.apiserver.kinds.catalogue import Kind
 from kcr_devcluster.apiserver.protocol.manifests import Manifest, in_order
 from kcr_devcluster.apiserver.protocol.responses import StatusError, no_such_resource, too_large_version
-from kcr_devcluster.apiserver.storage.records import FIRST_REVISION, Change, Record, StoredRow, encode, key_of
+from kcr_devcluster.apiserver.storage.records import (
+    FIRST_REVISION,
+    Change,
+    Record,
+    StoredRow,
+    encode,
+    in_version,
+    key_of,
+)
 from kcr_devcluster.apiserver.storage.watch_cache import WatchCache
 
 if TYPE_CHECKING:  # loads sqlite3
@@ -143,18 +151,46 @@ class Storage:
         """Store a new object, or a new version of `old`; those of a view are converted.
 
         Raises:
-            StatusError: 500, the object is larger than etcd takes.
+            PendingError: A webhook converts it, and has to be called.
+            StatusError: 500, the object is larger than etcd takes, or the webhook failed.
         """
+        shown = kind
         if kind.conversion is not None:
             kind.conversion.to_hub(manifest)
-            kind, old = kind.stored, old and self._stored(old)
+            kind = kind.stored
+        old = old and self._stored(old)
         # Compare-and-swap: the caller has compared with `old`, and nothing was awaited since. Invariant: `old` is the
         # newest version of the object.
         record = self.build_record(kind, manifest, self.revision + 1)
         if len(record.body) > _LARGEST_OBJECT:
             raise StatusError(500, "", "etcdserver: request is too large")
+        if shown.converter is not None:
+            # What the response shows: nothing may fail after the commit.
+            in_version(record, shown)
         self._commit(Change(record.revision, old, record))
         return record
+
+    def preview(self, kind: Kind, manifest: Manifest, revision: int) -> Record:
+        """Return the record that a dry run shows: the one that `put` would store, converted back."""
+        if kind.converter is not None and kind.conversion is not None:
+            manifest = dict(manifest)
+            kind.conversion.to_hub(manifest)
+            return in_version(self.build_record(kind.stored, manifest, revision), kind)
+        return self.build_record(kind, manifest, revision)
+
+    def is_stored(self, old: Record, new: Manifest) -> bool:
+        """Return whether a new version of an object is stored already, in the version in which it would be stored.
+
+        Source: kubernetes/staging/src/k8s.io/apiserver/pkg/storage/etcd3/store.go, GuaranteedUpdate, which compares the
+        encoded objects: so a write that changes nothing migrates an object to a new storage version.
+        """
+        stored, kind = self._stored(old), old.kind
+        if stored.kind.type != kind.stored.type:
+            return False
+        new = dict(new)
+        if kind.conversion is not None:
+            kind.conversion.to_hub(new)
+        return new == stored.manifest()
 
     def remove(self, old: Record) -> Record:
         """Remove an object, and return its last content under the revision of its removal."""
@@ -163,8 +199,10 @@ class Storage:
         return change.deleted_record()
 
     def _stored(self, record: Record) -> Record:
-        """Return the version of an object that a record of a view shows."""
-        return record if record.kind.conversion is None else self.cache(record.kind).records[record.key]
+        """Return the version of an object that a record of a view, or one that was converted, shows."""
+        if record.kind.conversion is None and record.kind.converter is None:
+            return record
+        return self.cache(record.kind).records[record.key]
 
     def _commit(self, change: Change) -> None:
         # First on disk: a client must not see a change that a crash could take back. If this raises, nothing

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from kcr_devcluster.apiserver.kinds.catalogue import Kind
 from kcr_devcluster.apiserver.protocol.responses import expired
-from kcr_devcluster.apiserver.storage.records import Change, Record, StoredRow, encode, metadata_of
+from kcr_devcluster.apiserver.storage.records import Change, Record, StoredRow, encode, metadata_of, stored_version
 
 HISTORY = 10_000
 
@@ -85,12 +85,13 @@ class WatchCache:
             kind: The kind from now on.
             revision: The newest of the storage.
         """
-        before, self.kind = self.kind, kind
+        self.kind = kind
         self.compact(revision)
         for key, record in self.records.items():
-            same = before.openapi_schema == kind.openapi_schema
-            body = record.body if same else _conformed(record, kind)
-            self.records[key] = Record(kind, body, record.metadata, record.revision)
+            stored = _stored_kind(kind, record.kind.type.version, record.kind)
+            same = record.kind.openapi_schema == stored.openapi_schema
+            body = record.body if same else _conformed(record, stored)
+            self.records[key] = Record(stored, body, record.metadata, record.revision)
 
     def restore(self, rows: Iterable[StoredRow], compacted_revision: int) -> None:
         """Load the kind's rows from a journal, before any other change.
@@ -100,13 +101,15 @@ class WatchCache:
             compacted_revision: Changes up to this one are no history.
         """
         self.compacted_revision = compacted_revision
-        for revision, key, body in rows:
+        for revision, key, row in rows:
             old, new = self.records.pop(key, None), None
-            if body is not None:
-                new = Record(self.kind, body, metadata_of(body), revision)
-                if self.kind.custom is not None:
+            if row is not None:
+                version, body = stored_version(row)
+                kind = _stored_kind(self.kind, version, self.kind)
+                new = Record(kind, body, metadata_of(body), revision)
+                if kind.custom is not None:
                     # The definition may have changed since.
-                    new = Record(self.kind, _conformed(new, self.kind), new.metadata, revision)
+                    new = Record(kind, _conformed(new, kind), new.metadata, revision)
                 self.records[key] = new
             if revision > compacted_revision:
                 self.history.append(Change(revision, old, new))
@@ -132,6 +135,17 @@ class WatchCache:
             subscriber(change)
         # All watchers have their line by now; the history keeps no second copy of every object.
         change.lines.clear()
+
+
+def _stored_kind(kind: Kind, version: str, other: Kind) -> Kind:
+    """Return the kind of an object that was stored in a version.
+
+    Args:
+        kind: The kind that is stored now. Without a webhook, all objects are taken for objects of it.
+        version: The version; `""` for an unknown one.
+        other: The kind where the definition does not have the version any more.
+    """
+    return kind if kind.converter is None or not version else kind.converter.kinds.get(version, other)
 
 
 def _conformed(record: Record, kind: Kind) -> bytes:

@@ -39,7 +39,7 @@ class SentObject(NamedTuple):
         """Return the object after admission.
 
         Raises:
-            ReviewPendingError: A review is not known yet.
+            PendingError: A review is not known yet.
             StatusError: It is refused.
         """
         if attributes.context.reviews is None:

@@ -7,14 +7,14 @@ pkg/endpoints/handlers/{get,watch}.go.
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from kcr_devcluster.apiserver.http.serialization import ObjectEncoder, event_line
 from kcr_devcluster.apiserver.kinds.catalogue import Kind
 from kcr_devcluster.apiserver.protocol.field_errors import forbidden
 from kcr_devcluster.apiserver.protocol.query import Query, parse_integer
 from kcr_devcluster.apiserver.protocol.responses import StatusError, invalid_option
-from kcr_devcluster.apiserver.storage.records import Change
+from kcr_devcluster.apiserver.storage.records import Change, Record
 from kcr_devcluster.apiserver.storage.selection import SelectionPredicate
 from kcr_devcluster.apiserver.storage.storage import StorageReader
 from kcr_devcluster.apiserver.storage.watch_cache import ordered
@@ -113,7 +113,7 @@ class Watch:
         self._encoder = encoder
         self._max_backlog = max_backlog
         # Lines made and not yet fetched, in order.
-        self._pending: list[bytes] = []
+        self._pending: list[bytes | Change] = []
         # How many of the pending lines are changes.
         self._backlog = 0
         # Changes up to this resourceVersion are not sent: they are in the initial state, or the client has them.
@@ -159,7 +159,7 @@ class Watch:
         self._deadline = loop.time() + timeout_seconds
         self._schedule_timer(loop)
 
-    def _initial_lines(self, options: WatchOptions) -> list[bytes]:
+    def _initial_lines(self, options: WatchOptions) -> list[bytes | Change]:
         # Neither a resourceVersion nor sendInitialEvents: the state is sent first.
         state_first = options.initial_events or (options.initial_events is None and not options.revision)
         if state_first:
@@ -170,21 +170,22 @@ class Watch:
         self._start_revision = options.revision
         return self._missed(options.revision)
 
-    def _missed(self, revision: int) -> list[bytes]:
+    def _missed(self, revision: int) -> list[bytes | Change]:
         missed = self._cache.changes_since(revision)
         return [line for change in missed if (line := self._line(change))]
 
-    def _state(self) -> list[bytes]:
+    def _state(self) -> list[bytes | Change]:
         self._start_revision = self._storage.revision_to_read(self.kind)
         found = ordered(*self._cache.snapshot_at(self._start_revision), self._selection.namespace, "")
-        lines = [
-            self._encoder.encode_event("ADDED", record, None) for record in found if self._selection.matches(record)
-        ]
+        lines = [line for record in found if (line := self._initial_line(record))]
         if self._bookmarks:
             lines.append(self._encoder.encode_bookmark(self._cache.kind, self._start_revision, initial_end=True))
         return lines + self._missed(self._start_revision)
 
-    def _line(self, change: Change) -> bytes | None:
+    def _initial_line(self, record: Record) -> bytes | Change | None:
+        return self._encoder.encode_event("ADDED", record, None) if self._selection.matches(record) else None
+
+    def _line(self, change: Change) -> bytes | Change | None:
         event = self._selection.event(change)
         return None if event is None else self._encoder.encode_event(*event, change)
 
@@ -251,7 +252,10 @@ class Watch:
             finally:
                 self._reader = None
         lines, self._pending, self._backlog = self._pending, [], 0
-        return b"".join(lines)
+        return await self._encoded(lines)
+
+    async def _encoded(self, lines: list[bytes | Change]) -> bytes:
+        return b"".join(cast("list[bytes]", lines))
 
     async def aclose(self) -> None:
         """Stop following the changes."""

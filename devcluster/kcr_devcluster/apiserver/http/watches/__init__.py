@@ -1,0 +1,1 @@
+"""Watches: streams of the changes of one kind."""

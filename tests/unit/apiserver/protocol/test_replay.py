@@ -1,0 +1,80 @@
+"""Replay of requests."""
+
+from itertools import count
+from typing import Any
+
+import pytest
+
+from kcr_devcluster.apiserver.protocol.replay import PendingError, answer_to, drawn, remember, replay
+from kcr_devcluster.apiserver.protocol.responses import StatusError
+
+
+def ask(question: str) -> Any:
+    async def resolve() -> None:
+        remember({question: question.upper()})
+
+    found = answer_to(question)
+    if found is None:
+        raise PendingError(resolve)
+    return found
+
+
+@pytest.mark.asyncio
+async def test_answers_are_remembered_until_the_request_ends() -> None:
+    runs = count()
+
+    async def run() -> list[Any]:
+        next(runs)
+        return [ask("a"), ask("b"), ask("a")]
+
+    assert await replay(run) == ["A", "B", "A"]
+    assert next(runs) == 3
+    assert answer_to("a") is None
+
+
+@pytest.mark.asyncio
+async def test_draws_are_the_same_in_each_run() -> None:
+    numbers = count()
+    seen = []
+
+    async def run() -> None:
+        seen.append([drawn("uid", lambda: next(numbers)), drawn("uid", lambda: next(numbers))])
+        ask("a")
+        seen.append([drawn("uid", lambda: next(numbers))])
+
+    await replay(run)
+    assert seen == [[0, 1], [0, 1], [2]]
+
+
+@pytest.mark.asyncio
+async def test_part_of_a_request_runs_again_alone() -> None:
+    runs = []
+
+    async def part() -> Any:
+        runs.append("part")
+        return ask("b")
+
+    async def run() -> list[Any]:
+        runs.append("run")
+        return [ask("a"), await replay(part), ask("b")]
+
+    assert await replay(run) == ["A", "B", "B"]
+    assert runs == ["run", "run", "part", "part"]
+
+
+@pytest.mark.asyncio
+async def test_draws_outside_of_requests_are_new() -> None:
+    numbers = count()
+    assert [drawn("uid", lambda: next(numbers)) for _ in range(2)] == [0, 1]
+
+
+@pytest.mark.asyncio
+async def test_endless_questions_end_with_a_timeout() -> None:
+    numbers = count()
+
+    async def run() -> None:
+        ask(str(next(numbers)))
+
+    with pytest.raises(StatusError) as caught:
+        await replay(run)
+    assert caught.value.code == 504
