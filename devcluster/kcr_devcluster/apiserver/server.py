@@ -22,15 +22,13 @@ from kcr_devcluster.apiserver.http.bodies.request_body import media_type
 from kcr_devcluster.apiserver.http.documents import ServerDocuments
 from kcr_devcluster.apiserver.http.metrics import ServerMetrics
 from kcr_devcluster.apiserver.http.pods import binding, container_logs, eviction, pod_streams
-from kcr_devcluster.apiserver.http.printers.tables import TableEncoder, included_object
+from kcr_devcluster.apiserver.http.printers.tables import accepted_encoder
 from kcr_devcluster.apiserver.http.reviews import reviews
 from kcr_devcluster.apiserver.http.reviews.access import Asker
 from kcr_devcluster.apiserver.http.routes import Route, Routes, check_method, timeout_seconds
 from kcr_devcluster.apiserver.http.serialization import (
     PROTOBUF,
     YAML,
-    MediaType,
-    MetadataEncoder,
     ObjectEncoder,
     as_accepted,
     encoder_of,
@@ -215,7 +213,7 @@ class APIServer:
         if self._rbac is not None:
             access = authorized(self._rbac, request.user, request_attributes(request.method, path, query))
         review = reviews.find(request.method, steps)
-        route = None if review is not None else self._route(steps)
+        route = None if review is not None else self._routes.find_path(steps)
         # One that cannot be parsed is refused, also where nothing waits.
         seconds = timeout_seconds(route, query)
         if review is not None:
@@ -249,7 +247,7 @@ class APIServer:
         access: Access | None,
     ) -> APIResponse:
         """Serve a request whose definition may have changed since it was routed: a webhook was awaited."""
-        route = self._route(steps)
+        route = self._routes.find_path(steps)
         if route is None:
             raise no_such_resource()
         return await self._serve(request, route, query, headers, access)
@@ -272,7 +270,7 @@ class APIServer:
         accepted = negotiate(headers.get("accept", ""), has_protobuf=route.kind.has_protobuf)
         if accepted.name == YAML and route.watches(query):
             raise not_acceptable(f"{JSON};stream=watch, {PROTOBUF};stream=watch")
-        encoder = encoder_of(route.kind, self._encoder(accepted, query))
+        encoder = encoder_of(route.kind, accepted_encoder(accepted, query, self._clock))
         if request.method == "GET":
             return await self._read(route, query, encoder, request.reads or self._storage)
         certificates = None
@@ -307,26 +305,6 @@ class APIServer:
         except DefaultAccountMissingError:
             await wait_for_default(self._storage, write.route.namespace)
             return await self._write(method, write)
-
-    def _route(self, steps: list[str]) -> Route | None:
-        match steps:
-            case ["api", version, "watch", _, *_]:
-                return self._routes.find_watch("", version, steps[3:])
-            case ["api", version, _, *_]:
-                return self._routes.find("", version, steps[2:])
-            case ["apis", group, version, "watch", _, *_] if group and group in self._routes.groups:
-                return self._routes.find_watch(group, version, steps[4:])
-            case ["apis", group, version, _, *_] if group and group in self._routes.groups:
-                return self._routes.find(group, version, steps[3:])
-        return None
-
-    def _encoder(self, accepted: MediaType, query: Query) -> ObjectEncoder:
-        match accepted.transformation:
-            case "Table":
-                return TableEncoder(accepted.version, included_object(query.text("includeObject")), self._clock)
-            case "PartialObjectMetadata" | "PartialObjectMetadataList":
-                return MetadataEncoder(accepted.version)
-        return ObjectEncoder()
 
     async def _read(self, route: Route, query: Query, encoder: ObjectEncoder, storage: StorageReader) -> APIResponse:
         if route.kind.is_computed:

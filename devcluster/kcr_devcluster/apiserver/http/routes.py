@@ -57,6 +57,23 @@ def timeout_seconds(route: Route | None, query: Query) -> float | None:
 class Routes(ServedIndex):
     """Finds the served kinds by their paths."""
 
+    def find_path(self, steps: list[str]) -> Route | None:
+        """Return the route of a path, given as its steps; None for one that leads to no kind.
+
+        Raises:
+            StatusError: 404, there is no such resource.
+        """
+        match steps:
+            case ["api", version, "watch", _, *_]:
+                return self.find_watch("", version, steps[3:])
+            case ["api", version, _, *_]:
+                return self.find("", version, steps[2:])
+            case ["apis", group, version, "watch", _, *_] if group and group in self.groups:
+                return self.find_watch(group, version, steps[4:])
+            case ["apis", group, version, _, *_] if group and group in self.groups:
+                return self.find(group, version, steps[3:])
+        return None
+
     def find(self, group: str, version: str, steps: list[str]) -> Route | None:
         """Return the route of the rest of a path, behind `/api/v1` or `/apis/G/V`.
 

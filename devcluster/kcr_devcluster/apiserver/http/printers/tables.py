@@ -12,9 +12,16 @@ import msgspec
 from kcr.clock import Clock
 from kcr_devcluster.apiserver.http.printers.columns import Column
 from kcr_devcluster.apiserver.http.printers.printers import printer_of
-from kcr_devcluster.apiserver.http.serialization import ObjectEncoder, bookmark_metadata, event_line
+from kcr_devcluster.apiserver.http.serialization import (
+    MediaType,
+    MetadataEncoder,
+    ObjectEncoder,
+    bookmark_metadata,
+    event_line,
+)
 from kcr_devcluster.apiserver.kinds.catalogue import Kind
 from kcr_devcluster.apiserver.protocol.field_errors import invalid
+from kcr_devcluster.apiserver.protocol.query import Query
 from kcr_devcluster.apiserver.protocol.responses import bad_request
 from kcr_devcluster.apiserver.storage.records import Change, Record
 
@@ -29,6 +36,25 @@ def included_object(text: str) -> str:
         error = invalid("includeObject", text, "must be 'Metadata', 'Object', 'None', or empty")
         raise bad_request(f"Unable to convert to Table as requested: {error.field}: {error.message}")
     return text or "Metadata"
+
+
+def accepted_encoder(accepted: MediaType, query: Query, clock: Clock) -> ObjectEncoder:
+    """Return the encoder of a response.
+
+    Args:
+        accepted: The media type that was negotiated.
+        query: Has the options of tables.
+        clock: For ages.
+
+    Raises:
+        StatusError: 400, an option is no choice.
+    """
+    match accepted.transformation:
+        case "Table":
+            return TableEncoder(accepted.version, included_object(query.text("includeObject")), clock)
+        case "PartialObjectMetadata" | "PartialObjectMetadataList":
+            return MetadataEncoder(accepted.version)
+    return ObjectEncoder()
 
 
 class TableEncoder(ObjectEncoder):
