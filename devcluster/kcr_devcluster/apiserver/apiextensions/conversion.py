@@ -40,7 +40,7 @@ _serial = count()
 _encode = msgspec.json.Encoder().encode
 
 
-class Webhook:
+class ConversionWebhook:
     """The webhook of one definition, as the server calls it."""
 
     def __init__(self, conversion: Manifest, caller: Callable[[], WebhookCaller], new_uid: Callable[[], str]) -> None:
@@ -104,7 +104,7 @@ class WebhookConverter:
         kinds: The kinds of all versions, served or not, by version: what objects are stored as.
     """
 
-    def __init__(self, webhook: Webhook) -> None:
+    def __init__(self, webhook: ConversionWebhook) -> None:
         self.kinds: dict[str, Kind] = {}
         self._webhook = webhook
         self._id = next(_serial)

@@ -19,7 +19,7 @@ from contextlib import suppress
 from typing import Any
 
 from kcr_devcluster.apiserver.admission.caller import WebhookCaller
-from kcr_devcluster.apiserver.apiextensions.conversion import Webhook
+from kcr_devcluster.apiserver.apiextensions.conversion import ConversionWebhook
 from kcr_devcluster.apiserver.apiextensions.naming import is_true, named_status, set_condition, used_names
 from kcr_devcluster.apiserver.apiextensions.served_kinds import ServedKinds, kinds_of
 from kcr_devcluster.apiserver.apiextensions.strategy import CLEANUP_FINALIZER
@@ -140,8 +140,8 @@ class CustomResourceDefinitions:
             self._end_watches(before.hub)
         self._notify()
 
-    def _webhook(self, conversion: Manifest) -> Webhook:
-        return Webhook(conversion, self._webhooks, lambda: new_uid(self._registry.random))
+    def _webhook(self, conversion: Manifest) -> ConversionWebhook:
+        return ConversionWebhook(conversion, self._webhooks, lambda: new_uid(self._registry.random))
 
     def _notify(self) -> None:
         for call in self.on_change:

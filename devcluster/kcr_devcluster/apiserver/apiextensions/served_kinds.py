@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from kcr.api.resources import ResourceType
-from kcr_devcluster.apiserver.apiextensions.conversion import Webhook, WebhookConverter
+from kcr_devcluster.apiserver.apiextensions.conversion import ConversionWebhook, WebhookConverter
 from kcr_devcluster.apiserver.apiextensions.custom_resources import CustomResourceStrategy
 from kcr_devcluster.apiserver.apiextensions.validation import schema_of
 from kcr_devcluster.apiserver.kinds.catalogue import Kind
@@ -36,7 +36,7 @@ class ServedKinds(NamedTuple):
     served: tuple[Kind, ...]
 
 
-def kinds_of(crd: Manifest, names: Manifest, webhook: Callable[[Manifest], Webhook]) -> ServedKinds:
+def kinds_of(crd: Manifest, names: Manifest, webhook: Callable[[Manifest], ConversionWebhook]) -> ServedKinds:
     """Return the kinds of a definition.
 
     Args:
