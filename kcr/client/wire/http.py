@@ -16,8 +16,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from multidict import CIMultiDictProxy
 from yarl import URL
 
-from kcr.client.auth import tls
-from kcr.client.auth.cluster import ClusterConfig
+from kcr.client.auth.cluster import ClusterConfig, tls_context, tls_modified
 from kcr.client.auth.credentials import Credential
 from kcr.client.loops import HomeLoop, PerLoop
 from kcr.client.wire.connections import FENCE, FencedRequest, OnResolve, make_connector
@@ -64,9 +63,9 @@ class HttpTransport:
             *config.headers,
         )
         # What the TLS context was made from, and when its files were last looked at.
-        self._made_from = (tls.modified(config), "")
+        self._made_from = (tls_modified(config), "")
         self._looked_at = float("-inf")
-        self._tls = tls.context(config)
+        self._tls = tls_context(config)
         self._loops = PerLoop(_Connections)
         self._own: _Connections | None = None
 
@@ -188,11 +187,11 @@ class HttpTransport:
         return pool
 
     def _refresh(self, credential: Credential) -> None:
-        made_from = (tls.modified(self._config), credential.certificate)
+        made_from = (tls_modified(self._config), credential.certificate)
         if made_from == self._made_from:
             return
         try:
-            self._tls = tls.context(self._config, credential)
+            self._tls = tls_context(self._config, credential)
         except ConfigError as error:
             # Perhaps the files are being written just now. What we have is tried as long as it works.
             _log.warning("certificates not reloaded", server=self._config.server, error=str(error))

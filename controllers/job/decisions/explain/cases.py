@@ -12,11 +12,10 @@ from kcr.api.meta import ObjectMeta
 from kcr.api.pod_problems import PATIENCE
 from kcr.controllers.job.decisions import lifecycle
 from kcr.controllers.job.decisions.explain import pods as texts
-from kcr.controllers.job.decisions.explain.active import running
+from kcr.controllers.job.decisions.explain.active import failures_left, replacements, running, terminating_texts
 from kcr.controllers.job.decisions.explain.evidence import NAMED, Evidence, Rule
 from kcr.controllers.job.decisions.explain.no_controller import no_controller
 from kcr.controllers.job.decisions.explain.pods import refused, scaling
-from kcr.controllers.job.decisions.explain.steps import failures_left, replacements, terminating_texts
 from kcr.controllers.job.decisions.plan import Plan, ScaleDown, ScaleUp, Snapshot, Terminate
 from kcr.controllers.job.decisions.pod_template import restart_policy
 from kcr.controllers.job.decisions.pods import is_tracked, replaces_only_failed

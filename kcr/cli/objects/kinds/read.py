@@ -14,8 +14,7 @@ from kcr.api.pod_symptoms import DetailedPod
 from kcr.api.unstructured import Unstructured, unstructured
 from kcr.cli.objects.generic import conditions_of, explain_object
 from kcr.cli.objects.kinds import webhooks
-from kcr.cli.objects.kinds.dependents import with_dependents
-from kcr.cli.objects.kinds.lists import list_or_nothing, read_workload
+from kcr.cli.objects.kinds.dependents import list_or_nothing, read_workload, with_dependents
 from kcr.cli.objects.kinds.namespaces import Held, explain_namespace, remaining_resources
 from kcr.cli.objects.kinds.nodes import explain_node
 from kcr.cli.objects.kinds.pods import change_of, explain_pod

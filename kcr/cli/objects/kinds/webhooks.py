@@ -10,7 +10,7 @@ from kcr.api.core import Event, Service
 from kcr.api.explanation import Code, Explanation, counted
 from kcr.api.meta import Key
 from kcr.api.unstructured import Unstructured, unstructured
-from kcr.cli.objects.kinds.lists import list_or_nothing
+from kcr.cli.objects.kinds.dependents import list_or_nothing
 from kcr.client import Client
 from kcr.errors import ApiError, NotFoundError
 

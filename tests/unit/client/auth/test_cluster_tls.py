@@ -4,7 +4,7 @@ import pytest
 import trustme
 
 from kcr.client import ClusterConfig, PemSource
-from kcr.client.auth.tls import context
+from kcr.client.auth.cluster import tls_context
 from kcr.errors import ConfigError
 
 
@@ -14,14 +14,14 @@ def pem(text: str) -> PemSource:
 
 def test_only_the_given_authority_is_trusted() -> None:
     ca = PemSource(text=trustme.CA().cert_pem.bytes().decode(), field="certificate-authority")
-    made = context(ClusterConfig(server="https://x", ca=ca))
+    made = tls_context(ClusterConfig(server="https://x", ca=ca))
     assert len(made.get_ca_certs()) == 1
     assert made.verify_mode == ssl.CERT_REQUIRED
     assert made.check_hostname
 
 
 def test_verification_is_off_only_on_request() -> None:
-    made = context(ClusterConfig(server="https://x", verify=False))
+    made = tls_context(ClusterConfig(server="https://x", verify=False))
     assert made.verify_mode == ssl.CERT_NONE
     assert not made.check_hostname
 
@@ -31,7 +31,7 @@ def test_authority_that_is_no_certificate_is_named() -> None:
         text="-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----", field="k, certificate-authority"
     )
     with pytest.raises(ConfigError, match=r"^k, certificate-authority.* no usable certificate"):
-        context(ClusterConfig(server="https://x", ca=ca))
+        tls_context(ClusterConfig(server="https://x", ca=ca))
 
 
 def test_key_of_another_certificate_is_refused() -> None:
@@ -43,4 +43,4 @@ def test_key_of_another_certificate_is_refused() -> None:
         key=pem(other.private_key_pem.bytes().decode()),
     )
     with pytest.raises(ConfigError, match=r"^client-certificate: certificate and key do not fit"):
-        context(config)
+        tls_context(config)
