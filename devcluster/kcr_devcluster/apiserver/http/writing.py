@@ -96,7 +96,7 @@ class Write(NamedTuple):
         guard = None if self.access is None else self.access.check_grant
         if self.certificates is not None:
             guard = self.certificates.check
-        options_sent = self.query.write_options(options)
+        options_sent = {} if self.reviews is None else self.query.write_options(options)
         return RequestContext(self.user, self.route.kind, options_sent, dry_run, guard, self.reviews)
 
     def attributes(self, operation: str, *, dry_run: bool) -> AdmissionAttributes:

@@ -19,8 +19,8 @@ from kcr_devcluster.apiserver.pod_security.policies import (
 )
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.responses import forbidden, invalid
-from kcr_devcluster.apiserver.storage.admission import AdmissionAttributes, AdmissionStep
-from kcr_devcluster.apiserver.storage.records import Record
+from kcr_devcluster.apiserver.storage.admission import AdmissionAttributes, AdmissionContext, AdmissionStep
+from kcr_devcluster.apiserver.storage.records import Change, Record
 
 # Where the pod templates of workloads are.
 _TEMPLATES: Mapping[tuple[str, str], tuple[str, ...]] = {
@@ -42,6 +42,13 @@ _CONTAINERS = ("containers", "initContainers")
 
 class PodSecurityAdmission(AdmissionStep):
     """Holds pods, workloads and namespaces against the Pod Security labels of namespaces."""
+
+    def __init__(self, context: AdmissionContext) -> None:
+        """Know no policies yet."""
+        super().__init__(context)
+        # Policies by namespace, until it changes: each new pod asks twice.
+        self._policies: dict[str, NamespacePolicy] = {}
+        context.storage.cache(NAMESPACES).subscribers[self._forget] = None
 
     def check(self, attributes: AdmissionAttributes, obj: Manifest) -> None:
         """Refuse a pod that violates the enforced level, and a namespace with invalid labels.
@@ -96,8 +103,17 @@ class PodSecurityAdmission(AdmissionStep):
         return _warnings(level, template.get("metadata") or {}, template.get("spec") or {}) if template else []
 
     def _policy(self, namespace: str) -> NamespacePolicy:
+        known = self._policies.get(namespace)
+        if known is not None:
+            return known
         found = self._storage.get(NAMESPACES, "", namespace)
-        return NO_POLICY if found is None else policy_of(found.metadata.labels)
+        if found is None:
+            return NO_POLICY
+        policy = self._policies[namespace] = policy_of(found.metadata.labels)
+        return policy
+
+    def _forget(self, change: Change) -> None:
+        self._policies.pop(change.record.metadata.name, None)
 
     def _warn_of_pods(self, namespace: Manifest, old: Manifest) -> list[str]:
         new_level = policy_of(namespace["metadata"].get("labels") or {}).enforce

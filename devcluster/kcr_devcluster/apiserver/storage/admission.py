@@ -48,7 +48,8 @@ class RequestContext(NamedTuple):
     Attributes:
         user: Who sends it; None for the server itself, whose writes no webhook and no policy reviews.
         requested: The kind in the version that the request names; None for that of the object.
-        options: The options of the request, such as `CreateOptions`, as admission reviews show them.
+        options: The options of the request, such as `CreateOptions`, as admission reviews show them; empty where
+            nothing reviews the request.
         dry_run: Whether nothing is stored.
         guard: Called before the object is prepared and validated, and may refuse it; None for no check.
         reviews: The reviews of webhooks and policies; None where there are none.
