@@ -13,6 +13,8 @@ from kcr.api.yaml_json import YamlError, load_yaml_documents
 from kcr.client import Client
 from kcr.client.discovery import served_kinds
 from kcr.errors import AlreadyExistsError, ConfigError
+from kcr.webhooks.conversion import WebhookService, with_conversion
+from kcr.webhooks.converters import Conversions
 from kcr_devcluster.apiserver.apply.managed_fields import UPDATE, ManagerEntry
 from kcr_devcluster.apiserver.apply.tracking import Tracking
 from kcr_devcluster.apiserver.kinds.catalogue import CUSTOM_RESOURCE_DEFINITIONS
@@ -33,7 +35,8 @@ def definitions_of(kinds: Sequence[KindSource]) -> list[dict[str, Any]]:
     """Return the CustomResourceDefinitions of kinds.
 
     Args:
-        kinds: Classes, and paths of YAML or JSON files and of folders. Several classes of one kind are its versions.
+        kinds: Classes, and paths of YAML or JSON files and of folders. Several classes of one kind are its versions;
+            where functions convert them, a webhook of the default Service does.
 
     Raises:
         TypeError: A class says what no CustomResourceDefinition can.
@@ -46,7 +49,12 @@ def definitions_of(kinds: Sequence[KindSource]) -> list[dict[str, Any]]:
             classes.setdefault((kind.resource.group, kind.resource.plural), []).append(kind)
         else:
             found += _read(Path(kind))
-    return [*(crd_manifest(*versions) for versions in classes.values()), *found]
+    return [*(_definition(*versions) for versions in classes.values()), *found]
+
+
+def _definition(*versions: type[Resource]) -> dict[str, Any]:
+    manifest, conversions = crd_manifest(*versions), Conversions.of(*versions) if len(versions) > 1 else None
+    return manifest if conversions is None else with_conversion(manifest, WebhookService())
 
 
 def _read(path: Path) -> Iterator[dict[str, Any]]:

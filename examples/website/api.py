@@ -41,6 +41,7 @@ class Website(
     kcr.Resource,
     api_version="example.dev/v1",
     plural="websites",
+    storage=True,
     categories=("all",),
     columns=(
         kcr.PrinterColumn("Replicas", ".spec.replicas"),

@@ -39,6 +39,18 @@ def test_new_project_is_green_under_any_name(tmp_path: Path, environment: Mappin
     run(folder, environment, "kcr crd generate coffee_shop.api -o manifests --check")
 
 
+def test_new_project_with_webhooks_is_green(tmp_path: Path, environment: Mapping[str, str]) -> None:
+    run(tmp_path, environment, "kcr init coffee-shop --group coffee.example.org --webhook")
+    folder = tmp_path / "coffee-shop"
+    assert " passed" in run(folder, environment, "pytest -q -p no:cacheprovider")
+    chart = folder / "chart" / "templates"
+    before = {path.name: path.read_text(encoding="utf-8") for path in chart.iterdir()}
+    commands = [block.text.replace("\\\n", "") for block in blocks(folder / "README.md")]
+    for command in (line for text in commands for line in text.splitlines() if " generate " in line):
+        run(folder, environment, command + (" --check" if " crd " in command else ""))
+    assert {path.name: path.read_text(encoding="utf-8") for path in chart.iterdir()} == before
+
+
 @pytest.mark.soak
 def test_project_installs_where_nothing_has_kcr(tmp_path: Path, environment: Mapping[str, str]) -> None:
     # All that is installed here but kcr, so that no index is asked for the rest.

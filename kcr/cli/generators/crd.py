@@ -56,7 +56,7 @@ def generate(modules: tuple[str, ...], output: str, *, check: bool, service: Web
     """
     if check and output == "-":
         raise click.UsageError("--check compares files: name their folder with -o")
-    manifests = {file_name(versions): manifest_of(versions, service) for versions in _kinds_in_all(modules)}
+    manifests = {file_name(versions): manifest_of(versions, service) for versions in kinds_in_all(modules)}
     texts = {name: manifest_text(manifest) for name, manifest in manifests.items()}
     for manifest in manifests.values():
         for words in _warnings(manifest):
@@ -69,7 +69,7 @@ def generate(modules: tuple[str, ...], output: str, *, check: bool, service: Web
         write_folder(Path(output), texts)
 
 
-def _kinds_in_all(modules: Iterable[str]) -> list[Versions]:
+def kinds_in_all(modules: Iterable[str]) -> list[Versions]:
     """Return the kinds that modules declare; each module may have some versions of a kind."""
     merged: dict[str, dict[type[Resource], None]] = {}
     for module in modules:

@@ -2,13 +2,14 @@
 
 import asyncio
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import click
 import yaml
 
 from kcr.api.meta import Key
-from kcr.app.plugins import called, find_plugins, warn_of_unknown_variables
+from kcr.app.plugins import Setup, called, find_plugins, warn_of_unknown_variables
 from kcr.app.rbac import rbac_manifests, rights_of
 from kcr.cli import options as shared
 from kcr.cli.generators.webhooks import namespaced
@@ -64,3 +65,20 @@ def generate(  # the options of the command, all by name
         return yaml.safe_dump_all(manifests, sort_keys=False)
 
     write_output(values["output"], asyncio.run(wanted()).encode())
+
+
+def roles_text(setups: Mapping[str, Setup], account: Key) -> str:
+    """Return the roles of a program with leader election, as YAML.
+
+    Args:
+        setups: The functions by name.
+        account: The service account; its name is also that of the roles.
+    """
+
+    async def wanted() -> str:
+        found = rights_of(setups, os.environ)
+        return yaml.safe_dump_all(
+            rbac_manifests(found, name=account.name, account=account, namespace="", elects=True), sort_keys=False
+        )
+
+    return asyncio.run(wanted())

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from kcr.api.meta import Key
-from kcr.app.plugins import find_plugins, warn_of_unknown_variables
+from kcr.app.plugins import Setup, find_plugins, warn_of_unknown_variables
 from kcr.app.rbac import declared_by
 from kcr.cli.output import manifest_text, write_output
 from kcr.errors import ConfigError
@@ -88,12 +88,29 @@ def generate(
     """
     found = find_plugins(setups)
     warn_of_unknown_variables(found, lambda words: click.echo(f"Warning: {words}", err=True))
-    webhooks = declared_by(found, os.environ).webhooks
+    write_output(output, webhooks_text(found, service, selector, port).encode())
+
+
+def webhooks_text(
+    setups: Mapping[str, Setup], service: WebhookService, selector: Mapping[str, str] = {}, port: int = PORT
+) -> str:
+    """Return the Service and the configurations of the webhooks that setup functions add, as YAML.
+
+    Args:
+        setups: The functions by name.
+        service: The Service.
+        selector: Labels of the pods; empty for the usual one.
+        port: Where the pods serve webhooks.
+
+    Raises:
+        ConfigError: There are none.
+    """
+    webhooks = declared_by(setups, os.environ).webhooks
     if not webhooks:
         raise ConfigError(f"{', '.join(setups)}: no webhook: add some with manager.add_webhook(…)")
     labels = selector or {"app.kubernetes.io/name": service.name}
     manifests = [webhook_service(service, labels, port=port), *webhook_configurations(webhooks.rules, service)]
-    write_output(output, "---\n".join(map(manifest_text, manifests)).encode())
+    return "---\n".join(map(manifest_text, manifests))
 
 
 def _labels(text: str) -> dict[str, str]:

@@ -15,12 +15,16 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
+from kcr.api.meta import Key
+from kcr.app.plugins import find_plugins
 from kcr.atomicfile import name_in_errors
-from kcr.cli.generators.crd import file_name, kinds_in, manifest_of
+from kcr.cli.generators.crd import file_name, kinds_in_all, manifest_of
+from kcr.cli.generators.rbac import roles_text
+from kcr.cli.generators.webhooks import webhooks_text
 from kcr.cli.output import manifest_text, unwritable
 from kcr.cli.project.imports import LINE_LENGTH, with_sorted_imports
 from kcr.cli.project.requirement import KcrRequirement, devcluster_requirement, installed_requirement
@@ -29,6 +33,8 @@ from kcr.webhooks.conversion import WebhookService
 
 _LABEL = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 _GROUP = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+")
+# A file of the webhooks, in the README's table.
+_ROW = re.compile(r"\| `examples/website/(webhook|v1beta1|test_webhook|chart)")
 _KIND = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
 
 # Kubernetes' own kinds; a test compares them with its schema.
@@ -52,8 +58,17 @@ _FILES: Mapping[str, str] = {
     "test_controller.py": "tests/test_controller.py",
     "manifests/website.yaml": "manifests/{singular}.yaml",
 }
+# The same for --webhook.
+_WEBHOOK_FILES: Mapping[str, str] = {
+    "v1beta1.py": "{package}/v1beta1.py",
+    "webhook.py": "{package}/webhook.py",
+    "test_webhook.py": "tests/test_webhook.py",
+    "chart/Chart.yaml": "chart/Chart.yaml",
+    "chart/values.yaml": "chart/values.yaml",
+    "chart/templates/deployment.yaml": "chart/templates/deployment.yaml",
+}
 # Names of folders beside the package.
-_FOLDERS = ("manifests", "tests")
+_FOLDERS = ("chart", "manifests", "tests")
 
 _PACKAGE = '"""The kind {kind} and its controller."""\n'
 _PROJECT = """\
@@ -74,7 +89,7 @@ test = [{test}]
 
 # `kcr run --controllers {name}` and `kcr dev --controllers {name}` find it here once it is installed.
 [project.entry-points."kcr.controllers"]
-{name} = "{package}.controller:setup"
+{name} = "{package}.{setup}:setup"
 
 [tool.setuptools]
 packages = ["{package}"]
@@ -114,21 +129,22 @@ class Names(NamedTuple):
 @click.argument("name", metavar="NAME")
 @click.option("--kind", default="", show_default="NAME in CamelCase", help="The kind, such as Website.")
 @click.option("--group", default="example.dev", show_default=True, help="The API group, a domain of yours.")
-def command(name: str, *, kind: str, group: str) -> None:
+@click.option("--webhook", is_flag=True, help="Add webhooks: defaulter, validator, a second version, and a chart.")
+def command(name: str, *, kind: str, group: str, webhook: bool) -> None:
     """Make a project of your own in the new folder NAME: a kind, its controller, and tests that pass."""
     names = names_of(name, kind, group)
     folder, kcr, devcluster = Path(name), installed_requirement(), devcluster_requirement()
     if folder.exists():
         raise ConfigError(f"{name} is there already: choose another name, or move it out of the way")
     with unwritable("work in a folder that can be written"):
-        files = write(folder, names, kcr, devcluster)
+        files = write(folder, names, kcr, devcluster, webhook=webhook)
     click.echo("\n".join(map(str, files)))
     if kcr.missing:
         click.echo(
             f"kcr: it was installed from {kcr.missing}, which is gone: see dependencies in {name}/pyproject.toml",
             err=True,
         )
-    click.echo(_NEXT.format(**names._asdict()), err=True)
+    click.echo(_NEXT.format(**names._asdict(), setup=_setup(webhook)), err=True)
 
 
 _NEXT = """
@@ -137,8 +153,13 @@ what next:
   python3 -m venv .venv && . .venv/bin/activate
   pip install -e '.[test]'
   pytest
-  kcr dev --controllers {package}.controller:setup -f manifests
-then edit {package}/api.py and {package}/controller.py; README.md says how to go on"""
+  kcr dev --controllers {package}.{setup}:setup -f manifests
+then edit {package}/api.py and {package}/{setup}.py; README.md says how to go on"""
+
+
+def _setup(webhook: bool) -> str:
+    """Return the module with the setup function that has all there is."""
+    return "webhook" if webhook else "controller"
 
 
 def names_of(name: str, kind: str, group: str) -> Names:
@@ -186,12 +207,15 @@ def _example() -> Traversable:
 
 def _names_in_example() -> frozenset[str]:
     """Return the names in the code of the example: a kind called like one of them would stand for two things."""
-    texts = [(_example() / name).read_text(encoding="utf-8") for name in _FILES if name.endswith(".py")]
+    files = (*_FILES, *_WEBHOOK_FILES)
+    texts = [(_example() / name).read_text(encoding="utf-8") for name in files if name.endswith(".py")]
     tokens = (token for text in texts for token in tokenize.generate_tokens(io.StringIO(text).readline))
     return frozenset(token.string for token in tokens if token.type == tokenize.NAME) - {"Website", "website"}
 
 
-def write(folder: Path, names: Names, kcr: KcrRequirement, devcluster: KcrRequirement) -> list[Path]:
+def write(
+    folder: Path, names: Names, kcr: KcrRequirement, devcluster: KcrRequirement, *, webhook: bool = False
+) -> list[Path]:
     """Write a project, as a whole or not at all, and return its files.
 
     Args:
@@ -199,6 +223,7 @@ def write(folder: Path, names: Names, kcr: KcrRequirement, devcluster: KcrRequir
         names: The names in the project.
         kcr: How it requires kcr.
         devcluster: How its tests require the development cluster; named only where no index has it.
+        webhook: Whether it has webhooks.
 
     Raises:
         OSError: A file cannot be written; `filename` is its path.
@@ -207,7 +232,8 @@ def write(folder: Path, names: Names, kcr: KcrRequirement, devcluster: KcrRequir
     try:
         with name_in_errors(folder):
             beside.mkdir()
-        files = [folder / path for path in _write(beside, folder, names, kcr, devcluster)]
+        known = _known(names, kcr, devcluster) | {"setup": _setup(webhook)}
+        files = [folder / path for path in _write(beside, folder, names, known, webhook=webhook)]
         with name_in_errors(folder):
             beside.rename(folder)
     except BaseException:
@@ -216,7 +242,19 @@ def write(folder: Path, names: Names, kcr: KcrRequirement, devcluster: KcrRequir
     return files
 
 
-def _write(folder: Path, final: Path, names: Names, kcr: KcrRequirement, devcluster: KcrRequirement) -> Iterator[str]:
+def _known(names: Names, kcr: KcrRequirement, devcluster: KcrRequirement) -> dict[str, Any]:
+    """Return the fields of the texts in this module."""
+    origin = (
+        f'# Where kcr was installed from; once it is on your index, "kcr{kcr.version}" is enough.\n' if kcr.url else ""
+    )
+    test = [kcr.named("kcr[test]"), *([devcluster.named("kcr-devcluster")] if devcluster.url else [])]
+    return {
+        **names._asdict(), "kcr": kcr.named("kcr"), "test": ", ".join(f'"{one}"' for one in test),
+        "kcr_origin": origin, "line_length": LINE_LENGTH,
+    }  # fmt: skip
+
+
+def _write(folder: Path, final: Path, names: Names, known: Mapping[str, Any], *, webhook: bool) -> Iterator[str]:
     """Write a project to a folder, for errors that name the final one, and yield the paths in it."""
 
     def written(target: str, text: str) -> str:
@@ -225,24 +263,41 @@ def _write(folder: Path, final: Path, names: Names, kcr: KcrRequirement, devclus
             (folder / target).write_text(text, encoding="utf-8")
         return target
 
-    origin = (
-        f'# Where kcr was installed from; once it is on your index, "kcr{kcr.version}" is enough.\n' if kcr.url else ""
-    )
-    test = [kcr.named("kcr[test]"), *([devcluster.named("kcr-devcluster")] if devcluster.url else [])]
-    known = {
-        **names._asdict(), "kcr": kcr.named("kcr"), "test": ", ".join(f'"{one}"' for one in test),
-        "kcr_origin": origin, "line_length": LINE_LENGTH,
-    }  # fmt: skip
     yield written("pyproject.toml", _PROJECT.format(**known))
     yield written(f"{names.package}/__init__.py", _PACKAGE.format(**known))
-    for source, target in _FILES.items():
-        text = renamed((_example() / source).read_text(encoding="utf-8"), names)
+    for source, target in {**_FILES, **(_WEBHOOK_FILES if webhook else {})}.items():
+        text = (_example() / source).read_text(encoding="utf-8")
+        text = renamed(text if webhook or source != "README.md" else without_webhooks(text), names)
         is_module = source.endswith(".py")
         yield written(target.format(**known), with_sorted_imports(text, names.package) if is_module else text)
-    # Not renamed but made, as `kcr crd generate` makes it of the class. Another project has an `api` as well.
-    sys.modules.pop("api", None)
-    for versions in kinds_in(str(folder / names.package / "api.py")):
-        yield written(f"manifests/{file_name(versions)}", manifest_text(manifest_of(versions, WebhookService())))
+    for target, text in _made(folder, names, webhook=webhook):
+        yield written(target, text)
+
+
+def _made(folder: Path, names: Names, *, webhook: bool) -> Iterator[tuple[str, str]]:
+    """Yield the files that are not renamed but made, as the commands of the README make them of the new package."""
+    service = WebhookService(names.singular, names.singular)
+    setup = f"{names.package}.webhook:setup"
+    sys.path.insert(0, str(folder))
+    try:
+        for versions in kinds_in_all(f"{names.package}.{one}" for one in ("api", *(("v1beta1",) if webhook else ()))):
+            yield f"manifests/{file_name(versions)}", manifest_text(manifest_of(versions, service))
+        if webhook:
+            setups = find_plugins((setup,))
+            yield "chart/templates/webhooks.yaml", webhooks_text(setups, service)
+            yield "chart/templates/rbac.yaml", roles_text(setups, Key(names.singular, names.singular))
+    finally:
+        sys.path.remove(str(folder))
+        # Another project may have the same name.
+        for module in [one for one in sys.modules if f"{one}.".startswith(f"{names.package}.")]:
+            del sys.modules[module]
+
+
+def without_webhooks(readme: str) -> str:
+    """Return the README of the example without its webhooks: their section, their files, and their version."""
+    rows = [row for row in readme.partition("\n## Webhooks\n")[0].splitlines(keepends=True) if not _ROW.match(row)]
+    text = "".join(rows).replace("website.webhook:setup", "website.controller:setup")
+    return text.replace(" examples.website.v1beta1 --service website/website", "")
 
 
 def renamed(text: str, names: Names) -> str:
@@ -256,6 +311,8 @@ def renamed(text: str, names: Names) -> str:
         "examples/website/api.py": f"{names.package}/api.py",
         "examples/website/controller.py": f"{names.package}/controller.py",
         "examples/website/test_controller.py": "tests/test_controller.py",
+        "examples/website/test_webhook.py": "tests/test_webhook.py",
+        **{f"examples/website/{one}.py": f"{names.package}/{one}.py" for one in ("v1beta1", "webhook")},
         "examples/website/": "",
         "examples.website": names.package,
         "example.dev": names.group,

@@ -9,7 +9,9 @@ README = (EXAMPLES / "README.md").read_text(encoding="utf-8")
 
 def test_every_manifest_is_listed_and_exists() -> None:
     listed = re.findall(r"[`/\w.-]+\.yaml", README)
-    there = {str(path.relative_to(EXAMPLES)) for path in EXAMPLES.rglob("*.yaml")}
+    # The chart of `kcr init --webhook` is listed as a whole.
+    found = (path.relative_to(EXAMPLES) for path in EXAMPLES.rglob("*.yaml"))
+    there = {str(path) for path in found if "chart" not in path.parts}
     assert {name.strip("`").removeprefix("examples/") for name in listed} == there
 
 

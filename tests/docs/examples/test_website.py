@@ -9,20 +9,39 @@ from structlog.testing import capture_logs
 import kcr
 from examples.website.api import Website
 from examples.website.controller import setup
+from examples.website.v1beta1 import WebsiteV1Beta1
 from kcr.api.full.apps_v1 import Deployment
 from kcr.api.full.rbac_v1 import ClusterRole, ClusterRoleBinding
 from kcr.app.rbac import rbac_manifests, rights_of
 from kcr.cli.main import exit_code_of
 from kcr.testing import FakeManager, VirtualClock, eventually
+from kcr.webhooks.conversion import WebhookService, with_conversion
 from kcr_devcluster.cluster import EmbeddedCluster
 
 DEFINITION = Path("examples/website/manifests/example.dev_websites.yaml")
 OBJECT = Path("examples/website/manifests/website.yaml")
 
 
-def test_definition_is_what_the_class_says() -> None:
-    assert exit_code_of(["crd", "generate", "examples.website.api", "-o", str(DEFINITION.parent), "--check"]) == 0
-    assert yaml.safe_load(DEFINITION.read_text(encoding="utf-8")) == kcr.crd_manifest(Website)
+SERVICE = ("--service", "website/website")
+
+
+def test_definition_is_what_the_classes_say() -> None:
+    generate = ["crd", "generate", "examples.website.api", "examples.website.v1beta1", *SERVICE]
+    assert exit_code_of([*generate, "-o", str(DEFINITION.parent), "--check"]) == 0
+    wanted = with_conversion(kcr.crd_manifest(Website, WebsiteV1Beta1), WebhookService("website", "website"))
+    assert yaml.safe_load(DEFINITION.read_text(encoding="utf-8")) == wanted
+
+
+def test_chart_has_what_the_webhooks_need(tmp_path: Path) -> None:
+    templates, setup = Path("examples/website/chart/templates"), "examples.website.webhook:setup"
+    for arguments in (
+        ["webhooks", "generate", setup, *SERVICE, "-o", str(tmp_path / "webhooks.yaml")],
+        ["rbac", "generate", "--controllers", setup, "--name", "website", "--service-account", "website/website",
+         "--leader-elect", "-o", str(tmp_path / "rbac.yaml")],
+    ):  # fmt: skip
+        assert exit_code_of(arguments) == 0
+    for name in ("webhooks.yaml", "rbac.yaml"):
+        assert (tmp_path / name).read_text() == (templates / name).read_text(), f"regenerate {name}, as the README says"
 
 
 MANIFEST = yaml.safe_load(OBJECT.read_text(encoding="utf-8"))

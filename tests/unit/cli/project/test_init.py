@@ -1,5 +1,7 @@
 """`kcr init`: names that can be used, and what is written."""
 
+import shutil
+import sys
 from pathlib import Path
 
 import click
@@ -97,3 +99,31 @@ def test_at_most_nine_files_are_written_and_named(
     left = [name for name in out.split() if "ebsite" in (tmp_path / name).read_text(encoding="utf-8")]
     assert left == []
     assert "](" not in (tmp_path / "coffee-shop" / "README.md").read_text(encoding="utf-8"), "a link to nothing"
+
+
+def test_webhooks_are_added_to_the_same_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    written = []
+    for options in ([], ["--webhook"]):
+        assert exit_code_of(["init", "coffee-shop", "--group", "a.dev", *options]) == 0
+        out, err = capsys.readouterr()
+        written.append({name: (tmp_path / name).read_text(encoding="utf-8") for name in out.split()})
+        assert "coffee_shop" not in sys.modules, "the new package is imported, and forgotten again"
+        shutil.rmtree(tmp_path / "coffee-shop")
+    plain, webhooks = written
+    added = {name.removeprefix("coffee-shop/") for name in webhooks.keys() - plain.keys()}
+    assert added == {
+        "coffee_shop/v1beta1.py", "coffee_shop/webhook.py", "tests/test_webhook.py", "chart/Chart.yaml",
+        "chart/values.yaml", "chart/templates/deployment.yaml", "chart/templates/rbac.yaml",
+        "chart/templates/webhooks.yaml",
+    }  # fmt: skip
+    assert {name.removeprefix("coffee-shop/") for name in plain if plain[name] != webhooks[name]} == {
+        "README.md", "pyproject.toml", "manifests/a.dev_coffeeshops.yaml",
+    }  # fmt: skip
+    assert "ebhook" not in plain["coffee-shop/README.md"]
+    assert [name for name, text in webhooks.items() if "ebsite" in text] == []
+    assert "kcr dev --controllers coffee_shop.webhook:setup -f manifests" in err
+    assert 'coffee-shop = "coffee_shop.webhook:setup"' in webhooks["coffee-shop/pyproject.toml"]
+    assert "name: coffeeshop\n" in webhooks["coffee-shop/manifests/a.dev_coffeeshops.yaml"]
