@@ -110,7 +110,7 @@ async def _admit(request: WebhookRequest, kind: type[R], webhook: object) -> Adm
     mutating, validating = map(AdmissionEndpoint, rules)
     token = DRY_RUN.set(bool(request.dry_run))
     try:
-        request = await mutating.default(request)
+        request = (await mutating.default(request)).request
         response = await validating.review(request)
     except ApiError as error:
         response = denied(request, [error])

@@ -1,8 +1,9 @@
 """The review of one request by the handlers of a webhook."""
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -23,6 +24,13 @@ from kcr.webhooks.review import (
     limited_warnings,
     status_of,
 )
+
+
+class Defaulted(NamedTuple):
+    """The outcome of defaulters: the request with the changed object, and the patch that changes it."""
+
+    request: WebhookRequest
+    patch: list[dict[str, Any]]
 
 
 class AdmissionEndpoint:
@@ -77,15 +85,12 @@ class AdmissionEndpoint:
             changed = await self.default(request)
         except Exception as error:
             return denied(request, denials_in(error))
-        if changed is request:
+        if not changed.patch:
             return AdmissionResponse(uid=request.uid, allowed=True)
-        patch = json_patch(_plain(bytes(request.raw_object)), _plain(bytes(changed.raw_object)))
-        if not patch:
-            return AdmissionResponse(uid=request.uid, allowed=True)
-        return AdmissionResponse(uid=request.uid, allowed=True, patch=encode(patch), patch_type="JSONPatch")
+        return AdmissionResponse(uid=request.uid, allowed=True, patch=encode(changed.patch), patch_type="JSONPatch")
 
-    async def default(self, request: WebhookRequest) -> WebhookRequest:
-        """Return the request with the object as the defaulters have changed it; itself if none has.
+    async def default(self, request: WebhookRequest) -> "Defaulted":
+        """Return the request with the object as the defaulters have changed it, and the patch.
 
         Raises:
             ApiError: A defaulter denies the request, or the object does not fit its type.
@@ -94,8 +99,11 @@ class AdmissionEndpoint:
         Source: controller-runtime/pkg/webhook/admission/defaulter_custom.go, Handle: none is called on DELETE.
         """
         if request.operation == "DELETE" or not has_value(request.raw_object):
-            return request
+            return Defaulted(request, [])
         kind = self.rule.object_kind
+        # Plain values, which share all that no defaulter has changed.
+        first: Any = None
+        last: Any = None
         for default in self._methods["default"]:
             obj = decode_object(kind, request.raw_object)
             changed = await _result(default(obj, request))
@@ -104,13 +112,15 @@ class AdmissionEndpoint:
             if not isinstance(changed, kind):
                 found = f"{default.__qualname__} returned a {type(changed).__name__}"
                 raise TypeError(f"{found}: return a {kind.__name__} or None")
-            # Decoded again, because a defaulter may have mutated a map inside the one that it got.
-            before = decode_object(kind, request.raw_object)
-            made = rebase(
-                _plain(bytes(request.raw_object)), _plain(codec.encode(before)), _plain(codec.encode(changed))
-            )
-            request = replace(request, raw_object=msgspec.Raw(encode(made)))
-        return request
+            with _readable():
+                if first is None:
+                    first = last = _plain(bytes(request.raw_object))
+                # Decoded again, because a defaulter may have mutated a map inside the one that it got.
+                before = codec.encode(decode_object(kind, request.raw_object))
+                last = rebase(last, _plain(before), _plain(codec.encode(changed)))
+                request = replace(request, raw_object=msgspec.Raw(encode(last)))
+        with _readable():
+            return Defaulted(request, json_patch(first, last))
 
     async def _validate(self, request: WebhookRequest) -> AdmissionResponse:
         warnings: list[str] = []
@@ -130,6 +140,17 @@ class AdmissionEndpoint:
         if request.operation == "UPDATE":
             return decode_object(kind, request.raw_old_object), decode_object(kind, request.raw_object)
         return (decode_object(kind, request.raw_old_object if request.operation == "DELETE" else request.raw_object),)
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    """Refuse an object that is read in part only: its unknown fields are no text, or nested too deep to be encoded."""
+    try:
+        yield
+    except RecursionError as error:
+        raise bad_request("the object is nested too deep to be changed") from error
+    except msgspec.DecodeError as error:
+        raise bad_request(f"the object cannot be changed: {error}") from error
 
 
 async def _result(returned: Any) -> Any:

@@ -171,13 +171,19 @@ def status_of(denials: Sequence[ApiError]) -> Status:
     first = denials[0]
     causes = [cause for denial in denials for cause in denial.causes or _cause_of(denial, len(denials))]
     details = StatusDetails(
-        causes=tuple(StatusCause(reason=one.reason, message=one.message, field=one.field) for one in causes) or None,
+        causes=tuple(StatusCause(reason=one.reason, message=_text(one.message), field=one.field) for one in causes)
+        or None,
         retry_after_seconds=int(first.retry_after_seconds),
     )
     return Status(
-        status="Failure", message="; ".join(dict.fromkeys(one.message for one in denials)), reason=first.reason,
+        status="Failure", message="; ".join(dict.fromkeys(_text(one.message) for one in denials)), reason=first.reason,
         code=first.code, details=details if causes or first.retry_after_seconds else None,
     )  # fmt: skip
+
+
+def _text(message: str) -> str:
+    """Return a message that can be encoded: paths and names of files may have surrogates."""
+    return message.encode(errors="replace").decode()
 
 
 def _cause_of(denial: ApiError, denials: int) -> tuple[Cause, ...]:
@@ -188,7 +194,7 @@ def _cause_of(denial: ApiError, denials: int) -> tuple[Cause, ...]:
 def limited_warnings(warnings: Sequence[str]) -> tuple[str, ...]:
     """Return the warnings that the API server takes: each cut to 256 characters, all of them to 4,096."""
     kept, left = [], _ALL_WARNINGS_CHARACTERS
-    for warning in dict.fromkeys(one[:_WARNING_CHARACTERS] for one in warnings if one):
+    for warning in dict.fromkeys(_text(one[:_WARNING_CHARACTERS]) for one in warnings if one):
         left -= len(warning)
         if left < 0:
             break

@@ -89,3 +89,9 @@ def test_warnings_are_limited() -> None:  # WH-5
     assert limited_warnings(["x" * 300]) == ("x" * 256,)
     many = limited_warnings([f"{number:0256}" for number in range(20)])
     assert len(many) == 16
+
+
+def test_message_with_a_surrogate_is_encoded() -> None:
+    status = status_of((Denied("no \udcff here", field="spec.a"),))
+    assert b"no ? here" in encode_review("v1", AdmissionResponse(uid="a", allowed=False, status=status))
+    assert limited_warnings(["\udcff"]) == ("?",)
