@@ -15,7 +15,7 @@ from kcr_devcluster.apiserver.apiextensions.strategy import CustomResourceDefini
 from kcr_devcluster.apiserver.authentication import ADMIN, AUDIENCE, InvalidTokenError, ServiceAccountTokens, User
 from kcr_devcluster.apiserver.authorization import AlwaysAllow, Authorizer, Rbac, impersonation, request_attributes
 from kcr_devcluster.apiserver.authorization.escalation import Access, authorized
-from kcr_devcluster.apiserver.authorization.signers import CertificateGuard
+from kcr_devcluster.apiserver.authorization.signers import GUARDS
 from kcr_devcluster.apiserver.http import apply as apply_handler
 from kcr_devcluster.apiserver.http import listing, resource_metrics, subresources, token_request, writing
 from kcr_devcluster.apiserver.http.bodies.request_body import media_type
@@ -41,7 +41,6 @@ from kcr_devcluster.apiserver.http.writing import Adviser, Write
 from kcr_devcluster.apiserver.kinds.access.reviews import REVIEW_KINDS
 from kcr_devcluster.apiserver.kinds.catalogue import (
     API_SERVICES,
-    CERTIFICATE_SIGNING_REQUESTS,
     CUSTOM_RESOURCE_DEFINITIONS,
     KINDS,
     NAMESPACES,
@@ -185,8 +184,10 @@ class APIServer:
         self.definitions: CustomResourceDefinitions = CustomResourceDefinitions(
             self.registry, self._routes, self._end_watches, lambda: self.admission.caller
         )
-        self._api_services = LocalAPIServices(self.registry, self._routes)
-        self.definitions.on_change.append(self._api_services.sync)
+        api_services = LocalAPIServices(self.registry, self._routes)
+        self.definitions.on_change.append(api_services.sync)
+        # Called before each request for objects of a kind: its objects follow others once a client asks for them.
+        self._on_use: Mapping[Kind, Callable[[], None]] = {API_SERVICES: api_services.start}
 
     async def handle(self, request: HTTPRequest) -> APIResponse:
         """Handle one request. Errors are responses as well, never exceptions."""
@@ -265,23 +266,22 @@ class APIServer:
             if access is not None:
                 access.check_create()
             return await self._connect(request, route, query, headers)
-        if route.kind is API_SERVICES:
-            self._api_services.start()
+        if (begin_use := self._on_use.get(route.kind)) is not None:
+            begin_use()
         accepted = negotiate(headers.get("accept", ""), has_protobuf=route.kind.has_protobuf)
         if accepted.name == YAML and route.watches(query):
             raise not_acceptable(f"{JSON};stream=watch, {PROTOBUF};stream=watch")
         encoder = encoder_of(route.kind, accepted_encoder(accepted, query, self._clock))
         if request.method == "GET":
             return await self._read(route, query, encoder, request.reads or self._storage)
-        certificates = None
-        if route.kind is CERTIFICATE_SIGNING_REQUESTS:
-            certificates = CertificateGuard(request.user, self.authorizer, route.subresource, self._clock.now())
+        who = request.user, self.authorizer, route.subresource, self._clock.now()
+        guard = GUARDS[route.kind](*who) if route.kind in GUARDS else None
         advisers = self.advisers if request.advised else ()
         body = request.body
         if route.subresource in ("", "status") and media_type(headers.get("content-type", "")) in _OBJECTS:
             body = without_deep_fields(route.kind.shape, body)
         reviews = self.admission.begin()
-        write = Write(route, query, headers, body, encoder, request.user, access, advisers, certificates, reviews)
+        write = Write(route, query, headers, body, encoder, request.user, access, advisers, guard, reviews)
         if reviews is None:
             return await self._write_or_wait(request.method, write)
         return await respond(reviews, partial(self._write_or_wait, request.method, write), query.timeout_seconds())

@@ -7,6 +7,7 @@ Source: kubernetes/plugin/pkg/admission/certificates/{approval,signing,subjectre
 pkg/registry/certificates/certificates/strategy.go, PrepareForCreate, PrepareForUpdate and populateConditionTimestamps.
 """
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ from kcr_devcluster.apiserver.authentication.users import MASTERS
 from kcr_devcluster.apiserver.authorization.attributes import Attributes, quoted
 from kcr_devcluster.apiserver.authorization.rbac import Authorizer
 from kcr_devcluster.apiserver.kinds.access.certificates import APPROVED, CLIENT_SIGNER, DENIED, parse_request
-from kcr_devcluster.apiserver.kinds.catalogue import CERTIFICATE_SIGNING_REQUESTS
+from kcr_devcluster.apiserver.kinds.catalogue import CERTIFICATE_SIGNING_REQUESTS, Kind
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError
 from kcr_devcluster.apiserver.protocol.field_errors import forbidden as forbidden_field
 from kcr_devcluster.apiserver.protocol.manifests import Manifest, semantic_equal, timestamp
@@ -93,6 +94,10 @@ class CertificateGuard(NamedTuple):
                 condition["lastTransitionTime"] = had.get("lastTransitionTime") or now
             if not condition.get("lastUpdateTime"):
                 condition["lastUpdateTime"] = now
+
+
+# The kinds whose writes are checked with the rights of their user, and by whom.
+GUARDS: Mapping[Kind, type[CertificateGuard]] = {CERTIFICATE_SIGNING_REQUESTS: CertificateGuard}
 
 
 def _groups(encoded: str) -> list[str]:

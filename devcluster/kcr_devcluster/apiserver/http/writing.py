@@ -71,7 +71,7 @@ class Write(NamedTuple):
         user: Who sends it.
         access: Checks the rights of its user to grant and create; None where every user may do everything.
         advisers: Functions that return warnings for its client.
-        certificates: Checks certificate signing requests; None for objects of other kinds.
+        guard: Checks the object with the rights of its user; None for most kinds.
         reviews: The reviews of webhooks and policies; None where there are none.
     """
 
@@ -83,7 +83,7 @@ class Write(NamedTuple):
     user: User
     access: Access | None = None
     advisers: Sequence[Adviser] = ()
-    certificates: CertificateGuard | None = None
+    guard: CertificateGuard | None = None
     reviews: Reviews | None = None
 
     def context(self, options: str, *, dry_run: bool) -> RequestContext:
@@ -94,8 +94,8 @@ class Write(NamedTuple):
             dry_run: Whether nothing is stored.
         """
         guard = None if self.access is None else self.access.check_grant
-        if self.certificates is not None:
-            guard = self.certificates.check
+        if self.guard is not None:
+            guard = self.guard.check
         options_sent = {} if self.reviews is None else self.query.write_options(options)
         return RequestContext(self.user, self.route.kind, options_sent, dry_run, guard, self.reviews)
 
