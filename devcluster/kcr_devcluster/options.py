@@ -1,7 +1,9 @@
 """The options of the embedded cluster, for `EmbeddedCluster` and `kcr dev`: each is written here."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Meta
@@ -11,6 +13,32 @@ from kcr.keywords import Flag
 Authorization = Literal["always-allow", "rbac"]
 Runtime = Literal["process", "simulated"]
 ServiceAccounts = Literal["none", "accounts", "tokens"]
+
+
+def service_address(given: str) -> tuple[str, str, int]:
+    """Return a Service, host and port, given as `shop/hooks=https://127.0.0.1:9443`.
+
+    Raises:
+        ValueError: It is none.
+    """
+    name, _, url = given.strip().partition("=")
+    parts = urlsplit(url)
+    try:
+        port = parts.port or 443
+    except ValueError:
+        port = 0
+    is_address = parts.scheme == "https" and parts.hostname and parts.path in ("", "/") and not parts.query and port
+    if not is_address or name.count("/") != 1 or "" in name.split("/"):
+        raise ValueError(f"{given!r} is no Service with an address: write it as shop/hooks=https://127.0.0.1:9443")
+    return name, parts.hostname or "", port
+
+
+def _service_addresses(given: str | Sequence[str]) -> tuple[str, ...]:
+    listed = given.split(",") if isinstance(given, str) else given
+    found = tuple(one.strip() for one in listed if one.strip())
+    for one in found:
+        service_address(one)
+    return found
 
 
 class ClusterOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,6 +99,13 @@ class ClusterOptions(msgspec.Struct, frozen=True, kw_only=True):
         "Finished pods to keep: every 20 s the oldest beyond this number are deleted; 0 keeps all.",
         Flag("N"),
     ] = 12_500
+    webhook_services: Annotated[
+        tuple[str, ...],
+        _service_addresses,
+        "Services of webhooks that a process outside the cluster serves, such as one in development; others are "
+        "resolved to the pods behind them.",
+        Flag("NAMESPACE/NAME=URL[,…]", "none", guide="dev-cluster.md#webhooks"),
+    ] = ()
     data_dir: Annotated[
         str | Path | None,
         Path,

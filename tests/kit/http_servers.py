@@ -15,10 +15,12 @@ Handle = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 @asynccontextmanager
-async def serving(handle: Handle, authority: trustme.CA, *, asks_for_certificate: bool = False) -> AsyncIterator[str]:
-    """Serve over TLS on a free port, and give the URL."""
+async def serving(
+    handle: Handle, authority: trustme.CA, *, asks_for_certificate: bool = False, name: str = "127.0.0.1"
+) -> AsyncIterator[str]:
+    """Serve over TLS on a free port, with a certificate for a name, and give the URL."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    authority.issue_cert("127.0.0.1").configure_cert(context)
+    authority.issue_cert(name).configure_cert(context)
     if asks_for_certificate:
         authority.configure_trust(context)
         context.verify_mode = ssl.CERT_REQUIRED

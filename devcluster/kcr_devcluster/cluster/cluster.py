@@ -47,6 +47,8 @@ from kcr_devcluster.cluster.node.runtime import RunningContainer
 from kcr_devcluster.cluster.node.usage.proc import has_process_table
 from kcr_devcluster.cluster.nodes import Nodes
 from kcr_devcluster.cluster.scheduling import scheduler
+from kcr_devcluster.cluster.webhooks.caller import HTTPCaller
+from kcr_devcluster.cluster.webhooks.services import Services
 from kcr_devcluster.cluster.workloads import setup as setup_workloads
 from kcr_devcluster.kinds import KindSource, define, definitions_of
 from kcr_devcluster.options import ClusterOptions, ServiceAccounts
@@ -123,6 +125,8 @@ class EmbeddedCluster:
                 authorizer=authorizer,
             )
             define(self.server, definitions_of(options.kinds))
+        self._webhooks = HTTPCaller(Services(self.storage, options.webhook_services))
+        self.server.admission.caller = self._webhooks
         self.transport: InProcessTransport = InProcessTransport(self.server)
         self.client: Client = Client(self.transport)
         # Its own randomness, so that the controllers change no name or uid that the server draws.
@@ -175,6 +179,7 @@ class EmbeddedCluster:
     async def __aenter__(self) -> Self:
         if self._data is not None:
             self._stack.callback(self._data.close)
+        self._stack.push_async_callback(self._webhooks.close)
         group = await self._stack.enter_async_context(asyncio.TaskGroup())
         self._stack.callback(self._stop)
         self._stack.callback(self._first_objects.close)

@@ -73,6 +73,7 @@ async def dev_cluster(
         authorization=options.authorization,
         gangs=GENERIC_WORKLOAD in plugins.feature_gates,
         service_accounts="tokens" if options.authorization == "rbac" else "accounts",
+        webhook_services=options.webhook_services,
         data_dir=options.data_dir,
         faults=read_faults(options.faults) if options.faults else None,
     )

@@ -9,7 +9,15 @@ from kcr.keywords import Flag
 from kcr_devcluster.options import ClusterOptions
 
 # Those of the cluster that the command line has.
-_OF_CLUSTER = ("runtime", "nodes", "authorization", "legacy_apis", "terminated_pod_gc_threshold", "data_dir")
+_OF_CLUSTER = (
+    "runtime",
+    "nodes",
+    "authorization",
+    "legacy_apis",
+    "terminated_pod_gc_threshold",
+    "webhook_services",
+    "data_dir",
+)
 
 
 class DevOptions(ClusterOptions, frozen=True, kw_only=True):

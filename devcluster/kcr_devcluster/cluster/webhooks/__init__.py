@@ -1,0 +1,1 @@
+"""Calls of webhooks over HTTPS: the connections, and the addresses behind Services."""

@@ -1,0 +1,142 @@
+"""Calls of webhooks over TLS, and failures in the words of Go's HTTP client.
+
+Source: kubernetes/staging/src/k8s.io/apiserver/pkg/util/webhook/webhook_test.go; go/src/crypto/x509/verify.go.
+"""
+
+import asyncio
+import base64
+import socket
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+
+import pytest
+import pytest_asyncio
+import trustme
+from aiohttp import web
+
+from kcr_devcluster.apiserver.admission.caller import WebhookCallError
+from kcr_devcluster.apiserver.storage.storage import Storage
+from kcr_devcluster.cluster.webhooks.caller import HTTPCaller
+from kcr_devcluster.cluster.webhooks.services import Services
+from tests.kit.http_servers import echo, serving
+
+pytestmark = pytest.mark.asyncio
+SERVICE = {"namespace": "shop", "name": "hooks"}
+LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest_asyncio.fixture
+async def caller() -> AsyncIterator[HTTPCaller]:
+    made = HTTPCaller(Services(Storage()))
+    yield made
+    await made.close()
+
+
+def bundle(authority: trustme.CA) -> str:
+    return base64.b64encode(authority.cert_pem.bytes()).decode()
+
+
+def free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port: int = taken.getsockname()[1]
+        return port
+
+
+async def failure(caller: HTTPCaller, url: str, ca_bundle: str) -> str:
+    with pytest.raises(WebhookCallError) as raised:
+        await caller.call({"url": url, "caBundle": ca_bundle}, "/review?timeout=10s", b"{}", 10)
+    return str(raised.value)
+
+
+async def test_webhook_gets_headers_body_and_timeout(caller: HTTPCaller, authority: trustme.CA) -> None:
+    async with serving(echo, authority) as url:
+        config = {"url": f"{url}/review", "caBundle": bundle(authority)}
+        status, body = await caller.call(config, "/review?timeout=10s", b'{"a":1}', 10)
+    assert status == 200
+    text = body.decode()
+    assert '"target": "/review?timeout=10s"' in text
+    assert '"user-agent": "kube-apiserver-admission"' in text
+    assert '"accept": "application/json, */*"' in text
+    assert '"content-type": "application/json"' in text
+
+
+async def test_service_is_verified_by_its_own_name(authority: trustme.CA) -> None:
+    async with serving(echo, authority, name="hooks.shop.svc") as url:
+        caller = HTTPCaller(Services(Storage(), [f"shop/hooks={url}"]))
+        config = {"service": SERVICE, "caBundle": bundle(authority)}
+        status, body = await caller.call(config, "/review", b"{}", 10)
+        await caller.close()
+    assert status == 200
+    assert b'"host": "hooks.shop.svc"' in body
+
+
+async def test_certificate_for_another_name_is_refused(caller: HTTPCaller, authority: trustme.CA) -> None:
+    async with serving(echo, authority, name="hooks.shop.svc") as url:
+        said = await failure(caller, url, bundle(authority))
+    assert said == (
+        "tls: failed to verify certificate: x509: certificate is valid for hooks.shop.svc, not 127.0.0.1"
+    )  # fmt: skip
+
+
+async def test_certificate_of_another_authority_is_refused(caller: HTTPCaller, authority: trustme.CA) -> None:
+    unknown = "tls: failed to verify certificate: x509: certificate signed by unknown authority"
+    async with serving(echo, authority) as url:
+        assert await failure(caller, url, bundle(trustme.CA())) == unknown
+        assert await failure(caller, url, "") == unknown
+
+
+async def test_expired_certificate_is_refused(caller: HTTPCaller, authority: trustme.CA) -> None:
+    class Expired:
+        """Issues certificates that have ended."""
+
+        def issue_cert(self, name: str) -> trustme.LeafCert:
+            return authority.issue_cert(name, not_before=LONG_AGO, not_after=LONG_AGO.replace(month=2))
+
+    async with serving(echo, Expired()) as url:  # type: ignore[arg-type]  # the one method that is used
+        said = await failure(caller, url, bundle(authority))
+    assert said == "tls: failed to verify certificate: x509: certificate has expired or is not yet valid"
+
+
+async def test_closed_port_refuses_the_connection(caller: HTTPCaller, authority: trustme.CA) -> None:
+    port = free_port()
+    said = await failure(caller, f"https://127.0.0.1:{port}", bundle(authority))
+    assert said == f"dial tcp 127.0.0.1:{port}: connect: connection refused"
+
+
+async def test_unknown_host_is_named(caller: HTTPCaller, authority: trustme.CA) -> None:
+    said = await failure(caller, "https://nowhere.invalid", bundle(authority))
+    assert said == "dial tcp: lookup nowhere.invalid: no such host"
+
+
+async def test_server_without_tls_is_told(caller: HTTPCaller, authority: trustme.CA) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        said = await failure(caller, f"https://127.0.0.1:{port}", bundle(authority))
+    assert said == "http: server gave HTTP response to HTTPS client"
+
+
+async def test_connection_that_ends_without_a_response_is_eof(caller: HTTPCaller, authority: trustme.CA) -> None:
+    async def hang_up(request: web.BaseRequest) -> web.StreamResponse:
+        assert request.transport is not None
+        request.transport.close()
+        return web.Response()
+
+    async with serving(hang_up, authority) as url:
+        assert await failure(caller, url, bundle(authority)) == "EOF"
+
+
+async def test_bundle_that_is_no_certificate_is_told(caller: HTTPCaller) -> None:
+    garbage = base64.b64encode(b"no certificate").decode()
+    said = await failure(caller, "https://127.0.0.1:1", garbage)
+    assert said == "unable to load root certificates: unable to parse bytes as PEM block"
