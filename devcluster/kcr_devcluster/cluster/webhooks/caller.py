@@ -1,4 +1,4 @@
-"""Calls of webhooks over HTTPS, with errors in the words of Go's HTTP client.
+"""Calls of webhooks over HTTPS, with the error messages of Go's HTTP client.
 
 Source: kubernetes/staging/src/k8s.io/apiserver/pkg/util/webhook/client.go; net/http; crypto/x509/verify.go.
 """
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from kcr_devcluster.apiserver.admission.caller import Target, WebhookCallError, target_of
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
-from kcr_devcluster.cluster.webhooks.services import Address, Services
+from kcr_devcluster.cluster.webhooks.services import Services, WebhookAddress
 
 if TYPE_CHECKING:  # loaded with the first call
     import aiohttp
@@ -57,7 +57,7 @@ class HTTPCaller:
             WebhookCallError: There is no response.
         """
         target = target_of(client_config)
-        address = self._services.resolve(target) if target.service else Address(target.host, target.port)
+        address = self._services.resolve(target) if target.service else WebhookAddress(target.host, target.port)
         context = self._context(client_config.get("caBundle") or "")
         import aiohttp  # noqa: PLC0415  # takes 0.1 s, and most clusters have no webhooks
 
@@ -73,7 +73,7 @@ class HTTPCaller:
         raise WebhookCallError("EOF")
 
     async def _post(
-        self, target: Target, address: Address, context: ssl.SSLContext, path: str, body: bytes
+        self, target: Target, address: WebhookAddress, context: ssl.SSLContext, path: str, body: bytes
     ) -> tuple[int, bytes]:
         if self._session is None:
             import aiohttp  # noqa: PLC0415  # as above
@@ -114,8 +114,8 @@ class HTTPCaller:
             await self._session.close()
 
 
-async def _words(error: Exception, target: Target, address: Address, context: ssl.SSLContext) -> str:
-    """Return a failure of a connection in the words of Go."""
+async def _words(error: Exception, target: Target, address: WebhookAddress, context: ssl.SSLContext) -> str:
+    """Return the message of Go for a failure of a connection."""
     import aiohttp  # noqa: PLC0415  # as above
 
     place = f"{address.host}:{address.port}"
@@ -137,7 +137,7 @@ async def _words(error: Exception, target: Target, address: Address, context: ss
     return str(error) or type(error).__name__
 
 
-async def _why_unverified(code: int, target: Target, address: Address, context: ssl.SSLContext) -> str:
+async def _why_unverified(code: int, target: Target, address: WebhookAddress, context: ssl.SSLContext) -> str:
     if code in _TIMES:
         return f"{_UNVERIFIED}certificate has expired or is not yet valid"
     if code not in _NAMES:
@@ -147,7 +147,7 @@ async def _why_unverified(code: int, target: Target, address: Address, context: 
     return f"{_UNVERIFIED}certificate is {valid} {target.host}"
 
 
-async def _names_in_certificate(address: Address, context: ssl.SSLContext) -> list[str]:
+async def _names_in_certificate(address: WebhookAddress, context: ssl.SSLContext) -> list[str]:
     """Return the names in a certificate that is trusted, and for another name than the one asked for."""
     trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     trusting.load_verify_locations(cadata="".join(map(ssl.DER_cert_to_PEM_cert, context.get_ca_certs(True))))
@@ -158,5 +158,5 @@ async def _names_in_certificate(address: Address, context: ssl.SSLContext) -> li
             found = writer.get_extra_info("peercert") or {}
         finally:
             writer.close()
-        return [value for kind, value in found.get("subjectAltName", ()) if kind in ("DNS", "IP Address")]
+        return [value for kind, value in found.get("subjectAltName", ()) if kind in ("DNS", "IP WebhookAddress")]
     return []

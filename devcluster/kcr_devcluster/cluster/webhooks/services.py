@@ -19,7 +19,7 @@ from kcr_devcluster.apiserver.storage.storage import Storage
 from kcr_devcluster.options import service_address
 
 
-class Address(NamedTuple):
+class WebhookAddress(NamedTuple):
     """A place to connect to."""
 
     host: str
@@ -41,9 +41,9 @@ class Services:
         """
         self._storage = storage
         addresses = map(service_address, given)
-        self._given: Mapping[str, Address] = {name: Address(host, port) for name, host, port in addresses}
+        self._given: Mapping[str, WebhookAddress] = {name: WebhookAddress(host, port) for name, host, port in addresses}
 
-    def resolve(self, target: Target) -> Address:
+    def resolve(self, target: Target) -> WebhookAddress:
         """Return where the Service of a webhook is served.
 
         Raises:
@@ -88,7 +88,7 @@ def _port_of(pod: Manifest, target: int | str) -> int:
     return next((port["containerPort"] for port in ports if port.get("name") == target), 0)
 
 
-def _reachable(pod: Manifest, port: int) -> Address:
+def _reachable(pod: Manifest, port: int) -> WebhookAddress:
     """Return the address of a pod.
 
     Raises:
@@ -97,4 +97,4 @@ def _reachable(pod: Manifest, port: int) -> Address:
     host: str = (pod.get("status") or {}).get("podIP") or ""
     if not host or not ip_address(host).is_loopback:
         raise WebhookCallError(f"dial tcp {host}:{port}: connect: no route to host")
-    return Address(host, port)
+    return WebhookAddress(host, port)

@@ -16,9 +16,12 @@ from aiohttp import web
 
 from kcr_devcluster.apiserver.admission.caller import WebhookCallError
 from kcr_devcluster.apiserver.storage.storage import Storage
+from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.webhooks.caller import HTTPCaller
 from kcr_devcluster.cluster.webhooks.services import Services
+from tests.kit.api import Api
 from tests.kit.http_servers import echo, serving
+from tests.kit.webhooks import CONFIGURATIONS
 
 pytestmark = pytest.mark.asyncio
 SERVICE = {"namespace": "shop", "name": "hooks"}
@@ -27,7 +30,8 @@ LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
 @pytest.fixture(scope="module")
 def authority() -> trustme.CA:
-    return trustme.CA()
+    # One key for all of them: a key takes longer than a test.
+    return trustme.CA(organization_name="webhooks")
 
 
 @pytest_asyncio.fixture
@@ -140,3 +144,24 @@ async def test_bundle_that_is_no_certificate_is_told(caller: HTTPCaller) -> None
     garbage = base64.b64encode(b"no certificate").decode()
     said = await failure(caller, "https://127.0.0.1:1", garbage)
     assert said == "unable to load root certificates: unable to parse bytes as PEM block"
+
+
+async def test_cluster_calls_its_webhooks(authority: trustme.CA) -> None:
+    async def deny(request: web.BaseRequest) -> web.StreamResponse:
+        uid = (await request.json())["request"]["uid"]
+        denial = {"uid": uid, "allowed": False, "status": {"message": "not today", "code": 403}}
+        return web.json_response({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": denial})
+
+    async with serving(deny, authority, name="hooks.shop.svc") as url:
+        made = EmbeddedCluster(runtime=None, gc=False, webhook_services=(f"shop/hooks={url}",))
+        async with made as cluster:
+            api = Api(cluster.server)
+            rule = {"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}
+            webhook = {
+                "name": "no.example.com", "clientConfig": {"service": SERVICE, "caBundle": bundle(authority)},
+                "rules": [rule], "sideEffects": "None", "admissionReviewVersions": ["v1"],
+            }  # fmt: skip
+            await api.post(CONFIGURATIONS["Validating"], {"metadata": {"name": "no"}, "webhooks": [webhook]})
+            reply = await api.call("POST", "/api/v1/namespaces/default/configmaps", {"metadata": {"name": "ma"}})
+    expected = 'admission webhook "no.example.com" denied the request: not today'
+    assert (reply.status, reply.body["message"]) == (403, expected)

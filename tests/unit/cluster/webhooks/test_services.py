@@ -10,13 +10,13 @@ import pytest
 from kcr_devcluster.apiserver.admission.caller import WebhookCallError, target_of
 from kcr_devcluster.apiserver.kinds.catalogue import PODS, SERVICES
 from kcr_devcluster.apiserver.storage.storage import Storage
-from kcr_devcluster.cluster.webhooks.services import Address, Services
+from kcr_devcluster.cluster.webhooks.services import Services, WebhookAddress
 from kcr_devcluster.options import service_address
 
 READY = {"phase": "Running", "podIP": "127.0.0.1", "conditions": [{"type": "Ready", "status": "True"}]}
 
 
-def resolve(storage: Storage, *given: str, port: int | None = None) -> Address:
+def resolve(storage: Storage, *given: str, port: int | None = None) -> WebhookAddress:
     service: dict[str, Any] = {"namespace": "shop", "name": "hooks"}
     if port is not None:
         service["port"] = port
@@ -45,14 +45,14 @@ def pod(storage: Storage, name: str = "web", *, status: dict[str, Any] = READY, 
 
 def test_service_is_the_port_of_its_ready_pod(storage: Storage) -> None:
     pod(storage)
-    assert resolve(storage) == Address("127.0.0.1", 9443)
-    assert resolve(storage, port=8443) == Address("127.0.0.1", 9444)
+    assert resolve(storage) == WebhookAddress("127.0.0.1", 9443)
+    assert resolve(storage, port=8443) == WebhookAddress("127.0.0.1", 9444)
 
 
 def test_address_that_is_given_comes_first(storage: Storage) -> None:
     pod(storage)
-    assert resolve(storage, "shop/hooks=https://localhost:7443") == Address("localhost", 7443)
-    assert resolve(Storage(), "shop/hooks=https://localhost:7443") == Address("localhost", 7443)
+    assert resolve(storage, "shop/hooks=https://localhost:7443") == WebhookAddress("localhost", 7443)
+    assert resolve(Storage(), "shop/hooks=https://localhost:7443") == WebhookAddress("localhost", 7443)
 
 
 def test_missing_service_and_port_are_named(storage: Storage) -> None:
