@@ -73,8 +73,9 @@ def _secret_warnings(secrets: Sequence[Manifest], field: str) -> Iterator[str]:
 
 
 def _container_warnings(container: Manifest, field: str) -> Iterator[str]:
-    for part in ("limits", "requests"):
-        value = (container.get("resources") or {}).get(part, {}).get("memory", "0")
+    resources = container.get("resources") or {}
+    for part in ("limits", "requests") if resources else ():
+        value = resources.get(part, {}).get("memory", "0")
         if not whole(value):
             yield f'{field}.resources.{part}[memory]: fractional byte value "{value}" is invalid, must be an integer'
     names: set[str] = set()

@@ -211,6 +211,8 @@ def qos_class(spec: Manifest) -> str:
     parts = (
         [spec["resources"]] if spec.get("resources") else [one.get("resources") or {} for one in containers_of(spec)]
     )
+    if not any(parts):
+        return "BestEffort"
     requests, limits = dict[str, int](), dict[str, int]()
     all_limited = True
     for resources in parts:

@@ -91,9 +91,10 @@ def check_pod_spec(spec: Manifest, field: str) -> list[FieldError]:
     if deadline is not None and not 1 <= deadline <= _LONGEST:
         words = f"must be between 1 and {_LONGEST}, inclusive"
         errors.append(invalid(f"{field}.activeDeadlineSeconds", deadline, words))
-    for name, rule in _RULES.items():
-        if (value := spec.get(name)) or (name in _EVEN_EMPTY and value is not None):
-            errors += rule(value, spec, f"{field}.{name}")
+    # Most pods have few of these fields. The order of the errors is that of the rules.
+    for name in sorted(spec.keys() & _ORDER.keys(), key=_ORDER.__getitem__):
+        if (value := spec[name]) or (name in _EVEN_EMPTY and value is not None):
+            errors += _RULES[name](value, spec, f"{field}.{name}")
     if not _SHARED.isdisjoint(spec):
         errors += check_shared_namespaces(spec, field)
     return errors
@@ -164,6 +165,7 @@ _RULES: Mapping[str, _Rule] = {
     "overhead": _check_overhead,
     "os": _check_os,
 }
+_ORDER = {name: place for place, name in enumerate(_RULES)}
 # Go holds these by a pointer: empty, they are invalid.
 _EVEN_EMPTY = frozenset({"os", "runtimeClassName"})
 _SHARED = frozenset({"shareProcessNamespace", "hostUsers"})
