@@ -9,7 +9,8 @@ from functools import partial
 from typing import NamedTuple
 
 from kcr.clock import Clock
-from kcr_devcluster.apiserver.admission.chain import Admission, respond
+from kcr_devcluster.apiserver.admission.chain import respond
+from kcr_devcluster.apiserver.admission.policies.plugins import make_admission
 from kcr_devcluster.apiserver.apiextensions.definitions import CustomResourceDefinitions
 from kcr_devcluster.apiserver.apiextensions.strategy import CustomResourceDefinitionStrategy
 from kcr_devcluster.apiserver.authentication import ADMIN, AUDIENCE, InvalidTokenError, ServiceAccountTokens, User
@@ -163,11 +164,9 @@ class APIServer:
         self.metrics: list[resource_metrics.MetricsSource] = []
         self.users: dict[str, User] = {}
         self._tokens = ServiceAccountTokens(signing_key or secrets.token_bytes(32))
-        self._storage = storage
-        self._clock = clock
-        self._random = random
+        self._storage, self._clock, self._random = storage, clock, random
         self._routes = Routes((*kinds, *REVIEW_KINDS))
-        self.admission: Admission = Admission(context, self._routes)
+        self.admission = make_admission(context, self._routes, self.authorizer)
         self._max_backlog = max_watch_backlog
         self._watches = OpenWatches()
         self._metrics = ServerMetrics(storage, self._routes, self._watches)

@@ -5,7 +5,7 @@ reinvocationcontext}.go; pkg/admission/plugin/webhook/validating/dispatcher.go.
 """
 
 import asyncio
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -13,6 +13,7 @@ from kcr_devcluster.apiserver.admission.calls import WebhookCalls, unpatchable
 from kcr_devcluster.apiserver.admission.configurations import Webhook
 from kcr_devcluster.apiserver.admission.matching import Matcher
 from kcr_devcluster.apiserver.admission.objects import MutatingReview, Review
+from kcr_devcluster.apiserver.admission.reinvocation import Reinvocation
 from kcr_devcluster.apiserver.admission.review import JSON_PATCH, quoted
 from kcr_devcluster.apiserver.kinds.catalogue import Kind
 from kcr_devcluster.apiserver.patch import json_patch
@@ -20,24 +21,6 @@ from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.responses import StatusError, internal
 
 _NAME = "MutatingAdmissionWebhook"
-
-
-class _Memory(NamedTuple):
-    """The state that the first round leaves to the second.
-
-    Attributes:
-        invoked: The webhooks with `IfNeeded` that were called, and after which no other has changed the object.
-        again: Those after which another one has: the second round calls them.
-        output: The object as the webhooks have left it.
-    """
-
-    invoked: frozenset[str] = frozenset()
-    again: frozenset[str] = frozenset()
-    output: Manifest | None = None
-
-    def changed(self) -> "_Memory":
-        """Return the memory after a change of the object: all that were called are to be called again."""
-        return self._replace(invoked=frozenset(), again=self.again | self.invoked)
 
 
 class MutatingWebhooks:
@@ -58,21 +41,14 @@ class MutatingWebhooks:
         Raises:
             StatusError: One of them denies the request, or fails.
         """
-        found = review.memory.get(_NAME)
-        memory = found if isinstance(found, _Memory) else _Memory()
-        if review.is_reinvocation and review.obj != memory.output:
-            # Steps of the server have changed the object since.
-            memory = memory.changed()
+        memory = Reinvocation.of(review, _NAME)
         for webhook in self._matcher.webhooks():
             kind = await self._matcher.match(webhook, review)
-            # In the second round none is called for the first time.
-            if kind is None or (review.is_reinvocation and webhook.uid not in memory.again):
+            if kind is None or not memory.calls(webhook.uid):
                 continue
-            if await self._call(webhook, review, kind):
-                memory = memory.changed()
-            if webhook.is_reinvoked:
-                memory = memory._replace(invoked=memory.invoked | {webhook.uid})
-        review.memory[_NAME] = memory._replace(output=review.obj)
+            changed = await self._call(webhook, review, kind)
+            memory = memory.called(webhook.uid, changed=changed, is_reinvoked=webhook.is_reinvoked)
+        memory.remember(review, _NAME)
 
     async def _call(self, webhook: Webhook, review: MutatingReview, kind: Kind) -> bool:
         """Call a webhook, and return whether it has changed the object."""

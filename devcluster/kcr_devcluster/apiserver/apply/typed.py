@@ -56,7 +56,7 @@ def parts(field: Field, value: Any) -> list[Part] | None:
 
     A list whose items cannot be identified is owned as a whole; `faults` refuses it in applied values.
     """
-    if type(value) not in (dict, list) or _is_atomic(field, value):
+    if type(value) not in (dict, list) or is_atomic(field, value):
         return None
     try:
         return _members(field, value)
@@ -64,7 +64,8 @@ def parts(field: Field, value: Any) -> list[Part] | None:
         return None
 
 
-def _is_atomic(field: Field, value: Any) -> bool:
+def is_atomic(field: Field, value: Any) -> bool:
+    """Return whether an object or a list is owned and replaced as a whole."""
     if type(value) is dict:
         return field.map_type == "atomic" or (field.type.shape is not None and field.type.shape.is_atomic)
     return field.list_type == "atomic"

@@ -1,0 +1,214 @@
+"""One evaluation: the values of the variables that the expressions of a policy name.
+
+Source: kubernetes/staging/src/k8s.io/apiserver/pkg/admission/plugin/cel/{activation,composition,condition}.go,
+CreateAdmissionRequest and CreateNamespaceObject.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from kcr_devcluster.apiserver.admission.objects import Review
+from kcr_devcluster.apiserver.admission.rules import group_version_kind
+from kcr_devcluster.apiserver.authentication import User, service_account_groups
+from kcr_devcluster.apiserver.authentication.users import AUTHENTICATED
+from kcr_devcluster.apiserver.authorization import Authorizer
+from kcr_devcluster.apiserver.authorization.attributes import Attributes
+from kcr_devcluster.apiserver.kinds.catalogue import NAMESPACES, Kind
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.storage.admission import CONNECT, AdmissionAttributes
+from kcr_devcluster.apiserver.storage.storage import Storage
+from kcr_devcluster.apiserver.structural.cel.admission import AdmissionExpression
+from kcr_devcluster.apiserver.structural.cel.admission_functions import authorizer as authorizer_value
+from kcr_devcluster.apiserver.structural.cel.admission_functions import hosted
+from kcr_devcluster.apiserver.structural.cel.expressions import CompilationError, EvaluationError
+
+# An expression of a stored policy, or why it does not compile.
+Compiled = AdmissionExpression | CompilationError
+_NAMESPACE_FIELDS = (
+    "name", "generateName", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
+    "deletionGracePeriodSeconds", "labels", "annotations", "finalizers",
+)  # fmt: skip
+
+
+class Inputs(NamedTuple):
+    """The objects that expressions are evaluated for.
+
+    Attributes:
+        attributes: The request.
+        kind: The kind in the version that the rules match.
+        obj: The new object in that version, None for a DELETE.
+        old: The old object, None for a CREATE.
+        namespace: The namespace of the request, None for the cluster scope.
+    """
+
+    attributes: AdmissionAttributes
+    kind: Kind
+    obj: Manifest | None
+    old: Manifest | None
+    namespace: Manifest | None
+
+
+async def inputs_of(review: Review, kind: Kind, storage: Storage) -> Inputs:
+    """Return the objects of a review in a version."""
+    obj, old = await review.versioned(kind)
+    return Inputs(review.attributes, kind, obj, old, _namespace(review.attributes, storage))
+
+
+def _namespace(attributes: AdmissionAttributes, storage: Storage) -> Manifest | None:
+    # A namespace that is written is in none.
+    if not attributes.namespace or attributes.kind is NAMESPACES:
+        return None
+    record = storage.get(NAMESPACES, "", attributes.namespace)
+    if record is None:
+        return None
+    found = record.manifest()
+    metadata = {name: found["metadata"][name] for name in _NAMESPACE_FIELDS if name in found["metadata"]}
+    return {**found, "metadata": metadata}
+
+
+def _request(inputs: Inputs) -> Manifest:
+    """Return the variable `request`; like Go's encoder, it leaves out empty texts."""
+    attributes, user = inputs.attributes, inputs.attributes.user
+    request: Manifest = {
+        "kind": _kind(inputs.kind, attributes.subresource),
+        "resource": _resource(inputs.kind),
+        "requestKind": _kind(attributes.requested, attributes.subresource),
+        "requestResource": _resource(attributes.requested),
+        "operation": attributes.operation,
+        "userInfo": {} if user is None else _user_info(user),
+        "dryRun": attributes.dry_run,
+        "options": None if attributes.operation == CONNECT else dict(attributes.options),
+    }
+    optional = {
+        "subResource": attributes.subresource, "requestSubResource": attributes.subresource,
+        "name": attributes.name, "namespace": attributes.namespace,
+    }  # fmt: skip
+    return request | {name: value for name, value in optional.items() if value}
+
+
+def _user_info(user: User) -> Manifest:
+    info = user.info
+    if "groups" in info:
+        info["groups"] = list(info["groups"])
+    if "extra" in info:
+        info["extra"] = {name: list(values) for name, values in info["extra"].items()}
+    return info
+
+
+def _kind(kind: Kind, subresource: str) -> Manifest:
+    group, version, name = group_version_kind(kind, subresource)
+    return {"group": group, "version": version, "kind": name}
+
+
+def _resource(kind: Kind) -> Manifest:
+    return {"group": kind.type.group, "version": kind.type.version, "resource": kind.type.plural}
+
+
+class Evaluation:
+    """Evaluates expressions for the same objects; a variable is evaluated once, when an expression first needs it."""
+
+    def __init__(
+        self,
+        inputs: Inputs,
+        authorizer: Authorizer,
+        *,
+        params: Manifest | None = None,
+        variables: Mapping[str, Compiled] | None = None,
+    ) -> None:
+        """Evaluate for a request.
+
+        Args:
+            inputs: The request and its objects.
+            authorizer: Decides whether a user may do something.
+            params: The parameters of the binding, None for none.
+            variables: The variables of the policy.
+        """
+        self._inputs = inputs
+        self._authorizer = authorizer
+        self._variables = variables or {}
+        self._values: dict[str, Any] = {}
+        self._number = 0
+        self._data: dict[str, Any] = {
+            "object": inputs.obj, "oldObject": inputs.old, "params": params, "request": _request(inputs),
+            "namespaceObject": inputs.namespace, "variables": dict.fromkeys(self._variables),
+        }  # fmt: skip
+
+    def evaluate(self, expression: Compiled) -> Any:
+        """Return the value of an expression.
+
+        Raises:
+            EvaluationError: It has none; the message is upstream's.
+        """
+        if isinstance(expression, CompilationError):
+            raise EvaluationError(f"compilation error: {expression}")
+        with hosted(self) as number:
+            self._number = number
+            try:
+                return self._value(expression)
+            except EvaluationError as error:
+                raise EvaluationError(f"expression '{expression.text}' resulted in error: {error}") from None
+
+    def _value(self, expression: AdmissionExpression) -> Any:
+        value = authorizer_value(self._number, self._resource_of_request())
+        return expression.evaluate({**self._data, "authorizer": value, "evaluation__": self._number})
+
+    def _resource_of_request(self) -> dict[str, str]:
+        attributes = self._inputs.attributes
+        return {
+            "group": attributes.requested.type.group, "resource": attributes.requested.type.plural,
+            "subresource": attributes.subresource, "namespace": attributes.namespace, "name": attributes.name,
+        }  # fmt: skip
+
+    def variable(self, name: str) -> Any:
+        """Return the value of a variable.
+
+        Raises:
+            ValueError: It has none.
+        """
+        if name not in self._values:
+            variable = self._variables[name]
+            if isinstance(variable, CompilationError):
+                raise ValueError(f'composited variable "{name}" fails to compile: {variable}')
+            try:
+                self._values[name] = self._value(variable)
+            except EvaluationError as error:
+                raise ValueError(f'composited variable "{name}" fails to evaluate: {error}') from None
+        return self._values[name]
+
+    def authorize(self, wanted: Mapping[str, str]) -> tuple[bool, str]:
+        """Return whether the user of the request, or a service account, may do something, and why."""
+        namespace, _, account = wanted.get("serviceAccount", "").partition(":")
+        user = self._inputs.attributes.user or User("")
+        if account:
+            groups = (*service_account_groups(namespace), AUTHENTICATED)
+            user = User(f"system:serviceaccount:{namespace}:{account}", groups=groups)
+        known = {name: wanted[name] for name in Attributes._fields if name in wanted}
+        decision = self._authorizer.authorize(user, Attributes(**known))
+        return decision.is_allowed, decision.reason
+
+
+class Conditions(NamedTuple):
+    """The match conditions of a policy or a webhook, compiled."""
+
+    expressions: Sequence[Compiled]
+    ignores_failures: bool
+
+    def hold(self, evaluation: Evaluation) -> bool:
+        """Return whether a request is reviewed: one condition that is false outweighs others that fail.
+
+        Raises:
+            EvaluationError: Some cannot be evaluated, and the failure policy is not to ignore that.
+
+        Source: pkg/admission/plugin/webhook/matchconditions/matcher.go, Match.
+        """
+        errors: list[str] = []
+        for expression in self.expressions:
+            try:
+                if evaluation.evaluate(expression) is False:
+                    return False
+            except EvaluationError as error:
+                errors.append(str(error))
+        if errors and not self.ignores_failures:
+            distinct = list(dict.fromkeys(errors))
+            raise EvaluationError(distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]")
+        return not errors

@@ -1,0 +1,113 @@
+"""Which requests a policy and its bindings apply to.
+
+Source: kubernetes/staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/matching/matching.go;
+pkg/admission/plugin/policy/generic/{policy_dispatcher,policy_matcher}.go.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from kcr_devcluster.apiserver.admission.objects import Review
+from kcr_devcluster.apiserver.admission.policies.configurations import CompiledPolicy, Hook, Policies, PolicyBinding
+from kcr_devcluster.apiserver.admission.policies.params import ConfigurationError, collect_params, param_kind
+from kcr_devcluster.apiserver.admission.rules import matched_kind, selects_namespace, selects_object
+from kcr_devcluster.apiserver.authorization import Authorizer
+from kcr_devcluster.apiserver.kinds.catalogue import Kind
+from kcr_devcluster.apiserver.kinds.served import ServedIndex
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.responses import StatusError
+from kcr_devcluster.apiserver.storage.admission import AdmissionAttributes
+from kcr_devcluster.apiserver.storage.storage import Storage
+
+
+class Invocation(NamedTuple):
+    """A policy that applies to a request, with a binding and a parameter.
+
+    Attributes:
+        policy: The policy.
+        binding: The binding; None where the policy itself cannot be evaluated.
+        kind: The kind in the version that the rules match.
+        params: The parameter; None for none.
+        error: Why it cannot be evaluated; empty where it can.
+    """
+
+    policy: CompiledPolicy
+    binding: PolicyBinding | None
+    kind: Kind
+    params: Manifest | None = None
+    error: str = ""
+
+
+class PolicyMatcher:
+    """Finds the policies of one kind that apply to a request.
+
+    Attributes:
+        policies: The policies.
+        storage: The objects, for parameters and namespaces.
+        authorizer: Decides whether a user may do something.
+    """
+
+    def __init__(self, policies: Policies, storage: Storage, served: ServedIndex, authorizer: Authorizer) -> None:
+        self.policies = policies
+        self.storage = storage
+        self.authorizer = authorizer
+        self._served = served
+
+    def invocations(self, review: Review) -> Iterator[Invocation]:
+        """Yield the policies that apply, each with its bindings that apply, and their parameters."""
+        for hook in self.policies.hooks():
+            requested = review.attributes.requested
+            try:
+                kind = self._match(hook.policy.spec.get("matchConstraints") or {}, review)
+                if kind is None:
+                    continue
+                params = param_kind(hook.policy.spec, self._served)
+            except (StatusError, ConfigurationError) as error:
+                said = f"failed to configure policy: {error}"
+                yield Invocation(hook.policy, None, requested, error=said)
+                continue
+            yield from self._bound(hook, kind, params, review)
+
+    def _bound(self, hook: Hook, kind: Kind, params: Kind | None, review: Review) -> Iterator[Invocation]:
+        for binding in hook.bindings:
+            try:
+                matched = binding.spec.get("matchResources")
+                if matched is not None and self._match(matched, review) is None:
+                    continue
+                reference = binding.spec.get("paramRef")
+                found = collect_params(params, reference, review.attributes.namespace, self.storage)
+            except (StatusError, ConfigurationError) as error:
+                yield Invocation(hook.policy, binding, kind, error=f"failed to configure binding: {error}")
+                continue
+            for one in found:
+                yield Invocation(hook.policy, binding, kind, one)
+
+    def _match(self, matched: Manifest, review: Review) -> Kind | None:
+        """Return the kind in the version that rules match, None where they do not match the request."""
+        attributes, missing = review.attributes, None
+        try:
+            if not selects_namespace(matched.get("namespaceSelector") or {}, attributes, review.obj, self.storage):
+                return None
+        except StatusError as error:
+            # It is the answer only where the rules match.
+            missing = error
+        if not selects_object(matched.get("objectSelector") or {}, review.obj, review.old):
+            return None
+        is_exact = matched.get("matchPolicy") == "Exact"
+        excluded = _named(matched.get("excludeResourceRules"), attributes)
+        if matched_kind(excluded, attributes, self._served, is_exact=is_exact) is not None:
+            return None
+        kind: Kind | None = attributes.requested
+        if matched.get("resourceRules"):
+            kind = matched_kind(
+                _named(matched["resourceRules"], attributes), attributes, self._served, is_exact=is_exact
+            )
+        if kind is not None and missing is not None:
+            raise missing
+        return kind
+
+
+def _named(rules: Sequence[Manifest] | None, attributes: AdmissionAttributes) -> list[Manifest]:
+    """Return the rules for all names, and those for the name of the object."""
+    named = ((rule, rule.get("resourceNames")) for rule in rules or ())
+    return [rule for rule, names in named if not names or attributes.name in names]
