@@ -60,8 +60,8 @@ async def hosted_webhooks(server: APIServer, webhooks: Webhooks) -> AsyncIterato
         replicas = hosted[same] = _Replicas(_SERVICE._replace(name=name))
     replicas.live.append(webhooks)
     caller = _caller_of(server)
-    key = f"{replicas.service.namespace}/{replicas.service.name}"
-    caller.handlers[key] = replicas.handle
+    keys = {f"{replicas.service.namespace}/{replicas.service.name}", *await _conversion_services(server, webhooks)}
+    caller.handlers |= dict.fromkeys(keys, replicas.handle)
     manifests = webhook_configurations(webhooks.rules, replicas.service)
     try:
         for manifest in manifests if is_first else ():
@@ -73,7 +73,9 @@ async def hosted_webhooks(server: APIServer, webhooks: Webhooks) -> AsyncIterato
     finally:
         replicas.live.remove(webhooks)
         if not replicas.live:
-            del hosted[same], caller.handlers[key]
+            del hosted[same]
+            for key in keys:
+                caller.handlers.pop(key, None)
             for manifest in manifests:
                 await _call(server, "DELETE", f"{_path_of(manifest)}/{_name_of(replicas)}")
 
@@ -94,14 +96,28 @@ def _path_of(manifest: dict[str, Any]) -> str:
     return f"{_PATH}/{manifest['kind'].lower()}s"
 
 
-async def _call(server: APIServer, method: str, path: str, body: bytes = b"") -> None:
-    """Send a request of the admin; a deletion may find nothing.
+async def _conversion_services(server: APIServer, webhooks: Webhooks) -> set[str]:
+    """Return the Services, as `namespace/name`, that the definitions of the converted kinds name."""
+    found = set()
+    for one in webhooks.conversions:
+        path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{one.versions[0].resource.display}"
+        definition = await _call(server, "GET", path)
+        webhook = (definition.get("spec", {}).get("conversion") or {}).get("webhook") or {}
+        if service := (webhook.get("clientConfig") or {}).get("service"):
+            found.add(f"{service['namespace']}/{service['name']}")
+    return found
+
+
+async def _call(server: APIServer, method: str, path: str, body: bytes = b"") -> dict[str, Any]:
+    """Send a request of the admin, and return the answer; one for something that does not exist is empty.
 
     Raises:
         ApiError: The server refuses it.
     """
     answer = await server.handle(HTTPRequest(method, path, {"content-type": "application/json"}, body))
-    if answer.status < 300 or (method == "DELETE" and answer.status == 404):
-        return
-    status = msgspec.json.decode(answer.body) if isinstance(answer.body, bytes) else {}
-    raise error_for(answer.status, status.get("reason", ""), status.get("message", ""))
+    found: dict[str, Any] = msgspec.json.decode(answer.body) if isinstance(answer.body, bytes) else {}
+    if answer.status < 300:
+        return found
+    if answer.status == 404 and method != "POST":
+        return {}
+    raise error_for(answer.status, found.get("reason", ""), found.get("message", ""))

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 import kcr
 from examples.website.api import Website, WebsiteSpec
-from examples.website.v1beta1 import WebsiteV1Beta1
+from examples.website.v1beta1 import WebsiteV1Beta1, WebsiteV1Beta1Spec
 from examples.website.webhook import WebsiteWebhook, setup
 from kcr.testing import FakeManager, VirtualClock, admit, build, check_round_trip
 from kcr_devcluster.cluster import EmbeddedCluster
@@ -70,3 +70,5 @@ async def test_denial_reaches_the_client(kcr_cluster: EmbeddedCluster, kcr_clock
         assert created.spec.image == "python:3"
         with pytest.raises(kcr.InvalidError, match="hello has this title: choose another one"):
             await client.create(website("again"))
+        older = await client.get(WebsiteV1Beta1, created.key)
+        assert older.spec == WebsiteV1Beta1Spec(title="A greeting", page="<h1>Hello</h1>", replicas=2)

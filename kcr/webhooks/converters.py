@@ -21,6 +21,8 @@ Converter = Callable[[Any], Resource]
 MUTABLE = ("labels", "annotations")
 # The functions by the classes of their source and target.
 _FUNCTIONS: dict[type[Resource], dict[type[Resource], Converter]] = {}
+# The failures that have been logged.
+_LOGGED: set[tuple[Converter, type[Exception]]] = set()
 
 
 class ConversionError(Exception):
@@ -149,8 +151,11 @@ def _converted(function: Converter, obj: Resource) -> Resource:
     try:
         new = function(obj)
     except Exception as error:
-        # Whatever a user's function may raise: the client gets the error, the log has the stack.
-        _log.exception("conversion failed", object=_name(obj), function=getattr(function, "__name__", "?"))
+        # Whatever a user's function may raise: the client gets the error, the log has the stack. Once, because an
+        # object that cannot be converted fails each list and watch.
+        if (function, type(error)) not in _LOGGED:
+            _LOGGED.add((function, type(error)))
+            _log.exception("conversion failed", object=_name(obj), function=getattr(function, "__name__", "?"))
         raise ConversionError(f"{place}: {type(error).__name__}: {error}") from error
     if not isinstance(new, Resource):
         raise ConversionError(f"{place}: it returned {type(new).__name__} instead of an object")
