@@ -271,3 +271,43 @@ async def test_dry_run_reaches_the_client_for_the_length_of_the_review(is_dry_ru
     assert answer["allowed"], answer
     assert not DRY_RUN.get()
     assert len(await manager.client.list(ConfigMap)) == (0 if is_dry_run else 1)
+
+
+def recorded_pod() -> dict[str, Any]:
+    """Return a pod as Go's API server encodes it in a review: null times, empty maps, defaults."""
+    return {
+        "kind": "Pod", "apiVersion": "v1",
+        "metadata": {"generateName": "web-", "creationTimestamp": None, "labels": {"run": "web"}},
+        "spec": {
+            "volumes": [{"name": "token", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}],
+            "containers": [
+                {
+                    "name": "web", "image": "nginx", "resources": {}, "imagePullPolicy": "Always",
+                    "terminationMessagePath": "/dev/termination-log", "ports": None, "securityContext": {},
+                    "volumeMounts": [{"name": "token", "readOnly": True, "mountPath": "/var/run"}],
+                }
+            ],
+            "restartPolicy": "Always", "securityContext": {}, "tolerations": [{"operator": "Exists"}], "priority": 0,
+        },
+        "status": {},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [core_v1.Pod, Pod])
+@pytest.mark.parametrize("version", ["v1", "v1beta1"])
+async def test_pod_in_the_form_of_a_recorded_review_is_reviewed(kind: type[kcr.Resource], version: str) -> None:
+    # Source of the form: the recorded reviews in sighupio/container-signature-enforcer, config/config_mocks.rego. The
+    # first servers with v1beta1 sent objects without kind and apiVersion.
+    document = review(recorded_pod(), requestKind=None)
+    document["apiVersion"] = f"admission.k8s.io/{version}"
+    if version == "v1beta1":
+        del document["request"]["object"]["kind"], document["request"]["object"]["apiVersion"]
+
+    def label(obj: Any, request: kcr.WebhookRequest) -> Any:
+        return replace(obj, metadata=replace(obj.metadata, labels={**obj.metadata.labels, "seen": request.user.name}))
+
+    status, answer = await post(serve(Defaulter(label), kind), "/mutate--v1-pod", document)
+    assert (status, answer["apiVersion"]) == (200, document["apiVersion"])
+    patch = json.loads(base64.b64decode(answer["response"]["patch"]))
+    assert patch == [{"op": "add", "path": "/metadata/labels/seen", "value": "alice"}]
+    assert (await answered(serve(Validator(), kind), "/validate--v1-pod", document))["allowed"]
