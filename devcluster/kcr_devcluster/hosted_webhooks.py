@@ -61,8 +61,11 @@ async def hosted_webhooks(server: APIServer, webhooks: Webhooks) -> AsyncIterato
     replicas.live.append(webhooks)
     caller = _caller_of(server)
     keys = {f"{replicas.service.namespace}/{replicas.service.name}", *await _conversion_services(server, webhooks)}
+    # There is no Service for users to look at, so the configurations have a URL.
+    url = f"https://{replicas.service.name}.{replicas.service.namespace}.svc"
+    keys.add(url)
     caller.handlers |= dict.fromkeys(keys, replicas.handle)
-    manifests = webhook_configurations(webhooks.rules, replicas.service)
+    manifests = webhook_configurations(webhooks.rules, replicas.service, url=url)
     try:
         for manifest in manifests if is_first else ():
             # Left by a process that was killed, in a data folder.

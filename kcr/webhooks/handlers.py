@@ -173,9 +173,12 @@ def denials_in(error: Exception) -> list[ApiError]:
 
 def denied(request: WebhookRequest, denials: list[ApiError], warnings: Iterable[str] = ()) -> AdmissionResponse:
     """Return the answer that denies a request."""
-    return AdmissionResponse(
-        uid=request.uid, allowed=False, status=status_of(denials), warnings=limited_warnings(tuple(warnings))
-    )
+    status, kind = status_of(denials), request.kind
+    if status.details is not None:
+        # Of refused fields kubectl shows nothing else than the object and the causes.
+        details = replace(status.details, name=request.name, group=kind.group, kind=kind.kind)
+        status = replace(status, details=details)
+    return AdmissionResponse(uid=request.uid, allowed=False, status=status, warnings=limited_warnings(tuple(warnings)))
 
 
 def _warnings(method: Callable[..., Awaitable[Any] | Any], returned: Any) -> list[str]:

@@ -216,6 +216,13 @@ async def test_denial_has_code_reason_and_message(outcome: Exception, expected: 
     assert tuple(answer["status"][name] for name in ("code", "reason", "message")) == expected
 
 
+async def test_refused_field_is_told_with_its_object() -> None:
+    answer = await answered(serve(Validator(kcr.Denied("no", field="spec.a"))), VALIDATE, review(website()))
+    details = answer["status"]["details"]
+    assert (details["name"], details["group"], details["kind"]) == ("home", "example.dev", "Website")
+    assert details["causes"] == [{"field": "spec.a", "message": "no", "reason": "FieldValueInvalid"}]
+
+
 async def test_all_validators_run_and_their_denials_merge() -> None:  # WH-6
     chain = [Validator(kcr.Denied("a")), Validator(["take care"]), Validator(kcr.Denied("b"))]
     answer = await answered(serve(chain), VALIDATE, review(website()))
