@@ -37,12 +37,12 @@ _NO_OPTION = re.compile(
 _PREFIX = "KCR_"
 # The variables of the commands beside `kcr run`, and of kcr's own controllers; a test compares them with the options.
 _VARIABLES = (
-    "KCR_ALL_NAMESPACES", "KCR_CONTAINER", "KCR_CRONJOB_TIME_ZONE", "KCR_DEBUG_ADDRESS", "KCR_DEV_AUTHORIZATION",
+    "KCR_CONTAINER", "KCR_CRONJOB_TIME_ZONE", "KCR_DEBUG_ADDRESS", "KCR_DEV_AUTHORIZATION",
     "KCR_DEV_DATA_DIR", "KCR_DEV_DEBUG_PORT", "KCR_DEV_FAULTS", "KCR_DEV_FILES", "KCR_DEV_KUBECONFIG",
     "KCR_DEV_LEGACY_APIS", "KCR_DEV_NODES", "KCR_DEV_NO_CONTROLLERS", "KCR_DEV_NO_DEBUG_PAGE", "KCR_DEV_PORT",
-    "KCR_DEV_RUNTIME", "KCR_DEV_TERMINATED_POD_GC_THRESHOLD", "KCR_DEV_WAIT", "KCR_FOLLOW", "KCR_JOB", "KCR_JOBS",
+    "KCR_DEV_RUNTIME", "KCR_DEV_TERMINATED_POD_GC_THRESHOLD", "KCR_DEV_WAIT", "KCR_FOLLOW",
     "KCR_JOB_POD_FAILURE_BACKOFF", "KCR_MAX_JOB_POD_FAILURE_BACKOFF", "KCR_MAX_POD_CREATE_DELETE_PER_SYNC",
-    "KCR_MAX_UNCOUNTED_PODS", "KCR_METRICS_ADDRESS", "KCR_NAME", "KCR_OUTPUT", "KCR_PREFIX", "KCR_SECONDS",
+    "KCR_MAX_UNCOUNTED_PODS", "KCR_METRICS_ADDRESS", "KCR_OUTPUT", "KCR_PREFIX", "KCR_SECONDS",
     "KCR_SINCE", "KCR_SYNC_JOB_BATCH_PERIOD", "KCR_TAIL", "KCR_TIMESTAMPS",
 )  # fmt: skip
 # How much of a name has to be right for the nearest to be proposed.
@@ -308,7 +308,8 @@ def variables_of_options(command: click.Command, prefix: str | None) -> Iterator
     for option in command.params:
         if isinstance(option.envvar, str):
             yield option.envvar
-        elif prefix and option.name:
+        elif prefix and option.name and isinstance(option, click.Option) and option.allow_from_autoenv:
+            # Arguments have no variables.
             yield f"{prefix}_{option.name.upper()}"
     for one in command.commands.values() if isinstance(command, click.Group) else ():
         yield from variables_of_options(one, prefix and f"{prefix}_{(one.name or '').upper()}")
