@@ -200,7 +200,7 @@ class OwnWrites:
         pending.unconfirmed_status, pending.unverified_before = False, 0
 
     @property
-    def parked(self) -> dict[Key, tuple[tuple[Store[Any], int], ...]]:
+    def deferred(self) -> dict[Key, tuple[tuple[Store[Any], int], ...]]:
         """The keys that are deferred, and the stores that have yet to reach a version; it may be read in any thread."""
         # A copy, because the loop's thread may change the map meanwhile.
         waiting = [(key, pending) for key, pending in self._versions.copy().items() if pending.timer is not None]

@@ -58,7 +58,7 @@ class ControllerReader:
         self._failing = journal.failing.copy()
         self._running = journal.running.copy()
         self._runs = retried(lambda: journal.runs)
-        self._parked = retried(lambda: own_writes.parked) if own_writes is not None else {}
+        self._deferred = retried(lambda: own_writes.deferred) if own_writes is not None else {}
         self._paused = frozenset(retried(lambda: controller.paused))
 
     def state(self, max_keys: int) -> ControllerState:
@@ -71,7 +71,7 @@ class ControllerReader:
             workers=controller.metrics.workers,
             queued={str(priority): count for priority, count in sorted(Counter(ready.values()).items(), reverse=True)},
             delayed=len(self._queue.delays),
-            parked=len(self._parked),
+            deferred=len(self._deferred),
             paused=len(self._paused),
             failing=len(self._failing),
             oldest_queued_seconds=self._age(min((since[key] for key in ready if key in since), default=self._now)),
@@ -112,14 +112,14 @@ class ControllerReader:
     def _phase(self, key: Key) -> str:
         queue = self._queue
         places: tuple[tuple[str, Collection[Key]], ...] = (
-            ("processing", queue.processing), ("queued", queue.queued), ("parked", self._parked),
+            ("processing", queue.processing), ("queued", queue.queued), ("deferred", self._deferred),
             ("paused", self._paused), ("delayed", queue.delays),
         )  # fmt: skip
         phase = next((phase for phase, keys in places if key in keys), "idle")
         return "backoff" if phase == "delayed" and queue.is_in_backoff(key) else phase
 
     def _waits_for(self, key: Key) -> Iterator[str]:
-        for store, version in self._parked.get(key, ()):
+        for store, version in self._deferred.get(key, ()):
             kind = self._stores.get(id(store), "a store")
             yield f"{kind}: version {version}, the store has {store.resource_version}"
 
@@ -127,14 +127,14 @@ class ControllerReader:
     def _known(self) -> set[Key]:
         """The keys that wait or have failed."""
         queue = self._queue
-        return {*self._failing, *self._parked, *queue.processing, *queue.queued, *self._paused, *queue.delays}
+        return {*self._failing, *self._deferred, *queue.processing, *queue.queued, *self._paused, *queue.delays}
 
     def _first_keys(self, count: int) -> list[Key]:
         """Return so many keys: those in trouble first, and of these the ones that are in it most."""
         queue, retries = self._queue, self._controller.queue.retries
         ranks = (
             (self._failing, lambda key: -retries(key)),
-            (self._parked, lambda key: 0),
+            (self._deferred, lambda key: 0),
             (queue.processing, lambda key: queue.processing_since.get(key, 0.0)),
             (queue.queued, lambda key: queue.queued_since.get(key, 0.0)),
             (self._paused, lambda key: 0),

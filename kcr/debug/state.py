@@ -137,14 +137,14 @@ class KeyState(_Value, frozen=True, kw_only=True):
     Attributes:
         key: The key.
         phase: `queued`, `processing`, `delayed` (until a time that a reconcile asked for), `backoff` (until its next
-            retry), `parked` (until a store shows this process's own writes), `paused`, or `idle`.
+            retry), `deferred` (until a store shows this process's own writes), `paused`, or `idle`.
         retries: How often it has failed in a row.
         priority: Of a queued key; 0 otherwise.
         queued_seconds: For how long it has been queued; None when it is not.
         due_seconds: The seconds until it is queued; None when it has no delay.
         reasons: Why it is queued or delayed, the oldest first.
         error: What the last reconcile failed with; empty when it did not.
-        waits_for: Of a parked key what the store lacks: `pods: version 42, the store has 40`; empty otherwise.
+        waits_for: Of a deferred key what the store lacks: `pods: version 42, the store has 40`; empty otherwise.
     """
 
     key: str
@@ -195,7 +195,7 @@ class ControllerState(_Value, frozen=True, kw_only=True):
         workers: How many keys it reconciles at a time.
         queued: Keys that wait for a worker, by priority as text.
         delayed: How many keys are added later, those in backoff among them.
-        parked: How many keys wait for a store.
+        deferred: How many keys wait for a store.
         paused: How many objects are paused.
         failing: How many keys have failed and not succeeded since.
         oldest_queued_seconds: For how long the first of the queued keys has waited; 0 when none is queued.
@@ -213,7 +213,7 @@ class ControllerState(_Value, frozen=True, kw_only=True):
     workers: int
     queued: dict[str, int]
     delayed: int
-    parked: int
+    deferred: int
     paused: int
     failing: int
     oldest_queued_seconds: float

@@ -110,7 +110,7 @@ async def test_keys_are_filtered_and_sorted(browser: Browser) -> None:
         await tab.click("th button", "Retries")
         assert await tab.text("th[aria-sort=descending]") == "Retries ↓"
         assert (await rows_of(tab))[0] == "web/frame-0665"
-        await tab.click(".chip", "parked")
+        await tab.click(".chip", "deferred")
         await tab.wait_for("40 of 1,000 keys")
         assert (await rows_of(tab))[0].startswith("etl/merge-")
 

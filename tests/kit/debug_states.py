@@ -85,7 +85,7 @@ def controller_state(**changes: Any) -> ControllerState:
         "workers": 10,
         "queued": {"0": 0},
         "delayed": 3,
-        "parked": 0,
+        "deferred": 0,
         "paused": 0,
         "failing": 0,
         "oldest_queued_seconds": 0,
@@ -118,7 +118,7 @@ def debug_state(*controllers: ControllerState, **changes: Any) -> DebugState:
 
 
 def _keys_in_trouble() -> Iterator[KeyState]:
-    """Yield 700 keys in backoff with three errors, 180 that are queued, 40 parked and 80 delayed."""
+    """Yield 700 keys in backoff with three errors, 180 that are queued, 40 deferred and 80 delayed."""
     for i in range(700):
         error = (
             QUOTA.replace("…", f"render-{i:04}-0", 1)
@@ -148,7 +148,7 @@ def _keys_in_trouble() -> Iterator[KeyState]:
         )
     for i in range(40):
         waits = (f"pods: version {918_273 + i}, the store has {918_102 + i}",)
-        yield key_state(f"etl/merge-{i:02}", "parked", waits_for=waits, due_seconds=0.4, reasons=("Pod updated",))
+        yield key_state(f"etl/merge-{i:02}", "deferred", waits_for=waits, due_seconds=0.4, reasons=("Pod updated",))
     for i in range(80):
         yield key_state(f"batch/later-{i:02}", "delayed", due_seconds=30 + i * 11.0, reasons=("requeue after",))
 
@@ -163,7 +163,7 @@ def in_trouble(**changes: Any) -> DebugState:
     job = controller_state(
         queued={"0": 220, "-100": 60},
         delayed=680,
-        parked=40,
+        deferred=40,
         paused=2,
         failing=700,
         oldest_queued_seconds=41.3,

@@ -172,8 +172,8 @@ def phase_text(view: ControllerView) -> str:
             return f"in backoff after {counted(state.retries, 'failure')} in a row: retried {_due(state)}"
         case "delayed":
             return f"waits for a time that a reconcile asked for: queued {_due(state)}"
-        case "parked":
-            return f"parked, waits for {' and '.join(state.waits_for) or 'its store'}"
+        case "deferred":
+            return f"deferred, waits for {' and '.join(state.waits_for) or 'its store'}"
         case "paused":
             return "paused: it is not reconciled"
         case "processing":

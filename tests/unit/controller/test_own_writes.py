@@ -101,12 +101,12 @@ async def test_parked_key_says_which_store_lags(kcr_clock: VirtualClock) -> None
     pods = Store[Pod]()
     writer = Writer(pods)
     async with running(writer) as controller:
-        assert writer.own_writes.parked == {}
+        assert writer.own_writes.deferred == {}
         controller.queue.add(KEY)
         await kcr_clock.settle()
-        assert writer.own_writes.parked == {KEY: ((pods, 10),)}
+        assert writer.own_writes.deferred == {KEY: ((pods, 10),)}
         pods.advance("10")
-        assert writer.own_writes.parked == {}
+        assert writer.own_writes.deferred == {}
 
 
 def test_unconfirmed_writes_are_named() -> None:

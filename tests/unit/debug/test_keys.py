@@ -39,8 +39,8 @@ class Situations:
             raise TerminalError("no such zone")
         if key.name == "stuck":
             await asyncio.sleep(3600)
-        if key.name == "parked":
-            self.own_writes.wrote(key, self._configs, build.config_map("parked", resource_version="42"))
+        if key.name == "deferred":
+            self.own_writes.wrote(key, self._configs, build.config_map("deferred", resource_version="42"))
         if key.name == "later":
             return Result(requeue_after=300)
         return Result()
@@ -74,10 +74,10 @@ def phases(states: tuple[KeyState, ...]) -> Mapping[str, str]:
 
 async def test_keys_in_trouble_come_first(kcr_clock: VirtualClock) -> None:
     async with running() as (controller, read):
-        for name in ("later", "parked", "hopeless", "paused", "failing", "failing-twice"):
+        for name in ("later", "deferred", "hopeless", "paused", "failing", "failing-twice"):
             controller.queue.add(key(name))
         await kcr_clock.settle()
-        for name in ("parked", "failing-twice"):
+        for name in ("deferred", "failing-twice"):
             controller.queue.add(key(name))
         await kcr_clock.settle()
         controller.queue.add(key("stuck"))
@@ -88,13 +88,13 @@ async def test_keys_in_trouble_come_first(kcr_clock: VirtualClock) -> None:
         ("failing-twice", "backoff"),
         ("failing", "backoff"),
         ("hopeless", "idle"),
-        ("parked", "parked"),
+        ("deferred", "deferred"),
         ("stuck", "processing"),
         ("queued", "queued"),
         ("paused", "paused"),
         ("later", "delayed"),
     ]
-    assert (state.failing, state.parked, state.paused, state.delayed, state.queued) == (3, 1, 1, 3, {"3": 1})
+    assert (state.failing, state.deferred, state.paused, state.delayed, state.queued) == (3, 1, 1, 3, {"3": 1})
 
 
 async def test_only_so_many_keys_are_shown(kcr_clock: VirtualClock) -> None:
@@ -132,11 +132,11 @@ async def test_key_tells_all_that_is_known(kcr_clock: VirtualClock) -> None:
 
 async def test_parked_key_names_the_store_and_its_version(kcr_clock: VirtualClock) -> None:
     async with running() as (controller, read):
-        controller.queue.add(key("parked"))
+        controller.queue.add(key("deferred"))
         await kcr_clock.settle()
-        controller.queue.add(key("parked"))
+        controller.queue.add(key("deferred"))
         await kcr_clock.settle()
-        state = read().key_state(key("parked"))
+        state = read().key_state(key("deferred"))
     (missing,) = state.waits_for
     assert missing.startswith("configmaps: version 42, the store has ")
 

@@ -68,8 +68,8 @@ def inside(*views: ControllerView, leads: bool | None = None) -> Inside:
             id="backoff-over",
         ),
         pytest.param(
-            view(phase="parked", waits_for=("pods: version 1234, the store has 1200",)),
-            ["job: parked, waits for pods: version 1234, the store has 1200"], id="parked",
+            view(phase="deferred", waits_for=("pods: version 1234, the store has 1200",)),
+            ["job: deferred, waits for pods: version 1234, the store has 1200"], id="deferred",
         ),
         pytest.param(
             view(phase="processing", running=RunningState(

@@ -45,7 +45,7 @@ def told(phase: str = "idle", **known: Any) -> list[tuple[Code, str, tuple[str, 
     return [(one.code, one.headline, one.remedies) for one in explained(phase, **known)]
 
 
-@pytest.mark.parametrize("phase", ["idle", "queued", "delayed", "parked", "paused", "processing"])
+@pytest.mark.parametrize("phase", ["idle", "queued", "delayed", "deferred", "paused", "processing"])
 def test_key_that_is_well_has_no_finding(phase: str) -> None:
     assert told(phase, queued_seconds=3.0) == []
 
