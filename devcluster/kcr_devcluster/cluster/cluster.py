@@ -27,6 +27,7 @@ from kcr_devcluster.apiserver.kinds.catalogue import (
     DISRUPTION_BUDGETS,
     KINDS,
     REPLICA_SETS,
+    VALIDATING_POLICIES,
     Kind,
 )
 from kcr_devcluster.apiserver.kinds.gangs import with_gangs
@@ -195,6 +196,8 @@ class EmbeddedCluster:
             self._follow_definitions(collector, namespaces)
         if self._has_budgets:
             self._first_objects.set_up((DISRUPTION_BUDGETS,), self._set_up_budgets)
+        if self._gc:
+            self._first_objects.set_up((VALIDATING_POLICIES,), self._set_up_policies)
         if self._deployments:
             self._first_objects.set_up((DEPLOYMENTS, REPLICA_SETS), setup_workloads)
         if self.nodes:
@@ -242,6 +245,11 @@ class EmbeddedCluster:
         budgets = disruption.setup(manager)
         if self._scheduler is not None:
             self._scheduler.budgets = budgets.snapshot
+
+    def _set_up_policies(self, manager: Manager) -> None:
+        from kcr_devcluster.cluster.controllers import policy_status  # noqa: PLC0415  # few clusters have policies
+
+        policy_status.setup(manager, self.server.admission.served)
 
     def _stop(self) -> None:
         # Last in, first out: listeners are closed by now, and the task group waits for the tasks cancelled here.

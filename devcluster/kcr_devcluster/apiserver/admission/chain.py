@@ -72,10 +72,12 @@ class Admission:
     Attributes:
         mutating: The plugins of the mutating phase, in their order: policies, then webhooks.
         validating: The plugins of the validating phase, in their order.
+        served: The kinds that are served.
     """
 
     def __init__(self, context: AdmissionContext, served: ServedIndex) -> None:
         storage = context.storage
+        self.served: ServedIndex = served
         self._calls = WebhookCalls(context.random)
         # None until the next write, after a change of the configurations.
         self._is_needed: bool | None = None

@@ -166,7 +166,7 @@ class _Walk:
             return other if isinstance(other, Mapping) else None
         if schema.get(EMBEDDED):
             fields = {**fields, **_RESOURCE}
-        known = {escape(name): one for name, one in fields.items()} | fields
+        known = {escape(name): one for name, one in fields.items()} | dict(fields)
         if field in known:
             found: Schema = known[field]
             return found
