@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from kcr.errors import KcrError
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.replay import suspended
 
 # Answers a call: gets path with query, and the body; returns the HTTP status and the body.
 Handler = Callable[[str, bytes], Awaitable[tuple[int, bytes]]]
@@ -69,7 +70,8 @@ class InProcessCaller:
         if handler is None:
             return await self.fallback.call(client_config, path_and_query, body, timeout)
         try:
-            return await handler(path_and_query, body)
+            with suspended():
+                return await handler(path_and_query, body)
         except WebhookCallError:
             raise
         except Exception:

@@ -9,7 +9,8 @@ has all answers and is one synchronous step.
 What a request draws (uid, generated name, time) is remembered as well: a question must not change from run to run.
 """
 
-from collections.abc import Awaitable, Callable, Hashable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
@@ -79,6 +80,16 @@ def drawn(what: str, draw: Callable[[], T]) -> T:
         found.append(draw())
     value: T = found[position]
     return value
+
+
+@contextmanager
+def suspended() -> Iterator[None]:
+    """Let code that answers a request make requests of its own, and start tasks: these draw for themselves."""
+    token = _memory.set(None)
+    try:
+        yield
+    finally:
+        _memory.reset(token)
 
 
 async def replay(run: Callable[[], Awaitable[T]]) -> T:

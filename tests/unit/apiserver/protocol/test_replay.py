@@ -1,11 +1,12 @@
 """Replay of requests."""
 
+import asyncio
 from itertools import count
 from typing import Any
 
 import pytest
 
-from kcr_devcluster.apiserver.protocol.replay import PendingError, answer_to, drawn, remember, replay
+from kcr_devcluster.apiserver.protocol.replay import PendingError, answer_to, drawn, remember, replay, suspended
 from kcr_devcluster.apiserver.protocol.responses import StatusError
 
 
@@ -78,3 +79,32 @@ async def test_endless_questions_end_with_a_timeout() -> None:
     with pytest.raises(StatusError) as caught:
         await replay(run)
     assert caught.value.code == 504
+
+
+@pytest.mark.asyncio
+async def test_task_that_an_answer_starts_draws_for_itself() -> None:
+    numbers, started = count(), asyncio.Event()
+
+    async def outlive() -> int:
+        await started.wait()
+        return drawn("uid", lambda: next(numbers))
+
+    async def run() -> int:
+        uid = drawn("uid", lambda: next(numbers))
+        if answer_to("a") is None:
+            raise PendingError(resolve)
+        # Between two runs of a request, the task must not take what the request draws.
+        started.set()
+        await asyncio.sleep(0)
+        return uid
+
+    async with asyncio.TaskGroup() as group:
+        tasks: list[asyncio.Task[int]] = []
+
+        async def resolve() -> None:
+            with suspended():
+                tasks.append(group.create_task(outlive()))
+            remember({"a": "A"})
+
+        assert await replay(run) == 0
+    assert tasks[0].result() == 1
