@@ -22,7 +22,7 @@ class _Entry(NamedTuple):
 COMMANDS: Mapping[str, _Entry] = {
     "check": _Entry("check", "Check a cluster before controllers run on it."),
     "completion": _Entry("completion", "Print what a shell needs to complete commands."),
-    "crd": _Entry("generators.crd", "Make CustomResourceDefinitions of classes."),
+    "crd": _Entry("generators.crd", "Make CustomResourceDefinitions of classes; migrate stored objects."),
     "debug": _Entry("debug.commands", "Look into a running kcr: an archive, a profile, its stacks."),
     "explain": _Entry("objects.explain", "Explain why an object is where it is, and what happens next."),
     "init": _Entry("project.init", "Make a project of your own: a kind, its controller, and tests that pass."),

@@ -13,6 +13,7 @@ from kcr.api.crd.manifest import crd_manifest
 from kcr.api.crd.review import losses, unguarded
 from kcr.api.meta import Resource
 from kcr.app.faults import import_fault
+from kcr.cli.generators.migration import migrate
 from kcr.cli.generators.webhooks import service_options
 from kcr.cli.output import manifest_text, write_folder
 from kcr.errors import ConfigError
@@ -28,7 +29,10 @@ Versions = tuple[type[Resource], ...]
 
 @click.group("crd")
 def command() -> None:
-    """Make CustomResourceDefinitions."""
+    """Make CustomResourceDefinitions, and migrate their objects."""
+
+
+command.add_command(migrate)
 
 
 @command.command(
