@@ -5,8 +5,6 @@ from typing import Any
 import click
 
 from kcr.app.options import PluginOptions, ProgramOptions
-from kcr.app.plugins import find_plugins
-from kcr.app.run import run_controllers
 from kcr.cli import options as shared
 
 
@@ -15,6 +13,10 @@ from kcr.cli import options as shared
 @shared.program_options(leader_elect_resource_name="kcr-controller-manager")
 def command(**values: Any) -> None:
     """Run controllers against a Kubernetes API server."""
+    # Not at the top: with them come the client and the runtime, which neither help nor completion needs.
+    from kcr.app.plugins import find_plugins  # noqa: PLC0415  # see above
+    from kcr.app.run import run_controllers  # noqa: PLC0415  # see above
+
     plugins = PluginOptions(**{name: values.pop(name) for name in PluginOptions.__struct_fields__})
     run_controllers(
         ProgramOptions(**values), lambda: find_plugins(plugins.controllers), plugins.given(), command="kcr run",

@@ -92,9 +92,17 @@ def test_help_has_the_summaries_of_the_development_cluster() -> None:
         assert summary
 
 
-def test_help_imports_no_command() -> None:
-    code = "import sys; from kcr.cli.main import exit_code_of; exit_code_of(['--help']); print(*sys.modules)"
+def loaded_by(*arguments: str) -> set[str]:
+    code = f"import sys; from kcr.cli.main import exit_code_of; exit_code_of({list(arguments)!r}); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = done.stdout.split("\n")[-2].split()
-    assert not {name for name in loaded if name.startswith(("kcr_devcluster", "kcr.client", "kcr.manager"))}
-    assert not {"aiohttp", "kcr.cli.run", "kcr.cli.project.init"} & set(loaded)
+    return set(done.stdout.split("\n")[-2].split())
+
+
+@pytest.mark.parametrize("command", ["", "run"])
+def test_help_imports_neither_client_nor_runtime(command: str) -> None:
+    loaded = loaded_by(*filter(None, (command, "--help")))
+    assert not {name for name in loaded if name.startswith(("kcr_devcluster", "kcr.client", "kcr.manager", "aiohttp"))}
+
+
+def test_help_imports_no_command() -> None:
+    assert not {"kcr.cli.run", "kcr.cli.project.init"} & loaded_by("--help")
