@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+import trustme
 import yaml
 
 from kcr.testing import eventually
@@ -89,3 +90,39 @@ async def test_operator_of_a_custom_resource_runs(
             # The operator's finalizer holds the object until it has seen the deletion.
             await kubectl("delete widget door --timeout=30s")
             assert "buried door" in output.read_text()
+
+
+async def test_webhooks_of_kopf_review_objects(serve: Serve, environment: Mapping[str, str], tmp_path: Path) -> None:
+    authority = trustme.CA()
+    certificate = authority.issue_cert("127.0.0.1")
+    authority.cert_pem.write_to_path(tmp_path / "ca.crt")
+    certificate.private_key_pem.write_to_path(tmp_path / "tls.key")
+    certificate.cert_chain_pems[0].write_to_path(tmp_path / "tls.crt")
+    async with serve() as kubeconfig:
+        kubectl, output = Kubectl(kubeconfig, environment), tmp_path / "operator.out"
+        (tmp_path / "crd.yaml").write_text(yaml.safe_dump(DEFINITION))
+        await kubectl(f"apply -f {tmp_path / 'crd.yaml'}")
+        given = {"KUBECONFIG": str(kubeconfig), "CERTIFICATES": str(tmp_path)}
+        program = ["-m", "kopf", "run", "--standalone", "--namespace=default"]
+        command = [sys.executable, *program, str(OPERATORS / "webhooks_with_kopf.py")]
+        async with operator(command, {**os.environ, **environment, **given}, output) as process:
+
+            async def configured() -> bool:
+                assert process.returncode is None, output.read_text()
+                url = "jsonpath={.items[*].webhooks[*].clientConfig.url}"
+                found = await kubectl(f"get validatingwebhookconfigurations,mutatingwebhookconfigurations -o {url}")
+                return found.count("https://127.0.0.1") == 2
+
+            await eventually(configured, seconds=30)
+            for colour in ("red", "green", "pink"):
+                widget = {**WIDGET, "metadata": {"name": colour}, "spec": {"colour": colour}}
+                (tmp_path / f"{colour}.yaml").write_text(yaml.safe_dump(widget))
+            await kubectl(f"create -f {tmp_path / 'red.yaml'}")
+            assert await kubectl("get widget red --output=jsonpath={.metadata.labels}") == '{"painted":"yes"}'
+            refused = await kubectl(f"create -f {tmp_path / 'green.yaml'}", code=1)
+            assert 'admission webhook "check.auto.kopf.dev" denied the request: green is sold out' in refused
+            assert "pink fades" in await kubectl(f"create -f {tmp_path / 'pink.yaml'}")
+            await kubectl("delete widgets --all")
+        # Killed, it left its configurations behind: their failures are errors.
+        refused = await kubectl(f"create -f {tmp_path / 'red.yaml'} --dry-run=server", code=1)
+        assert "connect: connection refused" in refused
