@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from kcr.errors import error_for
+from kcr.errors import AlreadyExistsError, error_for
 from kcr.webhooks import Webhooks
 from kcr.webhooks.conversion import WebhookService
 from kcr.webhooks.manifests import webhook_configurations
@@ -68,10 +68,7 @@ async def hosted_webhooks(server: APIServer, webhooks: Webhooks) -> AsyncIterato
     manifests = webhook_configurations(webhooks.rules, replicas.service, url=url)
     try:
         for manifest in manifests if is_first else ():
-            # Left by a process that was killed, in a data folder.
-            await _call(server, "DELETE", f"{_path_of(manifest)}/{_name_of(replicas)}")
-            body = manifest | {"metadata": {"name": _name_of(replicas)}}
-            await _call(server, "POST", _path_of(manifest), msgspec.json.encode(body))
+            await _configure(server, manifest | {"metadata": {"name": _name_of(replicas)}})
         yield
     finally:
         replicas.live.remove(webhooks)
@@ -93,6 +90,16 @@ def _caller_of(server: APIServer) -> InProcessCaller:
 def _name_of(replicas: _Replicas) -> str:
     """Return the name of the configurations, which generated manifests that a user applies do not have."""
     return f"{replicas.service.name}-in-process"
+
+
+async def _configure(server: APIServer, manifest: dict[str, Any]) -> None:
+    path, body = _path_of(manifest), msgspec.json.encode(manifest)
+    try:
+        await _call(server, "POST", path, body)
+    except AlreadyExistsError:
+        # Left by a process that was killed, in a data folder.
+        await _call(server, "DELETE", f"{path}/{manifest['metadata']['name']}")
+        await _call(server, "POST", path, body)
 
 
 def _path_of(manifest: dict[str, Any]) -> str:

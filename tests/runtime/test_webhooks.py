@@ -13,10 +13,12 @@ from msgspec.structs import replace
 
 import kcr
 from kcr.api.core import ConfigMap
-from kcr.api.full import core_v1
+from kcr.api.full import apps_v1, core_v1
+from kcr.api.scale import Scale
+from kcr.api.selectors import LabelSelector
 from kcr.testing import CrashingTransport, FakeManager, FaultyTransport, VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
-from tests.kit.reviews import Website, WebsiteSpec
+from tests.kit.reviews import Website, WebsiteSpec, WebsiteStatus
 
 pytestmark = [pytest.mark.kcr_virtual, pytest.mark.kcr_cluster(kinds=[Website], deployments=False)]
 
@@ -128,6 +130,18 @@ async def test_configurations_live_as_long_as_the_manager(
     await kcr_cluster.client.create(with_image("apache:2"))
 
 
+async def test_configurations_of_a_killed_process_are_replaced(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    stale: dict[str, Any] = {"metadata": {"name": "kcr-webhooks-in-process"}, "webhooks": []}
+    for kind in CONFIGURATIONS:
+        await kcr_cluster.client.create_manifest(kind, stale)
+    async with managed(kcr_cluster, kcr_clock).running():
+        with pytest.raises(kcr.InvalidError):
+            await kcr_cluster.client.create(with_image("apache:2"))
+    assert await configured(kcr_cluster.client) == []
+
+
 async def test_replicas_share_their_webhooks(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
     first, second = managed(kcr_cluster, kcr_clock), managed(kcr_cluster, kcr_clock)
     async with second.running():
@@ -212,3 +226,112 @@ async def test_configuration_that_the_server_refuses_ends_the_manager(
         async with manager.running():
             pytest.fail("it must not run")
     assert await configured(kcr_cluster.client) == []
+
+
+def manager_with(
+    cluster: EmbeddedCluster, clock: VirtualClock, kind: type[kcr.Resource], webhook: object, **options: Any
+) -> kcr.Manager:
+    manager = kcr.Manager(cluster.client, clock=clock, random=Random(5))
+    manager.add_webhook(kind, webhook, **options)
+    return manager
+
+
+def deployment() -> apps_v1.Deployment:
+    labels = {"app": "web"}
+    template = core_v1.PodTemplateSpec(
+        metadata=kcr.ObjectMeta(labels=labels),
+        spec=core_v1.PodSpec(containers=(core_v1.Container(name="web", image="nginx"),)),
+    )
+    spec = apps_v1.DeploymentSpec(selector=LabelSelector(match_labels=labels), template=template, replicas=1)
+    return apps_v1.Deployment(metadata=kcr.ObjectMeta(name="web", namespace="default"), spec=spec)
+
+
+async def test_scale_is_reviewed_as_a_scale(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    class AtMostThree:
+        def default(self, obj: Scale, request: kcr.WebhookRequest) -> Scale | None:
+            return replace(obj, spec=replace(obj.spec, replicas=2)) if obj.spec.replicas == 0 else None
+
+        def validate_update(self, old: Scale, new: Scale, request: kcr.WebhookRequest) -> None:
+            if new.spec.replicas > 3:
+                raise kcr.Denied(f"{old.spec.replicas} to {new.spec.replicas}", field="spec.replicas")
+
+    manager = manager_with(kcr_cluster, kcr_clock, apps_v1.Deployment, AtMostThree(), subresource="scale")
+    client, key = kcr_cluster.client, kcr.Key("default", "web")
+    async with manager.running():
+        await client.create(deployment())
+        with pytest.raises(kcr.InvalidError, match="1 to 4"):
+            await client.set_scale(apps_v1.Deployment, key, 4)
+        await client.set_scale(apps_v1.Deployment, key, 0)
+    assert (await client.get(apps_v1.Deployment, key)).spec.replicas == 2
+
+
+async def test_status_is_reviewed_apart_from_the_object(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    class NotReady:
+        def validate_update(self, old: Website, new: Website, request: kcr.WebhookRequest) -> None:
+            raise kcr.Denied("is never ready", field="status.ready")
+
+    async with manager_with(kcr_cluster, kcr_clock, Website, NotReady(), subresource="status").running():
+        made = await kcr_cluster.client.create(SITE)
+        changed = await kcr_cluster.client.patch(made, replace(made, spec=replace(made.spec, replicas=3)))
+        with pytest.raises(kcr.InvalidError, match="is never ready"):
+            await kcr_cluster.client.patch_status(changed, replace(changed, status=WebsiteStatus(ready=1)))
+
+
+async def test_eviction_is_reviewed(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    class NoEviction:
+        def validate_create(self, obj: kcr.Unstructured, request: kcr.WebhookRequest) -> None:
+            raise kcr.Denied(f"{obj.resource.kind} of {request.namespace}/{request.name}")
+
+    pod = core_v1.Pod(
+        metadata=SITE.metadata, spec=core_v1.PodSpec(containers=(core_v1.Container(name="web", image="nginx"),))
+    )
+    async with manager_with(kcr_cluster, kcr_clock, core_v1.Pod, NoEviction(), subresource="eviction").running():
+        await kcr_cluster.client.create(pod)
+        with pytest.raises(kcr.ForbiddenError, match="Eviction of default/home"):
+            await kcr_cluster.client.evict(pod.key)
+
+
+async def test_options_select_the_requests(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    class Never:
+        def validate_create(self, obj: Website, request: kcr.WebhookRequest) -> None:
+            raise kcr.Denied("no")
+
+    manager = manager_with(
+        kcr_cluster, kcr_clock, Website, Never(),
+        object_selector={"matchExpressions": [{"key": "skip", "operator": "DoesNotExist"}]},
+        match_conditions={"not-bob": "request.userInfo.username != 'bob'"},
+    )  # fmt: skip
+    async with manager.running():
+        with pytest.raises(kcr.ForbiddenError):
+            await kcr_cluster.client.create(SITE)
+        await kcr_cluster.client_as("bob").create(SITE)
+        skipped = replace(SITE, metadata=replace(SITE.metadata, name="skipped", labels={"skip": "yes"}))
+        await kcr_cluster.client.create(skipped)
+
+
+async def test_applied_object_that_is_defaulted_can_be_applied_again(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    async with managed(kcr_cluster, kcr_clock).running():
+        first = await kcr_cluster.client.apply(with_image("nginx"), field_owner="me")
+        again = await kcr_cluster.client.apply(with_image("nginx"), field_owner="me")
+    assert first.spec.image == again.spec.image == "nginx:latest"
+    assert first.metadata.resource_version == again.metadata.resource_version
+
+
+async def test_webhook_that_writes_its_own_kind_is_reviewed_in_turn(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    manager = kcr.Manager(kcr_cluster.client, clock=kcr_clock, random=Random(5))
+
+    class Pairs:
+        async def validate_create(self, obj: Website, request: kcr.WebhookRequest) -> None:
+            if request.name == "home":
+                await manager.client.create(with_image("nginx:1", "twin"))
+
+    manager.add_webhook(Website, Pairs(), side_effects="NoneOnDryRun")
+    async with manager.running():
+        await kcr_cluster.client.create(SITE)
+        twin = await kcr_cluster.client.get(Website, kcr.Key("default", "twin"))
+        home = await kcr_cluster.client.get(Website, SITE.key)
+    assert twin.metadata.uid != home.metadata.uid
