@@ -10,20 +10,13 @@ import pytest
 
 from kcr_devcluster.apiserver.structural.cel.expressions import is_available
 from tests.kit.api import Api, config_map, pod
-from tests.kit.policies import CONFIG_MAPS, DEPLOYMENTS, GROUP, bind, matched, validate, validation
+from tests.kit.policies import CONFIG_MAPS, DEPLOYMENTS, GROUP, bind, deployment, matched, validate, validation
 
 pytestmark = [
     pytest.mark.kcr_virtual,
     pytest.mark.skipif(not is_available(), reason="there is no build of the library for this machine"),
 ]
 DENIED = "configmaps \"c\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: "
-
-
-def deployment(name: str, replicas: int, kind: str = "Deployment") -> dict[str, Any]:
-    labels = {"app": "nginx"}
-    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "nginx", "image": "nginx:latest"}]}}
-    spec = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template}
-    return {"kind": kind, "apiVersion": "apps/v1", "metadata": {"name": name, "labels": labels}, "spec": spec}
 
 
 async def denial(api: Api, name: str = "c", **data: str) -> str:

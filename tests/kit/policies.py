@@ -33,6 +33,14 @@ def json_patch(expression: str) -> dict[str, Any]:
     return {"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}
 
 
+def deployment(name: str, replicas: int, kind: str = "Deployment") -> dict[str, Any]:
+    """Return a Deployment, or a ReplicaSet."""
+    labels = {"app": "nginx"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "nginx", "image": "nginx:latest"}]}}
+    spec = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template}
+    return {"kind": kind, "apiVersion": "apps/v1", "metadata": {"name": name, "labels": labels}, "spec": spec}
+
+
 async def validate(api: Api, *validations: dict[str, Any], name: str = "p", **spec: Any) -> None:
     """Create a ValidatingAdmissionPolicy of ConfigMaps, or as `spec` says."""
     body = {"matchConstraints": matched(), "validations": validations, **spec}
