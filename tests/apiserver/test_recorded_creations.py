@@ -28,11 +28,8 @@ class Exemption(NamedTuple):
     reason: str
 
 
-_PROTECTION = "nothing here would take the finalizer away: no controller looks for pods that use a volume"
 _TAINT = "nodes are written by hand in tests, and nothing would take the taint away without a node lifecycle controller"
 EXCEPTIONS = (
-    Exemption("core.volumes", "create pvc", "no metadata.finalizers", _PROTECTION),
-    Exemption("core.volumes", "create pv ", "no metadata.finalizers", _PROTECTION),
     Exemption("core.nodes", "create node", "no spec.taints", _TAINT),
     Exemption("core.nodes", "create node spec.taints", "spec.taints: ", _TAINT),
     Exemption(

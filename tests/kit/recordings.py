@@ -68,7 +68,9 @@ def recordings() -> dict[str, list[Recording]]:
 async def server_without_controllers(clock: Clock, rows: Sequence[Recording]) -> Api:
     """Return the API of a server as it was when rows were recorded: namespaces, accounts, and no controllers."""
     namespaces = {row.namespace for row in rows} - {""}
-    api = Api(APIServer(Storage(), clock=clock, random=random.Random(0), kinds=(*KINDS, *VIEWS)))
+    server = APIServer(Storage(), clock=clock, random=random.Random(0), kinds=(*KINDS, *VIEWS))
+    server.registry.protection.is_enabled = True
+    api = Api(server)
     for name in sorted(namespaces):
         await api.post("/api/v1/namespaces", {"metadata": {"name": name}})
         await api.post(f"/api/v1/namespaces/{name}/serviceaccounts", {"metadata": {"name": "default"}})

@@ -23,6 +23,7 @@ from kcr_devcluster.apiserver.authorization import Rbac
 from kcr_devcluster.apiserver.http.resource_metrics import METRICS_KINDS
 from kcr_devcluster.apiserver.kinds.catalogue import (
     CERTIFICATE_SIGNING_REQUESTS,
+    CLAIMS,
     DEPLOYMENTS,
     DISRUPTION_BUDGETS,
     KINDS,
@@ -31,11 +32,13 @@ from kcr_devcluster.apiserver.kinds.catalogue import (
     Kind,
 )
 from kcr_devcluster.apiserver.kinds.gangs import with_gangs
+from kcr_devcluster.apiserver.kinds.served import kind_named
 from kcr_devcluster.apiserver.kinds.views import VIEWS
 from kcr_devcluster.apiserver.kinds.views.legacy import LEGACY_KINDS
 from kcr_devcluster.apiserver.registry.bootstrap import with_rbac
 from kcr_devcluster.apiserver.server import APIServer
 from kcr_devcluster.apiserver.storage.storage import Storage
+from kcr_devcluster.cluster import volume_protection
 from kcr_devcluster.cluster.controllers import pod_gc, quota_status, role_aggregation, token_secrets
 from kcr_devcluster.cluster.controllers import service_accounts as accounts
 from kcr_devcluster.cluster.controllers.garbage_collector import GarbageCollector
@@ -194,6 +197,9 @@ class EmbeddedCluster:
                 if kind.garbage_collected:
                     self._first_objects.call(kind, collector.watch, namespaces.watch)
             self._follow_definitions(collector, namespaces)
+            self._first_objects.set_up((CLAIMS, kind_named("v1", "PersistentVolume")), volume_protection.setup)
+            # Only where a controller removes the finalizers again.
+            self.server.registry.protection.is_enabled = True
         if self._has_budgets:
             self._first_objects.set_up((DISRUPTION_BUDGETS,), self._set_up_budgets)
         if self._gc:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 
-from kcr_devcluster.apiserver.kinds.catalogue import Kind
+from kcr_devcluster.apiserver.kinds.catalogue import KINDS, Kind
 
 _VERSION = re.compile(r"v([1-9]\d*)(?:(alpha|beta)([1-9]\d*))?")
 
@@ -70,3 +70,8 @@ class ServedIndex:
     def _versions(self, group: str) -> tuple[str, ...]:
         found = dict.fromkeys(kind.type.version for kind in self.kinds if kind.type.group == group)
         return tuple(sorted(found, key=version_priority)) if self.is_custom_group(group) else tuple(found)
+
+
+def kind_named(api_version: str, name: str) -> Kind:
+    """Return a built-in kind that has no name of its own here, such as StorageClass of `storage.k8s.io/v1`."""
+    return next(kind for kind in KINDS if (kind.type.api_version, kind.type.kind) == (api_version, name))

@@ -12,7 +12,6 @@ from kcr_devcluster.apiserver.kinds.catalogue import KINDS, NAMESPACES, PODS, Ki
 from kcr_devcluster.apiserver.pod_security.policies import (
     NO_POLICY,
     PRIVILEGED,
-    Level,
     NamespacePolicy,
     policy_of,
     violations,
@@ -42,6 +41,8 @@ _CONTAINERS = ("containers", "initContainers")
 
 class PodSecurityAdmission(AdmissionStep):
     """Holds pods, workloads and namespaces against the Pod Security labels of namespaces."""
+
+    kinds = (PODS, NAMESPACES, *_PLACES)
 
     def __init__(self, context: AdmissionContext) -> None:
         """Know no policies yet."""
@@ -87,21 +88,18 @@ class PodSecurityAdmission(AdmissionStep):
         kind = attributes.kind
         if kind is NAMESPACES:
             return [] if old is None else self._warn_of_pods(obj, old)
-        if kind is PODS:
-            if old is not None and not _has_new_image(obj["spec"], old["spec"]):
-                return []
-            level = self._policy(attributes.namespace).warn
-            return [] if level.name == PRIVILEGED else _warnings(level, obj["metadata"], obj["spec"])
-        place = _PLACES.get(kind)
-        if place is None or attributes.subresource:
-            return []
         level = self._policy(attributes.namespace).warn
         if level.name == PRIVILEGED:
             return []
+        if kind is PODS and old is not None and not _has_new_image(obj["spec"], old["spec"]):
+            return []
         template = obj
-        for step in place:
+        for step in _PLACES.get(kind, ()):
             template = template.get(step) or {}
-        return _warnings(level, template.get("metadata") or {}, template.get("spec") or {}) if template else []
+        if not template:
+            return []
+        found = violations(level, template.get("metadata") or {}, template.get("spec") or {})
+        return [f'would violate PodSecurity "{level}": {_joined(found)}'] if found else []
 
     def _policy(self, namespace: str) -> NamespacePolicy:
         known = self._policies.get(namespace)
@@ -143,11 +141,6 @@ def _check_labels(namespace: Manifest, old: NamespacePolicy) -> None:
     errors = policy_of(namespace["metadata"].get("labels") or {}).errors
     if errors and errors != old.errors:
         raise invalid("Namespace", "", namespace["metadata"]["name"], list(errors))
-
-
-def _warnings(level: Level, metadata: Manifest, spec: Manifest) -> list[str]:
-    found = violations(level, metadata, spec)
-    return [f'would violate PodSecurity "{level}": {_joined(found)}'] if found else []
 
 
 def _joined(found: Iterable[object]) -> str:

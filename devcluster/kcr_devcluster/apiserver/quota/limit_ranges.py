@@ -7,7 +7,7 @@ PersistentVolumeClaimValidateLimitFunc.
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 
-from kcr_devcluster.apiserver.kinds.catalogue import LIMIT_RANGES, PODS
+from kcr_devcluster.apiserver.kinds.catalogue import CLAIMS, LIMIT_RANGES, PODS
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.responses import forbidden
 from kcr_devcluster.apiserver.quota.usage import total_resources
@@ -22,6 +22,8 @@ _Amounts = Mapping[str, str]
 
 class LimitRangeAdmission(AdmissionStep):
     """The admission plugin LimitRanger. Without limit ranges a creation costs one look-up."""
+
+    kinds = (PODS, CLAIMS)
 
     def __init__(self, context: AdmissionContext) -> None:
         self._cache = context.storage.cache(LIMIT_RANGES)

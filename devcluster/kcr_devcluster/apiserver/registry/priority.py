@@ -13,6 +13,8 @@ from kcr_devcluster.apiserver.storage.admission import AdmissionAttributes, Admi
 class PriorityAdmission(AdmissionStep):
     """Sets the priority of new pods, and sees to it that one class at most is the default."""
 
+    kinds = (PODS, PRIORITY_CLASSES)
+
     def admit(self, attributes: AdmissionAttributes, obj: Manifest) -> None:
         """Set the priority and the preemption policy of a new pod; objects of other kinds are left alone.
 

@@ -11,8 +11,15 @@ from datetime import datetime
 from typing import NamedTuple
 
 from kcr_devcluster.apiserver.apply.tracking import MANAGED_FIELDS, Tracking, track
-from kcr_devcluster.apiserver.kinds.catalogue import NAMESPACES, PRIORITY_CLASSES, Kind
+from kcr_devcluster.apiserver.kinds.catalogue import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, PRIORITY_CLASSES, Kind
 from kcr_devcluster.apiserver.kinds.priority_classes import SYSTEM_PRIORITY_CLASSES
+from kcr_devcluster.apiserver.plugins import (
+    DefaultIngressClass,
+    DefaultStorageClass,
+    PersistentVolumeClaimResize,
+    PodTopologyLabels,
+    StorageObjectInUseProtection,
+)
 from kcr_devcluster.apiserver.pod_security import PodSecurityAdmission
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError
 from kcr_devcluster.apiserver.protocol.manifests import Manifest, timestamp
@@ -40,10 +47,12 @@ from kcr_devcluster.apiserver.storage.admission import (
     IN_PROCESS,
     UPDATE,
     AdmissionAttributes,
+    AdmissionChain,
     AdmissionContext,
     AdmissionStep,
     RequestContext,
     Reviews,
+    chain_of,
 )
 from kcr_devcluster.apiserver.storage.records import Record
 
@@ -51,8 +60,9 @@ _NAME_TRIES = 8
 # The steps of admission. Their order is contract: a step sees the fields set by those before it, and the first refusal
 # is the answer. Quotas come last, for an object that another step refuses uses nothing.
 ADMISSION: tuple[type[AdmissionStep], ...] = (
-    ServiceAddresses, LimitRangeAdmission, PriorityAdmission, ServiceAccountAdmission, RuntimeClassAdmission,
-    PodSecurityAdmission, QuotaAdmission,
+    ServiceAddresses, LimitRangeAdmission, ServiceAccountAdmission, PodSecurityAdmission, PriorityAdmission,
+    DefaultStorageClass, StorageObjectInUseProtection, PersistentVolumeClaimResize, RuntimeClassAdmission,
+    DefaultIngressClass, PodTopologyLabels, QuotaAdmission,
 )  # fmt: skip
 
 
@@ -76,24 +86,29 @@ class Registry:
     Attributes:
         quotas: The admission step of quotas, which counts objects.
         accounts: The admission step that sets the service account, token and pull secrets of new pods, once enabled.
+        protection: The admission step that protects volumes in use, once enabled.
     """
 
     def __init__(self, context: AdmissionContext) -> None:
         self.storage, self.clock, self.random = context.storage, context.clock, context.random
-        steps, step = tuple(step(context) for step in ADMISSION), AdmissionStep
+        steps = tuple(step(context) for step in ADMISSION)
         (self.quotas,) = (one for one in steps if isinstance(one, QuotaAdmission))
         (self.accounts,) = (one for one in steps if isinstance(one, ServiceAccountAdmission))
-        # Only of the steps that override them: a create takes 75 us, and each call counts.
-        self._admits = tuple(one.admit for one in steps if type(one).admit is not step.admit)
-        self._admits_prepared = tuple(
-            one.admit_prepared for one in steps if type(one).admit_prepared is not step.admit_prepared
-        )
-        # Without the last step, quotas: the reviews come before them.
-        self._checks = tuple(one.check for one in steps[:-1] if type(one).check is not step.check)
-        self._update_checks = tuple(
-            one.check_update for one in steps if type(one).check_update is not step.check_update
-        )
-        self._warners = tuple(one.warnings for one in steps if type(one).warnings is not step.warnings)
+        (self.protection,) = (one for one in steps if isinstance(one, StorageObjectInUseProtection))
+        self._steps = steps
+        self._chains: dict[Kind, AdmissionChain] = {}
+
+    def _chain(self, kind: Kind) -> AdmissionChain:
+        """Return the steps that objects of a kind pass."""
+        # Custom kinds come and go, and all pass the same steps.
+        known = kind if kind.custom is None else CUSTOM_RESOURCE_DEFINITIONS
+        found = self._chains.get(known)
+        if found is None:
+            chain = chain_of(self._steps, known)
+            # Without the last step, quotas: the reviews come before them.
+            found = chain._replace(checks=tuple(one for one in chain.checks if one != self.quotas.check))
+            self._chains[known] = found
+        return found
 
     def create_priority_classes(self) -> None:
         """Create the priority classes of the system that are missing."""
@@ -157,14 +172,15 @@ class Registry:
         # Missing, it is refused below together with the other field errors; strategies may count on it.
         metadata.setdefault("name", "")
         kind.strategy.default(obj)
-        obj = self._admit(attributes, obj)
+        chain = self._chain(kind)
+        obj = self._admit(attributes, obj, chain)
         metadata = obj["metadata"]
         existing = self.storage.get(kind, metadata.get("namespace", ""), metadata["name"])
         if existing is not None:
             terminating = existing.metadata.deletion_timestamp is not None
             raise already_exists(kind.type, metadata["name"], terminating=terminating)
         warnings += kind.strategy.warnings(obj, None)
-        for warn in self._warners:
+        for warn in chain.warners:
             warnings += warn(attributes, obj, None)
         if tracking is not None:
             track(kind.shape, {"metadata": {}}, obj, tracking, timestamp(now))
@@ -172,10 +188,10 @@ class Registry:
             return WriteResult(self.storage.preview(kind, obj, 0), warnings)
         return WriteResult(self.storage.put(kind, obj, None), warnings)
 
-    def _admit(self, attributes: AdmissionAttributes, obj: Manifest) -> Manifest:
+    def _admit(self, attributes: AdmissionAttributes, obj: Manifest, chain: AdmissionChain) -> Manifest:
         """Take a new object through admission and its strategy, and return it."""
         kind, context = attributes.kind, attributes.context
-        for admit in self._admits:
+        for admit in chain.admits:
             admit(attributes, obj)
         if context.reviews is not None:
             obj = self._mutate_new(attributes, context.reviews, obj)
@@ -184,12 +200,12 @@ class Registry:
         if kind.strategy.has_generation:
             obj["metadata"]["generation"] = 1
         kind.strategy.prepare_create(obj)
-        for admit in self._admits_prepared:
+        for admit in chain.admits_prepared:
             admit(attributes, obj)
         self._raise_if_invalid(kind, obj, [*meta.validate(kind, obj["metadata"]), *kind.strategy.validate(obj)])
         kind.strategy.finish_create(obj)
         _drop_unstored(kind, obj)
-        for check in self._checks:
+        for check in chain.checks:
             check(attributes, obj)
         if context.reviews is not None:
             context.reviews.validate(attributes, obj, None)
@@ -204,7 +220,7 @@ class Registry:
             return obj
         obj = with_initial_fields(attributes, changed, obj["metadata"])
         # A container that a webhook adds needs the token of its account like any other.
-        for admit in self._admits:
+        for admit in self._chain(attributes.kind).admits:
             admit(attributes, obj)
         shown = as_requested(attributes, obj)
         changed = reviews.reinvoke(attributes, shown, None)
@@ -249,14 +265,15 @@ class Registry:
         errors = rules.validate(new, before)
         self._raise_if_invalid(kind, new, [*meta.validate_update(kind, metadata, before["metadata"]), *errors])
         _drop_unstored(kind, new)
-        for check in self._update_checks if not subresource else ():
+        chain = self._chain(kind)
+        for check in chain.update_checks if not subresource else ():
             check(attributes, new, before)
         if not subresource and kind.strategy.has_generation and kind.strategy.is_new_generation(new, before):
             metadata["generation"] = before["metadata"].get("generation", 0) + 1
         if context.reviews is not None:
             context.reviews.validate(attributes, new, before)
         warnings += [] if subresource else kind.strategy.warnings(new, before)
-        for warn in self._warners if not subresource else ():
+        for warn in chain.warners if not subresource else ():
             warnings += warn(attributes, new, before)
         if tracking.is_needed(before, new):
             track(kind.shape, before, new, tracking, timestamp(self.now()))

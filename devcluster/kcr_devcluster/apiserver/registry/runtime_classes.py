@@ -3,16 +3,19 @@
 Source: kubernetes/plugin/pkg/admission/runtimeclass/admission.go, Admit and Validate.
 """
 
-from kcr_devcluster.apiserver.kinds.catalogue import KINDS, PODS
+from kcr_devcluster.apiserver.kinds.catalogue import PODS
+from kcr_devcluster.apiserver.kinds.served import kind_named
 from kcr_devcluster.apiserver.protocol.manifests import Manifest, semantic_equal
 from kcr_devcluster.apiserver.protocol.responses import StatusError, forbidden
 from kcr_devcluster.apiserver.storage.admission import AdmissionAttributes, AdmissionStep
 
-_CLASSES = next(kind for kind in KINDS if (kind.type.group, kind.type.kind) == ("node.k8s.io", "RuntimeClass"))
+_CLASSES = kind_named("node.k8s.io/v1", "RuntimeClass")
 
 
 class RuntimeClassAdmission(AdmissionStep):
     """Sets the overhead, node selector and tolerations of new pods from their RuntimeClass."""
+
+    kinds = (PODS,)
 
     def admit_prepared(self, attributes: AdmissionAttributes, obj: Manifest) -> None:
         """Set overhead, node selector and tolerations of a new pod; objects of other kinds are left alone.

@@ -42,6 +42,8 @@ class ServiceAccountAdmission(AdmissionStep):
         mounts_tokens: Whether containers get a token of the account, in a volume.
     """
 
+    kinds = (PODS,)
+
     def __init__(self, context: AdmissionContext) -> None:
         super().__init__(context)
         self._random = context.random

@@ -29,6 +29,8 @@ _FOREIGN_PORT = f"provided port is not in the valid range. The range of valid po
 class ServiceAddresses(AdmissionStep):
     """Allocates addresses and ports of new and changed Services; deleting a Service releases its own."""
 
+    kinds = (SERVICES,)
+
     def __init__(self, context: AdmissionContext) -> None:
         self._cache = context.storage.cache(SERVICES)
         # By address or port, the key of the Service that has it. Empty until a Service is written.

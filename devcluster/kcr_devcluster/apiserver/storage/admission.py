@@ -3,7 +3,7 @@
 Source: kubernetes/staging/src/k8s.io/apiserver/pkg/admission/interfaces.go, MutationInterface and ValidationInterface.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -144,7 +144,13 @@ class AdmissionContext(NamedTuple):
 
 
 class AdmissionStep:
-    """A step of admission: overrides the methods it needs, and refuses an object by StatusError."""
+    """A step of admission: overrides the methods it needs, and refuses an object by StatusError.
+
+    Attributes:
+        kinds: The kinds of the objects that it sees; None for all.
+    """
+
+    kinds: tuple[Kind, ...] | None = None
 
     def __init__(self, context: AdmissionContext) -> None:
         self._storage = context.storage
@@ -175,3 +181,33 @@ class AdmissionStep:
     def warnings(self, attributes: AdmissionAttributes, obj: Manifest, old: Manifest | None) -> list[str]:
         """Return texts for `Warning` headers about an object that is accepted; `old` is None on create."""
         return []
+
+
+class AdmissionChain(NamedTuple):
+    """The steps that objects of one kind pass, in order: those that see the kind, and override the method.
+
+    Attributes:
+        admits: `AdmissionStep.admit`, and so on.
+        admits_prepared: See there.
+        checks: See there.
+        update_checks: See there.
+        warners: See there.
+    """
+
+    admits: tuple[Callable[[AdmissionAttributes, Manifest], None], ...]
+    admits_prepared: tuple[Callable[[AdmissionAttributes, Manifest], None], ...]
+    checks: tuple[Callable[[AdmissionAttributes, Manifest], None], ...]
+    update_checks: tuple[Callable[[AdmissionAttributes, Manifest, Manifest], None], ...]
+    warners: tuple[Callable[[AdmissionAttributes, Manifest, Manifest | None], list[str]], ...]
+
+
+def chain_of(steps: Sequence[AdmissionStep], kind: Kind) -> AdmissionChain:
+    """Return the methods that objects of a kind pass: a create takes 75 us, and each call counts."""
+    base, seen = AdmissionStep, [one for one in steps if one.kinds is None or kind in one.kinds]
+    return AdmissionChain(
+        tuple(one.admit for one in seen if type(one).admit is not base.admit),
+        tuple(one.admit_prepared for one in seen if type(one).admit_prepared is not base.admit_prepared),
+        tuple(one.check for one in seen if type(one).check is not base.check),
+        tuple(one.check_update for one in seen if type(one).check_update is not base.check_update),
+        tuple(one.warnings for one in seen if type(one).warnings is not base.warnings),
+    )

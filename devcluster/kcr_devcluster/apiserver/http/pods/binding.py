@@ -8,6 +8,7 @@ from datetime import datetime
 
 from kcr_devcluster.apiserver.http.bodies.sent_objects import decode_sent
 from kcr_devcluster.apiserver.http.writing import Write
+from kcr_devcluster.apiserver.plugins import add_topology_labels
 from kcr_devcluster.apiserver.protocol.field_errors import not_supported, required
 from kcr_devcluster.apiserver.protocol.manifests import Manifest, timestamp
 from kcr_devcluster.apiserver.protocol.responses import (
@@ -48,6 +49,7 @@ def bind(registry: Registry, write: Write) -> APIResponse:
         raise conflict(named, route.name, refusal)
     new["spec"]["nodeName"] = node
     _take_over(new["metadata"], sent.metadata)
+    add_topology_labels(registry.storage, new["metadata"], str(node))
     set_condition(new, registry.clock.now(), type="PodScheduled")
     registry.store(old, new, before, dry_run=dry_run)
     return done(sent.warnings)
