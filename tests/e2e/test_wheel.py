@@ -82,8 +82,9 @@ def test_wheel_has_one_top_level_package_with_all_its_files(wheel: Path) -> None
         for path in (ROOT / folder).rglob("*")
         if path.suffix in (".py", ".html", ".json", ".typed", ".md", ".yaml")
     }
-    # `kcr init` generates the definition of its kind.
-    sources -= {"kcr/cli/_website/manifests/example.dev_websites.yaml"}
+    # `kcr init` generates the definition of its kind, its role and its webhook configurations.
+    generated = ("manifests/example.dev_websites", "chart/templates/rbac", "chart/templates/webhooks")
+    sources -= {f"kcr/cli/_website/{name}.yaml" for name in generated}
     assert {name for name in names if name.startswith("kcr/")} == sources
     assert wheel.stat().st_size <= 700_000
     assert {"kcr/controllers/job/controller.py", "kcr/controllers/cronjob/controller.py"} < sources
