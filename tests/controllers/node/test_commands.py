@@ -20,7 +20,7 @@ from kcr_devcluster.cluster.node.commands import (
 )
 from kcr_devcluster.cluster.node.logs import Logs
 from kcr_devcluster.cluster.node.pods import KubeletContainer, KubeletPod
-from kcr_devcluster.cluster.node.process.process_runtime import ProcessRuntime, process_runtime
+from kcr_devcluster.cluster.node.process_pods.process_runtime import ProcessRuntime, process_runtime
 from kcr_devcluster.cluster.node.runtime import Exit, NodeInfo, RunningContainer, StartDeferred
 from tests.kit.command_streams import RecordedStreams
 from tests.kit.node_pods import process_lives

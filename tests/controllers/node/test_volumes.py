@@ -16,7 +16,7 @@ from kcr.testing import eventually
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.node.pods import KubeletPod
 from kcr_devcluster.cluster.node.process.container_mounts import NamespaceSupport, detect_namespaces, rewrite_paths
-from kcr_devcluster.cluster.node.process.pod_volumes import ContainerStart, PodVolumes
+from kcr_devcluster.cluster.node.process_pods.pod_volumes import ContainerStart, PodVolumes
 from kcr_devcluster.cluster.node.runtime import NodeInfo
 from kcr_devcluster.cluster.node.volumes.memory import SHARED_MEMORY
 from kcr_devcluster.cluster.node.volumes.volume_manager import FOLDER

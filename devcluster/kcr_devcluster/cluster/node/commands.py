@@ -1,10 +1,7 @@
 """Commands in a running container: a container runtime runs them for exec, probes and lifecycle hooks."""
 
 import asyncio
-from typing import TYPE_CHECKING, NamedTuple, Protocol
-
-if TYPE_CHECKING:
-    from kcr_devcluster.cluster.node.runtime import RunningContainer
+from typing import NamedTuple, Protocol
 
 # How much of a short command's output is kept.
 # Source: kubernetes/pkg/probe/exec/exec.go, maxReadLength.
@@ -56,6 +53,21 @@ class CommandStreams(Protocol):
         ...
 
 
+class CommandRunner(Protocol):
+    """A container in which commands can be run."""
+
+    async def exec(self, command: ContainerCommand, streams: CommandStreams) -> int:
+        """Run a command in the container, and return its exit code; 128 plus the signal when one ended it.
+
+        It has the container's environment, working directory and namespaces. It is killed when the container ends, and
+        when this is cancelled. Processes that it left in the background stay until the container ends.
+
+        Raises:
+            CommandError: It cannot be started, or the container does not run any more.
+        """
+        ...
+
+
 class CommandResult(NamedTuple):
     """How a short command ended.
 
@@ -83,7 +95,7 @@ class _CollectedOutput:
 
 
 async def exec_sync(
-    container: "RunningContainer", argv: tuple[str, ...], *, timeout_seconds: float | None = None
+    container: CommandRunner, argv: tuple[str, ...], *, timeout_seconds: float | None = None
 ) -> CommandResult:
     """Run a command without standard input in a container, and wait for its end.
 

@@ -21,7 +21,7 @@ from kcr_devcluster.cluster.node.kubelet import Kubelet
 from kcr_devcluster.cluster.node.logs import Logs
 from kcr_devcluster.cluster.node.pods import KubeletContainer, KubeletPod
 from kcr_devcluster.cluster.node.probes.handlers import run_handler
-from kcr_devcluster.cluster.node.process.process_runtime import process_runtime
+from kcr_devcluster.cluster.node.process_pods.process_runtime import process_runtime
 from kcr_devcluster.cluster.node.registration import Heartbeats, register
 from kcr_devcluster.cluster.node.runtime import ContainerRuntime, NodeInfo, RecordWarning, RunningContainer
 from kcr_devcluster.cluster.node.simulated import OnRun, RunResult, SimulatedRuntime, annotated_outcome, default_outcome

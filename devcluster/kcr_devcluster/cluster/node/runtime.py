@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from kcr_devcluster.cluster.node.commands import CommandStreams, ContainerCommand
+from kcr_devcluster.cluster.node.commands import CommandRunner, CommandStreams
 from kcr_devcluster.cluster.node.pods import KubeletContainer, KubeletPod
 
 
@@ -60,7 +60,7 @@ class StartDeferred(NamedTuple):
     retry_seconds: float = 10.0
 
 
-class RunningContainer(Protocol):
+class RunningContainer(CommandRunner, Protocol):
     """A container that runs. Asking it to end returns at once; its end is reported to `on_exit`."""
 
     @property
@@ -74,17 +74,6 @@ class RunningContainer(Protocol):
 
     def kill(self) -> None:
         """End the container (SIGKILL)."""
-        ...
-
-    async def exec(self, command: ContainerCommand, streams: CommandStreams) -> int:
-        """Run a command in the container, and return its exit code; 128 plus the signal when one ended it.
-
-        It has the container's environment, working directory and namespaces. It is killed when the container ends, and
-        when this is cancelled. Processes that it left in the background stay until the container ends.
-
-        Raises:
-            CommandError: It cannot be started, or the container does not run any more.
-        """
         ...
 
     async def attach(self, streams: CommandStreams, *, stdin: bool) -> None:

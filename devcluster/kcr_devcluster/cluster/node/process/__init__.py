@@ -1,1 +1,1 @@
-"""The process runtime: containers are processes of this machine."""
+"""Containers as processes of this machine: their environment, mounts, streams and ends."""

@@ -26,12 +26,6 @@ from kcr_devcluster.cluster.node.process.environment import (
     variables_of,
 )
 from kcr_devcluster.cluster.node.process.node_root import MARK, marker, node_root
-from kcr_devcluster.cluster.node.process.pod_volumes import (
-    ADMIN_KUBECONFIG,
-    ContainerStart,
-    PodVolumes,
-    termination_message_mount,
-)
 from kcr_devcluster.cluster.node.process.processes import (
     ProcessRun,
     kill_orphaned_processes,
@@ -39,6 +33,12 @@ from kcr_devcluster.cluster.node.process.processes import (
     spawn,
 )
 from kcr_devcluster.cluster.node.process.programs import BusyError, StartError
+from kcr_devcluster.cluster.node.process_pods.pod_volumes import (
+    ADMIN_KUBECONFIG,
+    ContainerStart,
+    PodVolumes,
+    termination_message_mount,
+)
 from kcr_devcluster.cluster.node.runtime import Exit, NodeInfo, OnExit, RecordWarning, RunningContainer, StartDeferred
 from kcr_devcluster.cluster.node.usage.memory_limits import MemoryLimits
 from kcr_devcluster.cluster.node.usage.sampler import ContainerName

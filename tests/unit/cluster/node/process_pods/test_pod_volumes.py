@@ -4,7 +4,7 @@ import pytest
 
 from kcr_devcluster.cluster.node.pods import KubeletContainer
 from kcr_devcluster.cluster.node.process.container_mounts import Mount, rewritten
-from kcr_devcluster.cluster.node.process.pod_volumes import (
+from kcr_devcluster.cluster.node.process_pods.pod_volumes import (
     DEFAULT_MESSAGE_PATH,
     ContainerStart,
     termination_message_mount,

@@ -1,0 +1,1 @@
+"""The process runtime: pods whose containers are processes of this machine, with their volumes and limits."""
