@@ -7,6 +7,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.kit.api import Api, config_map, pod
 from tests.kit.custom_resources import DEFINITIONS, WIDGETS, definition, version, widget
+from tests.kit.webhooks import Webhooks, denied
 
 pytestmark = pytest.mark.kcr_virtual
 
@@ -77,3 +78,33 @@ async def test_definition_made_again_goes_on_in_the_same_series(api: Api) -> Non
     found = [(said["verb"], count) for said, count in await samples(api, "apiserver_request_total")
              if said["resource"] == "widgets"]  # fmt: skip
     assert found == [("POST", 2.0)]
+
+
+async def test_calls_of_webhooks_are_counted(api: Api, webhooks: Webhooks) -> None:
+    def answer(request: dict[str, Any]) -> Any:
+        return {"good": {}, "denied": denied("no", code=403), "broken": (404, b"")}[request["name"]]
+
+    await webhooks.add("Validating", "one", answer)
+    await webhooks.add("Mutating", "two", lambda request: (500, b""), failurePolicy="Ignore")
+    for name in ("good", "denied", "broken"):
+        await api.call("POST", f"{CORE}/pods", pod(name))
+    prefix, one = (
+        "apiserver_admission_webhook",
+        {"name": "one.example.com", "type": "validating", "operation": "CREATE"},
+    )
+    two = {"name": "two.example.com", "type": "admit"}
+    failures = {"operation": "CREATE", "rejected": "false", "code": "500"}
+    assert sorted(await samples(api, f"{prefix}_request_total"), key=str) == [
+        ({**one, "rejected": "false", "code": "200"}, 1.0),
+        ({**one, "rejected": "true", "code": "403"}, 1.0),
+        ({**one, "rejected": "true", "code": "404"}, 1.0),
+        ({**two, **failures}, 3.0),
+    ]
+    assert await samples(api, f"{prefix}_rejection_count") == [
+        ({**one, "error_type": "no_error", "rejection_code": "403"}, 1.0),
+        ({**one, "error_type": "calling_webhook_error", "rejection_code": "404"}, 1.0),
+    ]
+    assert await samples(api, f"{prefix}_fail_open_count") == [(two, 3.0)]
+    durations = await samples(api, f"{prefix}_admission_duration_seconds_count")
+    assert ({**one, "rejected": "true"}, 2.0) in durations
+    assert (await api.call("GET", "/metrics", accept="application/openmetrics-text")).status == 200

@@ -169,7 +169,7 @@ class APIServer:
         self.admission = make_admission(context, self._routes, self.authorizer)
         self._max_backlog = max_watch_backlog
         self._watches = OpenWatches()
-        self._metrics = ServerMetrics(storage, self._routes, self._watches)
+        self._metrics = ServerMetrics(storage, self._routes, self._watches, self.admission.metrics)
         self._documents = ServerDocuments(self._routes, self._metrics)
         self._methods: Mapping[str, Callable[[Registry, Write], APIResponse]] = {
             "POST": writing.create, "PUT": writing.update, "PATCH": writing.patch, "DELETE": writing.remove,

@@ -12,9 +12,11 @@ import msgspec
 
 from kcr_devcluster.apiserver.admission.caller import NoCaller, WebhookCaller, WebhookCallError, target_of
 from kcr_devcluster.apiserver.admission.configurations import Webhook
+from kcr_devcluster.apiserver.admission.metrics import AdmissionMetrics, CallLabels
 from kcr_devcluster.apiserver.admission.objects import MutatingReview, Review
 from kcr_devcluster.apiserver.admission.review import (
     VERSIONS,
+    DeniedError,
     InvalidResponseError,
     ReviewResponse,
     decode_response,
@@ -48,7 +50,15 @@ _log = logging.getLogger(__name__)
 
 
 class CallFailedError(Exception):
-    """A webhook has not answered as it should: the failure policy decides. Its text is the cause."""
+    """A webhook has not answered as it should: the failure policy decides. Its text is the cause.
+
+    Attributes:
+        code: The HTTP status of the response; 503 where there is none, or it is invalid.
+    """
+
+    def __init__(self, message: str, code: int = 503) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class WebhookCalls:
@@ -56,10 +66,12 @@ class WebhookCalls:
 
     Attributes:
         caller: The connections to them.
+        metrics: Counts the calls.
     """
 
     def __init__(self, random: Random) -> None:
         self.caller: WebhookCaller = NoCaller()
+        self.metrics: AdmissionMetrics = AdmissionMetrics()
         self._random = random
 
     async def ask(self, webhook: Webhook, review: Review, kind: Kind) -> ReviewResponse | None:
@@ -76,16 +88,32 @@ class WebhookCalls:
         Raises:
             StatusError: The webhook denies the request, or 500, the call failed; 400, it supports no dry run.
         """
-        if review.attributes.dry_run and webhook.side_effects not in _WITHOUT_EFFECTS:
-            raise bad_request(f"admission webhook {quoted(webhook.name)} does not support dry run")
+        type_ = "admit" if isinstance(review, MutatingReview) else "validating"
+        labels = CallLabels(webhook.name, type_, review.attributes.operation)
+        time = asyncio.get_running_loop().time
+        started, code, error_type, ignored = time(), 200, "", False
         try:
-            response = await self._call(webhook, review, kind)
+            return await self._ask(webhook, review, kind)
         except CallFailedError as error:
             words = f"failed calling webhook {quoted(webhook.name)}: {error}"
-            if webhook.ignores_failures:
+            code, error_type, ignored = error.code, "calling_webhook_error", webhook.ignores_failures
+            if ignored:
                 _log.warning("Failed calling webhook, failing open %s: %s", webhook.name, words)
                 return None
             raise internal(words) from None
+        except DeniedError as error:
+            code, error_type = error.code, "no_error"
+            raise
+        except StatusError:
+            code, error_type = 0, "apiserver_internal_error"
+            raise
+        finally:
+            self.metrics.observe(labels, time() - started, code, error_type, ignored=ignored)
+
+    async def _ask(self, webhook: Webhook, review: Review, kind: Kind) -> ReviewResponse:
+        if review.attributes.dry_run and webhook.side_effects not in _WITHOUT_EFFECTS:
+            raise bad_request(f"admission webhook {quoted(webhook.name)} does not support dry run")
+        response = await self._call(webhook, review, kind)
         review.warnings += response.warnings or ()
         if not response.allowed:
             raise denial(webhook.name, response.status)
@@ -100,7 +128,7 @@ class WebhookCalls:
         body = encode_request(version, uid, review.attributes, kind, await review.versioned(kind))
         status, answer = await self._send(webhook, body)
         if status not in SUCCESS:
-            raise CallFailedError(f"failed to call webhook: {meaning(status, answer)}")
+            raise CallFailedError(f"failed to call webhook: {meaning(status, answer)}", status)
         try:
             decoded = decode_response(answer)
         except (ValueError, RecursionError) as error:

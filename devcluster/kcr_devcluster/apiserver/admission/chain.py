@@ -14,6 +14,7 @@ from kcr_devcluster.apiserver.admission.caller import WebhookCaller
 from kcr_devcluster.apiserver.admission.calls import WebhookCalls
 from kcr_devcluster.apiserver.admission.configurations import Configurations
 from kcr_devcluster.apiserver.admission.matching import MatchConditions, Matcher
+from kcr_devcluster.apiserver.admission.metrics import AdmissionMetrics
 from kcr_devcluster.apiserver.admission.objects import MutatingReview, Review
 from kcr_devcluster.apiserver.admission.rules import is_exempt
 from kcr_devcluster.apiserver.admission.webhooks import MutatingWebhooks, ValidatingWebhooks
@@ -97,6 +98,11 @@ class Admission:
     @caller.setter
     def caller(self, caller: WebhookCaller) -> None:
         self._calls.caller = caller
+
+    @property
+    def metrics(self) -> AdmissionMetrics:
+        """The metrics of the calls."""
+        return self._calls.metrics
 
     def set_match_conditions(self, conditions: MatchConditions) -> None:
         """Set the evaluation of the `matchConditions` of webhooks."""

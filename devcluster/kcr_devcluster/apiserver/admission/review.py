@@ -159,7 +159,11 @@ def _check_v1(review: _Review, response: ReviewResponse, uid: str, *, is_mutatin
         raise InvalidResponseError('webhook returned invalid response.patchType of ""')
 
 
-def denial(webhook: str, result: DenialStatus | None) -> StatusError:
+class DeniedError(StatusError):
+    """The request is denied by a webhook, with the code that it has chosen."""
+
+
+def denial(webhook: str, result: DenialStatus | None) -> DeniedError:
     """Return the error of a request that a webhook denies.
 
     Source: ToStatusErr.
@@ -168,7 +172,7 @@ def denial(webhook: str, result: DenialStatus | None) -> StatusError:
     said = found.message or found.reason
     prefix = f"admission webhook {quoted(webhook)} denied the request"
     message = f"{prefix}: {said}" if said else f"{prefix} without explanation"
-    return StatusError(max(found.code, 400), found.reason, message, details=found.details)
+    return DeniedError(max(found.code, 400), found.reason, message, details=found.details)
 
 
 def quoted(text: str) -> str:

@@ -16,6 +16,7 @@ from prometheus_client.exposition import choose_encoder
 
 from kcr.api.resources import ResourceType
 from kcr.metrics.table import Histogram
+from kcr_devcluster.apiserver.admission.metrics import AdmissionMetrics
 from kcr_devcluster.apiserver.http.routes import Route, Routes
 from kcr_devcluster.apiserver.http.watches.watching import Watch
 from kcr_devcluster.apiserver.protocol.query import Query
@@ -69,17 +70,19 @@ def _verb_of(route: Route, query: Query, method: str, content_type: str) -> str:
 class ServerMetrics:
     """Counts requests, and shows them beside the numbers of objects and of open watches."""
 
-    def __init__(self, storage: Storage, routes: Routes, watches: Iterable[Watch]) -> None:
+    def __init__(self, storage: Storage, routes: Routes, watches: Iterable[Watch], admission: AdmissionMetrics) -> None:
         """Count for a server.
 
         Args:
             storage: Its objects.
             routes: The kinds that it serves.
             watches: Its open watches.
+            admission: Its calls of webhooks.
         """
         self._storage = storage
         self._routes = routes
         self._watches = watches
+        self._admission = admission
         # By the values that distinguish them. A definition that is changed, or deleted and created again, is another
         # `Kind` of the same type: its series continue, and the former kind is not kept.
         self._series: dict[tuple[str, bool, ResourceType, str, str], _Series] = {}
@@ -116,6 +119,7 @@ class ServerMetrics:
         yield self._latencies()
         yield self._open_watches()
         yield from self._objects()
+        yield from self._admission.collect()
 
     def _requests(self) -> Metric:
         family = CounterMetricFamily(
