@@ -1,10 +1,26 @@
 """The guide on the cluster of `kcr dev`: the test in it passes, as a reader would paste it."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from kcr_devcluster.apiserver.plugins import (
+    DefaultIngressClass,
+    DefaultStorageClass,
+    PersistentVolumeClaimResize,
+    PodTopologyLabels,
+    StorageObjectInUseProtection,
+)
+from kcr_devcluster.apiserver.pod_security import PodSecurityAdmission
+from kcr_devcluster.apiserver.quota import LimitRangeAdmission, QuotaAdmission
+from kcr_devcluster.apiserver.registry.priority import PriorityAdmission
+from kcr_devcluster.apiserver.registry.registry import ADMISSION
+from kcr_devcluster.apiserver.registry.runtime_classes import RuntimeClassAdmission
+from kcr_devcluster.apiserver.registry.service_accounts import ServiceAccountAdmission
+from kcr_devcluster.apiserver.registry.service_addresses import ServiceAddresses
+from kcr_devcluster.apiserver.storage.admission import AdmissionStep
 from tests.kit.documents import ROOT, blocks, files, run_tests_of
 
 GUIDE = ROOT / "docs" / "guide" / "dev-cluster.md"
@@ -18,3 +34,46 @@ def test_every_program_of_the_guide_is_run() -> None:
 def test_silent_node_of_the_guide_does_what_it_says(tmp_path: Path) -> None:
     said = run_tests_of(files(GUIDE), tmp_path)
     assert re.search(r"^1 passed", said, re.MULTILINE), said
+
+
+# The plugins that the steps of the server stand for. Addresses of Services are no admission upstream.
+STEPS: Mapping[type[AdmissionStep], str] = {
+    DefaultIngressClass: "DefaultIngressClass",
+    DefaultStorageClass: "DefaultStorageClass",
+    LimitRangeAdmission: "LimitRanger",
+    PersistentVolumeClaimResize: "PersistentVolumeClaimResize",
+    PodSecurityAdmission: "PodSecurity",
+    PodTopologyLabels: "PodTopologyLabels",
+    PriorityAdmission: "Priority",
+    QuotaAdmission: "ResourceQuota",
+    RuntimeClassAdmission: "RuntimeClass",
+    ServiceAccountAdmission: "ServiceAccount",
+    ServiceAddresses: "",
+    StorageObjectInUseProtection: "StorageObjectInUseProtection",
+}
+# Source: kubernetes/pkg/kubeapiserver/options/plugins.go, DefaultOffAdmissionPlugins, release 1.36.
+ON_BY_DEFAULT = (
+    "NamespaceLifecycle", "LimitRanger", "ServiceAccount", "TaintNodesByCondition", "PodSecurity", "Priority",
+    "DefaultTolerationSeconds", "DefaultStorageClass", "StorageObjectInUseProtection", "PersistentVolumeClaimResize",
+    "RuntimeClass", "CertificateApproval", "CertificateSigning", "CertificateSubjectRestriction",
+    "ClusterTrustBundleAttest", "DefaultIngressClass", "PodTopologyLabels", "NodeDeclaredFeatureValidator",
+    "MutatingAdmissionPolicy", "ValidatingAdmissionPolicy", "MutatingAdmissionWebhook", "ValidatingAdmissionWebhook",
+    "ResourceQuota",
+)  # fmt: skip
+
+
+def plugins() -> dict[str, str]:
+    """The cells of the table of plugins, by plugin."""
+    section = GUIDE.read_text().partition("## Admission plugins\n")[2].partition("\n## ")[0]
+    rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("| `")]
+    return {name: cell.strip() for names, cell in rows for name in re.findall(r"`(\w+)`", names)}
+
+
+def test_table_has_all_plugins_of_the_default_chain() -> None:
+    assert set(ON_BY_DEFAULT) <= plugins().keys()
+
+
+def test_table_says_of_every_admission_step_that_it_has_its_effect() -> None:
+    assert set(ADMISSION) == STEPS.keys()
+    shown = plugins()
+    assert [name for name in STEPS.values() if name and re.match("no[:;]", shown[name])] == []
