@@ -34,7 +34,7 @@ from kcr_devcluster.apiserver.structural.cel.syntax_tree import EVALUATION, VARI
 from kcr_devcluster.apiserver.structural.cel.values import type_of
 from kcr_devcluster.apiserver.structural.shapes import Schema
 
-_ERROR = re.compile(r"ERROR: <input>:(\d+):(\d+): (.*?)(?=\nERROR: <input>:|\Z)", re.DOTALL)
+_ERROR = re.compile(r"ERROR: <input>:(-?\d+):(-?\d+): (.*?)(?=\nERROR: <input>:|\Z)", re.DOTALL)
 # The library does not know the types of constructed objects, and refuses them only.
 _CONSTRUCTED = re.compile(r"undeclared reference to '(?:Object(?:\.\w+)*|JSONPatch)' ")
 _UNDECLARED_FIELD = re.compile(r"(?<=undeclared reference to ')(\w+)\.[\w.]+")
@@ -207,6 +207,8 @@ def _issues(said: str, text: str, *, has_patches: bool) -> list[str]:
         for one in _ERROR.finditer(said)
         if not (has_patches and _CONSTRUCTED.match(one[3]))
     ]
+    if "ERROR: " not in said:
+        return [error_at(text, 0, said)]
     return [words for *_, words in sorted(found)]
 
 

@@ -190,6 +190,9 @@ def is_fit(said: str, text: str) -> bool:
     lists, called on such a field, returns a list of the first type that the function has.
     """
     count = said.count("ERROR: ")
+    if not count:
+        # It is nested too deeply.
+        return False
     return count == len(_MIXED_NUMBERS.findall(said)) or (
         count == len(_OPEN_LISTS.findall(said)) and _OF_LISTS.search(text) is not None
     )

@@ -152,3 +152,9 @@ def test_authorizer_is_asked_for_what_the_expression_names() -> None:
         {"group": "apps", "resource": "deployments", "subresource": "scale", "verb": "get"},
         {"serviceAccount": "ns:sa", "group": "", "resource": "pods", "verb": "get"},
     ]
+
+
+@pytest.mark.parametrize("text", ["(" * 500 + "true" + ")" * 500, "object" + ".a" * 3000 + " == 1"])
+def test_expression_that_is_nested_too_deeply_is_refused(text: str) -> None:
+    with pytest.raises(CompilationError, match=r"compilation failed: ERROR: <input>:.* recursion"):
+        compile_admission(text, DECLARED, ("bool",))

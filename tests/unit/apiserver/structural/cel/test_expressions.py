@@ -127,3 +127,8 @@ def test_transition_rule_names_the_old_object(expression: str, old: bool) -> Non
 
 def test_bindings_in_a_comment_are_none() -> None:
     assert evaluate("true // cel.bind(a, 1, a)", {}) is True
+
+
+def test_expression_that_is_nested_too_deeply_is_refused() -> None:
+    with pytest.raises(CompilationError, match="compilation failed"):
+        compile_expression("(" * 500 + "true" + ")" * 500, OBJECT, "bool")
