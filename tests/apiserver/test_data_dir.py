@@ -15,7 +15,9 @@ from kcr.errors import ConfigError
 from kcr.testing.loop import VirtualClock
 from kcr_devcluster.apiserver.server import HTTPRequest
 from kcr_devcluster.cluster import EmbeddedCluster
+from tests.kit import conversion_webhooks
 from tests.kit.api import Api, config_map, job, pod
+from tests.kit.conversion_webhooks import V1, V2
 from tests.kit.custom_resources import DEFINITIONS, WIDGETS, definition, spec_schema, version, widget
 
 pytestmark = pytest.mark.kcr_virtual
@@ -90,6 +92,19 @@ async def test_watch_resumes_from_a_version_before_the_restart(start: Start) -> 
         watch = await api.watch(f"{MAPS}?resourceVersion={seen}&")
         assert await watch.take(3) == [("ADDED", "b"), ("DELETED", "a"), ("ADDED", "c")]
         await watch.close()
+
+
+async def test_objects_keep_the_version_in_which_they_are_stored(start: Start) -> None:
+    async with start() as (_, api):
+        await conversion_webhooks.install(api)
+        await api.post(V1, conversion_webhooks.v1("old"))
+        await conversion_webhooks.redefine(api, "v2")
+        await api.post(V1, conversion_webhooks.v1("new"))
+    async with start() as (_, api):
+        converter = conversion_webhooks.serve(api)
+        shown = {one["metadata"]["name"]: one["spec"] for one in (await api.get(V2))["items"]}
+        assert shown == {"old": {"address": "a:1"}, "new": {"address": "a:1"}}
+        assert [one["metadata"]["name"] for review in converter.reviews for one in review["objects"]] == ["old"]
 
 
 async def test_custom_resources_are_served_again_and_their_watches_resume(start: Start) -> None:

@@ -102,11 +102,17 @@ class Converter:
         return self.status, answer if isinstance(answer, bytes) else msgspec.json.encode(answer)
 
 
-async def install(api: Api, stored: str = "v1", **more: Any) -> Converter:
-    """Serve the definition and its webhook."""
+def serve(api: Api) -> Converter:
+    """Serve the webhook."""
     converter = Converter()
     api.server.admission.caller = caller = InProcessCaller()
     caller.handlers["default/converter"] = converter
+    return converter
+
+
+async def install(api: Api, stored: str = "v1", **more: Any) -> Converter:
+    """Serve the definition and its webhook."""
+    converter = serve(api)
     await api.post(DEFINITIONS, converted_definition(stored, **more))
     return converter
 
