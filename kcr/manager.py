@@ -244,7 +244,7 @@ class Manager:
             webhook: An object with some of the methods `default`, `validate_create`, `validate_update`,
                 `validate_delete` and `validate_connect`, coroutines or plain functions; or a sequence of such objects,
                 called in this order. `default` returns the changed object, or None for no change. Validators raise
-                `kcr.Denied`, and may return warnings.
+                `kcr.Denied`, and may return warnings. Plain functions must not block.
             options: The options of the webhook, by name.
 
         Raises:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from kcr.api import codec
 from kcr.client.dry_run import DRY_RUN
 from kcr.errors import ApiError, leaves
+from kcr.log import get_logger
 from kcr.webhooks.patches import encode, json_patch, rebase
 from kcr.webhooks.registration import METHODS, WebhookRule
 from kcr.webhooks.review import (
@@ -24,6 +25,8 @@ from kcr.webhooks.review import (
     limited_warnings,
     status_of,
 )
+
+_log = get_logger("kcr.webhooks")
 
 
 class Defaulted(NamedTuple):
@@ -178,6 +181,10 @@ def denied(request: WebhookRequest, denials: list[ApiError], warnings: Iterable[
         # Of refused fields kubectl shows nothing else than the object and the causes.
         details = replace(status.details, name=request.name, group=kind.group, kind=kind.kind)
         status = replace(status, details=details)
+    _log.debug(
+        "request denied", kind=str(request.kind), namespace=request.namespace, name=request.name,
+        operation=request.operation, user=request.user.name, error="; ".join(one.message for one in denials),
+    )  # fmt: skip
     return AdmissionResponse(uid=request.uid, allowed=False, status=status, warnings=limited_warnings(tuple(warnings)))
 
 
