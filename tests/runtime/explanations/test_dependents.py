@@ -1,12 +1,15 @@
 """What `kcr explain` prints where the cause is another object, whole: what an object owns, a webhook that refuses."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import msgspec
 import pytest
 
 import kcr
 from kcr.api.apps import Deployment
 from kcr.api.batch import Job
-from kcr.api.core import Event, ObjectReference
+from kcr.api.core import Event, ObjectReference, Pod
 from kcr.api.unstructured import unstructured
 from kcr.testing import VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
@@ -30,6 +33,13 @@ CONFIG = unstructured(
     "admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", plural="validatingwebhookconfigurations",
     namespaced=False,
 )  # fmt: skip
+POLICY, BINDING = (
+    unstructured("admissionregistration.k8s.io/v1", kind, plural=plural, namespaced=False)
+    for kind, plural in (
+        ("ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
+        ("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),
+    )
+)
 SERVICE = unstructured("v1", "Service", plural="services")
 REFUSAL = (
     'Error creating: Internal error occurred: failed calling webhook "pods.example.dev": failed to call webhook: Post '
@@ -141,4 +151,62 @@ async def test_refusing_webhook_is_named_with_its_configuration(
           remedy      mend it: kubectl -n default get service,endpointslices,pods
                       until then, to let requests pass unchecked, set failurePolicy to Ignore:
                         kubectl edit validatingwebhookconfiguration hooks
+    """)
+
+
+class NoRoot:
+    def validate_create(self, obj: Pod, request: kcr.WebhookRequest) -> None:
+        raise kcr.Denied("pods of root are refused", field="spec.securityContext")
+
+
+@pytest.mark.kcr_cluster(kinds=[Site], controllers=["job"])
+async def test_denying_webhook_is_named_with_its_configuration(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    client = kcr_cluster.client
+    manager = kcr.Manager(client, clock=kcr_clock)
+    manager.add_webhook(Pod, NoRoot())
+    async with manager.running():
+        await client.create_manifest(Job, manifest(), "default")
+        await kcr_clock.advance(5)
+        assert await explained_object(client, kcr_clock, "job/pi") == text("""
+            job default/pi: cannot create pods: an admission webhook denies them
+              wanted      1 completion, 1 pod at once, backoffLimit 6
+              present     0 succeeded, 0 failed, 0 active (0 ready)
+              next        in 2s: tries again to create 1 pod
+              why         2s ago, 3 times: Error creating: admission webhook "validate.v1.pods.core" denied the
+                            request: spec.securityContext: pods of root are refused
+                          validate.v1.pods.core is a webhook of ValidatingWebhookConfiguration
+                            kcr-webhooks-in-process
+              remedy      create the Job anew with a template that it accepts, or change its rules
+                          see the webhook: kcr explain validatingwebhookconfiguration/kcr-webhooks-in-process
+              events      2s ago    Warning FailedCreate: Error creating: admission webhook "validate.v1.pods.c…
+        """)
+
+
+@pytest.mark.kcr_cluster(kinds=[Site], controllers=["job"])
+async def test_denying_policy_is_named(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    client = kcr_cluster.client
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+    spec: Mapping[str, Any] = {
+        "matchConstraints": {"resourceRules": [rule]},
+        "validations": [
+            {"expression": "has(object.spec.securityContext.runAsUser)", "message": "pods of root are refused"}
+        ],
+    }
+    binding: Mapping[str, Any] = {"policyName": "no-root", "validationActions": ["Deny"]}
+    for kind, said in ((POLICY, spec), (BINDING, binding)):
+        await client.create(kind.of({"metadata": {"name": "no-root"}, "spec": said}))
+    await client.create_manifest(Job, manifest(), "default")
+    await kcr_clock.advance(5)
+    assert await explained_object(client, kcr_clock, "job/pi") == text("""
+        job default/pi: cannot create pods: a ValidatingAdmissionPolicy denies them
+          wanted      1 completion, 1 pod at once, backoffLimit 6
+          present     0 succeeded, 0 failed, 0 active (0 ready)
+          next        in 2s: tries again to create 1 pod
+          why         2s ago: Error creating: pods "pi-x" is forbidden: ValidatingAdmissionPolicy
+                        'no-root' with binding 'no-root' denied request: pods of root are refused
+          remedy      create the Job anew with a template that it accepts; the policy:
+                        kubectl get validatingadmissionpolicy no-root -o yaml
+          events      2s ago    Warning FailedCreate: Error creating: pods "pi-x" is forbidden: Validat…
     """)
