@@ -43,6 +43,8 @@ class Health:
     def __init__(self) -> None:
         live: dict[str, Check] = {}
         self._checks: Mapping[str, dict[str, Check]] = {"healthz": live, "livez": live, "readyz": {}}
+        # The one check that counts for readiness; empty for all.
+        self._only_ready = ""
         # `str` is the remark that says nothing.
         self._remarks: dict[str, Check] = {}
 
@@ -61,6 +63,10 @@ class Health:
         """
         self._checks["readyz"][name] = check
         self._remarks[name] = remark or str
+
+    def limit_ready(self, name: str) -> None:
+        """Let readiness depend on one check alone, such as that of webhooks that the caches wait for; "" for all."""
+        self._only_ready = name
 
     def remove_ready(self, name: str) -> None:
         """Remove a readiness check."""
@@ -86,6 +92,8 @@ class Health:
         if checks is None:
             return None
         checks = checks or {"ping": lambda: ""}
+        if self._only_ready and probe == "readyz":
+            checks = {self._only_ready: checks[self._only_ready]}
         if not name:
             return _all(probe, checks, query, self._remarks)
         if name not in checks:

@@ -11,6 +11,7 @@ import asyncio
 import resource
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
 from typing import Any, cast
@@ -95,6 +96,9 @@ class Server(web.Server):
         )
         self._keepalive_seconds = keepalive_seconds
         self._refused = RateLimitedLogger(_log)
+        # Those that are open, also while they are closed: TLS says goodbye.
+        self._transports: dict[web.RequestHandler, asyncio.Transport] = {}
+        self._is_idle = asyncio.Event()
 
     def __call__(self) -> web.RequestHandler:
         """Return the protocol of a new connection."""
@@ -113,6 +117,7 @@ class Server(web.Server):
         One that sends no request is closed after a while; from the first request on, aiohttp closes what is idle.
         """
         super().connection_made(handler, transport)
+        self._transports[handler] = transport
         silence = asyncio.get_running_loop().call_later(HEADER_SECONDS, transport.abort)
         cast(_Connection, handler).silence = silence
         limit = _max_connections()
@@ -129,7 +134,24 @@ class Server(web.Server):
     def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
         """Forget a connection."""
         cast(_Connection, handler).silence.cancel()
+        self._transports.pop(handler, None)
+        if not self._transports:
+            self._is_idle.set()
         super().connection_lost(handler, exc)
+
+    async def wait_closed(self, seconds: float) -> None:
+        """Wait until all connections are closed, after `shutdown`; abort those that are not by then."""
+        if not self._transports:
+            return
+        self._is_idle.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._is_idle.wait()
+        for transport in self._transports.values():
+            transport.abort()
+        # Their files are closed in the next iterations of the loop.
+        for _ in range(3):
+            await asyncio.sleep(0)
 
 
 def _max_connections() -> int:

@@ -3,7 +3,7 @@
 import asyncio
 import random as randomness
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Annotated, Any, Self, TypeVar, overload
@@ -26,8 +26,9 @@ from kcr.leaderelection import Leadership
 from kcr.log import get_logger
 from kcr.metrics import Metrics
 from kcr.observability import Observability
-from kcr.runnables import Runnable, RunnableGroup, first_failure, running
+from kcr.runnables import Phase, Runnable, RunnableGroup, first_failure, running
 from kcr.webhooks import WebhookOptions, Webhooks
+from kcr.webhooks.serving import ServingSecret, WebhookServing, attach
 from kcr.workqueue import FairBy, RateLimiter, WorkQueue
 
 R = TypeVar("R", bound=Resource)
@@ -57,8 +58,8 @@ class Manager:
     ports are closed, and the last events are written.
 
     With leader election, several replicas run and one leads: controllers run on the leader only. The others stand by
-    with synced caches and filled work queues, so that they reconcile as soon as they lead. The lease is released when
-    the controllers have ended. A leader that loses its lease ends without a grace period.
+    with synced caches and filled queues, and reconcile as soon as they lead. The lease is released when the controllers
+    have ended. A leader that loses its lease ends without a grace period.
 
     Attributes:
         client: Talks to the server; cached reads are `store`.
@@ -107,6 +108,8 @@ class Manager:
         self._recorder_client = client  # what the leader must not write any more, it may still report
         self.elector = leader_election
         self.webhooks: Webhooks = Webhooks(self.metrics)
+        self._serving_webhooks: Phase = nullcontext
+        self._reviewing: Phase = nullcontext
         # What runs, in the order of starting. Each stage ends before the one before it does.
         self._writing = RunnableGroup("events")
         self._electing = RunnableGroup("leader election")
@@ -164,7 +167,7 @@ class Manager:
     @property
     def rights(self) -> frozenset[Right]:
         """The declared rights of all controllers, informers and recorders."""
-        return self._rights.union(*(rights(kind, "list", "watch") for kind in self._cache.kinds))
+        return self._rights.union(*(rights(one, "list", "watch") for one in self._cache.kinds if one != ServingSecret))
 
     def store(self, kind: type[R]) -> Store[R]:
         """Return the cached objects of a kind, for as long as the manager runs."""
@@ -328,6 +331,11 @@ class Manager:
         """
         self._observability.expose(metrics, probes, metrics_secure, debug)
 
+    def serve_webhooks(self, serving: WebhookServing) -> None:
+        """Serve the webhooks over HTTPS, on a thread, while the manager runs; ConfigError without a certificate."""
+        server = attach(self, serving, self._watching.add)
+        self._serving_webhooks, self._reviewing = server.serving, server.reviewing
+
     async def run(self) -> None:
         """Run everything until cancelled, or until a part fails.
 
@@ -369,8 +377,10 @@ class Manager:
             async with self._working:
                 self._ready.set()
                 _log.info("ready: caches are synced, workers run")
-                # Ends by cancellation only.
-                await asyncio.get_running_loop().create_future()
+                try:  # until cancelled: readiness fails at once, while reconciles end
+                    await asyncio.get_running_loop().create_future()
+                finally:
+                    self._ready.clear()
         finally:
             self._ready.clear()
 

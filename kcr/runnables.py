@@ -3,13 +3,16 @@
 import asyncio
 import contextvars
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from typing import Any, Protocol, TypeVar
 
 from kcr.errors import LeadershipLostError, leaves
 from kcr.log import get_logger
 
 R = TypeVar("R", bound="Runnable")
+
+# Begins something, and ends it.
+Phase = Callable[[], AbstractAsyncContextManager[None]]
 
 _log = get_logger()
 
@@ -38,6 +41,7 @@ class RunnableGroup:
         self._group: asyncio.TaskGroup | None = None
         self._context = contextvars.Context()
         self._over = False
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def add(self, run: Callable[[], Awaitable[None]], name: str) -> None:
         """Run a component.
@@ -47,10 +51,12 @@ class RunnableGroup:
             name: Names its task.
 
         Raises:
-            RuntimeError: The context has ended.
+            RuntimeError: The context has ended, or this is another thread.
         """
         if self._over:
             raise RuntimeError(f"{self._name} {name}: the manager is stopping")
+        if self._loop is not None and asyncio.get_running_loop() is not self._loop:
+            raise RuntimeError(f"{self._name} {name}: add it before the manager runs; in a webhook it is too late")
         if self._group is None:
             self._waiting.append((run, name))
         else:
@@ -58,6 +64,7 @@ class RunnableGroup:
 
     async def __aenter__(self) -> None:
         """Start the added components."""
+        self._loop = asyncio.get_running_loop()
         self._group, self._context = await asyncio.TaskGroup().__aenter__(), contextvars.copy_context()
         waiting, self._waiting = self._waiting, []
         for run, name in waiting:

@@ -69,6 +69,7 @@ class Wanted(NamedTuple):
         lease: The Lease of leader election; None without election.
         kinds: What they watch, to see whether the server has it. Controllers that run log that by themselves.
         metrics_secure: Whether the API server is asked who may read the metrics.
+        certificates: The rights for the certificates of webhooks, where kcr makes them.
     """
 
     rights: frozenset[Right]
@@ -77,6 +78,7 @@ class Wanted(NamedTuple):
     lease: Key | None = None
     kinds: frozenset[ResourceType] = frozenset()
     metrics_secure: bool = False
+    certificates: frozenset["Need"] = frozenset()
 
     @property
     def shares_jobs(self) -> bool:
@@ -208,7 +210,7 @@ def needs_of(wanted: Wanted) -> list[Need]:
         needs += [lease_need(right, wanted.lease) for right in sorted(LEASE_RIGHTS)]
     if wanted.metrics_secure:
         needs += [Need.of(right, "") for right in sorted(METRICS_RIGHTS)]
-    return needs
+    return needs + sorted(wanted.certificates)
 
 
 def lease_need(right: Right, lease: Key) -> Need:

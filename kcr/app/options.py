@@ -149,6 +149,37 @@ class ProgramOptions(msgspec.Struct, frozen=True, kw_only=True):
         "Address of /healthz, /livez, /readyz and /debug/kcr, such as :8081; 0 disables them.",
         Flag("HOST:PORT"),
     ] = "0"
+    webhook_host: Annotated[str, "Address on which webhooks are served, when there are any.", Flag("HOST", "all")] = ""
+    webhook_port: Annotated[
+        int, Meta(ge=-1, le=65535), "Port of webhooks; -1 disables it.", Flag("PORT", guide="webhooks.md#serving")
+    ] = 9443
+    webhook_cert_dir: Annotated[
+        str,
+        "Folder of the certificate of webhooks, reloaded on change.",
+        Flag("FOLDER", "a certificate that kcr makes", guide="webhooks.md#certificates"),
+    ] = ""
+    webhook_cert_name: Annotated[str, "File of the certificate in its folder.", Flag("FILE")] = "tls.crt"
+    webhook_key_name: Annotated[str, "File of the key in the folder of the certificate.", Flag("FILE")] = "tls.key"
+    webhook_client_ca_name: Annotated[
+        str,
+        "File in the folder with the authorities whose client certificates are required.",
+        Flag("FILE", "none is required"),
+    ] = ""
+    webhook_service_name: Annotated[
+        str, "Service of the webhooks, for which kcr makes a certificate; needs the extra 'secure'.", Flag("NAME")
+    ] = ""
+    webhook_service_namespace: Annotated[
+        str, "Namespace of the Service and the Secret.", Flag("NAME", "the pod's own, or the context's")
+    ] = ""
+    webhook_secret_name: Annotated[
+        str, "Secret of the certificate that kcr makes.", Flag("NAME", "that of the Service")
+    ] = ""
+    webhook_shutdown_delay: Annotated[
+        timedelta,
+        duration,
+        "Time for which webhooks are served after SIGTERM, until the pod has left its Service.",
+        Flag("DURATION"),
+    ] = timedelta(seconds=5)
     ready_file: Annotated[
         str | Path | None, Path, "File that exists while caches are synced and workers run or stand by.", Flag("FILE")
     ] = None
@@ -165,6 +196,8 @@ class ProgramOptions(msgspec.Struct, frozen=True, kw_only=True):
             yield "metrics_secure", "metrics are served nowhere: add {metrics_bind_address}=:8443"
         if self.metrics_cert_path and not self.metrics_secure:
             yield "metrics_cert_path", "it has no effect without {metrics_secure}: add that as well"
+        if self.webhook_client_ca_name and not self.webhook_cert_dir:
+            yield "webhook_client_ca_name", "its folder is not named: add {webhook_cert_dir}"
 
 
 def shown(options: msgspec.Struct) -> dict[str, object]:

@@ -45,6 +45,7 @@ def run_to_end(
     loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
     *,
     force_on_second_signal: bool = True,
+    grace: Callable[[], float] = lambda: GRACE_SECONDS,
 ) -> int | None:
     """Run a command until it ends, or SIGTERM, SIGINT or SIGHUP ends it.
 
@@ -55,15 +56,18 @@ def run_to_end(
         loop_factory: Makes the event loop; None for the standard one.
         force_on_second_signal: Whether a second signal ends the process at once. Not for a process that would leave
             others behind.
+        grace: Returns how many seconds `main` has to end; asked when the signal comes.
 
     Returns:
         The exit code of `main`, or None when a signal ended it.
     """
     with asyncio.Runner(loop_factory=loop_factory) as runner:
-        return runner.run(_until_signal(main, force_on_second_signal))
+        return runner.run(_until_signal(main, force_on_second_signal, grace))
 
 
-async def _until_signal(main: Callable[[], Coroutine[Any, Any, int]], force_on_second_signal: bool) -> int | None:
+async def _until_signal(
+    main: Callable[[], Coroutine[Any, Any, int]], force_on_second_signal: bool, grace: Callable[[], float]
+) -> int | None:
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
     loop.set_exception_handler(LoopErrors().handle)
@@ -75,14 +79,14 @@ async def _until_signal(main: Callable[[], Coroutine[Any, Any, int]], force_on_s
         received.append(number)
         if len(received) == 1:
             with suppress(RuntimeError):  # there is no room for another thread
-                _thread.start_new_thread(_end_blocked, (128 + number, ended))
+                _thread.start_new_thread(_end_blocked, (128 + number, ended, grace()))
         elif force_on_second_signal:
             os._exit(128 + number)
 
     def stop(number: int) -> None:
         """Begin to stop: the event loop's handler, for the first signal."""
         if not task.cancelling():
-            loop.call_later(GRACE_SECONDS, _give_up, 128 + number)
+            loop.call_later(grace(), _give_up, 128 + number)
             task.cancel()
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -127,9 +131,9 @@ def _give_up(code: int) -> None:
     _exit_after_logging(code, "task does not end", tasks)
 
 
-def _end_blocked(code: int, ended: threading.Event) -> None:
+def _end_blocked(code: int, ended: threading.Event, grace: float) -> None:
     """End by force when the event loop is blocked, and does not even begin to stop; runs in a thread of its own."""
-    if not ended.wait(GRACE_SECONDS + _BLOCKED_SECONDS):
+    if not ended.wait(grace + _BLOCKED_SECONDS):
         frame = sys._current_frames().get(threading.main_thread().ident or 0)
         _exit_after_logging(code, "event loop is blocked, ending by force", [{"where": calls_of(frame, 3)}])
 

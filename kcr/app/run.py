@@ -23,8 +23,8 @@ from kcr.app.logs import configure_logs, open_standard_streams
 from kcr.app.options import ProgramOptions, shown
 from kcr.app.permissions import Permissions
 from kcr.app.plugins import Setup, attach, warn_of_unknown_variables
-from kcr.app.process import fast_loop, run_to_end, tune_gc
-from kcr.app.startup import check_access, check_lease, explain_failure
+from kcr.app.process import GRACE_SECONDS, fast_loop, run_to_end, tune_gc
+from kcr.app.startup import check_access, check_lease, explain_failure, serve_webhooks
 from kcr.client import Client, HttpTransport, RateLimit, load_config
 from kcr.client.auth.cluster import ClusterConfig
 from kcr.client.auth.credentials import PluginCredentials, PluginSpec
@@ -111,7 +111,8 @@ def run_controllers(
     setups = find()
     warn_of_unknown_variables(setups, get_logger().warning)
     debug = DebugOptions(command=command, options={**shown(options), **given, **logged})
-    run_to_end(lambda: _run(options, setups, given, logged, debug), fast_loop())
+    grace = [GRACE_SECONDS]
+    run_to_end(lambda: _run(options, setups, given, logged, debug, grace.append), fast_loop(), grace=lambda: grace[-1])
 
 
 def _refuse_contradictions(options: ProgramOptions) -> None:
@@ -124,7 +125,7 @@ def _refuse_contradictions(options: ProgramOptions) -> None:
 
 async def _run(
     options: ProgramOptions, setups: Mapping[str, Setup], given: Mapping[str, object], logged: Mapping[str, object],
-    debug: DebugOptions,
+    debug: DebugOptions, set_grace: Callable[[float], None],
 ) -> int:  # fmt: skip
     config = load_config(options.kubeconfig, options.context, exec_plugins=options.exec_plugins)
     elector = make_elector(options, config)
@@ -155,6 +156,7 @@ async def _run(
             wanted = Wanted(
                 manager.rights, options.namespace, takes_over=bool(given.get("take_over")),
                 lease=elector.config.key if elector else None, metrics_secure=options.metrics_secure,
+                certificates=serve_webhooks(manager, options, config, set_grace),
             )  # fmt: skip
             permissions = Permissions(client)
             await permissions.ask(needs_of(wanted))

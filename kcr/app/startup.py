@@ -1,19 +1,29 @@
-"""The first contact with an API server: availability and rights, with a remedy for each failure."""
+"""The first contact with an API server: availability and rights, with a remedy for each failure; and webhooks."""
 
 import asyncio
 import re
 import ssl
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from datetime import timedelta
 from typing import Any
 
 from kcr.api.coordination import Lease
 from kcr.api.meta import Key
 from kcr.app.checks import lease_need
+from kcr.app.options import ProgramOptions
 from kcr.app.permissions import Need, Permissions
+from kcr.app.process import GRACE_SECONDS
 from kcr.client import Client
+from kcr.client.auth.cluster import ClusterConfig
 from kcr.controller import Right, rights
+from kcr.endpoint import BindAddress
 from kcr.errors import ApiError, ForbiddenError, KcrError, NotFoundError, TransportError, UnauthorizedError
 from kcr.informer import Selection
+from kcr.manager import Manager
+from kcr.webhooks import Webhooks
+from kcr.webhooks.conversion import PATH, WebhookService
+from kcr.webhooks.serving import WebhookServing, certificate_rights
+from kcr.webhooks.serving.server import DRAIN_SECONDS
 
 
 async def check_access(client: Client, selections: Iterable[Selection[Any]], permissions: Permissions) -> None:
@@ -70,6 +80,61 @@ async def check_lease(permissions: Permissions, lease: Key) -> None:
         words = f'cannot {", ".join(verbs)} resource "leases" in API group "coordination.k8s.io" in the namespace'
         text = f'leases.coordination.k8s.io "{lease.name}" is forbidden: {words} "{lease.namespace}"'
         raise ForbiddenError(403, "Forbidden", f"{text}, and leader election needs it")
+
+
+def serve_webhooks(
+    manager: Manager, options: ProgramOptions, config: ClusterConfig, set_grace: Callable[[float], object]
+) -> frozenset[Need]:
+    """Serve the webhooks of a manager, if there are any and the port is not disabled.
+
+    Args:
+        manager: The manager, with all webhooks.
+        options: Where, and with which certificate.
+        config: The cluster; its namespace is that of the Service unless the options name one.
+        set_grace: Called with the seconds that the program needs to end: running reviews may finish.
+
+    Returns:
+        The rights that this needs.
+
+    Raises:
+        ConfigError: There is no certificate.
+    """
+    if not manager.webhooks or options.webhook_port < 0:
+        return frozenset()
+    serving = serving_of(options, config.namespace)
+    manager.serve_webhooks(serving)
+    set_grace(GRACE_SECONDS + serving.shutdown_delay + DRAIN_SECONDS)
+    return needs_of_certificates(manager.webhooks, serving.secret) if serving.makes_certificate else frozenset()
+
+
+def serving_of(options: ProgramOptions, namespace: str) -> WebhookServing:
+    """Return how webhooks are served.
+
+    Args:
+        options: The options of the program.
+        namespace: The namespace of the Service unless the options name one.
+    """
+    service = None
+    if options.webhook_service_name:
+        namespace = options.webhook_service_namespace or namespace or "default"
+        service = WebhookService(namespace, options.webhook_service_name, options.webhook_secret_name)
+    delay: timedelta = options.webhook_shutdown_delay
+    return WebhookServing(
+        BindAddress(options.webhook_host, options.webhook_port), options.webhook_cert_dir, options.webhook_cert_name,
+        options.webhook_key_name, options.webhook_client_ca_name, service, delay.total_seconds(),
+    )  # fmt: skip
+
+
+def needs_of_certificates(webhooks: Webhooks, secret: Key) -> frozenset[Need]:
+    """Return the rights for certificates that kcr makes, and where they are needed.
+
+    Args:
+        webhooks: The webhooks.
+        secret: The Secret of the certificates.
+    """
+    in_namespace, everywhere = certificate_rights(converts=PATH in webhooks.paths)
+    needs = {Need.of(right, secret.namespace) for right in in_namespace} | {Need.of(right, "") for right in everywhere}
+    return frozenset(needs)
 
 
 async def _list(client: Client, selection: Selection[Any]) -> KcrError | None:

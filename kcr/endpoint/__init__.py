@@ -1,7 +1,7 @@
 """HTTP ports for metrics and probes: plain, or with TLS, for those whom the API server allows to read."""
 
 from kcr.endpoint.access import ReviewedAccess
-from kcr.endpoint.certificate import SecureServing, ServerCertificate
+from kcr.endpoint.certificate import CertificateOptions, PortCertificate, SecureServing, ServerCertificate
 from kcr.endpoint.server import (
     BindAddress,
     BrowserHeaders,
@@ -16,7 +16,9 @@ from kcr.endpoint.thread import ProgramLoop, ServerThread
 __all__ = [
     "BindAddress",
     "BrowserHeaders",
+    "CertificateOptions",
     "HTTPServer",
+    "PortCertificate",
     "ProbeRequest",
     "ProbeResponse",
     "ProgramLoop",

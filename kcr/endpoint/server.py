@@ -151,6 +151,7 @@ class ServerPort:
         server = Server(self._handler, max_body=self._max_body, keepalive_seconds=_IDLE_SECONDS)
         runner = web.ServerRunner(server, shutdown_timeout=self._linger_seconds)
         async with AsyncExitStack() as stack:
+            stack.push_async_callback(server.wait_closed, _LINGER_SECONDS)
             stack.push_async_callback(runner.cleanup)
             await runner.setup()
             try:

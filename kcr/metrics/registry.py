@@ -18,7 +18,7 @@ from kcr.metrics.controllers import (
 from kcr.metrics.queues import QUEUE_LABELS, QUEUE_ROWS, QueueMetrics
 from kcr.metrics.requests import HostRequests, Requests
 from kcr.metrics.table import MetricsTable
-from kcr.metrics.webhooks import PANIC_ROWS, WEBHOOK_ROWS, WebhookMetrics, WebhookPanics
+from kcr.metrics.webhooks import CERTIFICATE_ROWS, PANIC_ROWS, WEBHOOK_ROWS, WebhookMetrics, WebhookPanics
 
 LAG_BUCKETS = (.001, .005, .01, .02, .05, .1, .25, .5, 1, 2.5, 5, 10)  # fmt: skip
 
@@ -41,6 +41,7 @@ class Metrics:
         self._elections: MetricsTable[Any] = MetricsTable(ELECTION_LABELS, ELECTION_ROWS)
         self._webhooks: MetricsTable[WebhookMetrics] = MetricsTable(("webhook",), WEBHOOK_ROWS)
         self._panics: MetricsTable[WebhookPanics] = MetricsTable((), PANIC_ROWS)
+        self._certificates: MetricsTable[Any] = MetricsTable((), CERTIFICATE_ROWS)
         self.webhook_panics: WebhookPanics = WebhookPanics()
         self._requests = Requests()
         self.loop_lag: Histogram = Histogram(
@@ -49,7 +50,7 @@ class Metrics:
         )  # fmt: skip
         parts = (
             self._queues, self._controllers, self._requests, self._informers, self._elections, self._webhooks,
-            self._panics,
+            self._panics, self._certificates,
         )  # fmt: skip
         for part in parts:
             self.registry.register(part)
@@ -75,6 +76,14 @@ class Metrics:
         # They have no labels, and are no series before there is a webhook.
         self._panics.sources[()] = self.webhook_panics
         return self._webhooks.sources.setdefault((path,), WebhookMetrics())
+
+    def certificate(self, certificate: Any) -> None:
+        """Export the reads of the certificate of webhooks from now on.
+
+        Args:
+            certificate: A `kcr.endpoint.PortCertificate`, which counts for itself.
+        """
+        self._certificates.sources[()] = certificate
 
     def requests(self, host: str) -> HostRequests:
         """Return a `Client`'s `observer`, which counts by server, method and status code, never by path."""

@@ -103,7 +103,8 @@ def _add(family: Any, labels: Sequence[str], value: float | Histogram | Mapping[
     if isinstance(value, Histogram):
         value.add_to(family, labels)
     elif isinstance(value, Mapping):
-        for label, number in value.items():
+        # A copy: webhooks count on a thread of their own.
+        for label, number in dict(value).items():
             family.add_metric((*labels, label), number)
     else:
         family.add_metric(labels, value)

@@ -1,7 +1,8 @@
 """Metrics of webhooks.
 
 Source: controller-runtime/pkg/webhook/internal/metrics/metrics.go,
-controller-runtime/pkg/webhook/{admission,conversion}/metrics/metrics.go.
+controller-runtime/pkg/webhook/{admission,conversion}/metrics/metrics.go,
+controller-runtime/pkg/certwatcher/metrics/metrics.go.
 """
 
 from collections import Counter
@@ -64,5 +65,15 @@ PANIC_ROWS = (
     Row(
         CounterMetricFamily, "controller_runtime_conversion_webhook_panics",
         "Total number of conversion webhook panics", lambda panics: panics.conversion,
+    ),
+)  # fmt: skip
+CERTIFICATE_ROWS = (
+    Row(
+        CounterMetricFamily, "certwatcher_read_certificate", "Total number of certificate reads",
+        lambda certificate: certificate.reads,
+    ),
+    Row(
+        CounterMetricFamily, "certwatcher_read_certificate_errors", "Total number of certificate read errors",
+        lambda certificate: certificate.errors,
     ),
 )  # fmt: skip

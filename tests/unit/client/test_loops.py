@@ -19,11 +19,6 @@ from tests.kit.http_servers import trusting
 pytestmark = pytest.mark.asyncio
 
 
-@pytest.fixture(scope="module")
-def authority() -> trustme.CA:
-    return trustme.CA()
-
-
 async def answer(request: web.BaseRequest) -> web.StreamResponse:
     return web.json_response({"gitVersion": threading.current_thread().name})
 
@@ -38,9 +33,9 @@ async def server_on_a_thread(authority: trustme.CA) -> AsyncIterator[str]:
         yield f"https://127.0.0.1:{port.port}"
 
 
-async def test_client_works_on_another_loop_while_its_own_is_blocked(authority: trustme.CA) -> None:
+async def test_client_works_on_another_loop_while_its_own_is_blocked() -> None:
     # WH-13.
-    metrics = Metrics()
+    authority, metrics = trustme.CA(), Metrics()
     async with server_on_a_thread(authority) as url, HttpTransport(trusting(url, authority)) as transport:
         limit = RateLimit(0.001, 3, on_wait=metrics.rate_limiter("host"))
         client = Client(transport, observer=metrics.requests("host"), limiter=limit)
