@@ -90,7 +90,8 @@ def _item_key(item: Any) -> tuple[str, Any] | None:
 def json_patch(old: Any, new: Any) -> list[dict[str, Any]]:
     """Return the operations of the JSON patch that turns one plain value into another; empty when they are the same.
 
-    Lists that became shorter are replaced; of others, only the changed and added items are in the patch.
+    A list that became shorter, or whose items have all moved, is replaced; of others, only the changed and added items
+    are in the patch.
 
     Source: RFC 6902.
     """
@@ -102,7 +103,7 @@ def _operations(old: Any, new: Any, path: str) -> Iterator[dict[str, Any]]:
         return
     if isinstance(old, dict) and isinstance(new, dict):
         yield from _field_operations(old, new, path)
-    elif isinstance(old, list) and isinstance(new, list) and 0 < len(old) <= len(new):
+    elif isinstance(old, list) and isinstance(new, list) and _keep_places(old, new):
         yield from _item_operations(old, new, path)
     else:
         yield {"op": "replace", "path": path, "value": new}
@@ -117,6 +118,13 @@ def _field_operations(old: Mapping[str, Any], new: Mapping[str, Any], path: str)
             yield {"op": "add", "path": pointer, "value": new[name]}
         else:
             yield from _operations(old[name], new[name], pointer)
+
+
+def _keep_places(old: Sequence[Any], new: Sequence[Any]) -> bool:
+    """Return whether the items of a list are at their places, changed or not."""
+    if not 0 < len(old) <= len(new):
+        return False
+    return len(old) == len(new) or any(is_same(*pair) for pair in zip(old, new, strict=False))
 
 
 def _item_operations(old: Sequence[Any], new: Sequence[Any], path: str) -> Iterator[dict[str, Any]]:

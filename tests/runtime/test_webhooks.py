@@ -16,7 +16,8 @@ from kcr.api.core import ConfigMap
 from kcr.api.full import apps_v1, core_v1
 from kcr.api.scale import Scale
 from kcr.api.selectors import LabelSelector
-from kcr.testing import CrashingTransport, FakeManager, FaultyTransport, VirtualClock
+from kcr.leaderelection import LeaderElectionConfig, LeaderElector
+from kcr.testing import CrashingTransport, FakeManager, FaultyTransport, VirtualClock, eventually
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.reviews import Website, WebsiteSpec, WebsiteStatus
 
@@ -335,3 +336,19 @@ async def test_webhook_that_writes_its_own_kind_is_reviewed_in_turn(
         twin = await kcr_cluster.client.get(Website, kcr.Key("default", "twin"))
         home = await kcr_cluster.client.get(Website, SITE.key)
     assert twin.metadata.uid != home.metadata.uid
+
+
+async def test_replica_that_stands_by_serves_and_writes(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    def elector(name: str) -> LeaderElector:
+        config = LeaderElectionConfig(name="web", identity=name)
+        return LeaderElector(kcr_cluster.client, config, clock=kcr_clock, random=Random(name))
+
+    leader = kcr.Manager(kcr_cluster.client, clock=kcr_clock, random=Random(1), leader_election=elector("a"))
+    async with leader.running():
+        await eventually(lambda: leader.elector is not None and leader.elector.leads)
+        standby = kcr.Manager(kcr_cluster.client, clock=kcr_clock, random=Random(2), leader_election=elector("b"))
+        standby.add_webhook(Website, WebsiteWebhook(standby))
+        async with standby.running():
+            made = await kcr_cluster.client.create(SITE)
+            await kcr_cluster.client.patch(made, replace(made, spec=replace(made.spec, image="nginx:2")))
+    assert [obj.metadata.name for obj in await kcr_cluster.client.list(ConfigMap, "default")] == ["seen-home"]

@@ -149,7 +149,9 @@ async def test_pod_view_patches_a_pod_and_keeps_its_other_fields() -> None:
     ]
     answer = await answered(serve(Defaulter(sidecar), core_v1.Pod), "/mutate--v1-pod", review(pod))
     patch = json.loads(base64.b64decode(answer["patch"]))
-    assert patch[-1] == {"op": "add", "path": "/spec/containers/-", "value": pod["spec"]["containers"][0]}  # type: ignore[index]
+    (old,) = pod["spec"]["containers"]  # type: ignore[index]
+    containers = [{"name": "proxy", "image": "envoy"}, old]
+    assert patch == [{"op": "replace", "path": "/spec/containers", "value": containers}]
 
 
 async def test_unstructured_objects_are_reviewed() -> None:

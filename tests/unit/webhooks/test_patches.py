@@ -65,6 +65,10 @@ def test_unknown_field_survives_every_change(before: Any, after: Any, value: int
             {"a": [{"b": 1}, {"b": 2}]}, {"a": [{"b": 1}, {"b": 3}]},
             [{"op": "replace", "path": "/a/1/b", "value": 3}], id="one-item",
         ),
+        pytest.param(
+            {"a": [{"b": 1}, {"b": 2}]}, {"a": [{"b": 0}, {"b": 1}, {"b": 2}]},
+            [{"op": "replace", "path": "/a", "value": [{"b": 0}, {"b": 1}, {"b": 2}]}], id="inserted-first",
+        ),
         pytest.param({"a": [1, 2]}, {"a": [2]}, [{"op": "replace", "path": "/a", "value": [2]}], id="shorter"),
     ],
 )  # fmt: skip
