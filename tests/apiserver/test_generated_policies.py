@@ -31,7 +31,7 @@ class Template(kcr.Object):
     spec: PodSpec
 
 
-class DeploymentSpec(kcr.Object, validations=(kcr.Validation("self.replicas > 0", "too few"),)):
+class WorkloadSpec(kcr.Object, validations=(kcr.Validation("self.replicas > 0", "too few"),)):
     replicas: Annotated[
         int,
         kcr.Validation("self <= 10", message_expression="'not ' + string(self)"),
@@ -41,7 +41,7 @@ class DeploymentSpec(kcr.Object, validations=(kcr.Validation("self.replicas > 0"
 
 
 class Deployment(kcr.Resource, api_version="apps/v1", plural="deployments"):
-    spec: DeploymentSpec
+    spec: WorkloadSpec
 
 
 class Settings(kcr.Resource, api_version="v1", plural="configmaps", kind="ConfigMap"):

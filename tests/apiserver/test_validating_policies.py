@@ -4,6 +4,7 @@ Source: kubernetes/test/e2e/apimachinery/validatingadmissionpolicy.go; staging/s
 plugin/policy/validating/{dispatcher,validator}.go.
 """
 
+import sys
 from typing import Any
 
 import pytest
@@ -315,3 +316,24 @@ async def test_dry_run_is_reviewed(api: Api) -> None:
     await bind(api)
     refused = await api.call("POST", f"{CONFIG_MAPS}?dryRun=All", config_map("c"))
     assert refused.body["message"] == f"{DENIED}dry"
+
+
+async def test_generated_name_is_known_to_validation(api: Api) -> None:
+    await validate(api, validation("request.name == object.metadata.name", message="other name"))
+    await bind(api)
+    await api.post(CONFIG_MAPS, {"metadata": {"generateName": "c-"}})
+
+
+async def test_policies_without_the_library_have_no_effect(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cel_expr_python", None)
+    is_available.cache_clear()
+    try:
+        body = {"matchConstraints": matched(), "validations": [validation("false")]}
+        policy = {"metadata": {"name": "p"}, "spec": body}
+        made = await api.call("POST", f"{GROUP}/validatingadmissionpolicies", policy)
+        assert "expressions are not evaluated: the package cel-expr-python is not installed" in made.headers["Warning"]
+        await bind(api)
+        assert await denial(api) == ""
+    finally:
+        monkeypatch.undo()
+        is_available.cache_clear()

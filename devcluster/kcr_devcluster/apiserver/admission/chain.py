@@ -161,6 +161,11 @@ class RequestReviews:
         plugins = [plugin for plugin in self._admission.validating if plugin.is_needed]
         if not plugins or is_exempt(attributes):
             return
+        if not attributes.name and obj is not None:
+            # A name that was generated between the phases.
+            # Source: staging/src/k8s.io/apiserver/pkg/registry/rest/create.go, AdmissionToValidateObjectFunc.
+            name = (obj.get("metadata") or {}).get("name", "")
+            attributes = attributes._replace(name=name, called=name or attributes.called)
         key = _key("validate", attributes, obj, old)
         if key in self._valid:
             return

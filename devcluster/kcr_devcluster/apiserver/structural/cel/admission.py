@@ -111,6 +111,7 @@ class Declarations(NamedTuple):
     def scope(self) -> dict[str, Schema | None]:
         """The schemas of the variables."""
         known: dict[str, Schema | None] = {"request": REQUEST, "namespaceObject": NAMESPACE, **self.schemas}
+        known["authorizer"] = _object(requestResource={})
         if self.variables is not None:
             known[VARIABLES] = {"type": "object", "properties": self.variables}
         return known

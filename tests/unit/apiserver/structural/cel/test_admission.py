@@ -86,6 +86,7 @@ def test_evaluation_fails_in_words_of_cel_go(text: str, said: str) -> None:
         pytest.param("request.nope == 1", "bool", "undefined field 'nope'", id="unknown-field"),
         pytest.param("variables.nope == 1", "bool", "undefined field 'nope'", id="unknown-variable"),
         pytest.param("variables.name + 1", "bool", "overload for '_+_' applied to '(string, int)'", id="types"),
+        pytest.param("authorizer.nope == 1", "bool", "undefined field 'nope'", id="field-of-authorizer"),
         pytest.param("nope == 1", "bool", "undeclared reference to 'nope' (in container '')", id="unknown-name"),
         pytest.param("Object{a: nope}", "Object", "undeclared reference to 'nope' (in container '')", id="in-patch"),
         pytest.param("Foo{}", "Object", "undeclared reference to 'Foo' (in container '')", id="unknown-type"),
