@@ -1,6 +1,7 @@
 """Servers of a test, on free ports of this machine."""
 
 import asyncio
+import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -12,6 +13,14 @@ from kcr.client import Client, ClusterConfig, Credential, FixedCredentials, Http
 from kcr_devcluster.cluster import EmbeddedCluster
 
 Handle = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
+
+def free_port() -> int:
+    """Return a port of 127.0.0.1 that nothing listens on now."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port: int = taken.getsockname()[1]
+        return port
 
 
 @asynccontextmanager

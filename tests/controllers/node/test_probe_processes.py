@@ -1,26 +1,19 @@
 """Probes and hooks of real processes."""
 
 import shutil
-import socket
 
 import pytest
 
 from kcr.testing import eventually
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.node.pods import KubeletPod
+from tests.kit.http_servers import free_port
 from tests.kit.node_pods import create, delete, events, get, log, names
 
 pytestmark = [
     pytest.mark.asyncio,
     pytest.mark.skipif(shutil.which("bash") is None, reason="these tests run bash"),
 ]
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port
 
 
 async def ready(cluster: EmbeddedCluster, name: str) -> KubeletPod:

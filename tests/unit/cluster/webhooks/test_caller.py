@@ -5,7 +5,6 @@ Source: kubernetes/staging/src/k8s.io/apiserver/pkg/util/webhook/webhook_test.go
 
 import asyncio
 import base64
-import socket
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
@@ -20,7 +19,7 @@ from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.webhooks.caller import HTTPCaller
 from kcr_devcluster.cluster.webhooks.services import Services
 from tests.kit.api import Api
-from tests.kit.http_servers import echo, serving
+from tests.kit.http_servers import echo, free_port, serving
 from tests.kit.webhooks import CONFIGURATIONS
 
 pytestmark = pytest.mark.asyncio
@@ -43,13 +42,6 @@ async def caller() -> AsyncIterator[HTTPCaller]:
 
 def bundle(authority: trustme.CA) -> str:
     return base64.b64encode(authority.cert_pem.bytes()).decode()
-
-
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
-        return port
 
 
 async def failure(caller: HTTPCaller, url: str, ca_bundle: str) -> str:
