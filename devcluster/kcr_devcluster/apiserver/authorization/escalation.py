@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from kcr_devcluster.apiserver.authentication import User
 from kcr_devcluster.apiserver.authentication.users import MASTERS
 from kcr_devcluster.apiserver.authorization.attributes import Attributes, forbidden, quoted, refused
+from kcr_devcluster.apiserver.authorization.parameters import ADMISSION_GROUP, check_parameters
 from kcr_devcluster.apiserver.authorization.policy import binding_of
 from kcr_devcluster.apiserver.authorization.rbac import Rbac, joined
 from kcr_devcluster.apiserver.authorization.rules import ALL, PolicyRule, compact, rules_of, uncovered
@@ -51,15 +52,18 @@ class Access:
         authorized(self._authorizer, self._user, self._wanted._replace(verb="create"))
 
     def check_grant(self, new: Manifest, old: Manifest | None) -> None:
-        """Refuse an object that grants more than the user has.
+        """Refuse an object that grants more than the user has, or a policy with parameters that he may not read.
 
         Args:
             new: The object to store, with its defaults.
             old: The stored object; None on create.
 
         Raises:
-            StatusError: 403, or 404 where a binding names a role that does not exist.
+            StatusError: 403, or 404 where a binding names a role that does not exist; 422 for a policy.
         """
+        wanted = self._wanted
+        if wanted.group == ADMISSION_GROUP and not wanted.subresource:
+            check_parameters(self._authorizer, self._user, wanted.resource, new, old)
         check = _CHECKS.get(self._wanted.resource) if self._wanted.group == RBAC_GROUP else None
         if check is None or MASTERS in self._user.groups or _is_collected_only(new, old):
             return

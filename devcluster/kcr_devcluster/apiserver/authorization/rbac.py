@@ -75,10 +75,16 @@ class _UserGrants:
 
 
 class Rbac:
-    """Role-based access control: allows the requests that roles and bindings grant."""
+    """Role-based access control: allows the requests that roles and bindings grant.
+
+    Attributes:
+        storage: The objects.
+        policy: The roles and bindings among them.
+    """
 
     def __init__(self, storage: Storage) -> None:
         """Decide by the roles and bindings of a storage, as they are at the moment of a decision."""
+        self.storage: Storage = storage
         self.policy: Policy = Policy(storage)
         self.policy.on_change = self._forget
         # By username, groups and namespace. Empty after each change of roles or bindings.
