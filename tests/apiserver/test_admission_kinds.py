@@ -5,13 +5,12 @@ pkg/apis/admissionregistration/v1/defaults.go; pkg/registry/admissionregistratio
 pkg/printers/internalversion/printers.go.
 """
 
-from copy import deepcopy
 from typing import Any
 
 import pytest
 
 from tests.kit.api import TABLE, Api
-from tests.kit.valid_objects import VALID_OBJECTS
+from tests.kit.valid_objects import valid_object
 
 pytestmark = pytest.mark.kcr_virtual
 GROUP = "/apis/admissionregistration.k8s.io/v1"
@@ -24,11 +23,6 @@ PLURALS = {
     "ValidatingWebhookConfiguration": "validatingwebhookconfigurations",
 }
 POLICIES = f"{GROUP}/validatingadmissionpolicies"
-
-
-def valid(kind: str, name: str = "a") -> dict[str, Any]:
-    """A valid object of a kind, which a test may change."""
-    return {"metadata": {"name": name}, **deepcopy(dict(VALID_OBJECTS[kind]))}
 
 
 async def test_kinds_are_discovered_as_extensions(api: Api) -> None:
@@ -61,31 +55,31 @@ async def test_kinds_are_discovered_as_extensions(api: Api) -> None:
     ],
 )
 async def test_kinds_have_upstreams_columns(api: Api, kind: str, columns: str, cells: list[Any]) -> None:
-    await api.post(f"{GROUP}/{PLURALS[kind]}", valid(kind))
+    await api.post(f"{GROUP}/{PLURALS[kind]}", valid_object(kind))
     table = await api.get(f"{GROUP}/{PLURALS[kind]}", accept=TABLE)
     assert ",".join(one["name"] for one in table["columnDefinitions"]) == columns
     assert table["rows"][0]["cells"] == cells
 
 
 async def test_webhooks_are_defaulted(api: Api) -> None:
-    made = await api.post(f"{GROUP}/mutatingwebhookconfigurations", valid("MutatingWebhookConfiguration"))
+    made = await api.post(f"{GROUP}/mutatingwebhookconfigurations", valid_object("MutatingWebhookConfiguration"))
     (hook,) = made["webhooks"]
     assert (hook["failurePolicy"], hook["matchPolicy"], hook["timeoutSeconds"]) == ("Fail", "Equivalent", 10)
     assert (hook["namespaceSelector"], hook["reinvocationPolicy"]) == ({}, "IfNeeded")
     assert (hook["rules"][0]["scope"], hook["clientConfig"]["service"]["port"]) == ("*", 443)
-    made = await api.post(f"{GROUP}/validatingwebhookconfigurations", valid("ValidatingWebhookConfiguration"))
+    made = await api.post(f"{GROUP}/validatingwebhookconfigurations", valid_object("ValidatingWebhookConfiguration"))
     first, second = made["webhooks"]
     assert (first["timeoutSeconds"], second["failurePolicy"], second["matchPolicy"]) == (1, "Ignore", "Exact")
     assert "reinvocationPolicy" not in first
 
 
 async def test_policies_are_defaulted(api: Api) -> None:
-    made = await api.post(f"{GROUP}/mutatingadmissionpolicies", valid("MutatingAdmissionPolicy"))
+    made = await api.post(f"{GROUP}/mutatingadmissionpolicies", valid_object("MutatingAdmissionPolicy"))
     matched = made["spec"]["matchConstraints"]
     assert (made["spec"]["failurePolicy"], matched["matchPolicy"], matched["objectSelector"]) == (
         "Fail", "Equivalent", {},
     )  # fmt: skip
-    policy = valid("ValidatingAdmissionPolicy")
+    policy = valid_object("ValidatingAdmissionPolicy")
     del policy["spec"]["matchConstraints"]["resourceRules"][0]["scope"]
     made = await api.post(POLICIES, policy)
     assert made["spec"]["matchConstraints"]["resourceRules"][0]["scope"] == "*"
@@ -94,7 +88,7 @@ async def test_policies_are_defaulted(api: Api) -> None:
 @pytest.mark.parametrize("kind", list(PLURALS))
 async def test_change_of_the_rules_is_a_new_generation(api: Api, kind: str) -> None:
     place = f"{GROUP}/{PLURALS[kind]}"
-    made = await api.post(place, valid(kind))
+    made = await api.post(place, valid_object(kind))
     assert made["metadata"]["generation"] == 1
     made["metadata"]["labels"] = {"a": "b"}
     made = await api.put(f"{place}/a", made)
@@ -111,14 +105,14 @@ async def test_change_of_the_rules_is_a_new_generation(api: Api, kind: str) -> N
 @pytest.mark.parametrize("kind", list(PLURALS))
 async def test_update_without_resource_version_is_refused(api: Api, kind: str) -> None:
     place = f"{GROUP}/{PLURALS[kind]}"
-    await api.post(place, valid(kind))
-    reply = await api.call("PUT", f"{place}/a", valid(kind))
+    await api.post(place, valid_object(kind))
+    reply = await api.call("PUT", f"{place}/a", valid_object(kind))
     assert reply.status == 422
     assert "metadata.resourceVersion: Invalid value" in reply.body["message"]
 
 
 async def test_status_of_a_policy_has_its_own_path(api: Api) -> None:
-    policy = valid("ValidatingAdmissionPolicy")
+    policy = valid_object("ValidatingAdmissionPolicy")
     made = await api.post(POLICIES, {**policy, "status": {"observedGeneration": 9}})
     assert made["status"] == {}
     checked = {"observedGeneration": 1, "typeChecking": {}}

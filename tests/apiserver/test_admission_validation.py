@@ -12,7 +12,7 @@ import pytest
 
 from kcr_devcluster.apiserver.kinds.admission.webhooks import WebhookConfigurationStrategy
 from tests.kit.api import Api
-from tests.kit.valid_objects import VALID_OBJECTS
+from tests.kit.valid_objects import VALID_OBJECTS, valid_object
 
 pytestmark = pytest.mark.kcr_virtual
 GROUP = "/apis/admissionregistration.k8s.io/v1"
@@ -29,11 +29,6 @@ def path_of(kind: str) -> str:
     """The collection of a kind."""
     plural = kind.lower().replace("policy", "policies") if kind.endswith("Policy") else f"{kind.lower()}s"
     return f"{GROUP}/{plural}"
-
-
-def valid(kind: str) -> dict[str, Any]:
-    """A valid object of a kind, which a test may change."""
-    return {"metadata": {"name": "a"}, **deepcopy(dict(VALID_OBJECTS[kind]))}
 
 
 async def causes(api: Api, kind: str, obj: object) -> list[str]:
@@ -241,20 +236,20 @@ CLIENT = (*HOOK, "clientConfig")
     ],
 )  # fmt: skip
 async def test_webhooks_are_refused(api: Api, change: Change, wanted: list[str]) -> None:
-    obj = valid("MutatingWebhookConfiguration")
+    obj = valid_object("MutatingWebhookConfiguration")
     change(obj)
     assert await causes(api, "MutatingWebhookConfiguration", obj) == wanted
 
 
 async def test_ca_bundle_is_base64(api: Api) -> None:
-    obj = valid("ValidatingWebhookConfiguration")
+    obj = valid_object("ValidatingWebhookConfiguration")
     obj["webhooks"][0]["clientConfig"]["caBundle"] = "%"
     reply = await api.call("POST", path_of("ValidatingWebhookConfiguration"), obj)
     assert (reply.status, "illegal base64 data at input byte 0" in reply.body["message"]) == (400, True)
 
 
 async def test_names_of_webhooks_differ(api: Api) -> None:
-    obj = valid("ValidatingWebhookConfiguration")
+    obj = valid_object("ValidatingWebhookConfiguration")
     obj["webhooks"][1]["name"] = obj["webhooks"][0]["name"]
     assert await causes(api, "ValidatingWebhookConfiguration", obj) == [
         'webhooks[1].name: Duplicate value: "a.example.io"'
@@ -263,7 +258,7 @@ async def test_names_of_webhooks_differ(api: Api) -> None:
 
 def test_update_may_keep_what_new_webhooks_may_not_have() -> None:
     strategy = WebhookConfigurationStrategy()
-    old = valid("ValidatingWebhookConfiguration")
+    old = valid_object("ValidatingWebhookConfiguration")
     first, second = old["webhooks"]
     first |= {"sideEffects": "Unknown", "admissionReviewVersions": ["v2"], "matchConditions": [{"name": "a"}]}
     first["objectSelector"] = {"matchExpressions": [{"key": "a", "operator": "In", "values": ["-"]}]}
@@ -347,7 +342,7 @@ def test_update_may_keep_what_new_webhooks_may_not_have() -> None:
     ],
 )  # fmt: skip
 async def test_validating_policies_are_refused(api: Api, change: Change, wanted: list[str]) -> None:
-    obj = valid("ValidatingAdmissionPolicy")
+    obj = valid_object("ValidatingAdmissionPolicy")
     change(obj)
     assert await causes(api, "ValidatingAdmissionPolicy", obj) == wanted
 
@@ -398,7 +393,7 @@ async def test_validating_policies_are_refused(api: Api, change: Change, wanted:
     ],
 )
 async def test_mutating_policies_are_refused(api: Api, change: Change, wanted: list[str]) -> None:
-    obj = valid("MutatingAdmissionPolicy")
+    obj = valid_object("MutatingAdmissionPolicy")
     change(obj)
     assert await causes(api, "MutatingAdmissionPolicy", obj) == wanted
 
@@ -448,13 +443,13 @@ async def test_mutating_policies_are_refused(api: Api, change: Change, wanted: l
     ],
 )
 async def test_validating_bindings_are_refused(api: Api, change: Change, wanted: list[str]) -> None:
-    obj = valid("ValidatingAdmissionPolicyBinding")
+    obj = valid_object("ValidatingAdmissionPolicyBinding")
     change(obj)
     assert await causes(api, "ValidatingAdmissionPolicyBinding", obj) == wanted
 
 
 async def test_mutating_bindings_cannot_bind_deletions(api: Api) -> None:
-    obj = valid("MutatingAdmissionPolicyBinding")
+    obj = valid_object("MutatingAdmissionPolicyBinding")
     matched = deepcopy(VALID_OBJECTS["ValidatingAdmissionPolicy"]["spec"]["matchConstraints"])
     matched["resourceRules"][0]["operations"] = ["CREATE", "DELETE"]
     obj["spec"]["matchResources"] = matched
@@ -464,7 +459,7 @@ async def test_mutating_bindings_cannot_bind_deletions(api: Api) -> None:
 
 async def test_status_of_a_policy_is_checked(api: Api) -> None:
     kind = "ValidatingAdmissionPolicy"
-    made = await api.post(path_of(kind), valid(kind))
+    made = await api.post(path_of(kind), valid_object(kind))
     made["status"] = {"typeChecking": {"expressionWarnings": [{"fieldRef": " ", "warning": ""}]}}
     reply = await api.call("PUT", f"{path_of(kind)}/a/status", made)
     assert [one["field"] for one in reply.body["details"]["causes"]] == [
@@ -475,6 +470,6 @@ async def test_status_of_a_policy_is_checked(api: Api) -> None:
 
 async def test_name_for_static_files_is_warned_about(api: Api) -> None:
     kind = "ValidatingAdmissionPolicyBinding"
-    reply = await api.call("POST", path_of(kind), {**valid(kind), "metadata": {"name": "a.static.k8s.io"}})
+    reply = await api.call("POST", path_of(kind), {**valid_object(kind), "metadata": {"name": "a.static.k8s.io"}})
     assert reply.status == 201
     assert "will be reserved for static manifest-based configurations" in reply.headers["Warning"]

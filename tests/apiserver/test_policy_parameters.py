@@ -3,23 +3,18 @@
 Source: kubernetes/pkg/registry/admissionregistration/{validating,mutating}admissionpolicy{,binding}/authz_test.go.
 """
 
-from copy import deepcopy
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
 from tests.kit.api import Api, Reply, binding, role
-from tests.kit.valid_objects import VALID_OBJECTS
+from tests.kit.valid_objects import valid_object
 
 pytestmark = pytest.mark.kcr_virtual
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 GROUP = "/apis/admissionregistration.k8s.io/v1"
 POLICIES, BINDINGS = f"{GROUP}/mutatingadmissionpolicies", f"{GROUP}/mutatingadmissionpolicybindings"
-
-
-def valid(kind: str, name: str = "a") -> dict[str, Any]:
-    return {"metadata": {"name": name}, **deepcopy(dict(VALID_OBJECTS[kind]))}
 
 
 async def grant(guarded: Api, name: str, *resources: str, group: str = "", **rule: Any) -> None:
@@ -40,7 +35,7 @@ def causes(reply: Reply) -> list[tuple[str, str]]:
 
 
 async def test_policy_needs_the_right_to_read_all_parameters(guarded: Api, alice: Api) -> None:
-    reply = await alice.call("POST", POLICIES, valid("MutatingAdmissionPolicy"))
+    reply = await alice.call("POST", POLICIES, valid_object("MutatingAdmissionPolicy"))
     assert causes(reply) == [
         (
             "spec.paramKind",
@@ -49,24 +44,24 @@ async def test_policy_needs_the_right_to_read_all_parameters(guarded: Api, alice
         )
     ]
     await grant(guarded, "one", "configmaps", resourceNames=["p"])
-    assert (await alice.call("POST", POLICIES, valid("MutatingAdmissionPolicy"))).status == 422
+    assert (await alice.call("POST", POLICIES, valid_object("MutatingAdmissionPolicy"))).status == 422
     await grant(guarded, "all", "configmaps")
-    made = await alice.post(POLICIES, valid("MutatingAdmissionPolicy"))
+    made = await alice.post(POLICIES, valid_object("MutatingAdmissionPolicy"))
     made["spec"]["paramKind"] = {"apiVersion": "v1", "kind": "Secret"}
     assert causes(await alice.call("PUT", f"{POLICIES}/a", made))[0][0] == "spec.paramKind"
 
 
 async def test_policy_that_keeps_its_parameters_is_written(guarded: Api, alice: Api) -> None:
-    made = await guarded.post(POLICIES, valid("MutatingAdmissionPolicy"))
+    made = await guarded.post(POLICIES, valid_object("MutatingAdmissionPolicy"))
     made["spec"]["failurePolicy"] = "Ignore"
     assert (await alice.call("PUT", f"{POLICIES}/a", made)).status == 200
-    without = valid("MutatingAdmissionPolicy", "b")
+    without = valid_object("MutatingAdmissionPolicy", "b")
     del without["spec"]["paramKind"]
     assert (await alice.call("POST", POLICIES, without)).status == 201
 
 
 async def test_parameters_of_an_unknown_kind_need_all_rights_of_the_group(guarded: Api, alice: Api) -> None:
-    policy = valid("MutatingAdmissionPolicy")
+    policy = valid_object("MutatingAdmissionPolicy")
     policy["spec"]["paramKind"] = {"apiVersion": "a.io/v1", "kind": "Limit"}
     await grant(guarded, "limits", "limits", group="a.io")
     assert causes(await alice.call("POST", POLICIES, policy))[0][0] == "spec.paramKind"
@@ -75,8 +70,8 @@ async def test_parameters_of_an_unknown_kind_need_all_rights_of_the_group(guarde
 
 
 async def test_binding_needs_the_right_to_read_its_parameter(guarded: Api, alice: Api) -> None:
-    await guarded.post(POLICIES, valid("MutatingAdmissionPolicy"))
-    reply = await alice.call("POST", BINDINGS, valid("MutatingAdmissionPolicyBinding"))
+    await guarded.post(POLICIES, valid_object("MutatingAdmissionPolicy"))
+    reply = await alice.call("POST", BINDINGS, valid_object("MutatingAdmissionPolicyBinding"))
     assert causes(reply) == [
         (
             "spec.paramRef",
@@ -85,6 +80,6 @@ async def test_binding_needs_the_right_to_read_its_parameter(guarded: Api, alice
         )
     ]
     await grant(guarded, "one", "configmaps", resourceNames=["p"])
-    made = await alice.post(BINDINGS, valid("MutatingAdmissionPolicyBinding"))
+    made = await alice.post(BINDINGS, valid_object("MutatingAdmissionPolicyBinding"))
     made["spec"]["policyName"] = "missing"
     assert causes(await alice.call("PUT", f"{BINDINGS}/a", made))[0][0] == "spec.paramRef"

@@ -2,6 +2,7 @@
 
 from base64 import b64encode
 from collections.abc import Mapping
+from copy import deepcopy
 from typing import Any
 
 from tests.kit.client_certificates import certificate_request
@@ -136,3 +137,8 @@ VALID_OBJECTS: Mapping[str, Mapping[str, Any]] = {
     "ClusterRoleBinding": {"roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "r"},
                            "subjects": [{"kind": "User", "name": "u", "apiGroup": RBAC}]},
 }  # fmt: skip
+
+
+def valid_object(kind: str, name: str = "a") -> dict[str, Any]:
+    """Return a valid object of a kind, which a test may change."""
+    return {"metadata": {"name": name}, **deepcopy(dict(VALID_OBJECTS[kind]))}
