@@ -1,7 +1,7 @@
 """Rights on the parameters of admission policies: who writes a policy or a binding must be able to read them.
 
-A policy evaluates its parameters for everybody, and its messages may show them: without this check, one could read
-ConfigMaps or Secrets through a policy of one's own. Unlike upstream the check precedes validation.
+A policy evaluates its parameters for all clients, and its messages may show them: without this check, a user without
+rights on ConfigMaps or Secrets could read them through a policy. Unlike upstream the check precedes validation.
 
 Source: kubernetes/pkg/registry/admissionregistration/{validating,mutating}admissionpolicy{,binding}/authz.go.
 """
