@@ -12,6 +12,7 @@ from kcr.client import Client, Request
 from kcr.controller import Right, policy_rules, rights
 from kcr.errors import ConfigError
 from kcr.manager import Manager
+from kcr.webhooks.serving import certificate_rights
 
 # What an elector asks of its Lease, and the event that tells of it.
 LEASE_RIGHTS = rights(Lease, "get", "create", "update") | rights(Event, "create", "patch")
@@ -24,6 +25,7 @@ METRICS_RIGHTS = frozenset(
 )
 # What those need who read them.
 READING_RULES = [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
+NO_RIGHTS = (frozenset[Right](), frozenset[Right]())
 _API = "rbac.authorization.k8s.io"
 
 
@@ -62,8 +64,23 @@ def rights_of(
     return declared_by(setups, environ, namespace, gates).rights
 
 
-def rbac_manifests(  # the options of `kcr rbac generate`, all by name
-    wanted: frozenset[Right], *, name: str, account: Key, namespace: str, elects: bool, metrics_secure: bool = False
+def certificates_of(
+    setups: Mapping[str, Setup], environ: Mapping[str, str]
+) -> tuple[frozenset[Right], frozenset[Right]]:
+    """Return the rights of certificates that kcr makes for the webhooks of these setup functions."""
+    webhooks = declared_by(setups, environ).webhooks
+    return certificate_rights(converts=bool(webhooks.conversions)) if webhooks else NO_RIGHTS
+
+
+def rbac_manifests(  # noqa: PLR0913  # the options of `kcr rbac generate`, all by name
+    wanted: frozenset[Right],
+    *,
+    name: str,
+    account: Key,
+    namespace: str,
+    elects: bool,
+    metrics_secure: bool = False,
+    certificates: tuple[frozenset[Right], frozenset[Right]] = NO_RIGHTS,
 ) -> list[dict[str, Any]]:
     """Return the roles that grant these rights to a service account, with their bindings and the account.
 
@@ -76,11 +93,15 @@ def rbac_manifests(  # the options of `kcr rbac generate`, all by name
         elects: Whether the program takes part in leader election, with a Lease in the account's namespace.
         metrics_secure: Whether the program asks who may read its metrics. There is a role for the readers then, and its
             binding is left to those who know them.
+        certificates: The rights for certificates of webhooks, from `certificate_rights`: in the namespace of the
+            account, where their Secret is, and everywhere.
     """
     scoped = frozenset(right for right in wanted if right.namespaced and namespace)
     grants = [("Role", name, namespace, scoped), ("ClusterRole", name, "", wanted - scoped)]
     if elects:
         grants.append(("Role", f"{name}-leader-election", account.namespace, LEASE_RIGHTS))
+    grants.append(("Role", f"{name}-webhooks", account.namespace, certificates[0]))
+    grants.append(("ClusterRole", f"{name}-webhooks", "", certificates[1]))
     if metrics_secure:
         grants.append(("ClusterRole", f"{name}-metrics-auth", "", METRICS_RIGHTS))
     manifests = [

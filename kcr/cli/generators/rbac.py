@@ -10,7 +10,7 @@ import yaml
 
 from kcr.api.meta import Key
 from kcr.app.plugins import Setup, called, find_plugins, warn_of_unknown_variables
-from kcr.app.rbac import rbac_manifests, rights_of
+from kcr.app.rbac import NO_RIGHTS, certificates_of, rbac_manifests, rights_of
 from kcr.cli import options as shared
 from kcr.cli.generators.webhooks import namespaced
 from kcr.cli.output import write_output
@@ -39,6 +39,9 @@ def command() -> None:
 )  # fmt: skip
 @click.option("--namespace", default="", show_default="all", metavar="NAME", help="Grant the rights in one namespace.")
 @click.option("--leader-elect", is_flag=True, help="Grant the rights of leader election as well.")
+@click.option(
+    "--webhook-certificates", is_flag=True, help="Grant the rights of certificates that kcr makes for webhooks as well."
+)
 @click.option("--metrics-secure", is_flag=True, help="Grant the rights of protected metrics as well.")
 @shared.plugin_options("feature_gates")
 @click.option("-o", "--output", default="-", metavar="FILE", help="File to write; `-` for stdout.")
@@ -61,6 +64,7 @@ def generate(  # the options of the command, all by name
         manifests = rbac_manifests(
             found, name=values["name"], account=service_account, namespace=namespace, elects=values["leader_elect"],
             metrics_secure=values["metrics_secure"],
+            certificates=certificates_of(setups, os.environ) if values["webhook_certificates"] else NO_RIGHTS,
         )  # fmt: skip
         return yaml.safe_dump_all(manifests, sort_keys=False)
 
@@ -68,7 +72,7 @@ def generate(  # the options of the command, all by name
 
 
 def roles_text(setups: Mapping[str, Setup], account: Key) -> str:
-    """Return the roles of a program with leader election, as YAML.
+    """Return the roles of a program with leader election and webhooks, as YAML.
 
     Args:
         setups: The functions by name.
@@ -76,9 +80,10 @@ def roles_text(setups: Mapping[str, Setup], account: Key) -> str:
     """
 
     async def wanted() -> str:
-        found = rights_of(setups, os.environ)
-        return yaml.safe_dump_all(
-            rbac_manifests(found, name=account.name, account=account, namespace="", elects=True), sort_keys=False
-        )
+        manifests = rbac_manifests(
+            rights_of(setups, os.environ), name=account.name, account=account, namespace="", elects=True,
+            certificates=certificates_of(setups, os.environ),
+        )  # fmt: skip
+        return yaml.safe_dump_all(manifests, sort_keys=False)
 
     return asyncio.run(wanted())

@@ -37,7 +37,7 @@ def test_chart_has_what_the_webhooks_need(tmp_path: Path) -> None:
     for arguments in (
         ["webhooks", "generate", setup, *SERVICE, "-o", str(tmp_path / "webhooks.yaml")],
         ["rbac", "generate", "--controllers", setup, "--name", "website", "--service-account", "website/website",
-         "--leader-elect", "-o", str(tmp_path / "rbac.yaml")],
+         "--leader-elect", "--webhook-certificates", "-o", str(tmp_path / "rbac.yaml")],
     ):  # fmt: skip
         assert exit_code_of(arguments) == 0
     for name in ("webhooks.yaml", "rbac.yaml"):

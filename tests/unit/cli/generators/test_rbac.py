@@ -20,6 +20,13 @@ def declares(manager):
     wanted = kcr.rights(ConfigMap, "create")
     manager.add_controller("declares", Idle(), watches=[kcr.watch(Namespace)], rights=wanted)
 
+class Hook:
+    def default(self, obj, request): ...
+
+def serves(manager):
+    declares(manager)
+    manager.add_webhook(Namespace, Hook())
+
 def reads(manager):
     manager.add_controller("reads", Idle(), watches=[kcr.watch(ConfigMap)])
 """
@@ -80,3 +87,20 @@ def test_protected_metrics_need_reviews_and_a_role_for_readers(capsys: pytest.Ca
         {"apiGroups": ["authorization.k8s.io"], "resources": ["subjectaccessreviews"], "verbs": ["create"]},
     ]
     assert found["ClusterRole /kcr-metrics-reader unbound"] == [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
+
+
+def test_certificates_of_webhooks_need_a_secret_and_the_configurations(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--controllers", "idle_controllers:serves", "--service-account", "web/site", "--name", "site"]
+    assert exit_code_of(["rbac", "generate", *arguments, "--webhook-certificates"]) == 0
+    found = {(one["kind"], one["metadata"]["name"]): one for one in yaml.safe_load_all(capsys.readouterr().out)}
+    role, cluster_role = found["Role", "site-webhooks"], found["ClusterRole", "site-webhooks"]
+    assert role["metadata"]["namespace"] == "web"
+    assert [rule["resources"] for rule in role["rules"]] == [["secrets"]]
+    assert [rule["resources"] for rule in cluster_role["rules"]] == [
+        ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"]
+    ]
+    assert found["RoleBinding", "site-webhooks"]["subjects"][0]["name"] == "site"
+
+
+def test_certificates_need_no_rights_without_webhooks(capsys: pytest.CaptureFixture[str]) -> None:
+    assert not [name for name in written(capsys, "--webhook-certificates") if "-webhooks" in name]
