@@ -10,8 +10,7 @@ stripmeta,managedfieldsupdater,skipnonapplied,lastappliedmanager,lastappliedupda
 sigs.k8s.io/structured-merge-diff, merge/{update,conflict}.go.
 """
 
-from collections.abc import Generator
-from functools import reduce
+from collections.abc import Generator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -26,8 +25,9 @@ from kcr_devcluster.apiserver.apply.fieldpath import (
     union,
 )
 from kcr_devcluster.apiserver.apply.managed_fields import UPDATE, Managed, ManagerEntry, cap
-from kcr_devcluster.apiserver.apply.merge import merge, prune
-from kcr_devcluster.apiserver.apply.typed import all_paths, compare, faults, field_set
+from kcr_devcluster.apiserver.apply.merge import merge
+from kcr_devcluster.apiserver.apply.typed import Comparison, compare, faults, field_set
+from kcr_devcluster.apiserver.apply.versions import FieldVersions
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.responses import StatusError
 from kcr_devcluster.apiserver.schema.shape import Field, Shape
@@ -68,13 +68,15 @@ class Configuration(NamedTuple):
     force: bool = False
 
 
-def apply(shape: Shape, live: Manifest, config: Configuration, managed: Managed) -> Generator[None, None, ApplyResult]:
+def apply(
+    versions: FieldVersions, live: Manifest, config: Configuration, managed: Managed
+) -> Generator[None, None, ApplyResult]:
     """Compute the live object with a configuration applied, and return it; pauses between the steps.
 
     With thousands of items each step takes a while, and other requests can be served between them.
 
     Args:
-        shape: The fields of the object.
+        versions: The fields of the object.
         live: The object as it is, `{}` for none.
         config: The applied fields, and their manager.
         managed: Who owns the fields of the live object.
@@ -82,47 +84,45 @@ def apply(shape: Shape, live: Manifest, config: Configuration, managed: Managed)
     Raises:
         StatusError: 409, it conflicts with other managers; 500, it is no value of its kind.
     """
-    field = Field(shape.type)
+    shape, field = versions.shape, versions.field
     check(shape, config.manifest)
     yield
     owned = field_set(field, config.manifest)
     yield
     last, mine = managed.get(config.by.key), config.by._replace(fields=owned)
-    others = {key: entry for key, entry in managed.items() if key != mine.key}
+    others = {key: entry for key, entry in versions.known(managed).items() if key != mine.key}
     manifest: Manifest = merge(field, live, config.manifest)
     yield
     if last is not None:
-        everyone = reduce(union, (entry.fields for entry in others.values()), owned)
-        yield
-        manifest = prune(field, manifest, last.fields, everyone)
+        manifest = versions.pruned(manifest, last, {**others, mine.key: mine})
         yield
     canonical = _canonical(shape, manifest)
     yield
-    change = compare(field, live, canonical)
+    changes = versions.changes(others, live, canonical)
     yield
     conflicts = {
         key: entry._replace(fields=shared)
         for key, entry in others.items()
-        if (shared := intersection(entry.fields, change.touched))
+        if (shared := intersection(entry.fields, changes[entry.api_version].touched))
     }
     if conflicts and not config.force:
         _refuse(conflicts, _allowed(field, live, config.by))
-    kept = _without(others, union(change.touched, change.removed))
+    kept = _unchanged(others, changes)
     return ApplyResult(_refresh_last_applied(manifest, config), _with_entry(kept, mine))
 
 
-def update(shape: Shape, before: Manifest, new: Manifest, by: ManagerEntry, managed: Managed) -> Managed:
+def update(versions: FieldVersions, before: Manifest, new: Manifest, by: ManagerEntry, managed: Managed) -> Managed:
     """Return the field managers of an object after a write that is no apply: its manager owns the fields it changes.
 
     Args:
-        shape: The fields of the object.
+        versions: The fields of the object.
         before: The object before the write, `{}` for none.
         new: The object after it.
         by: The manager; its fields are ignored.
         managed: Who owned the fields before.
     """
-    change = compare(Field(shape.type), before, new)
-    kept = _without(managed, union(change.touched, change.removed))
+    change, managed = compare(versions.field, before, new), versions.known(managed)
+    kept = _unchanged(managed, versions.changes(managed, before, new))
     gained = difference(change.touched, _SYSTEM_FIELDS)
     if not gained:
         return kept
@@ -131,14 +131,14 @@ def update(shape: Shape, before: Manifest, new: Manifest, by: ManagerEntry, mana
     return cap(_with_entry(kept, mine))
 
 
-def before_first_apply(shape: Shape, live: Manifest, by: ManagerEntry, *, has_status: bool) -> Managed:
+def before_first_apply(versions: FieldVersions, live: Manifest, by: ManagerEntry, *, has_status: bool) -> Managed:
     """Return the field managers of an object before its first apply: managers of updates, with names of their own.
 
     An object that kubectl's client-side apply made is that of its manager, so that kubectl can migrate it. Unlike
     upstream, where status is tracked from the start, the status is owned as well, as if written through `/status`.
 
     Args:
-        shape: The fields of the object.
+        versions: The fields of the object.
         live: The object.
         by: The manager of the first apply; it says the version and the time.
         has_status: Whether its kind has the subresource `status`.
@@ -148,16 +148,9 @@ def before_first_apply(shape: Shape, live: Manifest, by: ManagerEntry, *, has_st
     status = {"status": live["status"]} if has_status and "status" in live else {}
     rest = {member: value for member, value in live.items() if member not in status}
     entry = by._replace(manager=name, operation=UPDATE, subresource="")
-    managed = update(shape, {}, rest, entry, {})
+    managed = update(versions, {}, rest, entry, {})
     entry = by._replace(manager=_BEFORE_FIRST_APPLY, operation=UPDATE, subresource="status")
-    return update(shape, {}, status, entry, managed)
-
-
-def existing(shape: Shape, manifest: Manifest, managed: Managed) -> Managed:
-    """Return the field managers of an object without the fields that it does not have."""
-    there = all_paths(Field(shape.type), manifest)
-    found = (entry._replace(fields=intersection(entry.fields, there)) for entry in managed.values())
-    return {entry.key: entry for entry in found if entry.fields}
+    return update(versions, {}, status, entry, managed)
 
 
 def check(shape: Shape, config: Manifest) -> None:
@@ -190,8 +183,13 @@ def _canonical(shape: Shape, manifest: Manifest) -> Manifest:
     return conformed
 
 
-def _without(managed: Managed, fields: FieldSet) -> dict[Any, ManagerEntry]:
-    kept = {key: entry._replace(fields=difference(entry.fields, fields)) for key, entry in managed.items()}
+def _unchanged(managed: Managed, changes: Mapping[str, Comparison]) -> dict[Any, ManagerEntry]:
+    """Return the managers without the fields that have changed, in their own versions."""
+    changed = {version: union(change.touched, change.removed) for version, change in changes.items()}
+    kept = {
+        key: entry._replace(fields=difference(entry.fields, changed[entry.api_version]))
+        for key, entry in managed.items()
+    }
     return {key: entry for key, entry in kept.items() if entry.fields}
 
 

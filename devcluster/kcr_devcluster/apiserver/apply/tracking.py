@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 
 from kcr_devcluster.apiserver.apply import field_manager, managed_fields
 from kcr_devcluster.apiserver.apply.managed_fields import Managed, ManagerEntry
+from kcr_devcluster.apiserver.apply.versions import MANAGED_FIELDS, FieldVersions
+from kcr_devcluster.apiserver.kinds.catalogue import Kind
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
-from kcr_devcluster.apiserver.schema.shape import Shape
-
-MANAGED_FIELDS = "managedFields"
 
 
 class Tracking(NamedTuple):
@@ -33,19 +32,20 @@ class Tracking(NamedTuple):
         return MANAGED_FIELDS in before["metadata"] or MANAGED_FIELDS in new["metadata"] or self.applied is not None
 
 
-def track(shape: Shape, before: Manifest, new: Manifest, tracking: Tracking, now: str) -> None:
+def track(kind: Kind, before: Manifest, new: Manifest, tracking: Tracking, now: str) -> None:
     """Set the managedFields of a version that is about to be stored.
 
     A client may write them, to transfer or to drop the ownership of fields, but not through a subresource. Invalid
     ones are ignored.
 
     Args:
-        shape: The fields of the object.
+        kind: The kind of the object.
         before: The version before; `{"metadata": {}}` for none.
         new: The version to store, changed in place.
         tracking: Who writes it.
         now: The time, as in metadata.
     """
+    versions = FieldVersions(kind)
     had, asked = before["metadata"].get(MANAGED_FIELDS), new["metadata"].pop(MANAGED_FIELDS, None)
     unchanged = new == _without_managed_fields(before)
     if tracking.applied is not None:
@@ -61,8 +61,8 @@ def track(shape: Shape, before: Manifest, new: Manifest, tracking: Tracking, now
             # Fields that a new schema has pruned, or that this version lacks, are owned until the next change.
             new["metadata"][MANAGED_FIELDS] = had
             return
-        managed = field_manager.update(shape, before, new, by, managed)
-    managed = field_manager.existing(shape, new, managed)
+        managed = field_manager.update(versions, before, new, by, managed)
+    managed = versions.existing(versions.known(managed), new)
     is_update = all(entry.operation == managed_fields.UPDATE for entry in managed.values())
     if tracking.applied is not None and is_update and not had:
         # No manager has applied a field so far.

@@ -12,7 +12,8 @@ from kcr.api.yaml_json import load_yaml, repeated_keys
 from kcr_devcluster.apiserver.apply import field_manager, managed_fields
 from kcr_devcluster.apiserver.apply.field_manager import ApplyResult, Configuration
 from kcr_devcluster.apiserver.apply.managed_fields import APPLY, Managed
-from kcr_devcluster.apiserver.apply.tracking import MANAGED_FIELDS, Tracking
+from kcr_devcluster.apiserver.apply.tracking import Tracking
+from kcr_devcluster.apiserver.apply.versions import MANAGED_FIELDS, FieldVersions
 from kcr_devcluster.apiserver.http.bodies import field_validation, request_body
 from kcr_devcluster.apiserver.http.subresources import (
     SCALE,
@@ -165,12 +166,12 @@ def _merge(
     registry: Registry, write: Write, old: Record | None, config: Manifest
 ) -> Generator[None, None, ApplyResult]:
     """Compute an object with a configuration applied, and return it; pauses between the steps."""
-    shape, live = write.route.kind.shape, {} if old is None else write.current(old)
+    versions, live = FieldVersions(write.route.kind), {} if old is None else write.current(old)
     by = write.manager(timestamp(registry.now()))._replace(operation=APPLY)
     managed = _managed(write, live, by)
     yield
     given = Configuration(config, by, write.query.flag("force"))
-    return (yield from field_manager.apply(shape, live, given, managed))
+    return (yield from field_manager.apply(versions, live, given, managed))
 
 
 async def _finished(steps: Generator[None, None, ApplyResult], *, in_slices: bool) -> ApplyResult:
@@ -231,5 +232,5 @@ def _managed(write: Write, live: Manifest, by: managed_fields.ManagerEntry) -> M
     given: Any = live["metadata"].get(MANAGED_FIELDS)
     kind = write.route.kind
     if not given:
-        return field_manager.before_first_apply(kind.shape, live, by, has_status="status" in kind.subresources)
+        return field_manager.before_first_apply(FieldVersions(kind), live, by, has_status="status" in kind.subresources)
     return managed_fields.decode(given)

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from kcr_devcluster.apiserver.apply.tracking import MANAGED_FIELDS, Tracking, track
+from kcr_devcluster.apiserver.apply.tracking import Tracking, track
+from kcr_devcluster.apiserver.apply.versions import MANAGED_FIELDS
 from kcr_devcluster.apiserver.kinds.catalogue import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, PRIORITY_CLASSES, Kind
 from kcr_devcluster.apiserver.kinds.priority_classes import SYSTEM_PRIORITY_CLASSES
 from kcr_devcluster.apiserver.plugins import (
@@ -183,7 +184,7 @@ class Registry:
         for warn in chain.warners:
             warnings += warn(attributes, obj, None)
         if tracking is not None:
-            track(kind.shape, {"metadata": {}}, obj, tracking, timestamp(now))
+            track(kind, {"metadata": {}}, obj, tracking, timestamp(now))
         if context.dry_run:
             return WriteResult(self.storage.preview(kind, obj, 0), warnings)
         return WriteResult(self.storage.put(kind, obj, None), warnings)
@@ -276,7 +277,7 @@ class Registry:
         for warn in chain.warners if not subresource else ():
             warnings += warn(attributes, new, before)
         if tracking.is_needed(before, new):
-            track(kind.shape, before, new, tracking, timestamp(self.now()))
+            track(kind, before, new, tracking, timestamp(self.now()))
         return WriteResult(self.store(old, new, before, dry_run=context.dry_run), warnings, before)
 
     def _with_kept_fields(self, old: Record, given: Manifest, before: Manifest) -> tuple[Manifest, list[str]]:
