@@ -3,11 +3,9 @@
 import asyncio
 import os
 import signal
-import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any
 
 from kcr_devcluster.cluster.node.commands import CommandError, CommandStreams, ContainerCommand
 from kcr_devcluster.cluster.node.logs import Log
@@ -211,47 +209,6 @@ async def _spawn(
             output.close()
             raise
     return ProcessRun(process, output, drained, scope, streams.console)
-
-
-# Loops with such a watcher: how many nodes use it, and the watcher before it.
-_watched: dict[asyncio.AbstractEventLoop, tuple[int, Any]] = {}
-
-
-@contextmanager
-def process_descriptors() -> Iterator[None]:
-    """Have asyncio wait for processes without a thread for each, as it does by itself from Python 3.12 on.
-
-    Several nodes of one loop share the watcher; it lasts as long as the last of them.
-    """
-    if sys.version_info >= (3, 12) or not _has_process_descriptors():
-        yield
-        return
-    loop = asyncio.get_running_loop()
-    if loop not in _watched:
-        _watched[loop] = (0, asyncio.get_child_watcher())
-        watcher = asyncio.PidfdChildWatcher()
-        watcher.attach_loop(loop)
-        asyncio.set_child_watcher(watcher)
-    users, before = _watched[loop]
-    _watched[loop] = (users + 1, before)
-    try:
-        yield
-    finally:
-        users, _ = _watched.pop(loop)
-        if users > 1:
-            _watched[loop] = (users - 1, before)
-        else:
-            asyncio.set_child_watcher(before)
-
-
-def _has_process_descriptors() -> bool:
-    if not hasattr(os, "pidfd_open"):
-        return False
-    try:
-        os.close(os.pidfd_open(os.getpid()))
-    except OSError:  # kernels before 5.3
-        return False
-    return True
 
 
 def kill_orphaned_processes(marker: bytes) -> None:

@@ -16,6 +16,7 @@ from kcr.errors import ApiError, TransportError
 from kcr.log import get_logger
 from kcr_devcluster.cluster.node.logs import Log, Logs
 from kcr_devcluster.cluster.node.pods import KubeletContainer, KubeletPod
+from kcr_devcluster.cluster.node.process.child_watcher import process_descriptors
 from kcr_devcluster.cluster.node.process.command_process import TERM, ContainerScope
 from kcr_devcluster.cluster.node.process.environment import (
     MissingConfigError,
@@ -29,7 +30,6 @@ from kcr_devcluster.cluster.node.process.node_root import MARK, marker, node_roo
 from kcr_devcluster.cluster.node.process.processes import (
     ProcessRun,
     kill_orphaned_processes,
-    process_descriptors,
     spawn,
 )
 from kcr_devcluster.cluster.node.process.programs import BusyError, StartError
