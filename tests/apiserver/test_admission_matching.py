@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.kit.api import Api, pod, pod_binding
+from tests.kit.custom_resources import DEFINITIONS, WIDGETS, definition, version, widget
 from tests.kit.webhooks import Webhooks, denied, json_patch
 
 pytestmark = pytest.mark.kcr_virtual
@@ -148,3 +149,16 @@ async def test_changed_configuration_counts_from_the_next_write(api: Api, webhoo
     stored["webhooks"][0]["rules"] = [rule("secrets")]
     await api.put(path, stored)
     await api.post(MAPS, {"metadata": {"name": "ma"}})
+
+
+async def test_rules_of_a_kind_defined_later_match_its_objects(api: Api, webhooks: Webhooks) -> None:
+    await webhooks.add("Validating", "one", rules=[rule("widgets", apiGroups=["ex.io"], apiVersions=["v2"])])
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    await api.post(DEFINITIONS, definition(version("v1", schema)))
+    await api.post(WIDGETS, widget("wa"))
+    assert webhooks.requests["one"] == []
+    # The version that the rule names is added: the former answer, that no rule matches, is no longer true.
+    both = definition(version("v1", schema), version("v2", schema, storage=False))
+    await api.patch(f"{DEFINITIONS}/widgets.ex.io", {"spec": {"versions": both["spec"]["versions"]}})
+    await api.post(WIDGETS, widget("wb"))
+    assert [request["name"] for request in webhooks.requests["one"]] == ["wb"]

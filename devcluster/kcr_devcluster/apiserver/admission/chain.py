@@ -49,6 +49,10 @@ class MutatingPlugin(Protocol):
         """Whether it has anything to do at present; without configurations it costs nothing else."""
         ...
 
+    def concerns(self, attributes: AdmissionAttributes) -> bool:
+        """Return whether it may review a request, False where none of its rules matches."""
+        ...
+
     async def admit(self, review: MutatingReview) -> None:
         """Change the object, or refuse the request by StatusError."""
         ...
@@ -60,6 +64,10 @@ class ValidatingPlugin(Protocol):
     @property
     def is_needed(self) -> bool:
         """Whether it has anything to do at present."""
+        ...
+
+    def concerns(self, attributes: AdmissionAttributes) -> bool:
+        """Return whether it may review a request, False where none of its rules matches."""
         ...
 
     async def validate(self, review: Review) -> None:
@@ -158,7 +166,7 @@ class RequestReviews:
 
     def validate(self, attributes: AdmissionAttributes, obj: Manifest | None, old: Manifest | None) -> None:
         """Refuse the object, or do nothing."""
-        plugins = [plugin for plugin in self._admission.validating if plugin.is_needed]
+        plugins = [plugin for plugin in self._admission.validating if plugin.concerns(attributes)]
         if not plugins or is_exempt(attributes):
             return
         if not attributes.name and obj is not None:
@@ -190,7 +198,7 @@ class RequestReviews:
     def _mutate(
         self, phase: str, attributes: AdmissionAttributes, obj: Manifest | None, old: Manifest | None
     ) -> Manifest:
-        plugins = [plugin for plugin in self._admission.mutating if plugin.is_needed]
+        plugins = [plugin for plugin in self._admission.mutating if plugin.concerns(attributes)]
         if not plugins or is_exempt(attributes):
             return obj or {}
         key, memory = _key(phase, attributes, obj, old), dict(self._memory)

@@ -11,6 +11,7 @@ from kcr_devcluster.apiserver.admission.rules import matched_kind, selects_names
 from kcr_devcluster.apiserver.kinds.catalogue import Kind
 from kcr_devcluster.apiserver.kinds.served import ServedIndex
 from kcr_devcluster.apiserver.protocol.responses import StatusError
+from kcr_devcluster.apiserver.storage.admission import AdmissionAttributes
 from kcr_devcluster.apiserver.storage.storage import Storage
 
 # Returns whether all conditions of a webhook hold for the objects in a version; raises StatusError where one cannot be
@@ -35,6 +36,9 @@ class Matcher:
         self._configurations = configurations
         self._storage = storage
         self._served = served
+        # The answers of `concerns` by operation, kind, subresource and scope, and the state that they are for.
+        self._concerned: dict[tuple[str, Kind, str, bool], bool] = {}
+        self._concerned_for: tuple[tuple[Webhook, ...], int] = ((), 0)
 
     @property
     def is_needed(self) -> bool:
@@ -44,6 +48,24 @@ class Matcher:
     def webhooks(self) -> tuple[Webhook, ...]:
         """Return all webhooks, in the order in which they are called."""
         return self._configurations.webhooks()
+
+    def concerns(self, attributes: AdmissionAttributes) -> bool:
+        """Return whether the rules of a webhook match a request: most writes need no review, and no replay.
+
+        Selectors and conditions do not count here: they may depend on the object.
+        """
+        webhooks = self.webhooks()
+        if (webhooks, self._served.generation) != self._concerned_for:
+            self._concerned_for = webhooks, self._served.generation
+            self._concerned.clear()
+        place = attributes.operation, attributes.requested, attributes.subresource, bool(attributes.namespace)
+        found = self._concerned.get(place)
+        if found is None:
+            found = self._concerned[place] = any(
+                matched_kind(webhook.rules, attributes, self._served, is_exact=webhook.is_exact) is not None
+                for webhook in webhooks
+            )
+        return found
 
     async def match(self, webhook: Webhook, review: Review) -> Kind | None:
         """Return the kind in the version in which a webhook reviews a request, None where it does not.

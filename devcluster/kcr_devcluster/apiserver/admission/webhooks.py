@@ -19,6 +19,7 @@ from kcr_devcluster.apiserver.kinds.catalogue import Kind
 from kcr_devcluster.apiserver.patch import json_patch
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.responses import StatusError, internal
+from kcr_devcluster.apiserver.storage.admission import AdmissionAttributes
 
 _NAME = "MutatingAdmissionWebhook"
 
@@ -34,6 +35,10 @@ class MutatingWebhooks:
     def is_needed(self) -> bool:
         """Whether there are any."""
         return self._matcher.is_needed
+
+    def concerns(self, attributes: AdmissionAttributes) -> bool:
+        """Return whether the rules of one match a request."""
+        return self._matcher.concerns(attributes)
 
     async def admit(self, review: MutatingReview) -> None:
         """Call the webhooks that match, and apply their patches.
@@ -87,6 +92,10 @@ class ValidatingWebhooks:
     def is_needed(self) -> bool:
         """Whether there are any."""
         return self._matcher.is_needed
+
+    def concerns(self, attributes: AdmissionAttributes) -> bool:
+        """Return whether the rules of one match a request."""
+        return self._matcher.concerns(attributes)
 
     async def validate(self, review: Review) -> None:
         """Call the webhooks that match, all at once.

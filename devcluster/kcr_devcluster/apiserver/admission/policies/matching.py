@@ -53,6 +53,14 @@ class PolicyMatcher:
         self.authorizer = authorizer
         self._served = served
 
+    def concerns(self, attributes: AdmissionAttributes) -> bool:
+        """Return whether the rules of a policy match a request; it may select fewer."""
+        return any(
+            not (rules := (hook.policy.spec.get("matchConstraints") or {}).get("resourceRules"))
+            or matched_kind(rules, attributes, self._served, is_exact=False) is not None
+            for hook in self.policies.hooks()
+        )
+
     def invocations(self, review: Review) -> Iterator[Invocation]:
         """Yield the policies that apply, each with its bindings that apply, and their parameters."""
         for hook in self.policies.hooks():

@@ -55,6 +55,10 @@ class MutatingPolicies:
         """Whether there are any."""
         return self._matcher.policies.are_bound
 
+    def concerns(self, attributes: AdmissionAttributes) -> bool:
+        """Return whether the rules of one may match a request."""
+        return self._matcher.policies.are_bound and self._matcher.concerns(attributes)
+
     async def admit(self, review: MutatingReview) -> None:
         """Make the mutations of all policies that match, one after another; each sees the changes of those before.
 

@@ -54,6 +54,10 @@ class ValidatingPolicies:
         """Whether there are any."""
         return self._matcher.policies.are_bound
 
+    def concerns(self, attributes: AdmissionAttributes) -> bool:
+        """Return whether the rules of one may match a request."""
+        return self._matcher.policies.are_bound and self._matcher.concerns(attributes)
+
     async def validate(self, review: Review) -> None:
         """Refuse a request that breaks a policy whose binding denies, after all policies have been evaluated.
 
