@@ -45,7 +45,6 @@ class PodSecurityAdmission(AdmissionStep):
     kinds = (PODS, NAMESPACES, *_PLACES)
 
     def __init__(self, context: AdmissionContext) -> None:
-        """Know no policies yet."""
         super().__init__(context)
         # Policies by namespace, until it changes: each new pod asks twice.
         self._policies: dict[str, NamespacePolicy] = {}
@@ -57,10 +56,10 @@ class PodSecurityAdmission(AdmissionStep):
         Raises:
             StatusError: 403 for a pod, 422 for a namespace.
         """
-        if attributes.kind is PODS:
-            self._enforce(attributes, obj)
-        elif attributes.kind is NAMESPACES:
+        if attributes.kind is NAMESPACES:
             _check_labels(obj, NO_POLICY)
+        elif attributes.kind is PODS and self._policies.get(attributes.namespace) is not NO_POLICY:
+            self._enforce(attributes, obj)
 
     def check_update(self, attributes: AdmissionAttributes, obj: Manifest, old: Manifest) -> None:
         """Refuse a pod with another image that violates the enforced level, and new invalid labels.
@@ -88,6 +87,8 @@ class PodSecurityAdmission(AdmissionStep):
         kind = attributes.kind
         if kind is NAMESPACES:
             return [] if old is None else self._warn_of_pods(obj, old)
+        if self._policies.get(attributes.namespace) is NO_POLICY:
+            return []
         level = self._policy(attributes.namespace).warn
         if level.name == PRIVILEGED:
             return []

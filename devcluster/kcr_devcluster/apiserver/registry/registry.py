@@ -173,7 +173,7 @@ class Registry:
         # Missing, it is refused below together with the other field errors; strategies may count on it.
         metadata.setdefault("name", "")
         kind.strategy.default(obj)
-        chain = self._chain(kind)
+        chain = self._chains.get(kind) or self._chain(kind)
         obj = self._admit(attributes, obj, chain)
         metadata = obj["metadata"]
         existing = self.storage.get(kind, metadata.get("namespace", ""), metadata["name"])
@@ -266,7 +266,7 @@ class Registry:
         errors = rules.validate(new, before)
         self._raise_if_invalid(kind, new, [*meta.validate_update(kind, metadata, before["metadata"]), *errors])
         _drop_unstored(kind, new)
-        chain = self._chain(kind)
+        chain = self._chains.get(kind) or self._chain(kind)
         for check in chain.update_checks if not subresource else ():
             check(attributes, new, before)
         if not subresource and kind.strategy.has_generation and kind.strategy.is_new_generation(new, before):
