@@ -9,8 +9,9 @@ import asyncio
 import pytest
 
 from tests.kit.api import TABLE, Api
-from tests.kit.conversion_webhooks import V1, V2, install, redefine, replace_webhook, v1, v2
+from tests.kit.conversion_webhooks import V1, V2, Converter, install, redefine, replace_webhook, v1, v2
 from tests.kit.custom_resources import DEFINITIONS, Json
+from tests.kit.webhooks import Webhooks, json_patch
 
 pytestmark = pytest.mark.kcr_virtual
 FAILED = "conversion webhook for ex.io/v1, Kind=Widget failed: "
@@ -292,3 +293,79 @@ async def test_unserved_versions_are_converted_from(api: Api) -> None:
     await redefine(api, "v2", v1={"served": False})
     assert (await api.call("GET", f"{V1}/w")).status == 404
     assert (await api.get(f"{V2}/w"))["spec"] == {"address": "a:1"}
+
+
+async def test_silent_webhook_ends_the_request_in_time(api: Api) -> None:
+    await install(api)
+    await api.post(V1, v1("w"))
+    delay = 1000.0
+
+    async def slow(target: str, body: bytes) -> tuple[int, bytes]:
+        await asyncio.sleep(delay)
+        return await Converter()(target, body)
+
+    replace_webhook(api, slow)
+    reply = await api.call("GET", f"{V2}/w")
+    url = "https://converter.default.svc:443/convert?timeout=30s"
+    assert reply.body["message"] == f'{FAILED}Post "{url}": context deadline exceeded'
+    # It answers, but a write needs several answers.
+    delay = 25.0
+    reply = await api.call("PATCH", f"{V2}/w", {"spec": {"size": 3}}, content_type="application/merge-patch+json")
+    assert (reply.status, reply.body["reason"]) == (504, "Timeout")
+
+
+async def test_pages_of_a_list_are_converted_one_by_one(api: Api) -> None:
+    converter = await install(api)
+    for number in range(5):
+        await api.post(V1, v1(f"w{number}"))
+    names, more = [], ""
+    while True:
+        page = await api.get(f"{V2}?limit=2&continue={more}")
+        names += [one["metadata"]["name"] for one in page["items"]]
+        more = page["metadata"].get("continue", "")
+        if not more:
+            break
+    assert names == [f"w{number}" for number in range(5)]
+    assert [len(review["objects"]) for review in converter.reviews] == [2, 2, 1]
+
+
+async def test_large_lists_are_several_reviews(api: Api) -> None:
+    converter = await install(api)
+    for number in range(5):
+        await api.post(V1, v1(f"w{number}", {"host": "h" * 1_000_000, "port": number}))
+    assert len((await api.get(V2))["items"]) == 5
+    assert [len(review["objects"]) for review in converter.reviews] == [3, 2]
+
+
+async def test_admission_reviews_the_version_of_its_rules(api: Api) -> None:
+    converter = await install(api)
+    webhooks = Webhooks(api)
+    webhooks.caller.handlers["default/converter"] = converter
+    rules = [{"operations": ["*"], "apiGroups": ["ex.io"], "apiVersions": ["v2"], "resources": ["widgets"]}]
+    patch = json_patch({"op": "replace", "path": "/spec/address", "value": "patched:9"})
+    await webhooks.add("Mutating", "changes", lambda request: patch, rules=rules)
+    await webhooks.add("Validating", "sees", rules=rules)
+    made = await api.post(V1, v1("w", {"host": "a", "port": 1, "replicas": 2}))
+    assert (made["apiVersion"], made["spec"]) == ("ex.io/v1", {"host": "patched", "port": 9, "replicas": 2})
+    (request,) = webhooks.requests["sees"]
+    assert request["object"]["spec"] == {"address": "patched:9", "size": 2}
+    assert (request["requestKind"]["version"], request["kind"]["version"]) == ("v1", "v2")
+    assert len(webhooks.requests["changes"]) == 1
+
+
+async def test_defaults_are_those_of_the_version_that_is_written_and_stored(api: Api) -> None:
+    converter = await install(api, v1=_with_default("v1"), v2=_with_default("v2"))
+    assert (await api.post(V1, v1("one")))["defaults"] == {"v1": True}
+    # The storage version adds its own when the object is read again.
+    assert (await api.post(V2, v2("two")))["defaults"] == {"v1": True, "v2": True}
+    assert (await api.get(f"{V2}/one"))["defaults"] == {"v1": True}
+    assert (await api.get(f"{V1}/two"))["defaults"] == {"v1": True, "v2": True}
+    assert converter.reviews
+
+
+def _with_default(name: str) -> Json:
+    defaults: Json = {"type": "object", "default": {}, "properties": {one: {"type": "boolean"} for one in ("v1", "v2")}}
+    defaults["properties"][name]["default"] = True
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    schema: Json = {"type": "object", "properties": {"spec": anything, "defaults": defaults}}
+    return {"schema": {"openAPIV3Schema": schema}}

@@ -9,7 +9,7 @@ from functools import partial
 from typing import NamedTuple
 
 from kcr.clock import Clock
-from kcr_devcluster.apiserver.admission.chain import respond
+from kcr_devcluster.apiserver.admission.chain import REQUEST_SECONDS, respond
 from kcr_devcluster.apiserver.admission.policies.plugins import make_admission
 from kcr_devcluster.apiserver.apiextensions.definitions import CustomResourceDefinitions
 from kcr_devcluster.apiserver.apiextensions.strategy import CustomResourceDefinitionStrategy
@@ -59,7 +59,6 @@ from kcr_devcluster.apiserver.protocol.responses import (
     encoded,
     internal,
     json_response,
-    no_such_resource,
     not_found,
     request_timeout,
 )
@@ -228,7 +227,8 @@ class APIServer:
             if route.kind.converter is None:
                 served = self._serve(request, route, query, headers, access)
             else:
-                served = replay(partial(self._serve_steps, request, steps, query, headers, access))
+                attempt = partial(self._serve_steps, request, steps, query, headers, access)
+                served = asyncio.wait_for(replay(attempt), REQUEST_SECONDS)
             response = await (asyncio.wait_for(served, seconds) if seconds and request.method == "GET" else served)
         except StatusError as error:
             response = error.response()
@@ -247,10 +247,7 @@ class APIServer:
         access: Access | None,
     ) -> APIResponse:
         """Serve a request whose definition may have changed since it was routed: a webhook was awaited."""
-        route = self._routes.find_path(steps)
-        if route is None:
-            raise no_such_resource()
-        return await self._serve(request, route, query, headers, access)
+        return await self._serve(request, self._routes.required(steps), query, headers, access)
 
     async def _serve(
         self,

@@ -69,7 +69,7 @@ async def list_page(storage: StorageReader, route: Route, query: Query) -> ListP
 def _next_page(
     storage: StorageReader, route: Route, selection: SelectionPredicate, token: _ContinueToken, limit: int
 ) -> ListPage:
-    revision = storage.revision if token.revision < 0 else token.revision
+    revision = drawn("revision", lambda: storage.revision) if token.revision < 0 else token.revision
     try:
         records, keys = storage.cache(route.kind).snapshot_at(revision)
     except StatusError:

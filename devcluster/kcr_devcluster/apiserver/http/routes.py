@@ -74,6 +74,17 @@ class Routes(ServedIndex):
                 return self.find(group, version, steps[3:])
         return None
 
+    def required(self, steps: list[str]) -> Route:
+        """Return the route of a path that was found before.
+
+        Raises:
+            StatusError: 404, there is no such resource any more.
+        """
+        route = self.find_path(steps)
+        if route is None:
+            raise no_such_resource()
+        return route
+
     def find(self, group: str, version: str, steps: list[str]) -> Route | None:
         """Return the route of the rest of a path, behind `/api/v1` or `/apis/G/V`.
 
