@@ -11,7 +11,19 @@ import pytest
 
 from kcr_devcluster.apiserver.structural.cel.expressions import is_available
 from tests.kit.api import Api, config_map, pod
-from tests.kit.policies import CONFIG_MAPS, DEPLOYMENTS, GROUP, bind, deployment, matched, validate, validation
+from tests.kit.conversion_webhooks import V1, install, v1
+from tests.kit.policies import (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    GROUP,
+    bind,
+    configuration,
+    deployment,
+    matched,
+    mutate,
+    validate,
+    validation,
+)
 
 pytestmark = [
     pytest.mark.kcr_virtual,
@@ -337,3 +349,48 @@ async def test_policies_without_the_library_have_no_effect(api: Api, monkeypatch
     finally:
         monkeypatch.undo()
         is_available.cache_clear()
+
+
+async def test_webhook_converts_objects_and_parameters(api: Api) -> None:
+    converter = await install(api)
+    rule = {"apiGroups": ["ex.io"], "apiVersions": ["v2"], "operations": ["CREATE"], "resources": ["widgets"]}
+    await validate(
+        api,
+        validation("object.spec.address == params.spec.address", messageExpression="'not ' + params.spec.address"),
+        matchConstraints={"resourceRules": [rule]},
+        paramKind={"apiVersion": "ex.io/v2", "kind": "Widget"},
+    )
+    await bind(api, paramRef={"name": "wanted", "parameterNotFoundAction": "Allow"})
+    await api.post(V1, v1("wanted", {"host": "h", "port": 1}))
+    refused = await api.call("POST", V1, v1("other", {"host": "h", "port": 2}))
+    assert refused.body["message"] == (
+        "widgets.ex.io \"other\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: not h:1"
+    )
+    await api.post(V1, v1("same", {"host": "h", "port": 1}))
+    converter.status = 500
+    failed = await api.call("POST", V1, v1("another", {"host": "h", "port": 1}))
+    assert (failed.status, failed.body["reason"]) == (422, "Invalid")
+    assert (
+        "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: failed to configure" in failed.body["message"]
+    )
+    await api.patch(f"{GROUP}/validatingadmissionpolicies/p", {"spec": {"failurePolicy": "Ignore"}})
+    await api.post(V1, v1("another", {"host": "x", "port": 1}))
+
+
+async def test_objects_that_cannot_be_converted_are_a_fault_of_the_policy(api: Api) -> None:
+    converter = await install(api)
+    rule = {"apiGroups": ["ex.io"], "apiVersions": ["v2"], "operations": ["CREATE"], "resources": ["widgets"]}
+    matching = {"resourceRules": [rule]}
+    converter.status = 500
+    await validate(api, validation("true"), matchConstraints=matching)
+    await bind(api)
+    refused = await api.call("POST", V1, v1("a"))
+    assert refused.body["message"].partition(" for ")[0] == (
+        "widgets.ex.io \"a\" is forbidden: ValidatingAdmissionPolicy 'p' denied request: failed to configure policy: "
+        "failed to convert object version: conversion webhook"
+    )
+    await api.delete(f"{GROUP}/validatingadmissionpolicies/p")
+    await mutate(api, configuration("Object{}"), matchConstraints=matching)
+    refused = await api.call("POST", V1, v1("a"))
+    said = 'policy "p" denied request: failed to configure policy: conversion webhook'
+    assert (refused.status, refused.body["message"].partition(" for ")[0]) == (403, said)

@@ -15,6 +15,7 @@ from kcr_devcluster.apiserver.authorization import Authorizer
 from kcr_devcluster.apiserver.authorization.attributes import Attributes
 from kcr_devcluster.apiserver.kinds.catalogue import NAMESPACES, Kind
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.responses import StatusError
 from kcr_devcluster.apiserver.storage.admission import CONNECT, AdmissionAttributes
 from kcr_devcluster.apiserver.storage.storage import Storage
 from kcr_devcluster.apiserver.structural.cel.admission import AdmissionExpression
@@ -48,9 +49,20 @@ class Inputs(NamedTuple):
     namespace: Manifest | None
 
 
+class UnconvertedError(Exception):
+    """The objects of a review cannot be converted to the version that the rules match."""
+
+
 async def inputs_of(review: Review, kind: Kind, storage: Storage) -> Inputs:
-    """Return the objects of a review in a version."""
-    obj, old = await review.versioned(kind)
+    """Return the objects of a review in a version.
+
+    Raises:
+        UnconvertedError: The webhook that converts them failed.
+    """
+    try:
+        obj, old = await review.versioned(kind)
+    except StatusError as error:
+        raise UnconvertedError(str(error)) from None
     return Inputs(review.attributes, kind, obj, old, _namespace(review.attributes, storage))
 
 
@@ -105,7 +117,11 @@ def _resource(kind: Kind) -> Manifest:
 
 
 class Evaluation:
-    """Evaluates expressions for the same objects; a variable is evaluated once, when an expression first needs it."""
+    """Evaluates expressions for the same objects; a variable is evaluated once, when an expression first needs it.
+
+    Attributes:
+        inputs: The request and its objects.
+    """
 
     def __init__(
         self,
@@ -123,7 +139,7 @@ class Evaluation:
             params: The parameters of the binding, None for none.
             variables: The variables of the policy.
         """
-        self._inputs = inputs
+        self.inputs: Inputs = inputs
         self._authorizer = authorizer
         self._variables = variables or {}
         self._values: dict[str, Any] = {}
@@ -153,7 +169,7 @@ class Evaluation:
         return expression.evaluate({**self._data, "authorizer": value, "evaluation__": self._number})
 
     def _resource_of_request(self) -> dict[str, str]:
-        attributes = self._inputs.attributes
+        attributes = self.inputs.attributes
         return {
             "group": attributes.requested.type.group, "resource": attributes.requested.type.plural,
             "subresource": attributes.subresource, "namespace": attributes.namespace, "name": attributes.name,
@@ -178,7 +194,7 @@ class Evaluation:
     def authorize(self, wanted: Mapping[str, str]) -> tuple[bool, str]:
         """Return whether the user of the request, or a service account, may do something, and why."""
         namespace, _, account = wanted.get("serviceAccount", "").partition(":")
-        user = self._inputs.attributes.user or User("")
+        user = self.inputs.attributes.user or User("")
         if account:
             groups = (*service_account_groups(namespace), AUTHENTICATED)
             user = User(f"system:serviceaccount:{namespace}:{account}", groups=groups)

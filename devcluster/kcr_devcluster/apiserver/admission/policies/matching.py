@@ -4,7 +4,7 @@ Source: kubernetes/staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/matc
 pkg/admission/plugin/policy/generic/{policy_dispatcher,policy_matcher}.go.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from kcr_devcluster.apiserver.admission.objects import Review
@@ -15,6 +15,7 @@ from kcr_devcluster.apiserver.authorization import Authorizer
 from kcr_devcluster.apiserver.kinds.catalogue import Kind
 from kcr_devcluster.apiserver.kinds.served import ServedIndex
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.replay import replay
 from kcr_devcluster.apiserver.protocol.responses import StatusError
 from kcr_devcluster.apiserver.storage.admission import AdmissionAttributes
 from kcr_devcluster.apiserver.storage.storage import Storage
@@ -61,8 +62,9 @@ class PolicyMatcher:
             for hook in self.policies.hooks()
         )
 
-    def invocations(self, review: Review) -> Iterator[Invocation]:
-        """Yield the policies that apply, each with its bindings that apply, and their parameters."""
+    async def invocations(self, review: Review) -> list[Invocation]:
+        """Return the policies that apply, each with its bindings that apply, and their parameters."""
+        applying: list[Invocation] = []
         for hook in self.policies.hooks():
             requested = review.attributes.requested
             try:
@@ -72,23 +74,32 @@ class PolicyMatcher:
                 params = param_kind(hook.policy.spec, self._served)
             except (StatusError, ConfigurationError) as error:
                 said = f"failed to configure policy: {error}"
-                yield Invocation(hook.policy, None, requested, error=said)
+                applying.append(Invocation(hook.policy, None, requested, error=said))
                 continue
-            yield from self._bound(hook, kind, params, review)
+            applying += await self._bound(hook, kind, params, review)
+        return applying
 
-    def _bound(self, hook: Hook, kind: Kind, params: Kind | None, review: Review) -> Iterator[Invocation]:
+    async def _bound(self, hook: Hook, kind: Kind, params: Kind | None, review: Review) -> list[Invocation]:
+        applying: list[Invocation] = []
         for binding in hook.bindings:
             try:
                 matched = binding.spec.get("matchResources")
                 if matched is not None and self._match(matched, review) is None:
                     continue
-                reference = binding.spec.get("paramRef")
-                found = collect_params(params, reference, review.attributes.namespace, self.storage)
+                found = await self._params(params, binding, review.attributes.namespace)
             except (StatusError, ConfigurationError) as error:
-                yield Invocation(hook.policy, binding, kind, error=f"failed to configure binding: {error}")
+                said = f"failed to configure binding: {error}"
+                applying.append(Invocation(hook.policy, binding, kind, error=said))
                 continue
-            for one in found:
-                yield Invocation(hook.policy, binding, kind, one)
+            applying += [Invocation(hook.policy, binding, kind, one) for one in found]
+        return applying
+
+    async def _params(self, kind: Kind | None, binding: PolicyBinding, namespace: str) -> Sequence[Manifest | None]:
+        async def collect() -> Sequence[Manifest | None]:
+            # A webhook may convert them.
+            return collect_params(kind, binding.spec.get("paramRef"), namespace, self.storage)
+
+        return await replay(collect)
 
     def _match(self, matched: Manifest, review: Review) -> Kind | None:
         """Return the kind in the version that rules match, None where they do not match the request."""

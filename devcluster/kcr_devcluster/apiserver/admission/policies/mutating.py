@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from kcr_devcluster.apiserver.admission.objects import MutatingReview
 from kcr_devcluster.apiserver.admission.policies.configurations import CompiledPolicy, PolicyBinding
-from kcr_devcluster.apiserver.admission.policies.evaluation import Evaluation, inputs_of
+from kcr_devcluster.apiserver.admission.policies.evaluation import Evaluation, UnconvertedError, inputs_of
 from kcr_devcluster.apiserver.admission.policies.matching import Invocation, PolicyMatcher
 from kcr_devcluster.apiserver.admission.policies.patches import PatchError, apply_configuration, apply_json_patch
 from kcr_devcluster.apiserver.admission.reinvocation import Reinvocation
@@ -67,20 +67,21 @@ class MutatingPolicies:
         """
         memory = Reinvocation.of(review, _NAME)
         failures: list[_Failure] = []
-        for invocation in list(self._matcher.invocations(review)):
+        for invocation in await self._matcher.invocations(review):
             policy, binding = invocation.policy, invocation.binding
             if invocation.error:
                 failures.append(_Failure(policy, binding, invocation.error))
                 continue
-            key = _key(invocation)
+            key, before = _key(invocation), review.obj
             try:
                 if not await self._conditions_hold(invocation, review) or not memory.calls(key):
                     continue
+                failures += await self._mutate(invocation, review)
+            except UnconvertedError as error:
+                failures.append(_Failure(policy, None, f"failed to configure policy: {error}"))
             except EvaluationError as error:
                 failures.append(_Failure(policy, binding, str(error), _INVALID))
                 continue
-            before = review.obj
-            failures += await self._mutate(invocation, review)
             is_reinvoked = policy.spec.get("reinvocationPolicy") == "IfNeeded"
             memory = memory.called(key, changed=review.obj != before, is_reinvoked=is_reinvoked)
         memory.remember(review, _NAME)
@@ -101,12 +102,12 @@ class MutatingPolicies:
         """Make the mutations of one policy, and return the failures; the other mutations are made nevertheless."""
         failures: list[_Failure] = []
         for mutation in invocation.policy.mutations:
-            if review.obj is None:
-                return failures
-            obj, _ = await review.versioned(invocation.kind)
-            assert obj is not None  # there is an object
+            evaluation = await self._evaluation(invocation, review)
+            obj = evaluation.inputs.obj
+            if obj is None:
+                break
             try:
-                value = (await self._evaluation(invocation, review)).evaluate(mutation.expression)
+                value = evaluation.evaluate(mutation.expression)
                 if mutation.source.get("patchType") == "JSONPatch":
                     patched = apply_json_patch(obj, value)
                 else:

@@ -10,7 +10,7 @@ from kcr_devcluster.apiserver.kinds.catalogue import Kind
 from kcr_devcluster.apiserver.kinds.served import ServedIndex
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.names import selects
-from kcr_devcluster.apiserver.storage.records import Record, in_version
+from kcr_devcluster.apiserver.storage.records import Record, in_versions
 from kcr_devcluster.apiserver.storage.storage import Storage
 
 
@@ -49,6 +49,8 @@ def collect_params(
 
     Raises:
         ConfigurationError: The reference does not fit the kind, or there are no parameters, and that is an error.
+        PendingError: A webhook converts them, and has to be called.
+        StatusError: 500, the webhook failed.
     """
     if kind is None or reference is None:
         return [None]
@@ -56,7 +58,7 @@ def collect_params(
     found = _selected(kind, reference, where, storage)
     if not found and reference.get("parameterNotFoundAction") == "Deny":
         raise ConfigurationError("no params found for policy binding with `Deny` parameterNotFoundAction")
-    return [in_version(record, kind).manifest() for record in found]
+    return [record.manifest() for record in in_versions(found, kind)]
 
 
 def _namespace(kind: Kind, reference: Manifest, namespace: str) -> str:

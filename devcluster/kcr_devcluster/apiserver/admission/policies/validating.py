@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from kcr_devcluster.apiserver.admission.objects import Review
 from kcr_devcluster.apiserver.admission.policies.configurations import CompiledPolicy, PolicyBinding, PolicyExpression
-from kcr_devcluster.apiserver.admission.policies.evaluation import Evaluation, inputs_of
+from kcr_devcluster.apiserver.admission.policies.evaluation import Evaluation, UnconvertedError, inputs_of
 from kcr_devcluster.apiserver.admission.policies.matching import Invocation, PolicyMatcher
 from kcr_devcluster.apiserver.protocol.responses import StatusError, forbidden
 from kcr_devcluster.apiserver.storage.admission import AdmissionAttributes
@@ -65,9 +65,16 @@ class ValidatingPolicies:
             StatusError: By the first failure; others are not named.
         """
         denials: list[_Denial] = []
-        for invocation in self._matcher.invocations(review):
+        for invocation in await self._matcher.invocations(review):
             policy, binding = invocation.policy, invocation.binding
-            for failure in await self._failures(invocation, review):
+            try:
+                failures = await self._failures(invocation, review)
+            except UnconvertedError as error:
+                said = f"failed to configure policy: failed to convert object version: {error}"
+                if not policy.ignores_failures:
+                    denials.append(_Denial(policy, None, _Failure(said)))
+                continue
+            for failure in failures:
                 actions = binding.spec.get("validationActions") or () if binding and failure.is_action else ("Deny",)
                 if "Deny" in actions:
                     denials.append(_Denial(policy, binding, failure))
