@@ -236,7 +236,6 @@ class Manager:
         class WebsiteWebhook:
             def default(self, obj: Website, request: kcr.WebhookRequest) -> Website | None: ...
             async def validate_create(self, obj: Website, request: kcr.WebhookRequest) -> list[str] | None: ...
-            def validate_update(self, old: Website, new: Website, request: kcr.WebhookRequest) -> None: ...
 
         manager.add_webhook(Website, WebsiteWebhook(), timeout_seconds=5)
         ```
@@ -346,11 +345,13 @@ class Manager:
             Exception: The exception of a component, unchanged.
         """
         with first_failure():
-            async with self._writing, self._observability.serving(), self._electing, self._watching:
+            local = self.webhooks.in_process(self.client)
+            # Conversions are served before the first list, which may need them, and reviews once the stores are synced.
+            ports, https, local_calls = self._observability.serving(), self._serving_webhooks(), local.serving()
+            async with self._writing, ports, self._electing, https, local_calls, self._watching:
                 await self._cache.wait_synced(log=True)
                 self._cache.freeze()
-                # Once the stores are synced, because webhooks read them.
-                async with self._standing_by, self.webhooks.served_in_process(self.client):
+                async with self._standing_by, self._reviewing(), local.reviewing():
                     await self._lead_and_work()
 
     def running(self) -> AbstractAsyncContextManager[Self]:

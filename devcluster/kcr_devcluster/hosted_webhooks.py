@@ -13,6 +13,7 @@ import msgspec
 
 from kcr.errors import AlreadyExistsError, error_for
 from kcr.webhooks import Webhooks
+from kcr.webhooks.conversion import PATH as CONVERT
 from kcr.webhooks.conversion import WebhookService
 from kcr.webhooks.manifests import webhook_configurations
 from kcr_devcluster.apiserver.admission.caller import InProcessCaller
@@ -28,56 +29,76 @@ class _Replicas:
     def __init__(self, service: WebhookService) -> None:
         self.service = service
         self.live: list[Webhooks] = []
+        # Those with synced caches.
+        self.reviewing: list[Webhooks] = []
+        self.key = f"{service.namespace}/{service.name}"
+        # There is no Service for users to look at, so the configurations have a URL.
+        self.url = f"https://{service.name}.{service.namespace}.svc"
 
     async def handle(self, path_and_query: str, body: bytes) -> tuple[int, bytes]:
         path, _, query = path_and_query.partition("?")
-        return await self.live[0].handle(path, query, body, "application/json")
+        replicas = self.live if path == CONVERT else self.reviewing
+        return await replicas[0].handle(path, query, body, "application/json")
 
 
 # By the webhooks' configurations, as JSON. The server itself knows nothing of managers.
 _HOSTED: WeakKeyDictionary[APIServer, dict[bytes, _Replicas]] = WeakKeyDictionary()
 
 
-@asynccontextmanager
-async def hosted_webhooks(server: APIServer, webhooks: Webhooks) -> AsyncIterator[None]:
-    """Let a server call webhooks for as long as the context lives.
+class HostedWebhooks:
+    """The webhooks of a manager, while it runs."""
 
-    Args:
-        server: The server, in this process.
-        webhooks: The webhooks of a manager.
+    def __init__(self, server: APIServer, webhooks: Webhooks) -> None:
+        """Prepare to host webhooks.
 
-    Raises:
-        ApiError: The server refuses the configurations, for a wrong CEL expression for example.
-    """
-    hosted = _HOSTED.setdefault(server, {})
-    same = msgspec.json.encode((webhook_configurations(webhooks.rules, _SERVICE), webhooks.paths))
-    replicas = hosted.get(same)
-    is_first = replicas is None
-    if replicas is None:
-        taken = {one.service.name for one in hosted.values()}
-        names = (_SERVICE.name, *(f"{_SERVICE.name}-{number}" for number in range(2, len(taken) + 2)))
-        name = next(name for name in names if name not in taken)
-        replicas = hosted[same] = _Replicas(_SERVICE._replace(name=name))
-    replicas.live.append(webhooks)
-    caller = _caller_of(server)
-    keys = {f"{replicas.service.namespace}/{replicas.service.name}", *await _conversion_services(server, webhooks)}
-    # There is no Service for users to look at, so the configurations have a URL.
-    url = f"https://{replicas.service.name}.{replicas.service.namespace}.svc"
-    keys.add(url)
-    caller.handlers |= dict.fromkeys(keys, replicas.handle)
-    manifests = webhook_configurations(webhooks.rules, replicas.service, url=url)
-    try:
-        for manifest in manifests if is_first else ():
-            await _configure(server, manifest | {"metadata": {"name": _name_of(replicas)}})
-        yield
-    finally:
-        replicas.live.remove(webhooks)
-        if not replicas.live:
-            del hosted[same]
-            for key in keys:
-                caller.handlers.pop(key, None)
-            for manifest in manifests:
-                await _call(server, "DELETE", f"{_path_of(manifest)}/{_name_of(replicas)}")
+        Args:
+            server: The server, in this process.
+            webhooks: The webhooks of a manager.
+        """
+        self._server, self._webhooks = server, webhooks
+        self._replicas: _Replicas
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[None]:
+        """Let the server call them for as long as the context lives: for conversions at first."""
+        server, webhooks, hosted = self._server, self._webhooks, _HOSTED.setdefault(self._server, {})
+        same = msgspec.json.encode((webhook_configurations(webhooks.rules, _SERVICE), webhooks.paths))
+        if same not in hosted:
+            taken = {one.service.name for one in hosted.values()}
+            names = (_SERVICE.name, *(f"{_SERVICE.name}-{number}" for number in range(2, len(taken) + 2)))
+            hosted[same] = _Replicas(_SERVICE._replace(name=next(name for name in names if name not in taken)))
+        replicas = self._replicas = hosted[same]
+        replicas.live.append(webhooks)
+        caller, keys = _caller_of(server), {replicas.key, replicas.url}
+        try:
+            keys |= await _conversion_services(server, webhooks)
+            caller.handlers |= dict.fromkeys(keys, replicas.handle)
+            yield
+        finally:
+            replicas.live.remove(webhooks)
+            if not replicas.live:
+                del hosted[same]
+                for key in keys:
+                    caller.handlers.pop(key, None)
+
+    @asynccontextmanager
+    async def reviewing(self) -> AsyncIterator[None]:
+        """Configure them for as long as the context lives.
+
+        Raises:
+            ApiError: The server refuses the configurations, for a wrong CEL expression for example.
+        """
+        replicas = self._replicas
+        manifests = webhook_configurations(self._webhooks.rules, replicas.service, url=replicas.url)
+        replicas.reviewing.append(self._webhooks)
+        try:
+            for manifest in manifests if len(replicas.reviewing) == 1 else ():
+                await _configure(self._server, manifest | {"metadata": {"name": _name_of(replicas)}})
+            yield
+        finally:
+            replicas.reviewing.remove(self._webhooks)
+            for manifest in manifests if not replicas.reviewing else ():
+                await _call(self._server, "DELETE", f"{_path_of(manifest)}/{_name_of(replicas)}")
 
 
 def _caller_of(server: APIServer) -> InProcessCaller:

@@ -14,7 +14,7 @@ from kcr_devcluster.apiserver.kinds.views import VIEWS
 from kcr_devcluster.apiserver.protocol.responses import APIResponse
 from kcr_devcluster.apiserver.server import APIServer, HTTPRequest
 from kcr_devcluster.apiserver.storage.storage import Storage
-from kcr_devcluster.hosted_webhooks import hosted_webhooks
+from kcr_devcluster.hosted_webhooks import HostedWebhooks
 from kcr_devcluster.kinds import KindSource, define, definitions_of
 
 
@@ -37,9 +37,9 @@ class InProcessTransport:
         """Send one request."""
         return self._exchange(request)
 
-    def install_webhooks(self, webhooks: Webhooks) -> AbstractAsyncContextManager[None]:
-        """Let the server call the webhooks of a manager in this process, for as long as the context lives."""
-        return hosted_webhooks(self._server, webhooks)
+    def host_webhooks(self, webhooks: Webhooks) -> HostedWebhooks:
+        """Return how the server calls the webhooks of a manager in this process."""
+        return HostedWebhooks(self._server, webhooks)
 
     @asynccontextmanager
     async def _exchange(self, request: Request) -> AsyncGenerator[Response, None]:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import lru_cache, partial
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 from urllib.parse import parse_qs
 
 from kcr.api.durations import parse_duration
@@ -39,6 +39,27 @@ class _Endpoint(NamedTuple):
     answer: Callable[[bytes], Awaitable[bytes]]
     metrics: WebhookMetrics
     panics: Literal["admission", "conversion"]
+
+
+class InProcess(Protocol):
+    """Calls of webhooks by an API server in the same process."""
+
+    def serving(self) -> AbstractAsyncContextManager[None]:
+        """Let the server call them for as long as the context lives, for conversions at first."""
+        ...
+
+    def reviewing(self) -> AbstractAsyncContextManager[None]:
+        """Let it call them for reviews, too."""
+        ...
+
+
+class _Elsewhere:
+    """The API server is in another process, which calls the port."""
+
+    def serving(self) -> AbstractAsyncContextManager[None]:
+        return nullcontext()
+
+    reviewing = serving
 
 
 class Webhooks:
@@ -139,14 +160,14 @@ class Webhooks:
                 "them, or set mutating_path and validating_path"
             )
 
-    def served_in_process(self, client: Client) -> AbstractAsyncContextManager[None]:
-        """Let an API server in this process call the webhooks, for as long as the context lives; others know nothing.
+    def in_process(self, client: Client) -> "InProcess":
+        """Return how an API server in this process calls the webhooks; a real one does nothing of it.
 
         Args:
             client: A client of the server.
         """
-        install = getattr(client.innermost_transport, "install_webhooks", None)
-        made: AbstractAsyncContextManager[None] = install(self) if self and install is not None else nullcontext()
+        host = getattr(client.innermost_transport, "host_webhooks", None)
+        made: InProcess = host(self) if self and host is not None else _Elsewhere()
         return made
 
     async def handle(self, path: str, query: str, body: bytes, content_type: str) -> tuple[int, bytes]:

@@ -126,3 +126,25 @@ async def test_service_of_the_definition_leads_to_the_manager(
         assert (await client.get(SiteV1Beta1, kcr.Key("default", "a"))).spec.host == "a.dev"
     with pytest.raises(kcr.ServerError, match=r"conversion webhook for example\.dev/v1, Kind=Site failed"):
         await client.get(SiteV1Beta1, kcr.Key("default", "a"))
+
+
+@pytest.mark.kcr_cluster(kinds=VERSIONS)
+async def test_first_list_of_a_manager_is_converted_by_itself(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    client = kcr_cluster.client
+    await client.create(Site(metadata=META, spec=Hosted(hosts=("a.dev",))))
+    manager = converting(client, kcr_clock)
+    store = manager.store(SiteV1Beta1)
+
+    class Unique:
+        def validate_create(self, obj: Site, request: kcr.WebhookRequest) -> None:
+            if any(one.spec.host in obj.spec.hosts for one in store.list()):
+                raise kcr.Denied("is taken", field="spec.hosts")
+
+    manager.add_webhook(Site, Unique())
+    async with manager.running():
+        assert [one.spec.host for one in store.list()] == ["a.dev"]
+        taken = replace(META, name="b")
+        with pytest.raises(kcr.InvalidError, match="is taken"):
+            await client.create(Site(metadata=taken, spec=Hosted(hosts=("a.dev",))))
