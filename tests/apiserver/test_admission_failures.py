@@ -62,6 +62,48 @@ async def test_broken_response_is_an_internal_error(api: Api, webhooks: Webhooks
     assert reply.body["message"] == PREFIX + message.replace("UID", uid)
 
 
+@pytest.mark.parametrize(
+    ("response", "status"),
+    [
+        # As controller-runtime sends them.
+        pytest.param({"allowed": True, "status": {"metadata": {}, "code": 200}}, 201, id="allowed"),
+        pytest.param(
+            {"allowed": False, "status": {"metadata": {}, "message": "no", "reason": "Forbidden", "code": 403}}, 403,
+            id="denied",
+        ),
+        # Members that are null are as if they were absent.
+        pytest.param({"allowed": True, "patch": None, "patchType": None, "warnings": None}, 201, id="null"),
+        pytest.param({"allowed": None, "status": {"message": None, "code": None, "details": None}}, 400, id="nulls"),
+        # No code of HTTP: upstream's connection ends in a panic.
+        pytest.param({"allowed": False, "status": {"code": 100_000}}, 999, id="code"),
+    ],
+)  # fmt: skip
+async def test_response_of_a_go_program_is_understood(
+    api: Api, webhooks: Webhooks, response: dict[str, Any], status: int
+) -> None:
+    await webhooks.add("Validating", "one", lambda request: response)
+    assert (await api.call("POST", PODS, pod("pa"))).status == status
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        pytest.param(b"<html>", "couldn't get version/kind; json parse error: ", id="html"),
+        pytest.param(b'{"response":{"allowed":"yes"}}', "json: cannot unmarshal: ", id="type"),
+        pytest.param(b"[" * 100_000, "", id="deep"),
+        pytest.param(b"", "couldn't get version/kind; json parse error: ", id="empty"),
+        pytest.param(b"\xff\xfe", "couldn't get version/kind; json parse error: ", id="no-text"),
+    ],
+)
+async def test_body_that_is_no_review_is_an_internal_error(
+    api: Api, webhooks: Webhooks, body: bytes, message: str
+) -> None:
+    await webhooks.add("Validating", "one", lambda request: (200, body))
+    reply = await api.call("POST", PODS, pod("pa"))
+    assert (reply.status, reply.body["reason"]) == (500, "InternalError")
+    assert reply.body["message"].startswith(f"{PREFIX}failed to call webhook: {message}")
+
+
 async def test_response_without_type_is_refused(api: Api, webhooks: Webhooks) -> None:
     def answer(request: dict[str, Any]) -> tuple[int, bytes]:
         return 200, b'{"response":{"allowed":true,"uid":"%s"}}' % request["uid"].encode()

@@ -131,6 +131,8 @@ class WebhookCalls:
             raise CallFailedError(f"failed to call webhook: {meaning(status, answer)}", status)
         try:
             decoded = decode_response(answer)
+        except msgspec.ValidationError as error:
+            raise CallFailedError(f"failed to call webhook: json: cannot unmarshal: {error}") from None
         except (ValueError, RecursionError) as error:
             raise CallFailedError(f"failed to call webhook: {_UNREADABLE}{error}") from None
         try:

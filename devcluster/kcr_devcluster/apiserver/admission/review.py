@@ -22,13 +22,12 @@ JSON_PATCH = "JSONPatch"
 
 
 class DenialStatus(msgspec.Struct, rename="camel"):
-    """The Status of a response: why a request is denied."""
+    """The Status of a response: why a request is denied. As in Go, any field may be null."""
 
-    status: str = ""
-    message: str = ""
-    reason: str = ""
+    message: str | None = None
+    reason: str | None = None
     details: dict[str, Any] | None = None
-    code: int = 0
+    code: int | None = None
 
 
 class ReviewResponse(msgspec.Struct, rename="camel"):
@@ -43,8 +42,8 @@ class ReviewResponse(msgspec.Struct, rename="camel"):
         warnings: Texts for the client.
     """
 
-    uid: str = ""
-    allowed: bool = False
+    uid: str | None = None
+    allowed: bool | None = None
     status: DenialStatus | None = None
     patch: bytes | None = None
     patch_type: str | None = None
@@ -52,8 +51,8 @@ class ReviewResponse(msgspec.Struct, rename="camel"):
 
 
 class _Review(msgspec.Struct, rename="camel"):
-    kind: str = ""
-    api_version: str = ""
+    kind: str | None = None
+    api_version: str | None = None
     response: ReviewResponse | None = None
 
 
@@ -140,10 +139,10 @@ def verified(review: _Review, version: str, uid: str, *, is_mutating: bool) -> R
 
 def _check_v1(review: _Review, response: ReviewResponse, uid: str, *, is_mutating: bool) -> None:
     if response.uid != uid:
-        raise InvalidResponseError(f'expected response.uid="{uid}", got {quoted(response.uid)}')
+        raise InvalidResponseError(f'expected response.uid="{uid}", got {quoted(response.uid or "")}')
     expected = f"{GROUP}/v1, Kind=AdmissionReview"
-    group, _, version = review.api_version.rpartition("/")
-    found = f"{group}/{version}, Kind={review.kind}"
+    group, _, version = (review.api_version or "").rpartition("/")
+    found = f"{group}/{version}, Kind={review.kind or ''}"
     if found != expected:
         raise InvalidResponseError(f"expected webhook response of {expected}, got {found}")
     if not is_mutating:
@@ -172,7 +171,7 @@ def denial(webhook: str, result: DenialStatus | None) -> DeniedError:
     said = found.message or found.reason
     prefix = f"admission webhook {quoted(webhook)} denied the request"
     message = f"{prefix}: {said}" if said else f"{prefix} without explanation"
-    return DeniedError(max(found.code, 400), found.reason, message, details=found.details)
+    return DeniedError(min(max(found.code or 0, 400), 999), found.reason or "", message, details=found.details)
 
 
 def quoted(text: str) -> str:

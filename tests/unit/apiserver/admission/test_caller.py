@@ -1,39 +1,58 @@
-"""Calls of webhooks."""
+"""Where webhooks are served, and handlers in the same process.
+
+Source: kubernetes/staging/src/k8s.io/apiserver/pkg/util/webhook/client.go.
+"""
+
+from typing import Any
 
 import pytest
 
-from kcr_devcluster.apiserver.admission.caller import InProcessCaller, NoCaller, WebhookCallError, target_of
+from kcr_devcluster.apiserver.admission.caller import InProcessCaller, Target, WebhookCallError, target_of
 
-SERVICE = {"service": {"namespace": "n", "name": "s", "path": "/convert", "port": 8443}}
+SERVICE = {"namespace": "shop", "name": "hooks"}
 
 
 @pytest.mark.parametrize(
-    ("config", "base", "path"),
+    ("config", "expected"),
     [
-        pytest.param(SERVICE, "https://s.n.svc:8443", "/convert", id="service"),
-        pytest.param({"service": {"namespace": "n", "name": "s"}}, "https://s.n.svc:443", "/", id="service-alone"),
-        pytest.param({"url": "https://example.dev:9443/a/b"}, "https://example.dev:9443", "/a/b", id="url"),
+        pytest.param(
+            {"service": SERVICE}, Target("https://hooks.shop.svc:443", "/", "shop/hooks", 443, "hooks.shop.svc"),
+            id="service",
+        ),
+        pytest.param(
+            {"service": {**SERVICE, "path": "/a/b", "port": 8443}},
+            Target("https://hooks.shop.svc:8443", "/a/b", "shop/hooks", 8443, "hooks.shop.svc"), id="path-and-port",
+        ),
+        pytest.param({"url": "https://a.io/x"}, Target("https://a.io", "/x", "", 443, "a.io"), id="url"),
+        pytest.param(
+            {"url": "https://[::1]:9443/x"}, Target("https://[::1]:9443", "/x", "", 9443, "::1"), id="url-with-port"
+        ),
     ],
-)
-def test_target_of_a_client_config(config: dict[str, object], base: str, path: str) -> None:
-    target = target_of(config)
-    assert (target.base, target.path) == (base, path)
+)  # fmt: skip
+def test_target_of_a_client_config(config: dict[str, Any], expected: Target) -> None:
+    assert target_of(config) == expected
 
 
 @pytest.mark.asyncio
-async def test_without_a_caller_calls_are_refused() -> None:
-    with pytest.raises(WebhookCallError):
-        await NoCaller().call(SERVICE, "/x", b"", 1.0)
-
-
-@pytest.mark.asyncio
-async def test_handlers_are_found_by_service_and_by_url() -> None:
-    async def handler(target: str, body: bytes) -> tuple[int, bytes]:
-        return 200, target.encode() + body
+async def test_handler_is_found_by_service_or_address() -> None:
+    async def answer(path: str, body: bytes) -> tuple[int, bytes]:
+        return 200, path.encode() + body
 
     caller = InProcessCaller()
-    caller.handlers |= {"n/s": handler, "https://example.dev": handler}
-    assert await caller.call(SERVICE, "/x", b"!", 1.0) == (200, b"/x!")
-    assert await caller.call({"url": "https://example.dev/a"}, "/a", b"", 1.0) == (200, b"/a")
-    with pytest.raises(WebhookCallError):
-        await caller.call({"url": "https://example.com/b"}, "/b", b"", 1.0)
+    caller.handlers |= {"shop/hooks": answer, "https://127.0.0.1:9443": answer}
+    assert await caller.call({"service": SERVICE}, "/a", b"!", 1) == (200, b"/a!")
+    assert await caller.call({"url": "https://127.0.0.1:9443/b"}, "/b", b"!", 1) == (200, b"/b!")
+    with pytest.raises(WebhookCallError, match="no connections to webhooks"):
+        await caller.call({"url": "https://elsewhere/b"}, "/b", b"", 1)
+
+
+@pytest.mark.asyncio
+async def test_handler_that_fails_ends_the_connection(caplog: pytest.LogCaptureFixture) -> None:
+    async def fail(path: str, body: bytes) -> tuple[int, bytes]:
+        raise ZeroDivisionError
+
+    caller = InProcessCaller()
+    caller.handlers["shop/hooks"] = fail
+    with pytest.raises(WebhookCallError, match=r"^EOF$"):
+        await caller.call({"service": SERVICE}, "/a", b"", 1)
+    assert "webhook https://hooks.shop.svc:443/a failed" in caplog.text
