@@ -16,7 +16,7 @@ from kcr.api.meta import Key, controller_of
 from kcr.client.explainers import explains
 from kcr.clock import Clock
 from kcr.controller import OwnWrites, resource_version_changed, rights, watch
-from kcr.controller.gates.pause import is_resumed
+from kcr.controller.gates import is_resumed
 from kcr.controllers.cronjob.actions import Actions
 from kcr.controllers.cronjob.decisions.jobs import BY_CONTROLLER, controller_names
 from kcr.controllers.cronjob.decisions.schedule import requeue_delay, timetable_of

@@ -12,7 +12,7 @@ from kcr.api.meta import is_controlled_by
 from kcr.api.pod_symptoms import DetailedPod
 from kcr.client import Client
 from kcr.client.explainers import read_pod_context
-from kcr.controller.gates.pause import PAUSED
+from kcr.controller.gates import PAUSED
 from kcr.controller.own_writes import OwnWrites
 from kcr.controllers.job.decisions.explain import CHANGE, Evidence, explain
 from kcr.controllers.job.decisions.failures import Backoff, advanced

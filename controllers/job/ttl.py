@@ -16,7 +16,7 @@ from kcr.api.meta import Key
 from kcr.client import Client
 from kcr.clock import Clock
 from kcr.controller import Result, rights, watch
-from kcr.controller.gates.pause import is_paused
+from kcr.controller.gates import is_paused
 from kcr.controllers.job.decisions.lifecycle import is_being_deleted
 from kcr.controllers.policy import require_take_over
 from kcr.errors import KcrError, NotFoundError

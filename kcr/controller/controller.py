@@ -10,10 +10,7 @@ import msgspec
 from kcr.api.meta import Key, Resource
 from kcr.api.resources import ResourceType
 from kcr.client import Client
-from kcr.controller.gates import Gate
-from kcr.controller.gates.interval import DRY_RUN_INTERVAL_SECONDS, MinInterval
-from kcr.controller.gates.own_writes import ReadYourWrites
-from kcr.controller.gates.pause import Pauses
+from kcr.controller.gates import DRY_RUN_INTERVAL_SECONDS, Gate, MinInterval, Pauses, ReadYourWrites
 from kcr.controller.observers import Observer
 from kcr.controller.observers.conflicts import Conflicts
 from kcr.controller.observers.hot_loop import HotLoopFinding, HotLoops

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from kcr.api.meta import Key, OwnerReference, Resource, controller_of
-from kcr.controller.gates.pause import is_resumed
+from kcr.controller.gates import is_resumed
 from kcr.controller.predicates import Predicate
 from kcr.errors import KcrError
 from kcr.informer import Handler, Store, Trigger

@@ -10,14 +10,214 @@ span is a context variable, so that it follows into the tasks which a reconcile 
 runs in a context without it: timers in an empty one, runnables in that of their group.
 """
 
-from kcr.tracing.spans import (
-    ActiveSpan,
-    add_trace_ids,
-    exemplar,
-    exemplar_of,
-    find_tracer,
-    record_failure,
-    trace_headers,
-)
+import asyncio
+import sys
+from collections.abc import Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
+from contextvars import ContextVar, Token
+from functools import lru_cache
+from importlib.metadata import version
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kcr.clock import SystemClock
+from kcr.log import get_logger
+from kcr.log.ratelimited import RateLimitedLogger
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+    from opentelemetry.trace import Span, Tracer
 
 __all__ = ["ActiveSpan", "add_trace_ids", "exemplar", "exemplar_of", "find_tracer", "record_failure", "trace_headers"]
+
+API = "opentelemetry.trace"
+_SCHEMA = "https://opentelemetry.io/schemas/1.37.0"
+_CLOCK = SystemClock()
+_failures = RateLimitedLogger(get_logger("kcr.tracing"))
+
+# The calendar's time at which the event loop's was 0, in nanoseconds, as the trace of this context takes it.
+_epoch: ContextVar[int | None] = ContextVar("kcr_trace_epoch", default=None)
+
+
+class _Known(NamedTuple):
+    """The tracer of a provider; None of one that records nothing."""
+
+    provider: object
+    tracer: "Tracer | None"
+
+
+_known = _Known(None, None)
+
+
+@contextmanager
+def guarded() -> Iterator[None]:
+    """Log exceptions of the program's sampler, span processor or propagator; the trace may lack a span.
+
+    OpenTelemetry calls them when a span begins and ends, in the middle of a request or beside a reconcile, where no
+    one expects an error.
+    """
+    try:
+        yield
+    except Exception as error:
+        text, now = f"{type(error).__name__}: {error}", asyncio.get_running_loop().time()
+        _failures.error(now, "tracing failed, a span is left out", error=text, exc_info=error)
+
+
+def find_tracer() -> "Tracer | None":
+    """Return the tracer of kcr; None as long as the program has no tracer provider."""
+    trace = sys.modules.get(API)
+    # Each request comes by. As long as there is no provider, the public function takes 1 µs to say so, for it looks
+    # into the environment; where this name is gone, it is asked all the same.
+    if trace is None or getattr(trace, "_TRACER_PROVIDER", trace) is None:
+        return None
+    # There is no such function yet while another thread imports the module.
+    find_provider = getattr(trace, "get_tracer_provider", None)
+    if find_provider is None:
+        return None
+    global _known  # noqa: PLW0603  # OpenTelemetry's provider is global as well, and is set once
+    provider = find_provider()
+    if provider is not _known.provider:
+        _known = _Known(provider, _tracer_of(trace, provider))
+    return _known.tracer
+
+
+def is_tracing() -> bool:
+    """Return whether `find_tracer` has found a tracer; the check of hot paths."""
+    return _known.tracer is not None
+
+
+def _tracer_of(trace: ModuleType, provider: Any) -> "Tracer | None":
+    if isinstance(provider, trace.ProxyTracerProvider | trace.NoOpTracerProvider):
+        return None
+    tracer = provider.get_tracer("kcr", version("kcr"), _SCHEMA)
+    # Of a provider that OTEL_SDK_DISABLED has switched off.
+    return None if isinstance(tracer, trace.NoOpTracer) else tracer
+
+
+class ActiveSpan:
+    """A span, and the time its loop shows; the current one from `enter` to `leave`, which one task calls.
+
+    Attributes:
+        span: OpenTelemetry's.
+    """
+
+    __slots__ = ("_epoch", "_loop", "_tokens", "span")
+
+    def __init__(self, tracer: "Tracer", name: str, attributes: Mapping[str, Any], *, is_request: bool = False) -> None:
+        """Begin a span.
+
+        Args:
+            tracer: From `find_tracer`.
+            name: Of low cardinality.
+            attributes: The initial attributes, which samplers see.
+            is_request: Whether it is a client span, a child of the current one; else it is the root of a trace.
+        """
+        trace: Any = sys.modules[API]
+        self._loop = asyncio.get_running_loop()
+        epoch = _epoch.get() if is_request else None
+        if epoch is None:
+            epoch = int(_CLOCK.now().timestamp() * 1_000_000) * 1_000 - self._loop_ns()
+        self._epoch = epoch
+        self._tokens: tuple[Token[Any], Token[int | None]] | None = None
+        self.span: Span = trace.INVALID_SPAN
+        with guarded():
+            self.span = tracer.start_span(
+                name, kind=trace.SpanKind.CLIENT if is_request else trace.SpanKind.INTERNAL,
+                context=None if is_request else _empty_context(), attributes=attributes, start_time=self._now(),
+            )  # fmt: skip
+
+    def enter(self) -> None:
+        """Make this the current span of the task."""
+        from opentelemetry import context  # noqa: PLC0415  # whoever has a provider has it
+
+        trace: Any = sys.modules[API]
+        self._tokens = context.attach(trace.set_span_in_context(self.span)), _epoch.set(self._epoch)
+
+    def leave(self) -> None:
+        """Make the span before this one the current one."""
+        from opentelemetry import context  # noqa: PLC0415  # see above
+
+        if self._tokens is not None:
+            context.detach(self._tokens[0])
+            _epoch.reset(self._tokens[1])
+            self._tokens = None
+
+    def fail(self, text: str, error: BaseException | None = None) -> None:
+        """Set the span's status to ERROR, and record an exception, if there was one."""
+        trace: Any = sys.modules[API]
+        if error is not None:
+            self.span.record_exception(error, timestamp=self._now())
+        self.span.set_status(trace.Status(trace.StatusCode.ERROR, text))
+
+    def end(self) -> None:
+        """End the span; nothing happens when it has ended."""
+        if self.span.is_recording():
+            with guarded():
+                self.span.end(end_time=self._now())
+
+    def _now(self) -> int:
+        return self._epoch + self._loop_ns()
+
+    def _loop_ns(self) -> int:
+        return int(self._loop.time() * 1_000_000_000)
+
+
+def record_failure(error: BaseException, text: str) -> None:
+    """Set the status of the current span, that of a reconcile, to ERROR, and record the exception."""
+    trace: Any = sys.modules[API]
+    span, epoch = trace.get_current_span(), _epoch.get()
+    if epoch is not None:
+        now = epoch + int(asyncio.get_running_loop().time() * 1_000_000_000)
+        span.record_exception(error, timestamp=now)
+        span.set_status(trace.Status(trace.StatusCode.ERROR, text))
+
+
+@lru_cache(1)
+def _empty_context() -> "Context":
+    from opentelemetry.context import Context  # noqa: PLC0415  # see above
+
+    return Context()
+
+
+def exemplar() -> Mapping[str, str] | None:
+    """Return the labels of an exemplar of the current span; None without one that is sampled.
+
+    Source: kubernetes/staging/src/k8s.io/component-base/metrics/histogram.go, withExemplar: `trace_id` and `span_id`,
+    63 of the 128 characters that OpenMetrics allows. The object's name is an attribute of the span.
+    """
+    if not is_tracing():
+        return None
+    trace: Any = sys.modules[API]
+    return exemplar_of(trace.get_current_span())
+
+
+def add_trace_ids(_logger: object, _method: str, fields: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Add `trace_id` and `span_id` of the current span to a log line: a processor of structlog.
+
+    Source: OpenTelemetry's specification, Trace Context in non-OTLP Log Formats.
+    """
+    if is_tracing():
+        trace: Any = sys.modules[API]
+        context = trace.get_current_span().get_span_context()
+        if context.is_valid:
+            fields["trace_id"], fields["span_id"] = f"{context.trace_id:032x}", f"{context.span_id:016x}"
+    return fields
+
+
+def trace_headers(active: ActiveSpan) -> dict[str, str]:
+    """Return the headers with which a server continues the trace of a span: `traceparent` and others."""
+    from opentelemetry import propagate  # noqa: PLC0415  # whoever has a span has it
+
+    trace: Any = sys.modules[API]
+    headers: dict[str, str] = {}
+    with guarded():
+        propagate.inject(headers, trace.set_span_in_context(active.span))
+    return headers
+
+
+def exemplar_of(span: "Span") -> Mapping[str, str] | None:
+    """Return the labels of an exemplar of a span; None when it is not sampled."""
+    context = span.get_span_context()
+    if not (context.is_valid and context.trace_flags.sampled):
+        return None
+    return {"trace_id": f"{context.trace_id:032x}", "span_id": f"{context.span_id:016x}"}

@@ -24,7 +24,7 @@ from kcr.cli.objects.screen import condensed
 from kcr.cli.target import ObjectName
 from kcr.client import Client
 from kcr.client.explainers import Explainer, last_seen
-from kcr.controller.gates.pause import PAUSED
+from kcr.controller.gates import PAUSED
 from kcr.errors import ForbiddenError, NotFoundError
 
 # So many events are shown, the latest.

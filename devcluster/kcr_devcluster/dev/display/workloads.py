@@ -13,7 +13,7 @@ from kcr.api.explanation import Code, Explanation
 from kcr.api.meta import OwnerReference, Resource, controller_of
 from kcr.cli.display.view import ENDED, INTERIM, view_of
 from kcr.client.explainers import last_seen
-from kcr.controller.gates.pause import is_paused
+from kcr.controller.gates import is_paused
 from kcr_devcluster.dev.cluster_state import DeploymentOverview, WarningOverview
 
 # The states of Jobs that may tell of trouble; of all others the reason is in the spec.

@@ -222,7 +222,7 @@ async def test_span_processor_that_raises_costs_a_span_and_no_reconcile(
     traces: Traces, kcr_clock: VirtualClock, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     # The lines are limited for the process, and this test is not its first.
-    monkeypatch.setattr("kcr.tracing.spans._failures", RateLimitedLogger(get_logger("kcr.tracing")))
+    monkeypatch.setattr("kcr.tracing._failures", RateLimitedLogger(get_logger("kcr.tracing")))
     traces.provider.add_span_processor(Raising(where))
     client, done = Client(Script(Say(MAP), Say(MAP))), list[Key]()
 

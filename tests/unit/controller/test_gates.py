@@ -1,7 +1,7 @@
 """The least time between two reconciles of a key."""
 
 from kcr.api.meta import Key
-from kcr.controller.gates.interval import MinInterval
+from kcr.controller.gates import MinInterval
 from kcr.workqueue import WorkQueue
 
 

@@ -1,0 +1,197 @@
+"""Gates: each decides whether a key that a worker has taken is reconciled now.
+
+A controller gives its worker a tuple of them; the first that does not admit a key decides. So a gate that counts an
+admission as a reconcile, such as the minimal interval, is the last.
+"""
+
+import asyncio
+from enum import Enum
+from functools import partial
+from typing import Any, Protocol
+
+from kcr.api.meta import Key, Resource
+from kcr.controller.observers import Observer, ReconcileRun
+from kcr.controller.own_writes import OwnWrites
+from kcr.informer import Store
+from kcr.log import get_logger
+from kcr.metrics import ControllerMetrics
+from kcr.workqueue import KeyState, Reason, WorkQueue
+
+PAUSED = "kcr.dev/paused"
+DRY_RUN_INTERVAL_SECONDS = 10.0
+
+_log = get_logger()
+_STALE_STORE = Reason("reconcile", "deferred", detail="a store did not show our own write yet")
+_UNSEEN_WRITE = Reason("reconcile", "unseen write", detail="an object that was written is gone")
+_TOO_EARLY = Reason("reconcile", "deferred", detail="the last reconcile was just now, and this is a dry run")
+
+
+class GateDecision(Enum):
+    """A gate's decision about a key.
+
+    Attributes:
+        ADMIT: The key passes this gate.
+        DEFER: The key is not reconciled now. The gate enqueues it again, at the priority that it had.
+        DROP: The key is not reconciled, and its backoff is reset: an event will enqueue it when that changes.
+    """
+
+    ADMIT = "admit"
+    DEFER = "defer"
+    DROP = "drop"
+
+
+class Gate(Protocol):
+    """Decides which keys of one controller are reconciled."""
+
+    def check(self, key: Key) -> GateDecision:
+        """Decide about a key that a worker is about to reconcile.
+
+        It is called on the event loop, and only while the key is being processed.
+
+        Raises:
+            KcrError: The key was deferred for too long: it fails, as if its reconcile had, and is retried with backoff.
+        """
+        ...
+
+
+def is_paused(obj: Resource) -> bool:
+    """Return whether an object's annotations say that no controller reconciles it."""
+    return obj.metadata.annotations.get(PAUSED) == "true"
+
+
+def is_resumed(old: Resource, new: Resource) -> bool:
+    """Return whether a change ends a pause."""
+    return is_paused(old) and not is_paused(new)
+
+
+class Pauses:
+    """Drops the keys of paused objects; a gate. The change that ends a pause enqueues its key.
+
+    The annotation `kcr.dev/paused: "true"` on an object keeps each controller whose keys name objects of that kind from
+    reconciling it, its deletion included: finalizers of the controller stay. Everything else goes on: the store follows
+    the object, handlers enqueue its key, and the key is dropped when a worker takes it, so that a paused object holds
+    no worker and is not retried. A reconciler is level-triggered, so nothing is lost: the change that removes the
+    annotation enqueues the key, and the reconcile finds what has happened meanwhile.
+
+    Source: cluster-api/util/annotations/helpers.go, HasPaused: there any value counts, and deletion is paused as well.
+
+    Attributes:
+        store: The objects that the controller's keys name; None when keys name none that it knows of, and then no key
+            is paused.
+    """
+
+    def __init__(self, metrics: ControllerMetrics) -> None:
+        """Know of no paused object; `metrics` count them."""
+        self.store: Store[Any] | None = None
+        # The uids of the paused objects whose keys have come: one log line for each pause, however many events.
+        self._uids: dict[Key, str] = {}
+        self._metrics = metrics
+
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        """The keys of paused objects, as far as they have come; it may be read in any thread."""
+        return tuple(self._uids)
+
+    def check(self, key: Key) -> GateDecision:
+        """Drop a key whose object is paused; the first decision that is new is logged."""
+        store = self.store
+        # A store that is not synced, or closed, shows no objects; what reads it then says so itself.
+        obj = store.get(key) if store is not None and store.synced and not store.is_closed else None
+        if obj is None or not is_paused(obj):
+            if self._uids and self._uids.pop(key, None) is not None:
+                self._metrics.paused = len(self._uids)
+                _log.info("resumed" if obj is not None else "paused object was deleted")
+            return GateDecision.ADMIT
+        if self._uids.get(key) != obj.metadata.uid:
+            self._uids[key] = obj.metadata.uid
+            self._metrics.paused = len(self._uids)
+            _log.info("paused, not reconciled", annotation=f"{PAUSED}=true", version=obj.metadata.resource_version)
+        return GateDecision.DROP
+
+
+class ReadYourWrites(Observer):
+    """Defers keys whose stores lag behind the writes of their last reconcile; the gate of a controller's `OwnWrites`.
+
+    It observes reconciles as well, because an event that arrives during one is judged when that ends: it may be the
+    echo of a write whose answer is still on its way. As an observer it is the innermost: `OwnWrites.end` follows the
+    reconcile directly, so no failure of another observer loses an event that arrived meanwhile.
+    """
+
+    def __init__(self, own_writes: OwnWrites, queue: WorkQueue[Key]) -> None:
+        """Make the gate.
+
+        Args:
+            own_writes: Knows what was written.
+            queue: Gets the keys that were deferred.
+        """
+        self._own_writes = own_writes
+        self._queue = queue
+
+    def check(self, key: Key) -> GateDecision:
+        """Defer a key whose stores do not show our own writes yet; it is enqueued when they do, or after 0.5 s.
+
+        Raises:
+            StaleStoreError: It was deferred for 0.5 s, and a store still lags.
+        """
+        if not self._own_writes.has_written(key):
+            return GateDecision.ADMIT
+        # The queue forgets what it knows of the key when this turn is done.
+        enqueue = partial(self._enqueue_deferred, key, self._queue.state(key))
+        return GateDecision.DEFER if self._own_writes.defer_if_stale(key, enqueue) else GateDecision.ADMIT
+
+    def begin(self, run: ReconcileRun) -> None:
+        """Let the events of the key wait from now on."""
+        self._own_writes.begin(run.key)
+
+    def end(self, run: ReconcileRun) -> None:
+        """Enqueue the key for the events that were no echoes, and later for a write that no store shows."""
+        key, queue = run.key, self._queue
+        self._own_writes.end(key, partial(queue.add, key, priority=queue.priority(key), reason=_UNSEEN_WRITE))
+
+    def _enqueue_deferred(self, key: Key, state: KeyState) -> None:
+        """Queue a key again that was not reconciled, as it had been queued."""
+        for reason in (*state.processing_reasons, _STALE_STORE):
+            self._queue.add(key, state.processing or 0, reason)
+
+
+class MinInterval:
+    """Keeps a minimum of time between one reconcile of a key and the next: a gate, and the last one of a worker.
+
+    For dry runs, in which nothing that is written ever shows up: a reconciler that asks to go on at once would never
+    end. What it admits counts as reconciled.
+    """
+
+    def __init__(self, seconds: float, queue: WorkQueue[Key]) -> None:
+        """Know of no reconcile.
+
+        Args:
+            seconds: From one reconcile of a key to the next.
+            queue: Gets the keys that come too early, at the time when they no longer do.
+        """
+        self._seconds = seconds
+        self._queue = queue
+        # When keys may be reconciled again; times that are over are dropped once per interval.
+        self._not_before: dict[Key, float] = {}
+        self._next_purge = 0.0
+
+    def check(self, key: Key) -> GateDecision:
+        """Defer a key whose last reconcile was less than the interval ago."""
+        wait = self.delay(key, asyncio.get_running_loop().time())
+        if wait <= 0:
+            return GateDecision.ADMIT
+        self._queue.add_after(key, wait, priority=self._queue.priority(key), reason=_TOO_EARLY)
+        return GateDecision.DEFER
+
+    def delay(self, key: Key, now: float) -> float:
+        """Return the seconds until a key may be reconciled; 0 for now, and then this counts as its reconcile."""
+        if (wait := self._not_before.get(key, now) - now) > 0:
+            return wait
+        if now >= self._next_purge:
+            self._not_before = {other: time for other, time in self._not_before.items() if time > now}
+            self._next_purge = now + self._seconds
+        self._not_before[key] = now + self._seconds
+        return 0.0
+
+    def __len__(self) -> int:
+        """Return how many keys are remembered: those reconciled within the last two intervals."""
+        return len(self._not_before)
