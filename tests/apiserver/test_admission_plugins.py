@@ -178,3 +178,31 @@ async def test_volume_stays_while_it_is_bound(api: Api, kcr_clock: VirtualClock)
     await api.patch(f"{VOLUMES}/v/status", {"status": {"phase": "Released"}})
     await kcr_clock.advance(1)
     assert (await api.call("GET", f"{VOLUMES}/v")).status == 404
+
+
+@pytest.mark.collects
+async def test_attributes_class_stays_while_a_claim_names_it(api: Api, kcr_clock: VirtualClock) -> None:
+    classes = "/apis/storage.k8s.io/v1/volumeattributesclasses"
+    made = await api.post(classes, {"metadata": {"name": "gold"}, "driverName": "a.io", "parameters": {"a": "b"}})
+    assert made["metadata"]["finalizers"] == ["kubernetes.io/vac-protection"]
+    await api.post(CLAIMS, claim(volumeAttributesClassName="gold"))
+    await api.delete(f"{classes}/gold")
+    await kcr_clock.advance(60)
+    assert (await api.call("GET", f"{classes}/gold")).status == 200
+    await api.delete(f"{CLAIMS}/c")
+    await kcr_clock.advance(1)
+    assert (await api.call("GET", f"{classes}/gold")).status == 404
+
+
+@pytest.mark.collects
+async def test_attributes_class_goes_when_a_claim_has_changed_to_another(api: Api, kcr_clock: VirtualClock) -> None:
+    classes = "/apis/storage.k8s.io/v1/volumeattributesclasses"
+    await api.post(classes, {"metadata": {"name": "gold"}, "driverName": "a.io", "parameters": {"a": "b"}})
+    await api.post(CLAIMS, claim())
+    await api.patch(f"{CLAIMS}/c/status", {"status": {"currentVolumeAttributesClassName": "gold"}})
+    await api.delete(f"{classes}/gold")
+    await kcr_clock.advance(60)
+    assert (await api.call("GET", f"{classes}/gold")).status == 200
+    await api.patch(f"{CLAIMS}/c/status", {"status": {"currentVolumeAttributesClassName": "silver"}})
+    await kcr_clock.advance(1)
+    assert (await api.call("GET", f"{classes}/gold")).status == 404

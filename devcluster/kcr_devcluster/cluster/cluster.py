@@ -23,7 +23,6 @@ from kcr_devcluster.apiserver.authorization import Rbac
 from kcr_devcluster.apiserver.http.resource_metrics import METRICS_KINDS
 from kcr_devcluster.apiserver.kinds.catalogue import (
     CERTIFICATE_SIGNING_REQUESTS,
-    CLAIMS,
     DEPLOYMENTS,
     DISRUPTION_BUDGETS,
     KINDS,
@@ -32,7 +31,6 @@ from kcr_devcluster.apiserver.kinds.catalogue import (
     Kind,
 )
 from kcr_devcluster.apiserver.kinds.gangs import with_gangs
-from kcr_devcluster.apiserver.kinds.served import kind_named
 from kcr_devcluster.apiserver.kinds.views import VIEWS
 from kcr_devcluster.apiserver.kinds.views.legacy import LEGACY_KINDS
 from kcr_devcluster.apiserver.registry.bootstrap import with_rbac
@@ -197,7 +195,7 @@ class EmbeddedCluster:
                 if kind.garbage_collected:
                     self._first_objects.call(kind, collector.watch, namespaces.watch)
             self._follow_definitions(collector, namespaces)
-            self._first_objects.set_up((CLAIMS, kind_named("v1", "PersistentVolume")), volume_protection.setup)
+            self._first_objects.set_up(volume_protection.PROTECTED, volume_protection.setup)
             # Only where a controller removes the finalizers again.
             self.server.registry.protection.is_enabled = True
         if self._has_budgets:

@@ -4,7 +4,9 @@ Source: kubernetes/plugin/pkg/admission/storage/storageobjectinuseprotection/adm
 plugin/pkg/admission/storage/persistentvolume/resize/admission.go.
 """
 
-from kcr_devcluster.apiserver.kinds.catalogue import CLAIMS
+from collections.abc import Mapping
+
+from kcr_devcluster.apiserver.kinds.catalogue import CLAIMS, Kind
 from kcr_devcluster.apiserver.kinds.served import kind_named
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.responses import forbidden
@@ -12,28 +14,36 @@ from kcr_devcluster.apiserver.schema.quantities import amount
 from kcr_devcluster.apiserver.storage.admission import AdmissionAttributes, AdmissionContext, AdmissionStep
 
 CLAIM_PROTECTION, VOLUME_PROTECTION = "kubernetes.io/pvc-protection", "kubernetes.io/pv-protection"
+CLASS_PROTECTION = "kubernetes.io/vac-protection"
 _VOLUMES = kind_named("v1", "PersistentVolume")
 _CLASSES = kind_named("storage.k8s.io/v1", "StorageClass")
+_ATTRIBUTES_CLASSES = kind_named("storage.k8s.io/v1", "VolumeAttributesClass")
+# The finalizers of each protected kind.
+PROTECTION: Mapping[Kind, str] = {
+    CLAIMS: CLAIM_PROTECTION,
+    _VOLUMES: VOLUME_PROTECTION,
+    _ATTRIBUTES_CLASSES: CLASS_PROTECTION,
+}
 _CLAIM_CLASS = "volume.beta.kubernetes.io/storage-class"
 
 
 class StorageObjectInUseProtection(AdmissionStep):
-    """Gives claims and volumes the finalizers that keep them while they are used.
+    """Gives claims, volumes and their attribute classes the finalizers that keep them while they are used.
 
     Attributes:
         is_enabled: Whether it does: only where controllers remove the finalizers again.
     """
 
-    kinds = (CLAIMS, _VOLUMES)
+    kinds = tuple(PROTECTION)
 
     def __init__(self, context: AdmissionContext) -> None:
         super().__init__(context)
         self.is_enabled = False
 
     def admit(self, attributes: AdmissionAttributes, obj: Manifest) -> None:
-        """Add the finalizer to a new claim or volume."""
-        finalizer = CLAIM_PROTECTION if attributes.kind is CLAIMS else VOLUME_PROTECTION
+        """Add the finalizer to a new object."""
         if self.is_enabled:
+            finalizer = PROTECTION[attributes.kind]
             finalizers = obj["metadata"].get("finalizers") or []
             if finalizer not in finalizers:
                 obj["metadata"]["finalizers"] = [*finalizers, finalizer]
