@@ -22,40 +22,19 @@ from kcr.api.unstructured import unstructured
 from kcr.client import Request
 from kcr.errors import TransportError
 from kcr.testing import VirtualClock
-from kcr.webhooks.conversion import WebhookService
 from kcr.webhooks.serving.authority import CertificateAuthority, certificate_rights
 from kcr.webhooks.serving.pem import CERT
 from kcr_devcluster.cluster import EmbeddedCluster
+from tests.kit.webhook_configurations import KEY, SERVICE, Mutating, configuration
 
 pytestmark = [pytest.mark.kcr_virtual, pytest.mark.asyncio]
 
 # Nothing else happens in this cluster.
 OPTIONS: Any = {"runtime": None, "gc": False, "quota_and_disruption": False, "heartbeats": False}
-SERVICE, KEY, DAY = WebhookService("team", "web"), Key("team", "web"), timedelta(days=1)
-Mutating = unstructured(
-    "admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", plural="mutatingwebhookconfigurations",
-    namespaced=False,
-)  # fmt: skip
+DAY = timedelta(days=1)
 Definition = unstructured(
     "apiextensions.k8s.io/v1", "CustomResourceDefinition", plural="customresourcedefinitions", namespaced=False
 )
-
-
-def configuration(name: str = "web", webhooks: int = 2, **annotations: str) -> dict[str, Any]:
-    return {
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
-        "metadata": {"name": name, "annotations": annotations or SERVICE.annotations()},
-        "webhooks": [
-            {
-                "name": f"w{number}.example.dev", "clientConfig": SERVICE.client_config("/mutate"),
-                "admissionReviewVersions": ["v1"], "sideEffects": "None",
-                "rules": [{
-                    "apiGroups": ["example.dev"], "apiVersions": ["v1"], "resources": ["webs"], "operations": ["CREATE"]
-                }],
-            }
-            for number in range(webhooks)
-        ],
-    }  # fmt: skip
 
 
 class Skewed:
