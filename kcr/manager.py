@@ -346,12 +346,11 @@ class Manager:
         """
         with first_failure():
             local = self.webhooks.in_process(self.client)
-            # Conversions are served before the first list, which may need them, and reviews once the stores are synced.
+            # Conversions are served before the first list, which may need them; webhooks outlive the lease.
             ports, https, local_calls = self._observability.serving(), self._serving_webhooks(), local.serving()
             async with self._writing, ports, https, local_calls, self._watching:
                 await self._cache.wait_synced(log=True)
                 self._cache.freeze()
-                # The lease is released before webhooks wait for the pod to leave its Service.
                 async with self._reviewing(), self._electing, self._standing_by, local.reviewing():
                     await self._lead_and_work()
 
