@@ -13,8 +13,10 @@ from kcr.api.unstructured import Unstructured, unstructured
 from kcr.cli.objects.kinds.dependents import list_or_nothing
 from kcr.client import Client
 from kcr.errors import ApiError, NotFoundError
+from kcr.webhooks.conversion import CERT_MANAGER, INJECT_CA
 
 GROUP = "admissionregistration.k8s.io"
+_UNTRUSTED = "it has no caBundle, so the API server does not trust its certificate"
 _CONFIGURATIONS = tuple(
     unstructured(f"{GROUP}/v1", f"{name}WebhookConfiguration", plural=f"{name.lower()}webhookconfigurations",
                  namespaced=False)
@@ -72,7 +74,7 @@ def explain_webhooks(config: Unstructured, services: Mapping[Key, ServiceState])
         )
     hook, why = (refusing or broken)[0]
     what = "refuses all that it is asked about" if refusing else "is passed over (failurePolicy Ignore)"
-    remedies = [f"mend it: {_mend(hook)}"]
+    remedies = [f"mend it: {_mend(config, hook, why)}"]
     if refusing:
         edit = f"kubectl edit {config.resource.kind.lower()} {config.metadata.name}"
         remedies.append(f"until then, to let requests pass unchecked, set failurePolicy to Ignore: {edit}")
@@ -94,12 +96,17 @@ def trouble_of_webhook(hook: Mapping[str, Any], services: Mapping[Key, ServiceSt
     if state is not None and state.ready == 0:
         return f"its service {key} has no ready endpoint"
     if not (hook.get("clientConfig") or {}).get("caBundle") and key is not None:
-        return "it has no caBundle, so the API server does not trust its certificate"
+        return _UNTRUSTED
     return ""
 
 
-def _mend(hook: Mapping[str, Any]) -> str:
-    key = service_of(hook)
+def _mend(config: Unstructured, hook: Mapping[str, Any], why: str) -> str:
+    key, given = service_of(hook), config.metadata.annotations
+    if why == _UNTRUSTED and (secret := given.get(INJECT_CA)):
+        return f"its controller writes the caBundle, of Secret {secret}: run it with --webhook-service-name"
+    if why == _UNTRUSTED and (certificate := given.get(CERT_MANAGER)):
+        namespace, _, name = certificate.partition("/")
+        return f"cert-manager writes the caBundle: kubectl -n {namespace} describe certificate {name}"
     return "see its URL" if key is None else f"kubectl -n {key.namespace} get service,endpointslices,pods"
 
 

@@ -1,4 +1,4 @@
-"""Whether webhooks and policies can answer, of values: the embedded server calls none."""
+"""Whether webhooks and policies can answer, of values."""
 
 from typing import Any
 
@@ -74,6 +74,26 @@ def test_webhook_without_a_ready_endpoint_refuses_everything() -> None:
 )
 def test_headline_says_what_becomes_of_requests(changes: dict[str, Any], headline: str) -> None:
     assert config(**changes).headline == headline
+
+
+@pytest.mark.parametrize(
+    ("annotations", "remedy"),
+    [
+        pytest.param(
+            {"kcr.dev/inject-ca-from": "web/site"},
+            "its controller writes the caBundle, of Secret web/site: run it with --webhook-service-name", id="kcr",
+        ),
+        pytest.param(
+            {"cert-manager.io/inject-ca-from": "web/site"},
+            "cert-manager writes the caBundle: kubectl -n web describe certificate site", id="cert-manager",
+        ),
+        pytest.param({}, "kubectl -n system get service,endpointslices,pods", id="unknown"),
+    ],
+)  # fmt: skip
+def test_missing_authority_leads_to_its_writer(annotations: dict[str, str], remedy: str) -> None:
+    hook = {"name": "pods.example.dev", "clientConfig": {"service": {"namespace": "system", "name": "hooks"}}}
+    found = CONFIG.of({"metadata": {"name": "hooks", "annotations": annotations}, "webhooks": [hook]})
+    assert explain_webhooks(found, {}).remedies[0] == f"mend it: {remedy}"
 
 
 def policy(*bindings: Any, **fields: Any) -> Explanation:
