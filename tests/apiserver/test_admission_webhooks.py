@@ -120,11 +120,14 @@ async def test_deletecollection_reviews_each_object_once(api: Api, webhooks: Web
         await api.post(MAPS, {"metadata": {"name": name}})
 
     def answer(request: dict[str, Any]) -> dict[str, Any]:
-        return denied("kept") if request["name"] == "mb" else {}
+        return denied("kept") if request["oldObject"]["metadata"]["name"] == "mb" else {}
 
     await webhooks.add("Validating", "validate", answer, rules=[rule("configmaps", "DELETE")])
     assert (await api.call("DELETE", MAPS)).status == 400
-    assert [request["name"] for request in webhooks.requests["validate"]] == ["ma", "mb"]
+    requests = webhooks.requests["validate"]
+    assert [request["oldObject"]["metadata"]["name"] for request in requests] == ["ma", "mb"]
+    # The request names none of them.
+    assert all("name" not in request for request in requests)
     assert [one["metadata"]["name"] for one in (await api.get(MAPS))["items"]] == ["mb", "mc"]
 
 

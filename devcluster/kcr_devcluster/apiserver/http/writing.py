@@ -331,7 +331,8 @@ async def remove_collection(registry: Registry, write: Write) -> APIResponse:
     """Handle a DELETE on a collection: delete the objects of a list, and return them as they were."""
     route = write.route
     options = request_body.delete_options(write.body, write.content_type, write.query)
-    context = _delete_context(write, options)
+    # Source: AdmissionToValidateObjectDeleteFunc, whose reviews have the name in the request: here none.
+    context = _delete_context(write, options)._replace(is_collection=True)
 
     async def listed() -> tuple[tuple[Record, ...], bytes]:
         page = await listing.list_page(registry.storage, route, write.query)

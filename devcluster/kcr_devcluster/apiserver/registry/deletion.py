@@ -84,7 +84,8 @@ def delete(
             _mark_terminating(kind, new, now)
     # A pod that is terminating, and stays so, was reviewed when that began.
     if context.reviews is not None and (not held or new != before):
-        context.reviews.review_delete(attributes_of(DELETE, kind, before["metadata"], "", context), before)
+        attributes = attributes_of(DELETE, kind, before["metadata"], "", context)
+        context.reviews.review_delete(attributes._replace(name="") if context.is_collection else attributes, before)
     if held:
         return DeleteResult(registry.store(record, new, before, dry_run=options.dry_run), gone=False)
     if options.dry_run:

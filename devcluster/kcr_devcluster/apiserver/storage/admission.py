@@ -53,6 +53,7 @@ class RequestContext(NamedTuple):
         dry_run: Whether nothing is stored.
         guard: Called before the object is prepared and validated, and may refuse it; None for no check.
         reviews: The reviews of webhooks and policies; None where there are none.
+        is_collection: Whether the request is for a collection, and names no object.
     """
 
     user: User | None = None
@@ -61,6 +62,7 @@ class RequestContext(NamedTuple):
     dry_run: bool = False
     guard: Guard | None = None
     reviews: Reviews | None = None
+    is_collection: bool = False
 
 
 IN_PROCESS = RequestContext()

@@ -25,6 +25,8 @@ _HEADERS = {
 }
 # Codes of OpenSSL: the certificate has expired, is not valid yet, is for another name or address.
 _TIMES, _NAMES = (9, 10), (62, 64)
+# Bundles change when certificates are rotated: those of before are forgotten together.
+_MOST_CONTEXTS = 64
 _UNVERIFIED = "tls: failed to verify certificate: x509: "
 
 
@@ -105,6 +107,8 @@ class HTTPCaller:
                 raise WebhookCallError("unable to load root certificates: unable to parse bytes as PEM block") from None
             # As Go, which demands no key identifiers.
             context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+            if len(self._contexts) >= _MOST_CONTEXTS:
+                self._contexts.clear()
             self._contexts[ca_bundle] = context
         return context
 
