@@ -1,5 +1,6 @@
 """AdmissionReviews: the request as a value, and the response as bytes."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
@@ -7,7 +8,7 @@ import msgspec
 
 from kcr.api import codec
 from kcr.api.meta import Object, Resource, Status, StatusCause, StatusDetails
-from kcr.errors import ApiError, BadRequestError, Cause
+from kcr.errors import ApiError, BadRequestError, Cause, Denied
 
 R = TypeVar("R", bound=Resource)
 
@@ -18,6 +19,8 @@ _API_VERSIONS = ("admission.k8s.io/v1", "admission.k8s.io/v1beta1")
 # Source: kubernetes/staging/src/k8s.io/api/admission/v1/types.go, AdmissionResponse.Warnings.
 _WARNING_CHARACTERS, _ALL_WARNINGS_CHARACTERS = 256, 4096
 _NOTHING = (b"", b"null")
+# msgspec's words.
+_MISSING = re.compile("Object missing required field `(.+)`")
 
 
 class UserInfo(Object):
@@ -148,12 +151,20 @@ def decode_object(kind: type[R], raw: msgspec.Raw | bytes) -> R:
     """Return a reviewed object as a value.
 
     Raises:
-        BadRequestError: It does not fit the type.
+        ApiError: It does not fit the type: 422 where a field is at fault, as the API server refuses it, else 400.
     """
     try:
         return codec.decode(kind, bytes(raw))
     except msgspec.DecodeError as error:
-        raise bad_request(f"the object is no {kind.resource.api_version} {kind.resource.kind}: {error}") from error
+        text = str(error)
+        what, _, path = text.partition(" - at `$")
+        field, missing = path.strip(".`"), _MISSING.fullmatch(what)
+        if missing is not None:
+            field, what = f"{field}.{missing[1]}".lstrip("."), "Required value"
+        # Objects are defaulted before the API server validates them, so this may be all that the user gets to read.
+        if field:
+            raise Denied(what, field=field) from error
+        raise bad_request(f"the object is no {kind.resource.api_version} {kind.resource.kind}: {text}") from error
 
 
 def has_value(raw: msgspec.Raw) -> bool:

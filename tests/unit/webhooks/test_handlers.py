@@ -245,10 +245,19 @@ async def test_one_text_is_one_warning() -> None:
     assert answer["warnings"] == ["deprecated"]
 
 
-async def test_object_that_does_not_fit_its_type_is_denied_with_the_path() -> None:
-    answer = await answered(serve(Validator()), VALIDATE, review(website(replicas="three")))
-    assert answer["status"]["code"] == 400
-    assert "$.spec.replicas" in answer["status"]["message"]
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        pytest.param({"replicas": "three"}, "spec.replicas: Expected `int`, got `str`", id="type"),
+        pytest.param({"image": None}, "spec.image: Required value", id="missing"),
+    ],
+)
+async def test_object_that_does_not_fit_its_type_is_invalid(change: dict[str, Any], message: str) -> None:
+    manifest = website()
+    manifest["spec"] = {name: value for name, value in (manifest["spec"] | change).items() if value is not None}
+    answer = await answered(serve(Validator()), VALIDATE, review(manifest))
+    assert (answer["status"]["code"], answer["status"]["message"]) == (422, message)
+    assert answer["status"]["details"]["causes"][0]["field"] == message.partition(":")[0]
 
 
 async def test_review_of_another_kind_is_a_bad_request() -> None:
