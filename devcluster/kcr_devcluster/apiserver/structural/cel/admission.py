@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
-from kcr_devcluster.apiserver.structural.cel.analysis import analyse, error_at
+from kcr_devcluster.apiserver.structural.cel.analysis import DYN, analyse, error_at
 from kcr_devcluster.apiserver.structural.cel.expressions import (
     OVER_BUDGET,
     CompilationError,
@@ -38,8 +38,6 @@ _ERROR = re.compile(r"ERROR: <input>:(-?\d+):(-?\d+): (.*?)(?=\nERROR: <input>:|
 # The library does not know the types of constructed objects, and refuses them only.
 _CONSTRUCTED = re.compile(r"undeclared reference to '(?:Object(?:\.\w+)*|JSONPatch)' ")
 _UNDECLARED_FIELD = re.compile(r"(?<=undeclared reference to ')(\w+)\.[\w.]+")
-# An expression that only reads an object of any kind: its type is not known before it is evaluated.
-_READS_OBJECT = re.compile(r"\s*(?:object|oldObject|params)(?:\.\w+|\[[^\[\]]*\])*\s*")
 _TEXT: Schema = {"type": "string"}
 _TEXTS: Schema = {"type": "array", "items": _TEXT}
 _INTEGER: Schema = {"type": "integer"}
@@ -110,7 +108,8 @@ class Declarations(NamedTuple):
     @property
     def scope(self) -> dict[str, Schema | None]:
         """The schemas of the variables."""
-        known: dict[str, Schema | None] = {"request": REQUEST, "namespaceObject": NAMESPACE, **self.schemas}
+        known: dict[str, Schema | None] = dict.fromkeys(("object", "oldObject", "params"), DYN)
+        known |= {"request": REQUEST, "namespaceObject": NAMESPACE, **self.schemas}
         known["authorizer"] = _object(requestResource={})
         if self.variables is not None:
             known[VARIABLES] = {"type": "object", "properties": self.variables}
@@ -184,15 +183,15 @@ def compile_admission(text: str, declarations: Declarations, wanted: Sequence[st
     if found.errors:
         raise CompilationError(f"compilation failed: {chr(10).join(found.errors)}")
     schema = found.schema or _schema_of(returned)
-    _check_type(text, serialized, type_of(schema) if returned == "dyn" else returned, wanted)
+    if schema is not DYN and returned == "dyn":
+        returned = constructed_type(serialized) or (type_of(schema) if found.schema else "")
+    _check_type(returned, wanted)
     return AdmissionExpression(text, schema, _compiled(text))
 
 
-def _check_type(text: str, serialized: bytes, returned: str, wanted: Sequence[str]) -> None:
-    """Refuse an expression whose value has another type; those of which nothing is known are evaluated."""
-    built = constructed_type(serialized) if returned == "dyn" else None
-    returned = built or returned
-    if not wanted or returned in wanted or (returned == "dyn" and not _READS_OBJECT.fullmatch(text)):
+def _check_type(returned: str, wanted: Sequence[str]) -> None:
+    """Refuse an expression whose value has another type; one of which nothing is known is evaluated."""
+    if not wanted or not returned or returned in wanted:
         return
     if returned.startswith("list(dyn") and any(one.startswith("list(") for one in wanted):
         return

@@ -24,6 +24,8 @@ _ANY_VALUE, _POSITIONS = 2, 4
 # The tree and its positions, in an expression whose types are checked and in one that is only parsed.
 _CHECKED, _PARSED = (4, 5), (2, 3)
 _ID, _CONSTANT, _IDENT, _SELECT, _CALL, _LIST, _STRUCT, _COMPREHENSION = 2, 3, 4, 5, 6, 7, 8, 9
+# The schema of values that may be of any type, as those of objects of any kind: unlike one of which nothing is known.
+DYN: Schema = {"x-kcr-any-type": True}
 _TEXT: Schema = {"type": "string"}
 _METADATA: Schema = {"type": "object", "properties": {"name": _TEXT, "generateName": _TEXT}}
 _RESOURCE: Mapping[str, Schema] = {"apiVersion": _TEXT, "kind": _TEXT, "metadata": _METADATA}
@@ -125,6 +127,8 @@ def _as_resource(schema: Schema) -> Schema:
 
 def _entry(schema: Schema | None) -> Schema | None:
     """Return the schema of the items of a list or of the entries of a map."""
+    if schema is DYN:
+        return DYN
     inner = None if schema is None else schema.get("items") or schema.get("additionalProperties")
     return inner if isinstance(inner, Mapping) else None
 
@@ -137,6 +141,8 @@ class _Walk:
         self.rounds = 1
         # How often the expression at hand is evaluated.
         self._times = 1
+        # Whether literals may have items of different types here: those that `format` shows.
+        self._is_formatted = False
 
     def infer(self, expr: Message, scope: Mapping[str, Schema | None]) -> Schema | None:
         """Return the schema of an expression's value, and add the fields that are not there."""
@@ -149,16 +155,37 @@ class _Walk:
             return self._call(expr, _message(expr[_CALL][0]), scope)
         if _COMPREHENSION in expr:
             return self._comprehension(_message(expr[_COMPREHENSION][0]), scope)
-        found = [self.infer(inner, scope) for inner in _literals(expr)]
-        if _LIST in expr and found and all(one is not None and one == found[0] for one in found):
-            return {"type": "array", "items": found[0]}
+        if _LIST in expr or _STRUCT in expr:
+            return self._literal(expr, scope)
         constant = _message(expr[_CONSTANT][0]) if _CONSTANT in expr else {}
         return next((_CONSTANTS[number] for number in constant if number in _CONSTANTS), None)
+
+    def _literal(self, expr: Message, scope: Mapping[str, Schema | None]) -> Schema | None:
+        """Return the schema of a list or a map literal, whose items, keys and values have one type each.
+
+        Source: github.com/google/cel-go/cel/validator.go, homogeneousAggregateLiteralValidator.
+        """
+        groups = [[(one, self.infer(one, scope)) for one in group] for group in _literals(expr)]
+        is_object = _STRUCT in expr and bool(_text(_message(expr[_STRUCT][0]), 1))
+        for group in [] if is_object or self._is_formatted else groups:
+            self._check_same([(inner, kind) for inner, schema in group if (kind := _known_type(schema))])
+        items = [schema for _, schema in groups[0]] if _LIST in expr else []
+        is_known = bool(items) and all(one is not None and one == items[0] for one in items)
+        return {"type": "array", "items": items[0]} if is_known else None
+
+    def _check_same(self, found: Sequence[tuple[Message, str]]) -> None:
+        for inner, kind in found[1:]:
+            if kind != found[0][1]:
+                words = f"expected type '{found[0][1]}' but found '{kind}'"
+                self.found.append(_Found(inner.get(_ID, [0])[0], words))
+                return
 
     def _operand(self, select: Message, scope: Mapping[str, Schema | None]) -> Schema | None:
         return self.infer(_message(select[1][0]), scope) if 1 in select else None
 
     def _select(self, expr: Message, schema: Schema | None, field: str) -> Schema | None:
+        if schema is DYN:
+            return DYN
         if schema is None or schema.get(INT_OR_STRING) or schema.get("type") != "object":
             return None
         fields, other = schema.get("properties") or {}, schema.get("additionalProperties")
@@ -185,8 +212,10 @@ class _Walk:
     def _call(self, expr: Message, call: Message, scope: Mapping[str, Schema | None]) -> Schema | None:
         target = self.infer(_message(call[1][0]), scope) if 1 in call else None
         arguments = [_message(one) for one in call.get(3, ())]
-        schemas = [self.infer(one, scope) for one in arguments]
         function = _text(call, 2)
+        self._is_formatted, outer = self._is_formatted or function == "format", self._is_formatted
+        schemas = [self.infer(one, scope) for one in arguments]
+        self._is_formatted = outer
         if function in _OPERATORS:
             self._check_operator(expr, function, schemas)
         if function == "_+_" and _TEXT_TYPES.issuperset(one.get("type") for one in schemas if one) and any(schemas):
@@ -202,7 +231,7 @@ class _Walk:
             case "_?._":
                 return self._select(expr, schemas[0], _constant(arguments[1]))
             case "_?_:_":
-                return schemas[1] if schemas[1] == schemas[2] else None
+                return _choice(schemas[1], schemas[2])
             case "orValue" | "value":
                 return target
             case "string" | "format":
@@ -230,7 +259,7 @@ class _Walk:
         if 8 in body:
             inner |= {_text(body, 1): None, _text(body, 8): _entry(ranged)}
         times = self._times
-        if ranged is not None:
+        if ranged is not None and ranged is not DYN:
             self._times *= max(most_items(ranged), 1)
             self.rounds += self._times
         for number in (4, 5, 6, 7):
@@ -240,7 +269,24 @@ class _Walk:
         # `filter` is the macro that adds the items it ranges over to a list, on a condition.
         step, start = _message(body[6][0]), _message(body[4][0])
         is_filter = _LIST in start and _CALL in step and _text(_message(step[_CALL][0]), 2) == "_?_:_"
+        if is_filter and ranged is DYN:
+            return {"type": "array", "items": DYN}
         return ranged if is_filter and not is_map else None
+
+
+def _choice(one: Schema | None, other: Schema | None) -> Schema | None:
+    """Return the schema of a value that is one of two."""
+    if one is DYN or other is DYN:
+        return DYN
+    return one if one == other else None
+
+
+def _known_type(schema: Schema | None) -> str:
+    """Return the type of a schema's values, `""` where some of it is not known."""
+    if schema is None or schema is DYN:
+        return "dyn" if schema is DYN else ""
+    found = type_of(schema)
+    return "" if "dyn" in found else found
 
 
 def _is_unbounded(expr: Message) -> bool:
@@ -261,13 +307,14 @@ def _is_unbounded(expr: Message) -> bool:
     return any(map(_is_unbounded, target)) if function in _BOUNDED else function not in _ACCESS
 
 
-def _literals(expr: Message) -> Iterator[Message]:
-    """Yield the expressions in a list or a map literal."""
+def _literals(expr: Message) -> Iterator[list[Message]]:
+    """Yield the items of a list literal, or the keys and the values of a map literal."""
     if _LIST in expr:
-        yield from (_message(one) for one in _message(expr[_LIST][0]).get(1, ()))
-    elif _STRUCT in expr:
-        for entry in (_message(one) for one in _message(expr[_STRUCT][0]).get(2, ())):
-            yield from (_message(entry[number][0]) for number in (3, 4) if number in entry)
+        yield [_message(one) for one in _message(expr[_LIST][0]).get(1, ())]
+        return
+    entries = [_message(entry) for entry in _message(expr[_STRUCT][0]).get(2, ())]
+    for number in (3, 4):
+        yield [_message(entry[number][0]) for entry in entries if number in entry]
 
 
 def _constant(expr: Message) -> str:

@@ -7,11 +7,12 @@ import pytest
 
 from kcr_devcluster.apiserver.structural.cel.admission import Declarations, compile_admission
 from kcr_devcluster.apiserver.structural.cel.admission_functions import authorizer, hosted
+from kcr_devcluster.apiserver.structural.cel.analysis import DYN
 from kcr_devcluster.apiserver.structural.cel.expressions import CompilationError, EvaluationError, is_available
 
 pytestmark = pytest.mark.skipif(not is_available(), reason="there is no build of the library for this machine")
 
-VARIABLES = {"count": {"type": "integer"}, "name": {"type": "string"}, "broken": {}}
+VARIABLES: dict[str, Any] = {"any": DYN, "count": {"type": "integer"}, "name": {"type": "string"}, "broken": {}}
 DECLARED = Declarations(has_params=True, has_patches=True, variables=VARIABLES)
 FAILED = 'composited variable "broken" fails to evaluate: no such key: y'
 
@@ -55,6 +56,8 @@ def evaluate(text: str, wanted: str = "bool", host: Variables | None = None) -> 
         pytest.param("object.spec.names.all(n, n.startsWith('/'))", id="macro"),
         pytest.param("{'a': 1}.transformMap(k, v, v + 1) == {'a': 2}", id="macro-of-maps"),
         pytest.param("object.spec.replicas < 2.5", id="numbers-of-different-types"),
+        pytest.param("[dyn(1), dyn('a')].size() == [object.spec.names, oldObject].size()", id="items-of-any-type"),
+        pytest.param("'%s-%d'.format(['a', 1]) == 'a-1'", id="items-that-are-formatted"),
     ],
 )
 def test_condition_holds(text: str) -> None:
@@ -87,6 +90,13 @@ def test_evaluation_fails_in_words_of_cel_go(text: str, said: str) -> None:
         pytest.param("variables.nope == 1", "bool", "undefined field 'nope'", id="unknown-variable"),
         pytest.param("variables.name + 1", "bool", "overload for '_+_' applied to '(string, int)'", id="types"),
         pytest.param("authorizer.nope == 1", "bool", "undefined field 'nope'", id="field-of-authorizer"),
+        pytest.param("[1, 'a'] == []", "bool", "1:5: expected type 'int' but found 'string'", id="mixed-list"),
+        pytest.param("{'a': 1, 'b': true} == {}", "bool", "expected type 'int' but found 'bool'", id="mixed-map"),
+        pytest.param("{'a': 1, 2: 1} == {}", "bool", "expected type 'string' but found 'int'", id="mixed-keys"),
+        pytest.param("[object.a, 'b'] == []", "bool", "expected type 'dyn' but found 'string'", id="any-type-and-text"),
+        pytest.param("variables.any", "bool", "must evaluate to bool but got dyn", id="variable-of-any-type"),
+        pytest.param("true ? object.a : 'b'", "string", "must evaluate to string but got dyn", id="choice"),
+        pytest.param("[[1], [1.5]] == []", "bool", "expected type 'list(int)' but found 'list(double)'", id="lists"),
         pytest.param("nope == 1", "bool", "undeclared reference to 'nope' (in container '')", id="unknown-name"),
         pytest.param("Object{a: nope}", "Object", "undeclared reference to 'nope' (in container '')", id="in-patch"),
         pytest.param("Foo{}", "Object", "undeclared reference to 'Foo' (in container '')", id="unknown-type"),
