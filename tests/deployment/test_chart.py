@@ -14,6 +14,7 @@ from click.core import ParameterSource
 from kcr.app.fields import fields_of, text_of
 from kcr.app.options import PluginOptions, ProgramOptions
 from kcr.cli.run import command
+from kcr_devcluster.apiserver.pod_security.policies import Level, violations
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.charts import (
     NEEDS_HELM,
@@ -249,6 +250,12 @@ def test_readers_of_protected_metrics_verify_the_certificate_there_is() -> None:
 def test_manifests_without_helm_are_the_default_rendering() -> None:
     assert INSTALL.read_text() == install_manifests(), "run `python -m tools.chart`"
     assert of_kind(documents(INSTALL.read_text()), "Deployment")
+
+
+def test_pod_satisfies_the_restricted_standard() -> None:
+    (deployment,) = of_kind(documents(INSTALL.read_text()), "Deployment")
+    template = deployment["spec"]["template"]
+    assert violations(Level("restricted"), template["metadata"], template["spec"]) == []
 
 
 def test_two_releases_share_no_name() -> None:
