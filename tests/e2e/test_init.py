@@ -51,6 +51,27 @@ def test_new_project_with_webhooks_is_green(tmp_path: Path, environment: Mapping
     assert {path.name: path.read_text(encoding="utf-8") for path in chart.iterdir()} == before
 
 
+@NEEDS_KUBECTL
+@pytest.mark.asyncio
+async def test_webhooks_of_a_new_project_serve_kubectl(
+    tmp_path: Path, environment: Mapping[str, str], kcr: Start
+) -> None:
+    run(tmp_path, environment, "kcr init shop --webhook")
+    folder = tmp_path / "shop"
+    dev = ("dev", "--controllers", "shop.webhook:setup", "-f", "manifests", "--runtime", "simulated")
+    async with kcr(*dev, folder=folder) as running:
+        kubectl = Kubectl(folder / await running.kubeconfig(), environment)
+        await kubectl("wait --for=condition=Ready shop/hello --timeout=60s")
+        shop = (folder / "manifests" / "shop.yaml").read_text().replace("name: hello", "name: other")
+        refused = await kubectl("apply -f -", typed=shop, code=1)
+        assert refused == 'The Shop "other" is invalid: spec.title: hello has this title: choose another one\n'
+        shop = shop.replace("A greeting", "Other").replace("replicas: 2", "replicas: 0")
+        warned = await kubectl("apply -f -", typed=shop)
+        assert "Warning: spec.replicas is 0: no pod serves the page" in warned
+        older = "get shop.v1beta1.example.dev/hello --output=jsonpath={.spec.page}"
+        assert "<h1>Hello world!</h1>" in await kubectl(older)
+
+
 @pytest.mark.soak
 def test_project_installs_where_nothing_has_kcr(tmp_path: Path, environment: Mapping[str, str]) -> None:
     # All that is installed here but kcr, so that no index is asked for the rest.

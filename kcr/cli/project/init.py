@@ -233,6 +233,9 @@ def write(
         with name_in_errors(folder):
             beside.mkdir()
         known = _known(names, kcr, devcluster) | {"setup": _setup(webhook)}
+        if webhook:
+            # It makes the certificate.
+            known["kcr"] = kcr.named("kcr[secure]")
         files = [folder / path for path in _write(beside, folder, names, known, webhook=webhook)]
         with name_in_errors(folder):
             beside.rename(folder)

@@ -126,4 +126,5 @@ def test_webhooks_are_added_to_the_same_files(
     assert [name for name, text in webhooks.items() if "ebsite" in text] == []
     assert "kcr dev --controllers coffee_shop.webhook:setup -f manifests" in err
     assert 'coffee-shop = "coffee_shop.webhook:setup"' in webhooks["coffee-shop/pyproject.toml"]
+    assert "kcr[secure]" in webhooks["coffee-shop/pyproject.toml"]
     assert "name: coffeeshop\n" in webhooks["coffee-shop/manifests/a.dev_coffeeshops.yaml"]
