@@ -69,6 +69,7 @@ NO_MIRROR: Mapping[str, str] = {
     "test_secrets": "all values that hold credentials",
     "controllers/job/decisions/test_scenarios": "the rows of the specification, through decide and status",
     "testing/test_names": "the package",
+    "webhooks/test_defaulting": "laws of defaulters, through reviews, handlers and patches",
     "log/test_logger": "the package",
     "client/wire/test_unreadable": "answers that no module can read",
 }
