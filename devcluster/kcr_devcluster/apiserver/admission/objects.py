@@ -8,6 +8,7 @@ import msgspec
 from kcr_devcluster.apiserver.kinds.catalogue import SUBRESOURCE_KINDS, Kind
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.replay import replay
+from kcr_devcluster.apiserver.registry.metadata import decode_metadata
 from kcr_devcluster.apiserver.storage.admission import AdmissionAttributes
 
 _TYPE = ("kind", "apiVersion", "metadata")
@@ -76,9 +77,13 @@ class MutatingReview(Review):
         Raises:
             StatusError: 400, it is no object of its kind.
         """
+        is_own = self.attributes.subresource not in SUBRESOURCE_KINDS
+        if is_own:
+            # Before all else: selectors, conversions and the next webhooks count on valid metadata.
+            obj = {**obj, "metadata": decode_metadata(kind, obj.get("metadata"))}
         new = await self._converted(obj, kind, self.attributes.kind)
         assert new is not None
-        if self.attributes.subresource not in SUBRESOURCE_KINDS:
+        if is_own:
             self.attributes.kind.strategy.default(new)
         is_changed = new != self.obj
         self.obj, self.is_changed = new, self.is_changed or is_changed
