@@ -13,6 +13,7 @@ from bench.debug import debug
 from bench.peers import peers
 from bench.server import server
 from bench.watch_order import watch_order
+from bench.webhooks import webhooks
 
 # Name, unit, pods or operations in full and with --small. The first figure of each is kcr's.
 MEASURES: dict[str, tuple[Callable[[int], dict[str, float]], str, int, int]] = {
@@ -26,6 +27,7 @@ MEASURES: dict[str, tuple[Callable[[int], dict[str, float]], str, int, int]] = {
     "stored": (storage.stored, "bytes per stored pod", 20_000, 200),
     "order": (watch_order, "of 100, and µs; HTTPS", 300, 20),
     "debug": (debug, "ms; keys in trouble", 1_000, 50),
+    "webhooks": (lambda size: asyncio.run(webhooks(size)), "HTTPS, a process each", 20_000, 200),
     "peers": (lambda size: asyncio.run(peers(size)), "one server, HTTPS", 10_000, 50),
 }
 # Measurements with options of their own, `python -m bench NAME --help`, and processes of their own.
