@@ -78,7 +78,8 @@ coalesced, and a failed key is requeued with exponential backoff.
   unknown result, `TerminalError` for an error that no retry can fix, `RetryLater` for a missing prerequisite.
   Exceptions of other libraries are failures as well; only programming errors count as panics.
 - `Manager.add_webhook(Kind, webhook)` serves admission: an object with methods `default` and `validate_create`,
-  `validate_update`, `validate_delete`, which raise `Denied`; see `WebhookRequest`.
+  `validate_update`, `validate_delete`, which raise `Denied`; see `WebhookRequest`. `Manager.add_conversion(Kind)`
+  serves the functions of `converts` between versions of a kind.
 - For controllers that own other objects: creation and deletion with events (`DependentControl`), adoption (`claim`),
   owner references (`set_controller`), finalizers (`finalized`), and `create_or_patch`.
 - `kcr.testing` runs controllers in virtual time; `kcr dev` is a development cluster in one process.

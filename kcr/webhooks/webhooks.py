@@ -184,7 +184,8 @@ class Webhooks:
         """
         endpoint = self._endpoints.get(path)
         if endpoint is None:
-            return refusal(404, "NotFound", f"there is no webhook at {path[:253]}")
+            remedy = ": convert the kind with manager.add_conversion" if path == CONVERT else ""
+            return refusal(404, "NotFound", f"there is no webhook at {path[:253]}{remedy}")
         metrics, now = endpoint.metrics, asyncio.get_running_loop().time
         began = now()
         metrics.in_flight += 1

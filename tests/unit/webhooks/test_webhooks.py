@@ -207,6 +207,13 @@ async def test_conversions_of_all_kinds_have_one_path() -> None:  # WH-2, WH-9
     assert counted(metrics, "requests_total", webhook="/convert", code="200") == 1
 
 
+async def test_conversion_that_is_not_served_has_its_remedy() -> None:
+    status, answer = await post(serve(Calls(allow)), "/convert", b"{}")
+    assert (status, answer["message"]) == (
+        404, "there is no webhook at /convert: convert the kind with manager.add_conversion",
+    )  # fmt: skip
+
+
 def test_conversion_without_functions_is_an_error() -> None:
     with pytest.raises(TypeError, match=r"Website: no function is registered with @kcr\.converts"):
         Webhooks(Metrics()).add_conversion(Website)
