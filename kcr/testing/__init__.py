@@ -22,10 +22,11 @@ the fixture `kcr_apiserver` is a kube-apiserver if `KUBEBUILDER_ASSETS` names on
 """
 
 import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from kcr.testing.loop import StallError, VirtualClock
-from kcr.testing.servers import needed_by
 from kcr.testing.waiting import consistently, eventually
 
 if TYPE_CHECKING:
@@ -80,6 +81,24 @@ _HOMES = {
     "simulated_cluster": "kcr_devcluster.testing.clusters",
     "unchanged_stores": "kcr.testing.fixtures",
 }
+
+
+@contextmanager
+def needed_by(name: str) -> Iterator[None]:
+    """Name the extra where an import fails because `kcr_devcluster` is not installed.
+
+    Args:
+        name: The name that users import.
+
+    Raises:
+        ImportError: It is not installed.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if not f"{error.name}.".startswith("kcr_devcluster."):
+            raise
+        raise ImportError(f"{name} needs the extra 'test': pip install 'kcr[test]'") from None
 
 
 if not TYPE_CHECKING:  # type checkers have the imports above, and shall refuse all other names

@@ -33,7 +33,7 @@ from kcr.events import EventRecorder
 from kcr.informer import Informer, Selection
 from kcr.informer.store import version_of
 from kcr.manager import Manager
-from kcr.testing.servers import needed_by
+from kcr.testing import needed_by
 from kcr.testing.source import FakeSource
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from random import Random
 from typing import NamedTuple, cast
 
 from kcr.client import Request, Response, Transport
-from kcr.client.wire.requests import call_of
 from kcr.errors import ApiError, ConflictError, ServerError, TooManyRequestsError, TransportError
 from kcr.testing.answers import made, refusal
+from kcr_devcluster.calls import call_of
 from kcr_devcluster.testing.losses import LOSSES, Loss, lost, page
 from tests.kit.transports import ChangedResponse
 

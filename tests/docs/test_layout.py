@@ -29,9 +29,9 @@ MOST_LINES, LEAST_LINES, MOST_MODULES = 400, 50, 12
 
 SMALL: Mapping[str, str] = {
     "devcluster/kcr_devcluster/apiserver/protocol/manifests.py": "below its users: all floors of the server",
+    "devcluster/kcr_devcluster/calls.py": "below its users: the faults of the cluster, and the test kit",
     "devcluster/kcr_devcluster/observers.py": "below the server and the test kit, which both use it",
     "devcluster/kcr_devcluster/testing/losses.py": "below its users: the transports with faults, and tests",
-    "kcr/testing/servers.py": "below the modules of the kit that need a server",
     "kcr/__main__.py": "the name that Python asks for",
     "devcluster/kcr_devcluster/dev/command.py": "a command by itself",
     "kcr/cli/main.py": "the entry point",
@@ -69,6 +69,7 @@ NO_MIRROR: Mapping[str, str] = {
     "test_secrets": "all values that hold credentials",
     "controllers/job/decisions/test_scenarios": "the rows of the specification, through decide and status",
     "testing/test_names": "the package",
+    "testing/test_without_servers": "the package",
     "webhooks/test_defaulting": "laws of defaulters, through reviews, handlers and patches",
     "log/test_logger": "the package",
     "client/wire/test_unreadable": "answers that no module can read",

@@ -22,9 +22,9 @@ from typing import Literal, NamedTuple
 
 from kcr.api.meta import Resource
 from kcr.client import Request, Response, Transport
-from kcr.client.wire.requests import Call, Verb, call_of
 from kcr.errors import ApiError, TransportError
 from kcr.testing.answers import made, refusal
+from kcr_devcluster.calls import Call, Verb, call_of
 from kcr_devcluster.testing.losses import Loss, lost, page
 
 

@@ -105,7 +105,7 @@ def _who(request: "HTTPRequest") -> str:
 
 
 def _line(entry: RecordedWrite) -> str:
-    from kcr.client.wire.requests import call_of  # noqa: PLC0415  # see above
+    from kcr_devcluster.calls import call_of  # noqa: PLC0415  # see above
 
     call = call_of(entry.request.method, entry.request.target)
     group, _, plural = call.resource

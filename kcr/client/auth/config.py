@@ -12,7 +12,7 @@ from kcr.client.auth.cluster import ClusterConfig, PemSource
 from kcr.client.auth.credentials import TokenFile
 from kcr.client.auth.exec_policy import ExecPolicy, home_folder
 from kcr.client.auth.kubeconfig import Entry, Merged, resolve
-from kcr.client.wire.proxies import proxy_for
+from kcr.client.wire.connections import proxy_for
 from kcr.errors import ConfigError
 
 _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")

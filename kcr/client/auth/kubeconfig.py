@@ -19,7 +19,7 @@ from kcr.client.auth.credentials import (
 )
 from kcr.client.auth.exec_policy import ExecPolicy, check_plugin, find_program
 from kcr.client.auth.oidc import OidcCredentials, OidcSpec
-from kcr.client.wire.proxies import proxy_for, without_password
+from kcr.client.wire.connections import proxy_for, without_password
 from kcr.errors import ConfigError
 
 _EXEC_EXTENSION = "client.authentication.k8s.io/exec"

@@ -12,10 +12,10 @@ import kcr
 from examples.expectations.controller import OF, is_owner, owner, setup
 from kcr.api.core import ConfigMap
 from kcr.api.meta import controller_of
-from kcr.client.wire.requests import Verb
 from kcr.errors import ConflictError, GoneError, ServerError, TooManyRequestsError
 from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock, unchanged_stores
 from kcr.testing.loop import VirtualLoop
+from kcr_devcluster.calls import Verb
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.testing.losses import LOSSES
 

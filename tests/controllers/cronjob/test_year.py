@@ -17,11 +17,11 @@ from kcr.api.batch import CronJob, Job
 from kcr.api.codec import WatchEvent
 from kcr.api.meta import Key
 from kcr.client import Client, Request, Response
-from kcr.client.wire.requests import call_of
 from kcr.controllers.cronjob.controller import Options, setup
 from kcr.informer import Handler
 from kcr.testing import FakeManager, VirtualClock
 from kcr.testing.loop import VirtualLoop
+from kcr_devcluster.calls import call_of
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.cronjob_harness import create, manifest, read
 from tests.kit.transports import ObservedTransport

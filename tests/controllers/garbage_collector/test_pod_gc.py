@@ -7,9 +7,9 @@ import pytest
 from kcr.api.core import Node as NodeObject
 from kcr.api.core import Pod
 from kcr.api.meta import Key
-from kcr.client.wire.requests import Verb
 from kcr.errors import ServerError
 from kcr.testing import FaultyTransport, VirtualClock
+from kcr_devcluster.calls import Verb
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.controllers import pod_gc
 from tests.kit.cluster_controllers import running_controllers

@@ -5,9 +5,9 @@ import pytest
 from kcr.api.core import ConfigMap, Namespace, Pod
 from kcr.api.meta import Key
 from kcr.client import Client
-from kcr.client.wire.requests import Call
 from kcr.errors import AlreadyExistsError, ApiError, ConflictError, ServerError, TooManyRequestsError, TransportError
 from kcr.testing import FaultyTransport, VirtualClock, build
+from kcr_devcluster.calls import Call
 from kcr_devcluster.cluster import EmbeddedCluster
 
 pytestmark = pytest.mark.kcr_virtual

@@ -7,8 +7,8 @@ from typing import NamedTuple, get_args
 import msgspec
 
 from kcr.api.yaml_json import YamlError, load_yaml
-from kcr.client.wire.requests import Verb
 from kcr.errors import ConfigError
+from kcr_devcluster.calls import Verb
 from kcr_devcluster.cluster.faults.listener_faults import ListenerFaults
 from kcr_devcluster.cluster.faults.rules import FailCode, FaultRule
 

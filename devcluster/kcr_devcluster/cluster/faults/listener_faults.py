@@ -6,10 +6,10 @@ from urllib.parse import parse_qs
 
 import msgspec
 
-from kcr.client.wire.requests import call_of
 from kcr_devcluster.apiserver.http.serialization import event_line
 from kcr_devcluster.apiserver.protocol.responses import JSON, APIResponse, StatusError, expired
 from kcr_devcluster.apiserver.server import APIServer, HTTPRequest
+from kcr_devcluster.calls import call_of
 from kcr_devcluster.cluster.faults.bodies import ConnectionLostError, Whole, disturbed
 from kcr_devcluster.cluster.faults.past_storage import PastStorage
 from kcr_devcluster.cluster.faults.rules import ArrivingRequest, FaultRule, RuleSet

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 
-from kcr.client.wire.requests import Call, Verb
+from kcr_devcluster.calls import Call, Verb
 
 FailCode = Literal[403, 404, 409, 410, 429, 500, 503, 504]
 _Count = Annotated[int, msgspec.Meta(ge=0)]

@@ -1,6 +1,6 @@
 import pytest
 
-from kcr.client.wire.proxies import proxy_for
+from kcr.client.wire.connections import proxy_for
 
 PROXY = "http://proxy:3128"
 
