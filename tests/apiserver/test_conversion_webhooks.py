@@ -154,6 +154,23 @@ async def test_watch_ends_with_an_error_where_conversion_fails(api: Api) -> None
     assert api.server.open_watches == 0
 
 
+async def test_reader_that_is_cancelled_misses_nothing(api: Api) -> None:
+    converter = await install(api)
+
+    async def slow(target: str, body: bytes) -> tuple[int, bytes]:
+        await asyncio.sleep(1)
+        return await converter(target, body)
+
+    replace_webhook(api, slow)
+    watch = await api.watch(f"{V2}?")
+    await api.post(V1, v1("a"))
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.5):
+            await watch.next()
+    await api.post(V1, v1("b"))
+    assert await watch.take(2) == [("ADDED", "a"), ("ADDED", "b")]
+
+
 async def test_selectors_match_the_version_that_is_requested(api: Api) -> None:
     converter = await install(api, v2={"selectableFields": [{"jsonPath": ".spec.address"}]})
 
@@ -293,6 +310,19 @@ async def test_unserved_versions_are_converted_from(api: Api) -> None:
     await redefine(api, "v2", v1={"served": False})
     assert (await api.call("GET", f"{V1}/w")).status == 404
     assert (await api.get(f"{V2}/w"))["spec"] == {"address": "a:1"}
+
+
+async def test_version_that_was_removed_too_early_is_named(api: Api) -> None:
+    await install(api)
+    await api.post(V1, v1("w"))
+    await redefine(api, "v2")
+    path = f"{DEFINITIONS}/widgets.ex.io"
+    await api.patch(f"{path}/status", {"status": {"storedVersions": ["v2"]}})
+    versions = (await api.get(path))["spec"]["versions"]
+    await api.patch(path, {"spec": {"versions": [one for one in versions if one["name"] == "v2"]}})
+    reply = await api.call("GET", f"{V2}/w")
+    words = "request to convert CR from an invalid group/version: ex.io/v1"
+    assert (reply.status, reply.body["message"]) == (500, words)
 
 
 async def test_silent_webhook_ends_the_request_in_time(api: Api) -> None:

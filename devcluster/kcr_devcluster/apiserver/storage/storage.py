@@ -184,13 +184,11 @@ class Storage:
         Source: kubernetes/staging/src/k8s.io/apiserver/pkg/storage/etcd3/store.go, GuaranteedUpdate, which compares the
         encoded objects: so a write that changes nothing migrates an object to a new storage version.
         """
-        stored, kind = self._stored(old), old.kind
-        if stored.kind.type != kind.stored.type:
-            return False
         new = dict(new)
-        if kind.conversion is not None:
-            kind.conversion.to_hub(new)
-        return new == stored.manifest()
+        if old.kind.conversion is not None:
+            old.kind.conversion.to_hub(new)
+        # An object in an older version has another apiVersion.
+        return new == self._stored(old).manifest()
 
     def remove(self, old: Record) -> Record:
         """Remove an object, and return its last content under the revision of its removal."""
