@@ -19,6 +19,8 @@ from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.webhooks.caller import HTTPCaller
 from kcr_devcluster.cluster.webhooks.services import Services
 from tests.kit.api import Api
+from tests.kit.conversion_webhooks import V1, V2, Converter, converted_definition, v1
+from tests.kit.custom_resources import DEFINITIONS
 from tests.kit.http_servers import echo, free_port, serving
 from tests.kit.webhooks import CONFIGURATIONS
 
@@ -157,3 +159,28 @@ async def test_cluster_calls_its_webhooks(authority: trustme.CA) -> None:
             reply = await api.call("POST", "/api/v1/namespaces/default/configmaps", {"metadata": {"name": "ma"}})
     expected = 'admission webhook "no.example.com" denied the request: not today'
     assert (reply.status, reply.body["message"]) == (403, expected)
+
+
+async def test_conversion_webhook_is_called_over_tls(authority: trustme.CA) -> None:
+    converter = Converter()
+
+    async def convert(request: web.BaseRequest) -> web.StreamResponse:
+        status, body = await converter(request.path_qs, await request.read())
+        return web.Response(status=status, body=body, content_type="application/json")
+
+    async with serving(convert, authority) as url, EmbeddedCluster(runtime=None, gc=False) as cluster:
+        api, definition = Api(cluster.server), converted_definition()
+        config = {"url": f"{url}/convert", "caBundle": bundle(authority)}
+        definition["spec"]["conversion"]["webhook"]["clientConfig"] = config
+        await api.post(DEFINITIONS, definition)
+        await api.post(V1, v1("w"))
+        assert (await api.get(f"{V2}/w"))["spec"] == {"address": "a:1"}
+        (review,) = converter.reviews
+        assert review["target"] == "/convert?timeout=30s"
+        change = {"spec": {"conversion": {"webhook": {"clientConfig": {"caBundle": bundle(trustme.CA())}}}}}
+        await api.patch(f"{DEFINITIONS}/widgets.ex.io", change)
+        failed = await api.call("GET", f"{V2}/w")
+        assert failed.body["message"] == (
+            f'conversion webhook for ex.io/v1, Kind=Widget failed: Post "{url}/convert?timeout=30s": '
+            "tls: failed to verify certificate: x509: certificate signed by unknown authority"
+        )
