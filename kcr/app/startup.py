@@ -19,6 +19,7 @@ from kcr.controller import Right, rights
 from kcr.endpoint import BindAddress
 from kcr.errors import ApiError, ForbiddenError, KcrError, NotFoundError, TransportError, UnauthorizedError
 from kcr.informer import Selection
+from kcr.log import get_logger
 from kcr.manager import Manager
 from kcr.webhooks import Webhooks
 from kcr.webhooks.conversion import PATH, WebhookService
@@ -102,6 +103,9 @@ def serve_webhooks(
     if not manager.webhooks or options.webhook_port < 0:
         return frozenset()
     serving = serving_of(options, config.namespace)
+    if serving.makes_certificate and options.dry_run == "server":
+        get_logger().info("dry run: no certificate is made, and webhooks are not served")
+        return frozenset()
     manager.serve_webhooks(serving)
     set_grace(GRACE_SECONDS + serving.shutdown_delay + DRAIN_SECONDS)
     return needs_of_certificates(manager.webhooks, serving.secret) if serving.makes_certificate else frozenset()

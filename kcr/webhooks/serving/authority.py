@@ -21,6 +21,7 @@ from kcr.errors import AlreadyExistsError, ConflictError, KcrError, NotFoundErro
 from kcr.informer import Handler, InformerHandle
 from kcr.log import get_logger
 from kcr.log.ratelimited import RateLimitedLogger
+from kcr.tokenbucket import TokenBucket
 from kcr.webhooks.conversion import INJECT_CA, WebhookService
 from kcr.webhooks.serving import rotation
 from kcr.webhooks.serving.pem import CA, PREVIOUS, Issuer, parse, still_trusted
@@ -31,6 +32,8 @@ LIFE = timedelta(days=365)
 _RACE_PAUSE, _FIRST_PAUSE, _LAST_PAUSE = 0.05, 1.0, 30.0
 # Clocks jump, and a watch may be late: everything is looked at again after so long.
 _MOST_PAUSE = 3600.0
+# Steps that write: per second in the long run, and at once.
+_STEPS = (0.2, 20)
 _MANAGED_BY = {"app.kubernetes.io/managed-by": "kcr"}
 
 _log = get_logger("kcr.webhooks")
@@ -137,6 +140,7 @@ class CertificateAuthority(Handler[Any]):
         self._kinds: tuple[type[Resource], ...] = (_Mutating, _Validating, *((_Definition,) if converts else ()))
         self._issuer = Issuer(host_names(service), life)
         self._changed = asyncio.Event()
+        self._writes = TokenBucket(*_STEPS)
         self._failures = RateLimitedLogger(_log)
         # The Secret as it was seen last, or made for a missing one.
         self._draft: dict[str, bytes] = {}
@@ -199,9 +203,11 @@ class CertificateAuthority(Handler[Any]):
         now = self._clock.now()
         observed = await self._observe(now)
         step = decide(observed, now)
+        if isinstance(step, rotation.Wait):
+            return step.until
+        # Another controller may undo each of the steps.
+        await asyncio.sleep(self._writes.reserve(asyncio.get_running_loop().time()))
         match step:
-            case rotation.Wait(until):
-                return until
             case rotation.Draft():
                 trusted = [one for bundle in observed.bundles for one in parse(bundle)]
                 made = self._issuer.authority(now) | {PREVIOUS: still_trusted(trusted, now)}

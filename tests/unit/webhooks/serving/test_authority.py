@@ -21,6 +21,7 @@ from kcr.api.meta import Key, ObjectMeta
 from kcr.api.unstructured import unstructured
 from kcr.client import Request
 from kcr.errors import TransportError
+from kcr.informer import Handler
 from kcr.testing import VirtualClock
 from kcr.webhooks.serving.authority import CertificateAuthority, certificate_rights
 from kcr.webhooks.serving.pem import CERT
@@ -225,6 +226,41 @@ async def test_removed_bundle_is_written_again(world: World) -> None:
         await world.client.json_patch(Mutating, Key("", "web"), operations)
         await world.clock.advance(2)
         assert await world.bundles() == before
+
+
+class Undoing(Handler[Any]):
+    """Removes each bundle that it sees, as an old deployment tool does."""
+
+    def __init__(self, changed: asyncio.Event) -> None:
+        self._changed = changed
+
+    def on_update(self, old: Any, new: Any) -> None:
+        self._changed.set()
+
+
+async def test_controller_that_undoes_each_step_makes_no_storm(world: World) -> None:
+    changed, undone = asyncio.Event(), 0
+
+    async def undo() -> None:
+        nonlocal undone
+        while True:
+            await changed.wait()
+            changed.clear()
+            if any(await world.bundles()):
+                undone += 1
+                operations = [
+                    {"op": "remove", "path": f"/webhooks/{number}/clientConfig/caBundle"} for number in (0, 1)
+                ]
+                await world.client.json_patch(Mutating, Key("", "web"), operations)
+
+    manager = kcr.Manager(kcr.Client(world.cluster.transport), clock=world.clock, random=random.Random(0))
+    manager.informer(Mutating).add_handler(Undoing(changed))
+    async with manager.running(), asyncio.TaskGroup() as group:
+        task = group.create_task(undo())
+        async with leading(world):
+            await world.clock.advance(100)
+        task.cancel()
+    assert 20 <= undone <= 45
 
 
 async def test_new_configuration_gets_the_bundle(world: World) -> None:
