@@ -5,7 +5,7 @@ staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/{validating,mutating}/p
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError, invalid
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
@@ -89,15 +89,43 @@ def compile_variables(
     Returns:
         By name, the expression, or why it does not compile.
     """
-    found: dict[str, AdmissionExpression | CompilationError] = {}
-    for variable in variables:
-        known = declarations(VARIABLE, has_params=has_params, variables=schemas_of(found))
-        try:
-            made: Any = compile_admission(variable.get("expression", ""), known._replace(schemas=schemas or {}))
-        except CompilationError as error:
-            made = error
-        found[variable.get("name", "")] = made
-    return found
+    texts = tuple((variable.get("name", ""), variable.get("expression", "")) for variable in variables)
+    if schemas is not None:
+        return _Variables(has_params, schemas).compiled(texts)
+    # A policy has an expression after another compiled, each with the variables before it.
+    if _last[0].has_params != has_params or not _last[0].starts_like(texts):
+        _last[0] = _Variables(has_params, {})
+    return _last[0].compiled(texts)
+
+
+class _Variables:
+    """The variables of one policy, each compiled once."""
+
+    def __init__(self, has_params: bool, schemas: Mapping[str, Schema]) -> None:
+        self.has_params = has_params
+        self._schemas = schemas
+        self._texts: list[tuple[str, str]] = []
+        self._compiled: list[AdmissionExpression | CompilationError] = []
+
+    def starts_like(self, texts: Sequence[tuple[str, str]]) -> bool:
+        """Return whether other variables are the same as far as both go."""
+        return all(one == other for one, other in zip(self._texts, texts, strict=False))
+
+    def compiled(self, texts: Sequence[tuple[str, str]]) -> dict[str, AdmissionExpression | CompilationError]:
+        """Return variables that start like these, compiled."""
+        found = {name: one for (name, _), one in zip(texts, self._compiled, strict=False)}
+        for name, text in texts[len(self._texts) :]:
+            known = declarations(VARIABLE, has_params=self.has_params, variables=schemas_of(found))
+            try:
+                found[name] = compile_admission(text, known._replace(schemas=self._schemas))
+            except CompilationError as error:
+                found[name] = error
+            self._texts.append((name, text))
+            self._compiled.append(found[name])
+        return found
+
+
+_last = [_Variables(False, {})]
 
 
 def schemas_of(variables: Mapping[str, AdmissionExpression | CompilationError]) -> dict[str, Schema]:

@@ -15,9 +15,10 @@ from kcr_devcluster.apiserver.kinds.admission.expressions import (
     VARIABLE,
     Expression,
     compile_errors,
+    compile_variables,
     missing_library,
 )
-from kcr_devcluster.apiserver.structural.cel.expressions import is_available
+from kcr_devcluster.apiserver.structural.cel.expressions import CompilationError, is_available
 
 pytestmark = pytest.mark.skipif(not is_available(), reason="there is no build of the library for this machine")
 
@@ -75,3 +76,49 @@ def test_missing_library_is_a_warning(monkeypatch: pytest.MonkeyPatch, obj: dict
     monkeypatch.undo()
     is_available.cache_clear()
     assert [one.partition(":")[0] for one in found] == ["expressions are not evaluated"] * count
+
+
+def test_variables_of_one_policy_do_not_leak_into_another() -> None:
+    texts = [("a", "1"), ("b", "variables.a + 1"), ("c", "'x'")]
+    variables = [{"name": name, "expression": text} for name, text in texts]
+    first = compile_variables(variables, has_params=False)
+    assert compile_variables(variables[:1], has_params=False) == {"a": first["a"]}
+    assert compile_variables(variables, has_params=False) == first
+    other = compile_variables([{"name": "a", "expression": "'y'"}, variables[1]], has_params=False)
+    assert isinstance(other["b"], CompilationError)
+    assert compile_variables(variables, has_params=True).keys() == first.keys()
+
+
+PUBLISHED = [
+    (VALIDATION, "object.spec.replicas <= params.maxReplicas"),
+    (MESSAGE, "'object.spec.replicas must be no greater than ' + string(params.maxReplicas)"),
+    (MATCH_CONDITION, "!('system:nodes' in request.userInfo.groups)"),
+    (
+        MATCH_CONDITION,
+        "!authorizer.group('admissionregistration.k8s.io').resource('validatingwebhookconfigurations')"
+        ".name('my-webhook.example.com').check('breakglass').allowed()",
+    ),
+    (VARIABLE, "object.spec.template.metadata.annotations.?exempted.orValue('')"),
+    (
+        VARIABLE,
+        "'environment' in namespaceObject.metadata.labels ? namespaceObject.metadata.labels['environment'] : 'prod'",
+    ),
+    (VALIDATION, "object.spec.containers.all(c, has(c.securityContext) && c.securityContext.runAsNonRoot == true)"),
+    (AUDIT_ANNOTATION, "'Deployment spec.replicas set to ' + string(object.spec.replicas)"),
+    (
+        APPLY_CONFIGURATION,
+        "Object{spec: Object.spec{initContainers: ["
+        "Object.spec.initContainers{name: 'mesh-proxy', args: ['proxy', 'sidecar'], restartPolicy: 'Always'}]}}",
+    ),
+    (
+        JSON_PATCH,
+        "[JSONPatch{op: 'add', path: '/spec/selector', "
+        "value: Object.spec.selector{matchLabels: {'environment': 'test'}}}]",
+    ),
+]
+
+
+@pytest.mark.parametrize(("purpose", "text"), PUBLISHED)
+def test_published_expressions_compile(purpose: str, text: str) -> None:
+    """Those of kubernetes.io/docs/reference/access-authn-authz, abridged."""
+    assert compile_errors(Expression(text, "spec.x", purpose, has_params=True)) == []
