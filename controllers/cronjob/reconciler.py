@@ -44,8 +44,8 @@ class CronJobReconciler:
         client: Talks to the server.
         crons: The store of CronJobs.
         jobs: The store of Jobs, with the index `BY_CONTROLLER`.
-        memory: What is remembered of each CronJob.
-        own_writes: What was written and is not observed.
+        memory: The memory of each CronJob.
+        own_writes: The writes that were not observed yet.
         actions: The writes to Jobs.
         recorder: Events about CronJobs.
         clock: Wall time.
@@ -97,7 +97,7 @@ class CronJobReconciler:
         return explain_own(cron, jobs, self.memory.peek(cron), self.own_writes.peek(cron), self.local, self.clock.now())
 
     async def _sync(self, cron: CronJob, state: CronJobState) -> Result:
-        # First of all: what was started must be on record before anything is judged or deleted by the record.
+        # First of all: started Jobs must be on record before anything is judged or deleted by the record.
         cron, jobs = await self._restore(cron, state)
         excess = surplus(cron, jobs)
         # A Job that is deleted cannot tell any more that it succeeded.
@@ -119,7 +119,7 @@ class CronJobReconciler:
         jobs = tuple(job for job in shown if job.metadata.uid not in deleted)
         runs = forgotten(cron, jobs, self.clock.now())
         started = state.started
-        # What another controller has put on record meanwhile, or a later run, may be over by now.
+        # Jobs that another controller or a later run has put on record meanwhile may be over by now.
         if started is not None and is_unrecorded(cron.status, started.due):
             if all(job.metadata.uid != started.job.metadata.uid for job in jobs):
                 # The store does not show it yet.
@@ -146,7 +146,7 @@ class CronJobReconciler:
         if suspects:
             fresh = await self.client.get(CronJob, cron.key)
             if len(unlisted(fresh, suspects)) < len(suspects):
-                # The store is behind, so go on with what is there, and write to that.
+                # The store is behind, so continue with the server's object, and write to that.
                 cron, shown = fresh, self._without_deleted(fresh)
                 suspects = unlisted(fresh, suspects)
         missing = [listed.uid for listed in absent(shown, jobs) if await self._is_gone(cron, listed)]
@@ -187,7 +187,7 @@ class CronJobReconciler:
                     state.started, state.is_news = Run(start.run, outcome.job), outcome.is_new
                     # The record can wait until all others that are due have had their turn.
                     return Result(timedelta())
-                # The next pass records what was deleted for it: the error brings one, or the deletion does.
+                # The next pass records the Job that was deleted for it: the error brings one, or the deletion does.
                 if outcome.error is not None:
                     raise outcome.error
                 # A run that is due is a change, however low the priority at which the schedule was read.

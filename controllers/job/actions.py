@@ -39,7 +39,7 @@ UNTRACK = {"metadata": {"$deleteFromPrimitiveList/finalizers": [TRACKING_FINALIZ
 class Actions:
     """The reads and writes of a Job's reconcile; records every write in `own_writes`.
 
-    What a plan asks for has errors in its outcome, never raised; all else raises `KcrError`.
+    The work of a plan has errors in its outcome, never raised; all else raises `KcrError`.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Actions:
             recorder: Writes events about Jobs.
             jobs: The store of Jobs.
             control: Creates and deletes pods.
-            own_writes: What was written and is not observed.
+            own_writes: The writes that were not observed yet.
             gangs: The groups in which pods are scheduled all or none; None unless that is wanted.
         """
         self._client = client
@@ -107,7 +107,7 @@ class Actions:
             KcrError: One of them could not be written; nothing is counted before all are.
         """
         claimed = await claim(self._client, job, pods, lambda pod: selects(job, pod), finalizer=TRACKING_FINALIZER)
-        # Noted before an error is raised: the next reconcile must see what was adopted, or it adopts once more.
+        # Noted before an error is raised: the next reconcile must see the adopted pods, or it adopts once more.
         for pod in claimed.adopted:
             self._own_writes.wrote(job.key, self._pods, pod)
         if claimed.errors:
@@ -127,7 +127,7 @@ class Actions:
 
         Args:
             job: Whose pods they are.
-            members: What tells them apart.
+            members: Their distinguishing fields.
             group: The PodGroup they join; empty for none.
 
         Source: kubernetes/pkg/controller/job/job_controller.go, manageJob.
@@ -208,7 +208,7 @@ class Actions:
         if removal.live is not None and removal.is_free:
             self._own_writes.wrote(job.key, self._pods, removal.live)
         elif removal.live is not None:
-            # Another client's write: what it shows is to be counted.
+            # Another client's write: its state is to be counted.
             self._own_writes.require_version(job.key, self._pods, removal.live.metadata.resource_version)
         return removal
 

@@ -1,6 +1,6 @@
 """The controller's memory of a Job between two reconciles.
 
-What it wrote and has not observed is in `OwnWrites`, and is forgotten together with this. Everything here may be lost
+`OwnWrites` has the writes that it has not observed, and forgets them together with this. Everything here may be lost
 at any moment: it saves waiting and requests, and never decides what is counted. All of it is filed under namespace,
 name and UID, so that a Job created anew under an old name starts clean.
 """
@@ -38,7 +38,7 @@ class JobState:
         self._counted_at = since
         # Whether this sync lists the pods live.
         self._ahead = False
-        # Whether `_status` is what this process has seen or written, with no write in between that had no answer.
+        # Whether this process has seen or written `_status`, with no unanswered write since.
         self.knows_status: bool = False
         # Whether the status that was seen last is another client's.
         self.sees_concurrent_controller: bool = False
@@ -51,10 +51,10 @@ class JobState:
 
         Args:
             job: The Job as last seen.
-            pods_version: What the store of pods has reached.
+            pods_version: The version that the store of pods has reached.
         """
         version = version_of(job.metadata.resource_version)
-        # An older version than the last one is what a store shows whose watch has lost an event: no news.
+        # A store whose watch has lost an event shows an older version than the last one: no news.
         is_news = job.status != self._status and version >= self._version
         self.sees_concurrent_controller = self.knows_status and is_news
         self.knows_status = True
@@ -88,7 +88,7 @@ class Memory:
     """The memories of all Jobs, at most one per name.
 
     Attributes:
-        own_writes: What was written for the Jobs and is not observed; forgotten with them.
+        own_writes: The writes for the Jobs that were not observed yet; forgotten with them.
         batching: Enqueues busy Jobs once per period; forgotten likewise.
     """
 
@@ -96,7 +96,7 @@ class Memory:
         """Start with nothing.
 
         Args:
-            own_writes: What was written and is not observed.
+            own_writes: The writes that were not observed yet.
             batching: Enqueues busy Jobs once per period.
             patience: How long in seconds another client has to write the status of Jobs before there is a warning of
                 it: with election it may be the next leader, as long as this one may not know that it has lost.

@@ -46,12 +46,12 @@ class JobReconciler:
     Attributes:
         jobs: The store of Jobs.
         pods: The store of pods, with the indexes `UNSETTLED` and `ORPHANS`.
-        memory: What is remembered of each Job, its own writes included.
-        actions: What is asked of the API server.
+        memory: The memory of each Job, its own writes included.
+        actions: The requests to the API server.
         queue: The controller's own.
         clock: Wall time.
         limits: The tunables of a decision.
-        metrics: What is counted.
+        metrics: The counters.
     """
 
     jobs: Store[Job]
@@ -89,7 +89,7 @@ class JobReconciler:
                 return await self._sync(job, state, sync)
             try:
                 self._count(job, await self.actions.resolve(job, wanted=self._wants_pods(job)))
-                # That took time: what was read before it is no longer the present.
+                # That took time: earlier reads are no longer the present.
                 return Result(requeue_after=timedelta())
             except KcrError:
                 # Finished pods are counted all the same.
@@ -146,7 +146,7 @@ class JobReconciler:
         if is_finished(closed):
             self._finish(closed)
         if (first := outcome.error or released.error) is not None:
-            # What failed comes again with the rest, and later each time.
+            # Failed requests come again with the rest, and later each time.
             raise first
         if update.requeue and not is_finished(closed):
             self.memory.batching.enqueue(job.key, self.queue.priority(job.key))

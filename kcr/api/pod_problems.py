@@ -35,7 +35,7 @@ _LATELY = timedelta(minutes=10)
 _ONCE = timedelta(minutes=1)
 # Those in which a container is started without any problem.
 _STARTING = ("", "ContainerCreating", "PodInitializing")
-# What a scheduler says of a node that takes no new pods.
+# A scheduler's words for a node that takes no new pods.
 _CORDONED = re.compile(r"were unschedulable|node\.kubernetes\.io/unschedulable")
 _ALL_CORDONED = re.compile(r"0/(\d+) nodes are available: (\d+) node\(s\) were unschedulable")
 _NO_NODES = "no nodes available to schedule pods"
@@ -47,7 +47,7 @@ class PodContext(NamedTuple):
     Attributes:
         events: Warnings about pods, the latest last.
         nodes: Nodes by name, None for one that is deleted; of those that are not here nothing is known.
-        change: How a user gets another pod, up to what is to be different: `create the Job anew with`.
+        change: How a user gets another pod, up to the part that is to be different: `create the Job anew with`.
     """
 
     events: Sequence[Event] = ()
@@ -60,9 +60,9 @@ class PodProblem(NamedTuple):
 
     Attributes:
         pod: The pod.
-        symptom: What is the matter with it.
+        symptom: Its symptom.
         text: The whole fact.
-        remedies: What a user can do about it, ready to be shown.
+        remedies: The remedies for a user, ready to be shown.
     """
 
     pod: Pod
@@ -76,7 +76,7 @@ def problem_of(pod: Pod, context: PodContext, now: datetime) -> PodProblem | Non
 
     Args:
         pod: The pod.
-        context: What else is known.
+        context: Other known facts.
         now: The moment to judge at.
     """
     name = pod.metadata.name
@@ -104,7 +104,7 @@ def restarts_of(pod: Pod, context: PodContext, now: datetime) -> PodProblem | No
 
     Args:
         pod: The pod.
-        context: What else is known.
+        context: Other known facts.
         now: The moment to judge at.
     """
     for status in statuses_of(pod):
@@ -125,7 +125,7 @@ def unready_of(pod: Pod, context: PodContext, now: datetime) -> PodProblem | Non
 
     Args:
         pod: The pod.
-        context: What else is known.
+        context: Other known facts.
         now: The moment to judge at.
     """
     ready = find_condition(pod.status.conditions, "Ready")

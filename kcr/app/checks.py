@@ -30,15 +30,15 @@ from kcr.clock import Clock
 from kcr.controller import Right
 from kcr.errors import KcrError, NotFoundError
 
-# What the controllers are tested with, `docs/guide/compatibility.md`. v1.30 refuses the status of a Job that completes;
-# `spec.managedBy`, by which Jobs are shared, is on by default since v1.32.
+# The controllers are tested with these versions, `docs/guide/compatibility.md`. v1.30 refuses the status of a Job that
+# completes; `spec.managedBy`, by which Jobs are shared, is on by default since v1.32.
 OLDEST, NEWEST, MANAGED_BY_SINCE = (1, 31), (1, 37), (1, 32)
 # HTTP dates have whole seconds.
 TOLERATED_SKEW_SECONDS = 5.0
-# So many objects of a kind are looked at, and a write so long ago counts.
+# So many objects of a kind are read, and a write so long ago counts.
 _OBJECTS, _RECENT = 100, timedelta(minutes=10)
 _MANAGER = "kube-controller-manager"
-# What its controllers write the status of.
+# The kinds whose status its controllers write.
 _STATUSES = {"jobs": "Job", "cronjobs": "CronJob"}
 
 _LEASE_UNREAD = "no other controller has written the status of a Job lately; its lease in kube-system cannot be read"
@@ -51,7 +51,7 @@ class Finding(NamedTuple):
     Attributes:
         check: Which check: `version`, `clock`, `namespace`, `kinds`, `rights` or `controllers`.
         is_wrong: Whether something has to be done.
-        text: What is there, and what to do.
+        text: The finding and its remedy.
     """
 
     check: str
@@ -63,11 +63,11 @@ class Wanted(NamedTuple):
     """The needs of the controllers to run.
 
     Attributes:
-        rights: What they ask of the server.
+        rights: The rights that they need.
         namespace: The one namespace to work in; empty for all.
         takes_over: Whether they take the place of the cluster's own.
         lease: The Lease of leader election; None without election.
-        kinds: What they watch, to see whether the server has it. Controllers that run log that by themselves.
+        kinds: The kinds that they watch, to check that the server has them. Running controllers log that themselves.
         metrics_secure: Whether the API server is asked who may read the metrics.
         certificates: The rights for the certificates of webhooks, where kcr makes them.
     """
@@ -117,10 +117,10 @@ async def check_cluster(
 
     Args:
         client: Reaches the server as the identity that the controllers will have.
-        wanted: What they need.
+        wanted: The needs of the controllers.
         clock: This machine's time.
-        permissions: What is known of the rights; None for nothing.
-        server: What `ask_version` returned; None to ask it.
+        permissions: The rights as the server reported them; None when unknown.
+        server: The version from `ask_version`; None to ask it.
 
     Raises:
         ApiError: The server does not tell its version.

@@ -28,15 +28,15 @@ from kcr.stacks import Stacks, await_stack, calls_of, collect_stacks, stuck_task
 
 _log = get_logger()
 
-# A process is given five seconds to end; what hangs then is left behind by force.
+# A process has five seconds to end; hanging parts are left behind by force.
 GRACE_SECONDS = 4.5
 # So much later a thread ends a process whose event loop is blocked and has not done so itself.
 _BLOCKED_SECONDS = 0.2
-# So long a process that ends by force may take to log why: what reads its stderr may have stalled.
+# So long a process that ends by force may take to log why: the reader of its stderr may have stalled.
 _LOG_SECONDS = 0.2
 # `gc.set_threshold`: so many allocations more than deallocations start a collection.
 _YOUNG_OBJECTS = 20_000
-# What `accept` fails with when there is no room for another connection.
+# The errors of `accept` when there is no room for another connection.
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
@@ -201,7 +201,7 @@ def write_stacks_on_signal(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
 
 
 def _write(stacks: Stacks) -> None:
-    # Whoever sends the signal wants to see the lines, whatever the level of the others.
+    # The sender of the signal wants to see the lines, whatever the level of the others.
     log: Any = structlog.wrap_logger(None, wrapper_class=structlog.make_filtering_bound_logger(logging.NOTSET))
     log.info("stacks, because of SIGUSR1", threads=len(stacks.threads), tasks=len(stacks.tasks))
     for name, calls in stacks.named_threads():

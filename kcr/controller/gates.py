@@ -68,10 +68,10 @@ class Pauses:
     """Drops the keys of paused objects; a gate. The change that ends a pause enqueues its key.
 
     The annotation `kcr.dev/paused: "true"` on an object keeps each controller whose keys name objects of that kind from
-    reconciling it, its deletion included: finalizers of the controller stay. Everything else goes on: the store follows
+    reconciling it, its deletion included: finalizers of the controller stay. All else continues: the store follows
     the object, handlers enqueue its key, and the key is dropped when a worker takes it, so that a paused object holds
     no worker and is not retried. A reconciler is level-triggered, so nothing is lost: the change that removes the
-    annotation enqueues the key, and the reconcile finds what has happened meanwhile.
+    annotation enqueues the key, and the reconcile finds the changes of the meantime.
 
     Source: cluster-api/util/annotations/helpers.go, HasPaused: there any value counts, and deletion is paused as well.
 
@@ -95,7 +95,7 @@ class Pauses:
     def check(self, key: Key) -> GateDecision:
         """Drop a key whose object is paused; the first decision that is new is logged."""
         store = self.store
-        # A store that is not synced, or closed, shows no objects; what reads it then says so itself.
+        # A store that is not synced, or closed, shows no objects; its readers report that themselves.
         obj = store.get(key) if store is not None and store.synced and not store.is_closed else None
         if obj is None or not is_paused(obj):
             if self._uids and self._uids.pop(key, None) is not None:
@@ -121,7 +121,7 @@ class ReadYourWrites(Observer):
         """Make the gate.
 
         Args:
-            own_writes: Knows what was written.
+            own_writes: Knows the writes.
             queue: Gets the keys that were deferred.
         """
         self._own_writes = own_writes
@@ -135,7 +135,7 @@ class ReadYourWrites(Observer):
         """
         if not self._own_writes.has_written(key):
             return GateDecision.ADMIT
-        # The queue forgets what it knows of the key when this turn is done.
+        # The queue forgets the key's state when this turn is done.
         enqueue = partial(self._enqueue_deferred, key, self._queue.state(key))
         return GateDecision.DEFER if self._own_writes.defer_if_stale(key, enqueue) else GateDecision.ADMIT
 
@@ -157,8 +157,8 @@ class ReadYourWrites(Observer):
 class MinInterval:
     """Keeps a minimum of time between one reconcile of a key and the next: a gate, and the last one of a worker.
 
-    For dry runs, in which nothing that is written ever shows up: a reconciler that asks to go on at once would never
-    end. What it admits counts as reconciled.
+    For dry runs, in which no write ever shows up: a reconciler that asks to continue at once would never end. An
+    admitted key counts as reconciled.
     """
 
     def __init__(self, seconds: float, queue: WorkQueue[Key]) -> None:

@@ -32,10 +32,10 @@ class DebugOptions(NamedTuple):
     """The options of the debug pages: additional contents, and access.
 
     Attributes:
-        command: What runs, such as `kcr run`; empty for the program's name.
+        command: The running command, such as `kcr run`; empty for the program's name.
         server: The API server's address; empty for one in this process.
-        options: What `/debug/kcr/options` shows: no secrets.
-        token: Whoever reads must give it as `?token=…` or as a bearer token; empty for no token.
+        options: The contents of `/debug/kcr/options`: no secrets.
+        token: Readers must give it as `?token=…` or as a bearer token; empty for no token.
         routes: More paths, such as `/debug/kcr/logs`.
         on_listening: Called with the address of the port, such as `127.0.0.1:40123`, once it is open.
     """

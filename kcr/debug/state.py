@@ -16,7 +16,7 @@ class ProcessState(_Value, frozen=True, kw_only=True):
     """The process.
 
     Attributes:
-        command: What runs: `kcr run`, `kcr dev`, or the program's name.
+        command: The running command: `kcr run`, `kcr dev`, or the program's name.
         version: The version of kcr.
         python: The version of Python.
         pid: The process id.
@@ -77,7 +77,7 @@ class InformerState(_Value, frozen=True, kw_only=True):
     """An informer.
 
     Attributes:
-        kind: What it watches, as `kubectl` spells the resource: `jobs.batch`.
+        kind: The watched kind, as `kubectl` spells the resource: `jobs.batch`.
         namespaces: The namespaces it watches; empty for all.
         is_synced: Whether its store has the first list.
         objects: How many objects its store has.
@@ -105,7 +105,7 @@ class RunState(_Value, frozen=True, kw_only=True):
         seconds_ago: When it ended.
         seconds: How long it took.
         outcome: `success`, `requeue_after`, `error` or `cancelled`.
-        text: The error, or what the reconcile asked for: `requeue after 5 s`.
+        text: The error, or the request of the reconcile: `requeue after 5 s`.
     """
 
     key: str
@@ -143,8 +143,8 @@ class KeyState(_Value, frozen=True, kw_only=True):
         queued_seconds: For how long it has been queued; None when it is not.
         due_seconds: The seconds until it is queued; None when it has no delay.
         reasons: Why it is queued or delayed, the oldest first.
-        error: What the last reconcile failed with; empty when it did not.
-        waits_for: Of a deferred key what the store lacks: `pods: version 42, the store has 40`; empty otherwise.
+        error: The error of the last reconcile; empty when it succeeded.
+        waits_for: Of a deferred key the missing versions: `pods: version 42, the store has 40`; empty otherwise.
     """
 
     key: str
@@ -191,7 +191,7 @@ class ControllerState(_Value, frozen=True, kw_only=True):
 
     Attributes:
         name: Its name.
-        kinds: What it watches, as `kubectl` spells the resources; the first is the kind of its keys.
+        kinds: The watched kinds, as `kubectl` spells the resources; the first is the kind of its keys.
         workers: How many keys it reconciles at a time.
         queued: Keys that wait for a worker, by priority as text.
         delayed: How many keys are added later, those in backoff among them.
@@ -248,9 +248,9 @@ class HotLoopState(_Value, frozen=True, kw_only=True):
     """A hot loop of a key.
 
     Attributes:
-        event: What goes on: `hot loop: two writers change a field by turns`.
+        event: The kind of loop: `hot loop: two writers change a field by turns`.
         place: The fields, their object and its writers; empty when the reconciler asks for its key at once.
-        remedy: What to do.
+        remedy: The remedy.
     """
 
     event: str
@@ -266,10 +266,10 @@ class KeyDetail(_Value, frozen=True, kw_only=True):
         state: Where the key is.
         runs: The last reconciles of the key, the newest first.
         unconfirmed: Writes that were sent and not answered: `create pods default/pi-0-x2k4f`.
-        explanation: What the reconciler says of it (`kcr.api.explanation.Explanation`, by field); None when it has no
+        explanation: The reconciler's explanation (`kcr.api.explanation.Explanation`, by field); None when it has no
             such method.
         explanation_error: Why there is no explanation: `the event loop is blocked: …`; empty when there is one.
-        hot_loop: What has kept it busy in the last ten minutes; None for nothing.
+        hot_loop: Its hot loop in the last ten minutes; None without one.
         plugin: The plugin that has added the controller, as `--controllers` names it; empty for a program of one's own.
     """
 

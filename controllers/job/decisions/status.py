@@ -183,7 +183,7 @@ class UncountedPods:
         return True
 
     def _is_full(self) -> bool:
-        # Noted, and the Job is requeued: what does not fit into this write comes with the next one.
+        # Noted, and the Job is requeued: the next write has the pods that do not fit into this one.
         self.capped |= len(self._known) + len(self.completed) >= self._limit
         return self.capped
 
@@ -228,7 +228,7 @@ def finalize_status(update: StatusUpdate, job: Job, untracked: frozenset[str], n
     """Return the status after the finalizers are removed: the listed pods counted, and the end recorded if it is one.
 
     Args:
-        update: What was written first.
+        update: The first write.
         job: The Job as that write returned it.
         untracked: UIDs of the pods that have lost their finalizer.
         now: The moment to judge at.
@@ -241,8 +241,8 @@ def finalize_status(update: StatusUpdate, job: Job, untracked: frozenset[str], n
     nothing_listed = status.uncounted_terminated_pods == UncountedTerminatedPods()
     # Not every pod that is let go is listed.
     all_gone = untracked.issuperset(pod.metadata.uid for pod in update.untrack)
-    # The terminal condition comes last: after it no controller looks at the Job again. So every pod is counted and let
-    # go by then, and none is active or terminating.
+    # The terminal condition comes last: after it no controller reconciles the Job again. So every pod is counted and
+    # released by then, and none is active or terminating.
     done = nothing_listed and all_gone and not update.capped and not status.terminating and not status.active
     if update.ending is None or not done:
         return status

@@ -1,10 +1,10 @@
 """Decoding of responses: pages, watch lines, errors, and undecodable objects.
 
 One bad object must not hide the others (ST-6), whatever is wrong with it: a field of another type, a byte that is
-no UTF-8, nesting beyond what Python's C stack takes. So pages and events that are refused as a whole are looked at
-again object by object. Of the bad one, what names it is kept.
+no UTF-8, nesting beyond what Python's C stack takes. So pages and events that are refused as a whole are decoded
+again object by object. Of the bad one, its names are kept.
 
-What an answer proves depends on its body, for a proxy between us and the API server may have written it:
+An answer's body decides its value as proof, for a proxy between us and the API server may have written it:
 
 - A success code whose body is not the object that was asked for proves nothing. It raises `TransportError`, as a
   lost reply does: a write may have happened.
@@ -33,7 +33,7 @@ R = TypeVar("R", bound=Resource)
 # The cause of an error that is not the API server's own.
 # Source: apimachinery/pkg/apis/meta/v1/types.go, CauseTypeUnexpectedServerResponse.
 UNEXPECTED_RESPONSE = "UnexpectedServerResponse"
-# What any server written in Go answers for a path that it does not know.
+# The answer of any server written in Go to a path that it does not know.
 _PAGE_NOT_FOUND = b"404 page not found"
 # The class of these is chosen by the code, whatever the body is.
 _PLAIN_TEXT_CODES = (401, 429)
@@ -43,7 +43,7 @@ _MISSING_RIGHT = re.compile(r'User ".*?" cannot (\S+) resource "([^"]+)" in API 
 _WARNING = re.compile(r'(?:^|,)\s*299 \S+ "((?:[^"\\]|\\.)*)"')
 
 
-# What names an object: the field here, the field on the wire and its type.
+# The names of an object: the field here, the field on the wire and its type.
 _IDENTITY: Mapping[str, tuple[bytes, Any]] = {
     "name": (b"name", str),
     "namespace": (b"namespace", str),
@@ -212,7 +212,7 @@ def _decode_by_parts(kind: type[R], line: bytes, error: msgspec.ValidationError)
         raise _event_error(line) from None
     undecodable = _undecodable(type_, raw, error)
     if type_ in ("BOOKMARK", "DELETED"):
-        # Not of the kind, but a Resource: nothing but its metadata is looked at.
+        # Not of the kind, but a Resource: only its metadata is decoded.
         return WatchEvent(type=type_, object=cast("R", Resource(metadata=undecodable.metadata)))
     return undecodable
 

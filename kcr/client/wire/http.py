@@ -30,7 +30,7 @@ _CONNECT_SECONDS = 10.0
 _CALLS_AT_ONCE = 100
 # One line is one watch event, and an object may have 3 MiB as the server counts.
 _LINE_BYTES = 32 * 1024 * 1024
-# Certificates are looked at again this often, to see whether their files have changed.
+# How often the files of certificates are checked for changes.
 _CERTIFICATE_SECONDS = 60.0
 _FAILURES = (aiohttp.ClientError, HttpProcessingError, TimeoutError, OSError, ValueError)
 
@@ -62,7 +62,7 @@ class HttpTransport:
             ("Accept-Encoding", _encoding(config)),
             *config.headers,
         )
-        # What the TLS context was made from, and when its files were last looked at.
+        # The sources of the TLS context, and when its files were last checked.
         self._made_from = (tls_modified(config), "")
         self._looked_at = float("-inf")
         self._tls = tls_context(config)
@@ -122,7 +122,7 @@ class HttpTransport:
             try:
                 return await self._request(pool, request, credential), pool
             except aiohttp.ClientSSLError:
-                # Nothing was sent. Perhaps the authority was replaced: what its file holds now gets one try.
+                # Nothing was sent. Perhaps the authority was replaced: the present content of its file gets one try.
                 self._refresh(credential)
                 if self._tls is pool.tls:
                     raise
@@ -193,7 +193,7 @@ class HttpTransport:
         try:
             self._tls = tls_context(self._config, credential)
         except ConfigError as error:
-            # Perhaps the files are being written just now. What we have is tried as long as it works.
+            # Perhaps the files are being written just now. The present context is tried as long as it works.
             _log.warning("certificates not reloaded", server=self._config.server, error=str(error))
             return
         self._made_from = made_from

@@ -4,9 +4,9 @@ Two writers that each set a field to a value of their own enqueue the key for ev
 every write differs from the one before, such as a time in a status, or that returns `requeue_after=0` each time. None
 of them fails, so no error shows the loop.
 
-While all is well, one counter per key is what it costs. Only a key that is reconciled `MOST_RECONCILES` times within
+While all is well, it costs one counter per key. Only a key that is reconciled `MOST_RECONCILES` times within
 `WINDOW_SECONDS` has its changes recorded, by handlers that are added to the controller's informers for as long as it
-takes. A field that goes back to values which it had before has two writers, or follows other objects: when they change
+takes. A field that returns to earlier values has two writers, or follows other objects: when they change
 too and it has one owner. Changes of one object alone, always to new values, are those of one writer. The object's
 managedFields, which no store keeps, are listed a few times, before and after a reconcile: the owners of the field are
 its writers. One line says all that, at most every ten minutes for a key.
@@ -48,7 +48,7 @@ _BY_TURNS = (
     "hot loop: two writers change a field by turns",
     "let one of them own the field: see who else sets it, and leave it out of the other's writes",
 )
-# The same, when the server tells of one writer only, or of none.
+# The same, when the server names one writer only, or none.
 _BY_ONE_NAME = (
     "hot loop: one writer changes a field to and fro",
     "see why it alternates, and whether two programs write under its name: each needs a field manager of its own",
@@ -73,9 +73,9 @@ class HotLoopFinding(NamedTuple):
     """A hot loop of a key, as logged.
 
     Attributes:
-        event: What goes on: `hot loop: two writers change a field by turns`.
+        event: The kind of loop: `hot loop: two writers change a field by turns`.
         place: The fields, their object and its writers; empty for a reconciler that asks for its key at once.
-        remedy: What to do.
+        remedy: The remedy.
     """
 
     event: str
@@ -106,7 +106,7 @@ class HotLoops(Observer):
         self._window_end = 0.0
         self._recordings: dict[Key, Recording] = {}
         self._silent_until: dict[Key, float] = {}
-        # What was logged of keys that are silent since.
+        # The logged loops of keys that are silent since.
         self._findings: dict[Key, HotLoopFinding] = {}
         # Invariant: there are some only while something is recorded.
         self._registrations: list[Registration[Any]] = []
@@ -242,7 +242,7 @@ class _Recorder(Handler[Any]):
     def on_update(self, old: Resource, new: Resource) -> None:
         """Record a change."""
         keys: Iterable[Key] = ()
-        # The handler that enqueues the key reports what a mapping function of a user's raises.
+        # The handler that enqueues the key reports exceptions of a user's mapping function.
         with suppress(Exception):
             keys = tuple(self._map_to(new))
         for key in keys:
