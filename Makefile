@@ -38,7 +38,7 @@ demo-example: $(BIN)/kcr
 	@$(BIN)/python -m examples.configmap_copier.demo
 
 demo-website: $(BIN)/kcr
-	@$(BIN)/kcr dev --controllers examples.website.controller:setup -f examples/website/manifests
+	@$(BIN)/kcr dev --controllers examples.website.webhook:setup -f examples/website/manifests
 
 # mypy has one core where its cache is empty, for half a minute; the tests have the other one.
 test: hint style
