@@ -206,3 +206,19 @@ async def test_older_reviews_are_sent_where_they_are_preferred(api: Api) -> None
     assert (await api.get(f"{V2}/w"))["spec"] == {"address": "a:1"}
     await api.patch(path, {"spec": {"conversion": {"webhook": {"conversionReviewVersions": ["v0"]}}}})
     assert (await api.call("GET", f"{V2}/w")).body["message"] == "no supported conversion review versions"
+
+
+async def test_calls_are_counted(api: Api) -> None:
+    converter = await install(api)
+    await api.post(V1, v1("w"))
+    assert b"apiserver_crd_conversion_webhook" not in (await api.call("GET", "/metrics")).body
+    await api.get(f"{V2}/w")
+    converter.status = 500
+    await api.call("GET", f"{V2}/w")
+    lines = (await api.call("GET", "/metrics")).body.decode().splitlines()
+    name, labels = (
+        "apiserver_crd_conversion_webhook_duration_seconds_count",
+        'crd_name="widgets.ex.io",from_version="v1"',
+    )
+    for succeeded in ("true", "false"):
+        assert f'{name}{{{labels},succeeded="{succeeded}",to_version="v2"}} 1.0' in lines

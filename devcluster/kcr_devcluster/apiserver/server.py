@@ -180,7 +180,7 @@ class APIServer:
         if authorizer is not None:
             bootstrap.create_missing(self.registry)
         self.definitions: CustomResourceDefinitions = CustomResourceDefinitions(
-            self.registry, self._routes, self._end_watches, lambda: self.admission.caller
+            self.registry, self._routes, self._end_watches, self.admission
         )
         api_services = LocalAPIServices(self.registry, self._routes)
         self.definitions.on_change.append(api_services.sync)

@@ -14,6 +14,7 @@ from kcr.metrics.table import Histogram
 _SECONDS = (.005, .025, .1, .5, 1, 2.5, 10, 25)  # fmt: skip
 _PREFIX = "apiserver_admission_webhook"
 _LABELS = ("name", "type", "operation", "rejected")
+_CONVERSION_SECONDS = tuple(0.001 * 2**power for power in range(15))
 
 
 class CallLabels(NamedTuple):
@@ -30,6 +31,22 @@ class CallLabels(NamedTuple):
     operation: str
 
 
+class ConversionLabels(NamedTuple):
+    """The labels that distinguish conversions.
+
+    Attributes:
+        crd_name: The name of the definition.
+        from_version: The version of the objects that were sent.
+        to_version: The version that was wanted.
+        succeeded: Whether the webhook converted them.
+    """
+
+    crd_name: str
+    from_version: str
+    to_version: str
+    succeeded: bool
+
+
 class AdmissionMetrics:
     """Counts calls of webhooks."""
 
@@ -39,6 +56,7 @@ class AdmissionMetrics:
         self._requests: Counter[tuple[CallLabels, bool, int]] = Counter()
         self._rejections: Counter[tuple[CallLabels, str, int]] = Counter()
         self._open: Counter[tuple[str, str]] = Counter()
+        self._conversions: dict[ConversionLabels, Histogram] = {}
 
     def observe(self, labels: CallLabels, seconds: float, code: int, error_type: str, *, ignored: bool) -> None:
         """Count a call.
@@ -60,10 +78,37 @@ class AdmissionMetrics:
             # Codes beyond those of HTTP are one series.
             self._rejections[labels, error_type, min(code, 600)] += 1
 
+    def observe_conversion(self, labels: ConversionLabels, seconds: float) -> None:
+        """Count a call of a conversion webhook.
+
+        Args:
+            labels: Its labels.
+            seconds: How long it took.
+        """
+        self._conversions.setdefault(labels, Histogram(_CONVERSION_SECONDS)).observe(seconds)
+
     def collect(self) -> Iterator[Metric]:
         """Yield the metric families; none before the first call."""
-        if not self._requests:
-            return
+        if self._conversions:
+            yield self._conversion_durations()
+        if self._requests:
+            yield from self._admissions()
+
+    def _conversion_durations(self) -> Metric:
+        """Return the durations of conversions.
+
+        Source: kubernetes/staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver/conversion/metrics.go.
+        """
+        durations = HistogramMetricFamily(
+            "apiserver_crd_conversion_webhook_duration_seconds",
+            "CRD webhook conversion duration in seconds",
+            labels=ConversionLabels._fields,
+        )
+        for labels, histogram in self._conversions.items():
+            histogram.add_to(durations, (*labels[:3], _text(labels.succeeded)))
+        return durations
+
+    def _admissions(self) -> Iterator[Metric]:
         durations = HistogramMetricFamily(
             f"{_PREFIX}_admission_duration_seconds",
             "Admission webhook latency histogram in seconds, identified by name and broken out for each operation and "

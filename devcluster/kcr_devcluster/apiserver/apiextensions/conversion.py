@@ -17,8 +17,10 @@ from itertools import count
 
 import msgspec
 
-from kcr_devcluster.apiserver.admission.caller import WebhookCaller, WebhookCallError, target_of
+from kcr_devcluster.apiserver.admission.caller import WebhookCallError, target_of
 from kcr_devcluster.apiserver.admission.calls import SUCCESS, meaning
+from kcr_devcluster.apiserver.admission.chain import Admission
+from kcr_devcluster.apiserver.admission.metrics import ConversionLabels
 from kcr_devcluster.apiserver.apiextensions.conversion_review import (
     ReviewError,
     converted_objects,
@@ -43,17 +45,18 @@ _encode = msgspec.json.Encoder().encode
 class ConversionWebhook:
     """The webhook of one definition, as the server calls it."""
 
-    def __init__(self, conversion: Manifest, caller: Callable[[], WebhookCaller], new_uid: Callable[[], str]) -> None:
+    def __init__(self, crd: Manifest, admission: Admission, new_uid: Callable[[], str]) -> None:
         """Make a webhook.
 
         Args:
-            conversion: The member `conversion` of the definition.
-            caller: Returns what calls webhooks at the time.
+            crd: The definition.
+            admission: Has the caller of webhooks, and counts the calls.
             new_uid: Draws the uid of a review.
         """
+        conversion, self._crd_name = crd["spec"]["conversion"], crd["metadata"]["name"]
         self._config: Manifest = conversion["webhook"]["clientConfig"]
         self._versions: Sequence[str] = conversion["webhook"]["conversionReviewVersions"]
-        self._caller = caller
+        self._admission = admission
         self._new_uid = new_uid
 
     async def review(self, objects: Sequence[Manifest], desired: str) -> list[Manifest]:
@@ -62,6 +65,18 @@ class ConversionWebhook:
         Raises:
             StatusError: 500, the webhook failed.
         """
+        time, is_done = asyncio.get_running_loop().time, False
+        started = time()
+        try:
+            found = await self._reviewed(objects, desired)
+            is_done = True
+        finally:
+            source, target = (one.rpartition("/")[2] for one in (objects[0]["apiVersion"], desired))
+            labels = ConversionLabels(self._crd_name, source, target, is_done)
+            self._admission.metrics.observe_conversion(labels, time() - started)
+        return found
+
+    async def _reviewed(self, objects: Sequence[Manifest], desired: str) -> list[Manifest]:
         source = f"{objects[0]['apiVersion']}, Kind={objects[0]['kind']}"
         try:
             version, uid = review_version(self._versions), self._new_uid()
@@ -82,7 +97,7 @@ class ConversionWebhook:
         deadline = asyncio.timeout(TIMEOUT_SECONDS)
         try:
             async with deadline:
-                return await self._caller().call(self._config, path, body, TIMEOUT_SECONDS)
+                return await self._admission.caller.call(self._config, path, body, TIMEOUT_SECONDS)
         except TimeoutError:
             if not deadline.expired():
                 raise

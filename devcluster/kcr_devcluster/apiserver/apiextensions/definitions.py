@@ -18,7 +18,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from kcr_devcluster.apiserver.admission.caller import WebhookCaller
+from kcr_devcluster.apiserver.admission.chain import Admission
 from kcr_devcluster.apiserver.apiextensions.conversion import ConversionWebhook
 from kcr_devcluster.apiserver.apiextensions.naming import is_true, named_status, set_condition, used_names
 from kcr_devcluster.apiserver.apiextensions.served_kinds import ServedKinds, kinds_of
@@ -50,7 +50,7 @@ class CustomResourceDefinitions:
         registry: Registry,
         routes: ServedIndex,
         end_watches: Callable[[Kind], None],
-        webhooks: Callable[[], WebhookCaller],
+        admission: Admission,
     ) -> None:
         """Serve the definitions that are stored, and from now on those that will be.
 
@@ -58,14 +58,14 @@ class CustomResourceDefinitions:
             registry: Where definitions and objects are.
             routes: Where kinds are found.
             end_watches: Ends the watches on the objects of a kind.
-            webhooks: Returns what calls conversion webhooks.
+            admission: Calls conversion webhooks.
         """
         self.on_change: list[Callable[[], object]] = []
         self._registry = registry
         self._storage = registry.storage
         self._routes = routes
         self._end_watches = end_watches
-        self._webhooks = webhooks
+        self._admission = admission
         # By the name of the definition: its kinds, and the spec and accepted names that they were made from.
         self._kinds: dict[str, ServedKinds] = {}
         self._made_of: dict[str, tuple[Any, Any]] = {}
@@ -140,8 +140,8 @@ class CustomResourceDefinitions:
             self._end_watches(before.hub)
         self._notify()
 
-    def _webhook(self, conversion: Manifest) -> ConversionWebhook:
-        return ConversionWebhook(conversion, self._webhooks, lambda: new_uid(self._registry.random))
+    def _webhook(self, crd: Manifest) -> ConversionWebhook:
+        return ConversionWebhook(crd, self._admission, lambda: new_uid(self._registry.random))
 
     def _notify(self) -> None:
         for call in self.on_change:

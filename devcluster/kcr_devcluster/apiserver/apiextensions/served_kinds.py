@@ -42,11 +42,11 @@ def kinds_of(crd: Manifest, names: Manifest, webhook: Callable[[Manifest], Conve
     Args:
         crd: The definition, valid and with its defaults.
         names: The names that are accepted.
-        webhook: Makes the webhook of a `spec.conversion`.
+        webhook: Makes the webhook of a definition.
     """
     versions, conversion = crd["spec"]["versions"], crd["spec"].get("conversion") or {}
     storage = next(version for version in versions if version.get("storage"))
-    converter = WebhookConverter(webhook(conversion)) if conversion.get("strategy") == "Webhook" else None
+    converter = WebhookConverter(webhook(crd)) if conversion.get("strategy") == "Webhook" else None
     stored = {version["name"]: _kind(crd, names, version, converter) for version in versions}
     if converter is not None:
         converter.kinds.update(stored)
