@@ -5,12 +5,14 @@ import ssl
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import datetime
 
 import pytest
 import trustme
 from aiohttp import web
 
-from kcr.client import Client, HttpTransport, RateLimit
+from kcr.client import Client, Credential, HttpTransport, RateLimit
+from kcr.client.auth.credentials import RenewedCredentials
 from kcr.client.loops import HomeLoop, PerLoop
 from kcr.endpoint import BindAddress, ServerPort, ServerThread
 from kcr.metrics import Metrics
@@ -88,3 +90,30 @@ async def test_home_that_is_closed_is_given_up() -> None:
     await asyncio.to_thread(lambda: asyncio.run(call()))
     home.call(seen.append, 2)
     assert seen == [1, 2]
+
+
+class Slow(RenewedCredentials):
+    """Credentials that take a while to be obtained, so that callers of several loops wait at once."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.obtained = 0
+
+    async def _obtain(self) -> tuple[Credential, datetime | None]:
+        await asyncio.sleep(0.05)
+        self.obtained += 1
+        return Credential.bearer("token"), None
+
+
+async def test_credentials_are_obtained_once_on_each_loop() -> None:
+    credentials = Slow()
+
+    async def use() -> None:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(credentials.current()) for _ in range(5)]
+        assert {task.result() for task in tasks} == {Credential.bearer("token")}
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(asyncio.to_thread(lambda: asyncio.run(use())))
+        group.create_task(use())
+    assert credentials.obtained <= 2

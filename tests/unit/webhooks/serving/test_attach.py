@@ -7,21 +7,23 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
 from typing import Any
 
 import aiohttp
 import pytest
 
 import kcr
-from kcr.api.core import ConfigMap, Namespace
+from kcr.api.core import ConfigMap, Namespace, Secret
 from kcr.api.meta import Key, ObjectMeta
 from kcr.client import Request
+from kcr.clock import SystemClock
 from kcr.endpoint import BindAddress
 from kcr.errors import TransportError
 from kcr.testing import eventually
 from kcr.webhooks.serving import WebhookServing
 from kcr_devcluster.cluster import EmbeddedCluster
-from tests.kit.webhook_configurations import SERVICE, Mutating, configuration
+from tests.kit.webhook_configurations import KEY, SERVICE, Mutating, configuration
 
 pytestmark = pytest.mark.asyncio
 
@@ -92,6 +94,66 @@ async def test_first_list_may_need_a_conversion_of_the_same_program() -> None:
         async with asyncio.timeout(30), manager.running():
             assert manager.store(ConfigMap).synced
             await eventually(lambda: readiness(manager) == "ok")
+
+
+class Jumping:
+    """A clock that can be set forward; certificates are verified at the machine's time."""
+
+    def __init__(self, ago: timedelta) -> None:
+        self.ago, self._system = ago, SystemClock()
+
+    def now(self) -> datetime:
+        return self._system.now() - self.ago
+
+    def boottime(self) -> float:
+        return self._system.boottime()
+
+
+@pytest.mark.timeout(60)
+async def test_rotation_under_load_loses_no_request(monkeypatch: pytest.MonkeyPatch) -> None:  # WH-11
+    monkeypatch.setattr("kcr.webhooks.serving.rotation.SETTLE", timedelta(seconds=1))
+    clock = Jumping(timedelta(days=245))  # a certificate that is made then is due now
+    async with cluster() as made:
+        given = serving()
+        manager = kcr.Manager(kcr.Client(made.transport), clock=clock, random=random.Random(0))
+        manager.webhooks.add_endpoint("/validate-me", answer)
+        manager.serve_webhooks(given)
+        statuses, over = list[int](), asyncio.Event()
+
+        async def call() -> None:
+            """Call as an API server does whose caches are up to half a second late."""
+            while not over.is_set():
+                webhooks = (await made.client.get(Mutating, Key("", "web"))).get("webhooks")
+                bundle = base64.b64decode(webhooks[0]["clientConfig"]["caBundle"]).decode()
+                context = ssl.create_default_context(cadata=bundle)
+                until = asyncio.get_running_loop().time() + 0.5
+                while asyncio.get_running_loop().time() < until:
+                    url = f"https://127.0.0.1:{given.address.port}/validate-me"
+                    headers = {"Content-Type": "application/json"}
+                    async with (
+                        aiohttp.ClientSession(headers=headers) as session,
+                        session.post(url, data=b"{}", ssl=context, server_hostname="web.team.svc") as response,
+                    ):
+                        statuses.append(response.status)
+
+        async with asyncio.timeout(60), manager.running(), asyncio.TaskGroup() as group:
+            await eventually(lambda: readiness(manager) == "ok")
+            before = await made.client.get(Secret, KEY)
+            for _ in range(3):
+                group.create_task(call())
+            clock.ago = timedelta()
+            operations = [{"op": "add", "path": "/metadata/labels", "value": {"looked-at": "again"}}]
+            await made.client.json_patch(Mutating, Key("", "web"), operations)
+
+            async def is_rotated() -> bool:
+                found = await made.client.get(Secret, KEY)
+                return found.data["tls.crt"] != before.data["tls.crt"]
+
+            await eventually(is_rotated)
+            seen = len(statuses)
+            await eventually(lambda: len(statuses) > seen + 30)
+            over.set()
+    assert set(statuses) == {200}
 
 
 async def test_readiness_without_conversions_depends_on_all_checks() -> None:
