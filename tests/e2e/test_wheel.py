@@ -86,7 +86,8 @@ def test_wheel_has_one_top_level_package_with_all_its_files(wheel: Path) -> None
     generated = ("manifests/example.dev_websites", "chart/templates/rbac", "chart/templates/webhooks")
     sources -= {f"kcr/cli/_website/{name}.yaml" for name in generated}
     assert {name for name in names if name.startswith("kcr/")} == sources
-    assert wheel.stat().st_size <= 700_000
+    # 700 kB without webhooks: decision 17.
+    assert wheel.stat().st_size <= 740_000
     assert {"kcr/controllers/job/controller.py", "kcr/controllers/cronjob/controller.py"} < sources
 
 
