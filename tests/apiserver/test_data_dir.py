@@ -107,6 +107,23 @@ async def test_objects_keep_the_version_in_which_they_are_stored(start: Start) -
         assert [one["metadata"]["name"] for review in converter.reviews for one in review["objects"]] == ["old"]
 
 
+async def test_object_of_a_version_that_left_too_early_stays_unreadable(start: Start) -> None:
+    path = f"{DEFINITIONS}/widgets.ex.io"
+    async with start() as (_, api):
+        await conversion_webhooks.install(api)
+        await api.post(V1, conversion_webhooks.v1("old"))
+        await conversion_webhooks.redefine(api, "v2")
+        await api.patch(f"{path}/status", {"status": {"storedVersions": ["v2"]}})
+        old, new = (await api.get(path))["spec"]["versions"]
+        await api.patch(path, {"spec": {"versions": [new]}})
+    async with start() as (_, api):
+        conversion_webhooks.serve(api)
+        message = (await api.call("GET", f"{V2}/old")).body["message"]
+        assert message == "request to convert CR from an invalid group/version: ex.io/v1"
+        await api.patch(path, {"spec": {"versions": [old, new]}})
+        assert (await api.get(f"{V2}/old"))["spec"] == {"address": "a:1"}
+
+
 async def test_custom_resources_are_served_again_and_their_watches_resume(start: Start) -> None:
     async with start() as (_, api):
         await api.post(DEFINITIONS, definition(version("v1", spec_schema({"size": INTEGER}))))

@@ -227,8 +227,7 @@ class APIServer:
             if route.kind.converter is None:
                 served = self._serve(request, route, query, headers, access)
             else:
-                attempt = partial(self._serve_steps, request, steps, query, headers, access)
-                served = asyncio.wait_for(replay(attempt), REQUEST_SECONDS)
+                served = self._serve_converted(request, steps, query, headers, access)
             response = await (asyncio.wait_for(served, seconds) if seconds and request.method == "GET" else served)
         except StatusError as error:
             response = error.response()
@@ -238,7 +237,7 @@ class APIServer:
         # Errors carry the warning as well.
         return add_warning(response, route.kind.warning) if route.kind.warning else response
 
-    async def _serve_steps(
+    async def _serve_converted(
         self,
         request: HTTPRequest,
         steps: list[str],
@@ -246,8 +245,13 @@ class APIServer:
         headers: Mapping[str, str],
         access: Access | None,
     ) -> APIResponse:
-        """Serve a request whose definition may have changed since it was routed: a webhook was awaited."""
-        return await self._serve(request, self._routes.required(steps), query, headers, access)
+        async def attempt() -> APIResponse:
+            # While a webhook was awaited, the definition may have changed.
+            return await self._serve(request, self._routes.required(steps), query, headers, access)
+
+        # No `wait_for`, which loses a cancellation that comes with the result, on Python 3.11.
+        async with asyncio.timeout(REQUEST_SECONDS):
+            return await replay(attempt)
 
     async def _serve(
         self,

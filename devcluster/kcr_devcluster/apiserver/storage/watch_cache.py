@@ -3,6 +3,7 @@
 from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from kcr_devcluster.apiserver.kinds.catalogue import Kind
 from kcr_devcluster.apiserver.protocol.responses import expired
@@ -105,9 +106,11 @@ class WatchCache:
             old, new = self.records.pop(key, None), None
             if row is not None:
                 version, body = stored_version(row)
-                kind = _stored_kind(self.kind, version, self.kind)
+                # A version that has left the definition too early: its objects cannot be read until it is back.
+                missing = replace(self.kind, type=self.kind.type._replace(version=version))
+                kind = _stored_kind(self.kind, version, missing)
                 new = Record(kind, body, metadata_of(body), revision)
-                if kind.custom is not None:
+                if kind.custom is not None and kind is not missing:
                     # The definition may have changed since.
                     new = Record(kind, _conformed(new, kind), new.metadata, revision)
                 self.records[key] = new
