@@ -2,7 +2,9 @@
 
 import asyncio
 import random
+import threading
 from collections import Counter, deque
+from contextlib import suppress
 
 from kcr.api.core import Event, EventSource, ObjectReference, reference_to
 from kcr.api.meta import Resource, whole_seconds
@@ -67,6 +69,9 @@ class EventRecorder:
         self._correlator = Correlator(EventSource(component=component, host=host), clock, random, spam_limit)
         self._notes: deque[Note] = deque()
         self._arrived = asyncio.Event()
+        # Where it runs. Webhooks record events on a thread and a loop of their own.
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._loop_thread = 0
         # In flight: when its write is cancelled, the flush writes it again.
         self._unwritten: Seen | None = None
         # Dropped events that no summary has counted yet, each with the timer of the summary.
@@ -102,6 +107,7 @@ class EventRecorder:
 
     async def run(self) -> None:
         """Write events until cancelled; those that are left then are written within `FLUSH_SECONDS`, or lost."""
+        self._loop, self._loop_thread = asyncio.get_running_loop(), threading.get_ident()
         try:
             while True:
                 await self._arrived.wait()
@@ -112,7 +118,12 @@ class EventRecorder:
 
     def _add(self, note: Note) -> None:
         self._notes.append(note)
-        self._arrived.set()
+        if self._loop is None or self._loop_thread == threading.get_ident():
+            self._arrived.set()
+            return
+        # A program that ends has closed it.
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._arrived.set)
 
     def _drop(self, dropped: Dropped) -> None:
         self.dropped["spam"] += 1
