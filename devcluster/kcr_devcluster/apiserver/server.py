@@ -26,7 +26,7 @@ from kcr_devcluster.apiserver.http.pods import binding, container_logs, eviction
 from kcr_devcluster.apiserver.http.printers.tables import accepted_encoder
 from kcr_devcluster.apiserver.http.reviews import reviews
 from kcr_devcluster.apiserver.http.reviews.access import Asker
-from kcr_devcluster.apiserver.http.routes import Route, Routes, check_method, timeout_seconds
+from kcr_devcluster.apiserver.http.routes import Route, Routes, check_method, timeout_seconds, within
 from kcr_devcluster.apiserver.http.serialization import (
     PROTOBUF,
     YAML,
@@ -228,7 +228,7 @@ class APIServer:
                 served = self._serve(request, route, query, headers, access)
             else:
                 served = self._serve_converted(request, steps, query, headers, access)
-            response = await (asyncio.wait_for(served, seconds) if seconds and request.method == "GET" else served)
+            response = await (within(seconds, served) if seconds and request.method == "GET" else served)
         except StatusError as error:
             response = error.response()
         await self._watches.send_changes()
@@ -249,9 +249,7 @@ class APIServer:
             # While a webhook was awaited, the definition may have changed.
             return await self._serve(request, self._routes.required(steps), query, headers, access)
 
-        # No `wait_for`, which loses a cancellation that comes with the result, on Python 3.11.
-        async with asyncio.timeout(REQUEST_SECONDS):
-            return await replay(attempt)
+        return await within(REQUEST_SECONDS, replay(attempt))
 
     async def _serve(
         self,

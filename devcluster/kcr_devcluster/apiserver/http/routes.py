@@ -1,7 +1,8 @@
 """Routing: from the target of a request to kind, namespace, name and subresource."""
 
-from collections.abc import Mapping
-from typing import NamedTuple
+import asyncio
+from collections.abc import Awaitable, Mapping
+from typing import NamedTuple, TypeVar
 from urllib.parse import unquote
 
 from kcr_devcluster.apiserver.kinds.access.reviews import VirtualKind
@@ -9,6 +10,8 @@ from kcr_devcluster.apiserver.kinds.catalogue import SUBRESOURCE_VERBS, Kind
 from kcr_devcluster.apiserver.kinds.served import ServedIndex
 from kcr_devcluster.apiserver.protocol.query import Query
 from kcr_devcluster.apiserver.protocol.responses import method_not_allowed, no_such_resource, not_found
+
+T = TypeVar("T")
 
 _VERBS: Mapping[str, tuple[str, ...]] = {
     "GET": ("get", "list", "watch"), "POST": ("create",), "PUT": ("update",), "PATCH": ("patch",),
@@ -52,6 +55,15 @@ def timeout_seconds(route: Route | None, query: Query) -> float | None:
     if not query.text("timeout") or (route is not None and (route.subresource == "log" or route.watches(query))):
         return None
     return query.timeout_seconds()
+
+
+async def within(seconds: float, served: Awaitable[T]) -> T:
+    """Return the result of a request; raise TimeoutError when it takes longer.
+
+    `asyncio.wait_for` loses a cancellation that comes with the result, on Python 3.11.
+    """
+    async with asyncio.timeout(seconds):
+        return await served
 
 
 class Routes(ServedIndex):

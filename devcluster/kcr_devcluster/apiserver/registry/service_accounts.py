@@ -108,7 +108,8 @@ async def wait_for_default(storage: Storage, namespace: str) -> None:
     subscribers[look] = None
     try:
         with suppress(TimeoutError):
-            await asyncio.wait_for(created.wait(), _WAIT_SECONDS)
+            async with asyncio.timeout(_WAIT_SECONDS):
+                await created.wait()
     finally:
         subscribers.pop(look, None)
 
