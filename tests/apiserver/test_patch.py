@@ -421,6 +421,12 @@ def test_list_without_key_is_replaced(kind: str, path: tuple[str, ...]) -> None:
             id="order-is-no-list",
         ),
         pytest.param(
+            {"spec": {"$setElementOrder/containers": [], "containers": True}},
+            400,
+            "invalid patch format of setElementOrder list",
+            id="ordered-member-is-no-list",
+        ),
+        pytest.param(
             {"metadata": {"$deleteFromPrimitiveList/finalizers": "a"}},
             400,
             "invalid patch format of primitive list",

@@ -155,9 +155,9 @@ def _apply_orders(result: Manifest, patch: Manifest, of: Type) -> None:
     """Merge the lists whose order the patch gives, and take them out of the patch."""
     for directive in [name for name in patch if name.startswith(_ORDER)]:
         order, name = patch.pop(directive), directive.removeprefix(_ORDER)
-        if not isinstance(order, list):
-            raise bad_request("invalid patch format of setElementOrder list")
         field, live, wanted = of.field(name) or _REPLACED, result.get(name), patch.pop(name, None)
+        if not isinstance(order, list) or not isinstance(wanted, list | None):
+            raise bad_request("invalid patch format of setElementOrder list")
         key = field.merge_key or ""
         _check_order(order, wanted or [], key)
         plain = patch.pop(_DELETE_FROM + name, None)
