@@ -15,9 +15,10 @@ from kcr.testing import VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.api import Api
 from tests.kit.custom_resources import DEFINITIONS, WIDGETS, definition, version, widget
-from tests.kit.webhooks import Webhooks, denied, json_patch
+from tests.kit.webhooks import CONFIGURATIONS, Webhooks, denied, json_patch
 
 pytestmark = pytest.mark.kcr_virtual
+SERVICES = "/api/v1/namespaces/default/services"
 MAPS = "/api/v1/namespaces/default/configmaps"
 RULE = {"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"]}
 MERGE = "application/merge-patch+json"
@@ -167,3 +168,60 @@ async def test_webhooks_of_a_data_folder_review_after_a_restart(tmp_path: Path) 
             else:
                 webhooks.webhook("one", lambda request: denied("no"))
                 assert (await api.call("POST", MAPS, {"metadata": {"name": "ma"}})).status == 400
+
+
+async def test_concurrent_services_are_reviewed_once_each(
+    api: Api, webhooks: Webhooks, kcr_clock: VirtualClock
+) -> None:
+    async def answer(request: dict[str, Any]) -> dict[str, Any]:
+        await asyncio.sleep(1)
+        return denied("no", code=403) if request["name"] == "denied" else {}
+
+    await webhooks.add("Validating", "slow", answer, rules=[{**RULE, "resources": ["services"]}])
+    ports = [{"name": "a", "port": 80}, {"name": "b", "port": 81}]
+    local = {"type": "LoadBalancer", "externalTrafficPolicy": "Local", "ports": ports}
+
+    async def create(name: str, **spec: Any) -> Any:
+        return await api.call("POST", SERVICES, {"metadata": {"name": name}, "spec": {**local, **spec}})
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(create(f"s{number}" if number else "denied")) for number in range(120)]
+        await kcr_clock.advance(5)
+    assert [task.result().status for task in tasks] == [403] + [201] * 119
+    assert len(webhooks.requests["slow"]) == 120
+    # What is stored is what was reviewed, and no number has two owners.
+    specs = [task.result().body["spec"] for task in tasks[1:]]
+    reviewed = {request["name"]: request["object"]["spec"] for request in webhooks.requests["slow"]}
+    assert specs == [reviewed[task.result().body["metadata"]["name"]] for task in tasks[1:]]
+    assert len({spec["clusterIP"] for spec in specs}) == 119
+    drawn = [port["nodePort"] for spec in specs for port in spec["ports"]]
+    assert len({*drawn, *(spec["healthCheckNodePort"] for spec in specs)}) == 3 * 119
+    # The numbers of the refused request are free again.
+    free = reviewed["denied"]
+    await api.call("DELETE", f"{CONFIGURATIONS['Validating']}/slow")
+    made = await create("named", clusterIP=free["clusterIP"])
+    assert (made.status, made.body["spec"]["ports"]) == (201, free["ports"])
+
+
+async def test_number_of_a_service_under_review_is_taken(api: Api, webhooks: Webhooks, kcr_clock: VirtualClock) -> None:
+    async def answer(request: dict[str, Any]) -> dict[str, Any]:
+        await asyncio.sleep(1)
+        return {}
+
+    await webhooks.add("Validating", "slow", answer, rules=[{**RULE, "resources": ["services"]}])
+    async with asyncio.TaskGroup() as group:
+        first = group.create_task(api.call("POST", SERVICES, service("first", clusterIP="10.96.1.1")))
+        await asyncio.sleep(0)
+        # It draws another than the one named, and the one that names it as well is refused.
+        second = group.create_task(api.call("POST", SERVICES, service("second")))
+        third = group.create_task(api.call("POST", SERVICES, service("third", clusterIP="10.96.1.1")))
+        await kcr_clock.advance(5)
+    assert first.result().body["spec"]["clusterIP"] == "10.96.1.1"
+    assert second.result().body["spec"]["clusterIP"] == "10.96.1.2"
+    assert third.result().status == 422
+    assert "provided IP is already allocated" in third.result().body["message"]
+    assert [request["name"] for request in webhooks.requests["slow"]] == ["first", "second"]
+
+
+def service(name: str, **spec: Any) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "spec": {"ports": [{"port": 80}], **spec}}

@@ -38,7 +38,7 @@ class PendingError(KcrError):
 class _Memory:
     """The answers and draws of the earlier runs of a request."""
 
-    __slots__ = ("answers", "drawn", "position")
+    __slots__ = ("answers", "drawn", "ends", "position")
 
     def __init__(self, answers: dict[Hashable, Any]) -> None:
         self.answers = answers
@@ -46,6 +46,8 @@ class _Memory:
         self.drawn: dict[str, list[Any]] = {}
         # How many of them this run has taken.
         self.position: dict[str, int] = {}
+        # Called when the request ends, however it ends.
+        self.ends: list[Callable[[], None]] = []
 
 
 _memory: ContextVar[_Memory | None] = ContextVar("replay", default=None)
@@ -82,6 +84,30 @@ def drawn(what: str, draw: Callable[[], T]) -> T:
     return value
 
 
+def kept(what: str, make: Callable[[], T], release: Callable[[T], None]) -> T | None:
+    """Return a value that the request keeps from run to run until it ends, such as reserved numbers.
+
+    Args:
+        what: What is kept, as in `drawn`.
+        make: Makes it in the first run.
+        release: Takes it back when the request ends, however it ends.
+
+    Returns:
+        None where the request runs once: nothing else runs before it is done.
+    """
+    memory = _memory.get()
+    if memory is None:
+        return None
+    ends = memory.ends
+
+    def first() -> T:
+        made = make()
+        ends.append(lambda: release(made))
+        return made
+
+    return drawn(what, first)
+
+
 @contextmanager
 def suspended() -> Iterator[None]:
     """Let code that answers a request make requests of its own, and start tasks: these draw for themselves."""
@@ -112,4 +138,6 @@ async def replay(run: Callable[[], Awaitable[T]]) -> T:
                 await pending.resolve()
     finally:
         _memory.reset(token)
+        for end in memory.ends:
+            end()
     raise request_timeout()

@@ -3,21 +3,29 @@
 The first part of each range is left to Services that name their address or port, as upstream does; there, the rest is
 allocated at random, here from the start, so that runs are alike.
 
+A request that awaits reviews reserves its numbers until it ends: its reviews show the same ones in each run, and
+requests beside it draw others.
+
 Source: kubernetes/pkg/registry/core/service/storage/alloc.go; pkg/registry/core/service/{ipallocator,portallocator}.
 """
 
+from collections.abc import Iterable
 from ipaddress import ip_address, ip_network
+from itertools import chain
+from typing import TypeVar
 
 from kcr_devcluster.apiserver.kinds.catalogue import SERVICES
 from kcr_devcluster.apiserver.kinds.core.service_rules import is_headless
 from kcr_devcluster.apiserver.kinds.core.services import needs_health_check
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError, invalid
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.replay import kept
 from kcr_devcluster.apiserver.protocol.responses import StatusError
 from kcr_devcluster.apiserver.protocol.responses import invalid as invalid_object
 from kcr_devcluster.apiserver.storage.admission import AdmissionAttributes, AdmissionContext, AdmissionStep
 from kcr_devcluster.apiserver.storage.records import Change
 
+Number = TypeVar("Number", str, int)
 _NETWORK = ip_network("10.96.0.0/16")
 _FIRST_DYNAMIC = 257
 _PORTS = range(30_000, 32_768)
@@ -35,6 +43,9 @@ class ServiceAddresses(AdmissionStep):
         self._cache = context.storage.cache(SERVICES)
         # By address or port, the key of the Service that has it. Empty until a Service is written.
         self._owners: dict[str | int, str] = {}
+        # By address or port, the numbers of the request under review that has reserved it.
+        self._reserved: dict[str | int, list[str | int]] = {}
+        self._mine: list[str | int] | None = None
         self._is_following = False
 
     def check(self, attributes: AdmissionAttributes, obj: Manifest) -> None:
@@ -56,6 +67,7 @@ class ServiceAddresses(AdmissionStep):
 
     def _allocate(self, service: Manifest) -> None:
         self._follow()
+        self._mine = kept("service numbers", list, self._release)
         metadata, spec = service["metadata"], service["spec"]
         key = f"{metadata.get('namespace', '')}/{metadata['name']}"
         errors: list[FieldError] = []
@@ -80,20 +92,22 @@ class ServiceAddresses(AdmissionStep):
         else:
             address = spec["clusterIP"] = self._free_address()
             spec["clusterIPs"] = [address]
+        self._reserve(address)
         _set_families(spec)
         return []
 
     def _why_not(self, address: str, key: str) -> str:
-        if self._owners.get(address, key) != key:
+        if self._is_taken(address, key):
             return "provided IP is already allocated"
         if ":" not in address and ip_address(address) not in _NETWORK:
             return f"the provided IP ({address}) is not in the valid range. The range of valid IPs is {_NETWORK}"
         return ""
 
     def _free_address(self) -> str:
-        for position in range(_FIRST_DYNAMIC, _NETWORK.num_addresses - 1):
-            if (address := str(_NETWORK[position])) not in self._owners:
-                return address
+        positions = range(_FIRST_DYNAMIC, _NETWORK.num_addresses - 1)
+        found = self._free(str, (str(_NETWORK[position]) for position in positions), set())
+        if found is not None:
+            return found
         raise StatusError(
             500, "InternalError", "Internal error occurred: failed to allocate a serviceIP: range is full"
         )
@@ -106,17 +120,44 @@ class ServiceAddresses(AdmissionStep):
             if not number:
                 number = port["nodePort"] = self._free_port(mine)
                 mine.add(number)
-            elif self._owners.get(number, key) != key:
+            elif self._is_taken(number, key):
                 errors.append(invalid(f"spec.ports[{position}].nodePort", number, _TAKEN_PORT))
             elif number not in _PORTS:
                 errors.append(invalid(f"spec.ports[{position}].nodePort", number, _FOREIGN_PORT))
+            else:
+                self._reserve(number)
         return errors
 
     def _free_port(self, mine: set[int]) -> int:
-        for number in range(_FIRST_DYNAMIC_PORT, _PORTS.stop):
-            if number not in self._owners and number not in mine:
-                return number
+        found = self._free(int, range(_FIRST_DYNAMIC_PORT, _PORTS.stop), mine)
+        if found is not None:
+            return found
         raise StatusError(500, "InternalError", "Internal error occurred: failed to allocate a nodePort: range is full")
+
+    def _free(self, type_: type[Number], candidates: Iterable[Number], used: set[Number]) -> Number | None:
+        # The numbers of the earlier runs first.
+        mine = [number for number in self._mine or () if isinstance(number, type_)]
+        for number in chain(mine, candidates):
+            if number not in used and not self._is_taken(number, ""):
+                self._reserve(number)
+                return number
+        return None
+
+    def _is_taken(self, number: str | int, key: str) -> bool:
+        if self._owners.get(number, key) != key:
+            return True
+        # A list of its own for each request: two that create a Service of the same name share nothing.
+        holder = self._reserved.get(number)
+        return holder is not None and holder is not self._mine
+
+    def _reserve(self, number: str | int) -> None:
+        if self._mine is not None and number not in self._reserved:
+            self._reserved[number] = self._mine
+            self._mine.append(number)
+
+    def _release(self, numbers: list[str | int]) -> None:
+        for number in numbers:
+            del self._reserved[number]
 
     def _follow(self) -> None:
         """Read the addresses and ports of all Services, and follow them from then on."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kcr_devcluster.apiserver.protocol.replay import PendingError, answer_to, drawn, remember, replay, suspended
+from kcr_devcluster.apiserver.protocol.replay import PendingError, answer_to, drawn, kept, remember, replay, suspended
 from kcr_devcluster.apiserver.protocol.responses import StatusError
 
 
@@ -108,3 +108,28 @@ async def test_task_that_an_answer_starts_draws_for_itself() -> None:
 
         assert await replay(run) == 0
     assert tasks[0].result() == 1
+
+
+@pytest.mark.asyncio
+async def test_what_a_request_keeps_is_released_when_it_ends() -> None:
+    made, released = count(), list[int]()
+
+    async def run() -> int | None:
+        found = kept("number", lambda: next(made), released.append)
+        ask("a")
+        ask("b")
+        assert released == []
+        return found
+
+    async def fail() -> None:
+        await run()
+        raise StatusError(403, "Forbidden", "no")
+
+    assert (await replay(run), released) == (0, [0])
+    released.clear()
+    with pytest.raises(StatusError):
+        await replay(fail)
+    assert released == [1]
+    # A request that runs once keeps nothing.
+    assert kept("number", lambda: next(made), released.append) is None
+    assert next(made) == 2
