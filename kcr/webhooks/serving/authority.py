@@ -17,15 +17,15 @@ from kcr.api.meta import Key, Object, ObjectMeta, Resource, ResourceView
 from kcr.client import Client
 from kcr.clock import Clock
 from kcr.controller import Right, rights
-from kcr.errors import AlreadyExistsError, ConflictError, KcrError, NotFoundError
+from kcr.errors import AlreadyExistsError, ApiError, ConflictError, KcrError, NotFoundError
 from kcr.informer import Handler, InformerHandle
 from kcr.log import get_logger
 from kcr.log.ratelimited import RateLimitedLogger
 from kcr.tokenbucket import TokenBucket
 from kcr.webhooks.conversion import INJECT_CA, WebhookService
 from kcr.webhooks.serving import rotation
-from kcr.webhooks.serving.pem import CA, PREVIOUS, Issuer, parse, still_trusted
-from kcr.webhooks.serving.rotation import Chain, Observed, decide, newest_authority
+from kcr.webhooks.serving.pem import CA, CERT, KEY, PREVIOUS, Issuer, parse, still_trusted
+from kcr.webhooks.serving.rotation import Chain, Observed, decide
 
 LIFE = timedelta(days=365)
 # Pauses after failures: doubled from the first to the last.
@@ -144,8 +144,8 @@ class CertificateAuthority(Handler[Any]):
         self._failures = RateLimitedLogger(_log)
         # The Secret as it was seen last, or made for a missing one.
         self._draft: dict[str, bytes] = {}
-        # The newest authority, and since when all configurations have it.
-        self._trusted: tuple[bytes, datetime] | None = None
+        # The authority, and since when, in the loop's time, all configurations have it.
+        self._trusted: tuple[bytes, float] | None = None
         self._stored: Secret | None = None
         self._configurations: dict[tuple[type[Resource], Key], tuple[str, tuple[_Stanza, ...]]] = {}
 
@@ -209,12 +209,15 @@ class CertificateAuthority(Handler[Any]):
         await asyncio.sleep(self._writes.reserve(asyncio.get_running_loop().time()))
         match step:
             case rotation.Draft():
-                trusted = [one for bundle in observed.bundles for one in parse(bundle)]
-                made = self._issuer.authority(now) | {PREVIOUS: still_trusted(trusted, now)}
-                self._draft = made | self._issuer.serving(made, now)
+                self._draft = self._issuer.authority(now) | {CERT: b"", KEY: b""}
             case rotation.Create():
+                # Replicas may still serve the certificate of a Secret that was deleted.
+                assert observed.draft is not None
+                trusted = [*observed.draft.previous, *(one for bundle in observed.bundles for one in parse(bundle))]
+                others = [one for one in trusted if one != observed.draft.authority]
+                data = self._draft | {PREVIOUS: still_trusted(others, now)}
                 metadata = ObjectMeta(namespace=self.key.namespace, name=self.key.name, labels=_MANAGED_BY)
-                await self._client.create(Secret(metadata=metadata, data=self._draft, type="kubernetes.io/tls"))
+                await self._client.create(Secret(metadata=metadata, data=data, type="kubernetes.io/tls"))
             case rotation.Publish(bundle):
                 await self._publish(bundle)
             case _:
@@ -239,16 +242,29 @@ class CertificateAuthority(Handler[Any]):
         await self._client.update(replace(secret, data=data))
 
     async def _publish(self, bundle: bytes) -> None:
-        text = base64.b64encode(bundle).decode()
+        text, errors = base64.b64encode(bundle).decode(), list[ApiError]()
         for (kind, key), (version, stanzas) in self._configurations.items():
             if changes := [one.path for one in stanzas if one.bundle != bundle]:
                 # With another version than the stored one, the server refuses the patch with 409.
                 operations = [{"op": "replace", "path": "/metadata/resourceVersion", "value": version}]
                 operations += [{"op": "add", "path": path, "value": text} for path in changes]
-                await self._client.json_patch(kind, key, operations)
+                try:
+                    await self._client.json_patch(kind, key, operations)
+                except ApiError as error:  # the others need it all the same
+                    errors.append(error)
+        if errors:
+            raise errors[0]
 
     async def _observe(self, now: datetime) -> Observed:
         """Read everything from the server: decisions on a cache that lags could end in a loop."""
+        # Before the Secret: with an older one, a newer bundle would be overwritten.
+        self._configurations = {}
+        for kind in self._kinds:
+            for obj in await self._client.list(kind):
+                if self._concerns(obj):
+                    found = tuple(_stanzas(obj))
+                    self._configurations[kind, obj.key] = (obj.metadata.resource_version, found)
+        bundles = tuple(one.bundle for _, stanzas in self._configurations.values() for one in stanzas)
         try:
             self._stored = await self._client.get(Secret, self.key)
         except NotFoundError:
@@ -258,20 +274,18 @@ class CertificateAuthority(Handler[Any]):
             self._check_ours(self._stored)
             chain, self._draft = self._issuer.read(self._stored.data), dict(self._stored.data)
         draft = self._issuer.read(self._draft) if self._draft else None
-        self._configurations = {}
-        for kind in self._kinds:
-            for obj in await self._client.list(kind):
-                if self._concerns(obj):
-                    found = tuple(_stanzas(obj))
-                    self._configurations[kind, obj.key] = (obj.metadata.resource_version, found)
-        bundles = tuple(one.bundle for _, stanzas in self._configurations.values() for one in stanzas)
-        observed = Observed(chain, draft, bundles, None)
-        authority = newest_authority(observed)
+        return Observed(chain, draft, bundles, self._trusted_since(chain, bundles, now))
+
+    def _trusted_since(self, chain: Chain | None, bundles: tuple[bytes, ...], now: datetime) -> datetime | None:
+        """Return since when all configurations have the authority; the clock may have jumped since."""
+        loop_time = asyncio.get_running_loop().time()
+        authority = chain and chain.authority
         if authority is None or any(authority.pem not in bundle for bundle in bundles):
             self._trusted = None
-        elif self._trusted is None or self._trusted[0] != authority.pem:
-            self._trusted = (authority.pem, now)
-        return observed._replace(trusted_since=self._trusted and self._trusted[1])
+            return None
+        if self._trusted is None or self._trusted[0] != authority.pem:
+            self._trusted = (authority.pem, loop_time)
+        return now - timedelta(seconds=loop_time - self._trusted[1])
 
     def _check_ours(self, secret: Secret) -> None:
         if secret.data and not _MANAGED_BY.items() <= secret.metadata.labels.items():

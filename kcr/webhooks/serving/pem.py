@@ -1,6 +1,8 @@
 """Makes and reads certificates as PEM, with the package `cryptography`."""
 
+import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import datetime, timedelta
 from ipaddress import IPv4Address
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 # Clocks differ: a certificate is valid for so long when it is made.
 SLACK = timedelta(hours=1)
 CA, CA_KEY, CERT, KEY, PREVIOUS = "ca.crt", "ca.key", "tls.crt", "tls.key", "ca-previous.crt"
+_PEM = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 
 
 class Issuer(NamedTuple):
@@ -94,13 +97,14 @@ def check_package() -> None:
 
 
 def parse(bundle: bytes) -> tuple[Certificate, ...]:
-    """Return the certificates of a bundle; none when it is malformed."""
+    """Return the certificates of a bundle that can be read."""
     from cryptography import x509  # noqa: PLC0415  # see above
 
-    try:
-        return tuple(map(_facts, x509.load_pem_x509_certificates(bundle)))
-    except ValueError:
-        return ()
+    found: list[Certificate] = []
+    for pem in _PEM.findall(bundle):
+        with suppress(ValueError):
+            found.append(_facts(x509.load_pem_x509_certificate(pem)))
+    return tuple(found)
 
 
 def still_trusted(certificates: Iterable[Certificate], now: datetime) -> bytes:

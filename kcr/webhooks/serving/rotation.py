@@ -13,6 +13,9 @@ from typing import NamedTuple
 SETTLE = timedelta(seconds=30)
 # A certificate is replaced after this part of its life.
 _SHARE_OF_LIFE = 2 / 3
+# It waits for a configuration that cannot be written until this part, and a missing one for an hour: see pem.SLACK.
+_LAST_SHARE_OF_LIFE = 19 / 20
+_PATIENCE = timedelta(hours=2)
 
 
 class Certificate(NamedTuple):
@@ -26,10 +29,18 @@ class Certificate(NamedTuple):
         """Return whether it is valid no more."""
         return now >= self.not_after
 
+    def is_valid(self, now: datetime) -> bool:
+        """Return whether it is valid; one that was made by a clock that is ahead may not be yet."""
+        return self.not_before <= now < self.not_after
+
     @property
     def due(self) -> datetime:
         """When it is to be replaced."""
-        return self.not_before + _SHARE_OF_LIFE * (self.not_after - self.not_before)
+        return self.after(_SHARE_OF_LIFE)
+
+    def after(self, share: float) -> datetime:
+        """Return when this part of its life is over."""
+        return self.not_before + share * (self.not_after - self.not_before)
 
 
 class Chain(NamedTuple):
@@ -59,9 +70,9 @@ class Observed(NamedTuple):
 
     Attributes:
         stored: The content of the Secret; None when there is none.
-        draft: The certificates that this process has for a missing Secret: those that it saw last, or has made.
+        draft: What this process has for a missing Secret: the certificates that it saw last, or an authority.
         bundles: The `caBundle` of every `clientConfig` that asks for one.
-        trusted_since: Since when this process has seen all of them with the newest authority; None while some lack it.
+        trusted_since: Since when this process has seen all of them with the authority; None while some lack it.
     """
 
     stored: Chain | None
@@ -71,7 +82,7 @@ class Observed(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """Make an authority and a certificate, for a Secret that does not exist."""
+    """Make an authority, for a Secret that does not exist."""
 
 
 class Create(NamedTuple):
@@ -105,12 +116,6 @@ class Wait(NamedTuple):
 Step = Draft | Create | Rotate | Publish | Issue | Forget | Wait
 
 
-def newest_authority(observed: Observed) -> Certificate | None:
-    """Return the authority that all configurations have to trust next."""
-    chain = observed.stored or observed.draft
-    return chain.authority if chain is not None else None
-
-
 def decide(observed: Observed, now: datetime) -> Step:
     """Return the next step.
 
@@ -123,31 +128,40 @@ def decide(observed: Observed, now: datetime) -> Step:
     chain = observed.stored
     authority, serving = chain.authority, chain.serving
     # While a new authority waits for its turn, no other one is made, except for one that can issue nothing.
-    if authority is None or authority.has_expired(now) or (chain.is_current and authority.due <= now):
+    if authority is None or not authority.is_valid(now) or (chain.is_current and authority.due <= now):
         return Rotate()
     if any(one.has_expired(now) for one in chain.previous):
         return Forget()
+    if _has_to_issue(authority, chain, now):
+        return Issue()
     if any(bundle != chain.bundle for bundle in observed.bundles):
         return Publish(chain.bundle)
-    if serving is None or serving.has_expired(now):
-        return Issue()
-    if not chain.is_current:
+    if serving is None or not chain.is_current:
         settled = _settled(observed, now)
         return Issue() if settled <= now else Wait(settled)
-    if serving.due <= now:
-        return Issue()
     return Wait(min(authority.due, serving.due, *(one.not_after for one in chain.previous)))
 
 
 def _without_secret(observed: Observed, now: datetime) -> Step:
-    """Decide while there is no Secret: replicas may still serve the certificate of the one that was deleted."""
-    draft = observed.draft
-    if draft is None or draft.authority is None or draft.authority.due <= now:
+    """Decide while there is no Secret: of several processes, the one that creates it chooses the authority."""
+    authority = observed.draft and observed.draft.authority
+    if authority is None or not authority.is_valid(now) or authority.due <= now:
         return Draft()
-    if any(draft.authority.pem not in bundle for bundle in observed.bundles):
-        return Publish(draft.bundle)
-    settled = _settled(observed, now)
-    return Wait(settled) if draft.previous and settled > now else Create()
+    return Create()
+
+
+def _has_to_issue(authority: Certificate, chain: Chain, now: datetime) -> bool:
+    """Return whether to issue before all configurations trust the authority.
+
+    One by the authority of what is served is trusted as well. Otherwise the configurations that can be written do not
+    wait forever for one that cannot.
+    """
+    serving = chain.serving
+    if serving is None:
+        return not chain.previous or now >= authority.not_before + _PATIENCE
+    if chain.is_current:
+        return not serving.is_valid(now) or serving.due <= now
+    return now >= serving.after(_LAST_SHARE_OF_LIFE)
 
 
 def _settled(observed: Observed, now: datetime) -> datetime:

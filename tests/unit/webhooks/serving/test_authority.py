@@ -4,7 +4,7 @@ import asyncio
 import base64
 import random
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -20,7 +20,7 @@ from kcr.api.core import Namespace, Secret
 from kcr.api.meta import Key, ObjectMeta
 from kcr.api.unstructured import unstructured
 from kcr.client import Request
-from kcr.errors import TransportError
+from kcr.errors import ForbiddenError, TransportError
 from kcr.informer import Handler
 from kcr.testing import VirtualClock
 from kcr.webhooks.serving.authority import CertificateAuthority, certificate_rights
@@ -128,7 +128,7 @@ async def world(kcr_clock: VirtualClock) -> AsyncIterator[World]:
 
 @asynccontextmanager
 async def leading(
-    world: World, *, skew: timedelta = timedelta(), transport: Any = None, converts: bool = False
+    world: World, *, skew: timedelta = timedelta(), transport: Any = None, converts: bool = False, begins: float = 1
 ) -> AsyncIterator[None]:
     """Run an authority, as the leader does."""
     manager = kcr.Manager(kcr.Client(transport or world.cluster.transport), clock=world.clock, random=random.Random(0))
@@ -137,7 +137,7 @@ async def leading(
     )
     manager.add(authority)
     async with manager.running():
-        await world.clock.advance(1)
+        await world.clock.advance(begins)
         yield
 
 
@@ -200,12 +200,94 @@ async def test_secret_deleted_without_a_leader_leaves_old_certificates_trusted(w
         for _ in range(28):
             await world.clock.advance(1)
             assert all(bundle.count(b"BEGIN") == 2 for bundle in await world.bundles())
-            assert await world.client.list(Secret, "team") == ()
+            assert (await world.client.get(Secret, KEY)).data[CERT] == b""
         await world.clock.advance(5)
         world.known.clear()
         await world.look(lag=60)
         assert len(world.served) == 2
         await world.watch(2 * 86400, 3600)
+
+
+@pytest.mark.parametrize("replicas", [2, 5])
+async def test_secret_deleted_under_fresh_replicas_is_created_once(world: World, replicas: int) -> None:
+    async with leading(world):
+        await world.look()
+    await world.client.delete(Secret, KEY)
+    async with AsyncExitStack() as stack:
+        for _ in range(replicas):
+            await stack.enter_async_context(leading(world, begins=0))
+        await world.clock.advance(40)
+        world.known.clear()
+        await world.look(lag=60)
+        assert [bundle.count(b"BEGIN") for bundle in await world.bundles()] == [2, 2]
+
+
+class Refusing:
+    """A transport of a client that may not write one configuration."""
+
+    def __init__(self, inner: Any, name: str) -> None:
+        self._inner, self._name, self.refuses = inner, name, False
+
+    def send(self, request: Request) -> Any:
+        if self.refuses and request.method == "PATCH" and request.target.partition("?")[0].endswith(f"/{self._name}"):
+            raise ForbiddenError(403, "Forbidden", "a policy denies it")
+        return self._inner.send(request)
+
+
+async def test_configuration_that_cannot_be_written_does_not_stop_the_others(world: World) -> None:
+    await world.client.create_manifest(Mutating, configuration("a"))  # the first one in lists
+    transport = Refusing(world.cluster.transport, "a")
+    async with leading(world, transport=transport):
+        await world.look()
+        transport.refuses = True
+        await world.watch(26 * 3600, 1800)
+    assert world.rotations == 2
+
+
+@pytest.mark.parametrize("is_first", [True, False], ids=["installed", "deleted"])
+async def test_certificate_does_not_wait_forever_for_one_configuration(world: World, is_first: bool) -> None:
+    if not is_first:
+        async with leading(world):
+            await world.look()
+        await world.client.delete(Secret, KEY)
+    transport = Refusing(world.cluster.transport, "a")
+    transport.refuses = True
+    await world.client.create_manifest(Mutating, configuration("a"))
+    async with leading(world, transport=transport):
+        await world.clock.advance(5 if is_first else 3700)
+        world.known.clear()
+        await world.look()
+
+
+async def test_replica_that_reads_slowly_takes_no_authority_away(world: World) -> None:
+    inner = world.cluster.transport
+    slow = asyncio.Event()
+    written: list[str] = []
+
+    class Slow:
+        @asynccontextmanager
+        async def send(self, request: Request) -> AsyncIterator[Any]:
+            # Lists that are made at the rotation; those of informers are over by then.
+            path, _, query = request.target.partition("?")
+            if slow.is_set() and path.endswith("/mutatingwebhookconfigurations") and "watch=" not in query:
+                slow.clear()
+                written.clear()
+                await asyncio.sleep(50)
+            if request.method == "PATCH":
+                written.append(path)
+            async with inner.send(request) as response:
+                yield response
+
+    async with leading(world), leading(world, transport=Slow()):
+        await world.look()
+        await world.clock.advance(56380)  # shortly before the authority is due
+        slow.set()
+        operations = [{"op": "add", "path": "/metadata/labels", "value": {"touched": "yes"}}]
+        await world.client.json_patch(Mutating, Key("", "web"), operations)
+        for _ in range(400):
+            await world.clock.advance(0.25)
+            await world.look(lag=0)
+    assert (world.rotations, written) == (2, [])
 
 
 @pytest.mark.parametrize("damage", ["tls.key", "tls.crt", "ca.key", "ca.crt", "all"])

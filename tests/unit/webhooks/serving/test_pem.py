@@ -77,6 +77,12 @@ def test_bundle_loses_what_has_expired() -> None:
     assert still_trusted(parse(old[CA] + new[CA] + new[CA]), NOW) == new[CA]
 
 
+def test_bundle_keeps_what_is_beside_a_broken_certificate() -> None:
+    old, new = made(), made()
+    broken = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+    assert still_trusted(parse(old[CA] + broken + b"# a comment\n" + new[CA]), NOW) == old[CA] + new[CA]
+
+
 def test_missing_package_is_one_line_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     normal = builtins.__import__
 
