@@ -74,6 +74,7 @@ async def test_broken_response_is_an_internal_error(api: Api, webhooks: Webhooks
         # Members that are null are as if they were absent.
         pytest.param({"allowed": True, "patch": None, "patchType": None, "warnings": None}, 201, id="null"),
         pytest.param({"allowed": None, "status": {"message": None, "code": None, "details": None}}, 400, id="nulls"),
+        pytest.param({"allowed": True, "warnings": [None, "careful"]}, 201, id="null-warning"),
         # No code of HTTP: upstream's connection ends in a panic.
         pytest.param({"allowed": False, "status": {"code": 100_000}}, 999, id="code"),
     ],

@@ -1,6 +1,7 @@
 """Calls of webhooks: the protocol that the server speaks through, and a caller for handlers in the same process."""
 
 import logging
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
@@ -12,6 +13,7 @@ from kcr_devcluster.apiserver.protocol.replay import suspended
 # Answers a call: gets path with query, and the body; returns the HTTP status and the body.
 Handler = Callable[[str, bytes], Awaitable[tuple[int, bytes]]]
 _DEFAULT_PORT = 443
+_PORT = re.compile(r":([0-9]{1,18})$", re.ASCII)
 _log = logging.getLogger(__name__)
 
 
@@ -100,6 +102,9 @@ class Target(NamedTuple):
 def target_of(client_config: Manifest) -> Target:
     """Return where a `clientConfig` points to.
 
+    Raises:
+        WebhookCallError: Its URL is none.
+
     Source: kubernetes/staging/src/k8s.io/apiserver/pkg/util/webhook/client.go, HookClient.
     """
     service: dict[str, Any] | None = client_config.get("service")
@@ -109,6 +114,13 @@ def target_of(client_config: Manifest) -> Target:
         number = _DEFAULT_PORT if port is None else port
         path = "/" + (service.get("path") or "").removeprefix("/")
         return Target(f"https://{host}:{number}", path, f"{namespace}/{name}", number, host)
-    parts = urlsplit(client_config.get("url") or "")
-    port = parts.port or (80 if parts.scheme == "http" else _DEFAULT_PORT)
-    return Target(f"{parts.scheme}://{parts.netloc}", parts.path, "", port, parts.hostname or "")
+    url = client_config.get("url") or ""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+    except ValueError as error:
+        raise WebhookCallError(f'parse "{url}": {error}') from None
+    given = _PORT.search(parts.netloc)
+    # Go reads any number, and refuses it when it connects.
+    port = int(given[1]) if given else 80 if parts.scheme == "http" else _DEFAULT_PORT
+    return Target(f"{parts.scheme}://{parts.netloc}", parts.path, "", port, host)

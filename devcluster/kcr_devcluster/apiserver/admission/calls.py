@@ -114,7 +114,7 @@ class WebhookCalls:
         if review.attributes.dry_run and webhook.side_effects not in _WITHOUT_EFFECTS:
             raise bad_request(f"admission webhook {quoted(webhook.name)} does not support dry run")
         response = await self._call(webhook, review, kind)
-        review.warnings += response.warnings or ()
+        review.warnings += filter(None, response.warnings or ())
         if not response.allowed:
             raise denial(webhook.name, response.status)
         return response
@@ -141,7 +141,10 @@ class WebhookCalls:
             raise CallFailedError(f"received invalid webhook response: {error}") from None
 
     async def _send(self, webhook: Webhook, body: bytes) -> tuple[int, bytes]:
-        target, seconds = target_of(webhook.client_config), webhook.timeout_seconds
+        try:
+            target, seconds = target_of(webhook.client_config), webhook.timeout_seconds
+        except WebhookCallError as error:
+            raise CallFailedError(f"failed to call webhook: {error}") from None
         path = f"{target.path}?timeout={seconds}s"
         sent = f'failed to call webhook: Post "{target.base}{path}"'
         deadline = asyncio.timeout(seconds)

@@ -47,7 +47,7 @@ class ReviewResponse(msgspec.Struct, rename="camel"):
     status: DenialStatus | None = None
     patch: bytes | None = None
     patch_type: str | None = None
-    warnings: list[str] | None = None
+    warnings: list[str | None] | None = None
 
 
 class _Review(msgspec.Struct, rename="camel"):

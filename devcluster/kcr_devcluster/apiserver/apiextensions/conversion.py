@@ -92,7 +92,10 @@ class ConversionWebhook:
             raise _failure(f"conversion webhook for {source} {verb} {error}") from None
 
     async def _send(self, body: bytes) -> tuple[int, bytes]:
-        target = target_of(self._config)
+        try:
+            target = target_of(self._config)
+        except WebhookCallError as error:
+            raise ReviewError(str(error)) from None
         path = f"{target.path}?timeout={TIMEOUT_SECONDS:g}s"
         deadline = asyncio.timeout(TIMEOUT_SECONDS)
         try:

@@ -27,6 +27,7 @@ _HEADERS = {
 _TIMES, _NAMES = (9, 10), (62, 64)
 # Bundles change when certificates are rotated: those of before are forgotten together.
 _MOST_CONTEXTS = 64
+_PORTS = range(65_536)
 _UNVERIFIED = "tls: failed to verify certificate: x509: "
 
 
@@ -60,6 +61,8 @@ class HTTPCaller:
         """
         target = target_of(client_config)
         address = self._services.resolve(target) if target.service else WebhookAddress(target.host, target.port)
+        if address.port not in _PORTS:
+            raise WebhookCallError(f"dial tcp: address {address.port}: invalid port")
         context = self._context(client_config.get("caBundle") or "")
         import aiohttp  # noqa: PLC0415  # takes 0.1 s, and most clusters have no webhooks
 
@@ -70,7 +73,7 @@ class HTTPCaller:
                 # The server has closed a kept connection, perhaps in this moment: a new one shows that.
                 if is_last:
                     break
-            except (OSError, aiohttp.ClientError) as error:
+            except (OSError, aiohttp.ClientError, ValueError) as error:
                 raise WebhookCallError(await _words(error, target, address, context)) from None
         raise WebhookCallError("EOF")
 

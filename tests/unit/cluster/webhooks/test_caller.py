@@ -184,3 +184,36 @@ async def test_conversion_webhook_is_called_over_tls(authority: trustme.CA) -> N
             f'conversion webhook for ex.io/v1, Kind=Widget failed: Post "{url}/convert?timeout=30s": '
             "tls: failed to verify certificate: x509: certificate signed by unknown authority"
         )
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("https://h:99999", "dial tcp: address 99999: invalid port"),
+        # No label of DNS.
+        (f"https://{'a' * 70}.example", ""),
+    ],
+)
+async def test_address_that_cannot_be_dialed(
+    caller: HTTPCaller, authority: trustme.CA, url: str, expected: str
+) -> None:
+    assert expected in await failure(caller, url, bundle(authority))
+
+
+@pytest.mark.parametrize("policy", ["Ignore", "Fail"])
+@pytest.mark.parametrize("kind", ["Mutating", "Validating"])
+async def test_port_out_of_range_is_a_failed_call(kind: str, policy: str) -> None:
+    async with EmbeddedCluster(runtime=None, gc=False) as cluster:
+        cluster.server.admission.caller = HTTPCaller(Services(Storage()))
+        api = Api(cluster.server)
+        rule = {"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}
+        hook = {"name": "a.example.com", "clientConfig": {"url": "https://h:99999/x"}, "rules": [rule]}
+        hook |= {"failurePolicy": policy, "sideEffects": "None", "admissionReviewVersions": ["v1"]}
+        await api.post(CONFIGURATIONS[kind], {"metadata": {"name": "a"}, "webhooks": [hook]})
+        reply = await api.call("POST", "/api/v1/namespaces/default/configmaps", {"metadata": {"name": "ma"}})
+    if policy == "Ignore":
+        assert reply.status == 201
+    else:
+        words = 'failed to call webhook: Post "https://h:99999/x?timeout=10s": dial tcp: address 99999: invalid port'
+        expected = f'Internal error occurred: failed calling webhook "a.example.com": {words}'
+        assert (reply.status, reply.body["message"]) == (500, expected)
