@@ -194,6 +194,23 @@ async def test_pod_that_is_terminating_is_not_reviewed_again(api: Api, webhooks:
     assert [request["options"].get("gracePeriodSeconds") for request in webhooks.requests["one"]] == [None, 0]
 
 
+async def test_object_held_by_finalizers_is_reviewed_again(api: Api, webhooks: Webhooks) -> None:
+    await api.post(MAPS, {"metadata": {"name": "ma", "finalizers": ["example.com/hold"]}})
+    await api.delete(f"{MAPS}/ma")
+    await webhooks.add("Validating", "one", lambda request: denied("stay", code=403), rules=[rule("configmaps")])
+    assert (await api.call("DELETE", f"{MAPS}/ma")).status == 403
+    assert (await api.call("DELETE", MAPS)).status == 403
+    assert len(webhooks.requests["one"]) == 2
+
+
+async def test_namespace_that_is_being_emptied_is_not_reviewed_again(api: Api, webhooks: Webhooks) -> None:
+    await api.post("/api/v1/namespaces", {"metadata": {"name": "na"}})
+    await webhooks.add("Validating", "one", rules=[rule("namespaces", "DELETE")])
+    await api.delete("/api/v1/namespaces/na")
+    await api.delete("/api/v1/namespaces/na")
+    assert len(webhooks.requests["one"]) == 1
+
+
 async def test_removal_of_the_last_finalizer_is_an_update(api: Api, webhooks: Webhooks) -> None:
     await api.post(MAPS, {"metadata": {"name": "ma", "finalizers": ["example.com/hold"]}})
     await webhooks.add("Validating", "one", rules=[rule("configmaps")])

@@ -82,8 +82,9 @@ def delete(
         held = bool(new["metadata"].get("finalizers")) or (kind is NAMESPACES and _has_spec_finalizers(new))
         if held:
             _mark_terminating(kind, new, now)
-    # A pod that is terminating, and stays so, was reviewed when that began.
-    if context.reviews is not None and (not held or new != before):
+    # A pod that is terminating, and stays so, was reviewed when that began; so was a namespace that is being emptied.
+    is_reviewed_once = kind.strategy.graceful_deletion or (kind is NAMESPACES and _has_spec_finalizers(new))
+    if context.reviews is not None and not (is_reviewed_once and held and new == before):
         attributes = attributes_of(DELETE, kind, before["metadata"], "", context)
         context.reviews.review_delete(attributes._replace(name="") if context.is_collection else attributes, before)
     if held:
