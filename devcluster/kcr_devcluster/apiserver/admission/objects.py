@@ -6,11 +6,14 @@ Source: kubernetes/staging/src/k8s.io/apiserver/pkg/admission/conversion.go, Ver
 import msgspec
 
 from kcr_devcluster.apiserver.kinds.catalogue import SUBRESOURCE_KINDS, Kind
+from kcr_devcluster.apiserver.protocol.gojson import kind_of
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.replay import replay
+from kcr_devcluster.apiserver.protocol.responses import StatusError
 from kcr_devcluster.apiserver.registry.metadata import decode_metadata
 from kcr_devcluster.apiserver.storage.admission import AdmissionAttributes
 
+_NO_TYPE = "couldn't get version/kind; json parse error: json:"
 _TYPE = ("kind", "apiVersion", "metadata")
 
 
@@ -75,10 +78,11 @@ class MutatingReview(Review):
             obj: The new object.
 
         Raises:
-            StatusError: 400, it is no object of its kind.
+            StatusError: 400 or 500, it is no object of its kind.
         """
         is_own = self.attributes.subresource not in SUBRESOURCE_KINDS
         if is_own:
+            _check_type(kind, obj)
             # Before all else: selectors, conversions and the next webhooks count on valid metadata.
             obj = {**obj, "metadata": decode_metadata(kind, obj.get("metadata"))}
         new = await self._converted(obj, kind, self.attributes.kind)
@@ -88,6 +92,21 @@ class MutatingReview(Review):
         is_changed = new != self.obj
         self.obj, self.is_changed = new, self.is_changed or is_changed
         return is_changed
+
+
+def _check_type(kind: Kind, obj: Manifest) -> None:
+    """Refuse an object of another kind; a missing kind or version is that of the webhook, as Go's decoder has it."""
+    wanted = {"apiVersion": kind.type.api_version, "kind": kind.type.kind}
+    found = {name: value if (value := obj.get(name)) is not None else "" for name in wanted}
+    for name, value in found.items():
+        if not isinstance(value, str):
+            words = f"{_NO_TYPE} cannot unmarshal {kind_of(value)} into Go struct field .{name} of type string"
+            raise StatusError(500, "", words)
+    given = {name: found[name] or wanted[name] for name in wanted}
+    if given != wanted:
+        source = f"{given['apiVersion'].rpartition('/')[2]}.{given['kind']}"
+        target = f"{kind.type.group.partition('.')[0] or 'core'}.{kind.type.kind}"
+        raise StatusError(500, "", f"converting ({source}) to ({target}): unknown conversion")
 
 
 def convert(obj: Manifest, source: Kind, target: Kind) -> Manifest:

@@ -17,10 +17,13 @@ from kcr_devcluster.apiserver.admission.reinvocation import Reinvocation
 from kcr_devcluster.apiserver.admission.review import JSON_PATCH, quoted
 from kcr_devcluster.apiserver.kinds.catalogue import Kind
 from kcr_devcluster.apiserver.patch import json_patch
+from kcr_devcluster.apiserver.protocol.gojson import kind_of
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.responses import StatusError, internal
 from kcr_devcluster.apiserver.storage.admission import AdmissionAttributes
 
+_OPERATIONS = ("add", "remove", "replace", "move", "copy", "test")
+_UNREADABLE = "json: cannot unmarshal {} into Go value of type jsonpatch.{}"
 _NAME = "MutatingAdmissionWebhook"
 
 
@@ -124,9 +127,14 @@ def _operations(patch: bytes) -> list[Any]:
         found = msgspec.json.decode(patch)
     except (ValueError, RecursionError) as error:
         raise unpatchable(str(error)) from None
+    if found is None:
+        return []
     if not isinstance(found, list):
-        raise unpatchable("json: cannot unmarshal object into Go value of type jsonpatch.Patch")
-    return found
+        raise unpatchable(_UNREADABLE.format(kind_of(found), "Patch"))
+    for operation in found:
+        if not isinstance(operation, dict | None):
+            raise unpatchable(_UNREADABLE.format(kind_of(operation), "Operation"))
+    return [operation or {} for operation in found]
 
 
 def _patched(obj: Manifest, operations: list[Any]) -> Manifest:
@@ -149,7 +157,9 @@ def _failing(obj: Manifest, operations: list[Any]) -> str:
         try:
             obj = json_patch(obj, [operation])
         except StatusError:
-            name, path = operation.get("op"), operation.get("path")
+            name, path = operation.get("op") or "unknown", operation.get("path")
+            if name not in _OPERATIONS:
+                return f"Unexpected kind: {name if isinstance(name, str) else 'unknown'}"
             if name == "test":
                 return f"testing value {path} failed: test failed"
             return f'{name} operation does not apply: doc is missing path: "{path}": missing value'

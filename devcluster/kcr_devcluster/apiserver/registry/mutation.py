@@ -38,6 +38,8 @@ def with_initial_fields(attributes: AdmissionAttributes, changed: Manifest, draw
     metadata = obj["metadata"]
     for name in ("uid", "creationTimestamp", "resourceVersion"):
         metadata[name] = drawn[name]
+    for name in ("deletionTimestamp", "deletionGracePeriodSeconds"):
+        metadata.pop(name, None)
     metadata["name"] = metadata.get("name") or drawn["name"]
     obj["metadata"] = in_order(metadata)
     return obj
@@ -47,14 +49,17 @@ def mutate_update(attributes: AdmissionAttributes, reviews: Reviews, new: Manife
     """Return a new version as the mutating phase leaves it; `new` itself without changes.
 
     Raises:
-        StatusError: 422, it has another name.
+        StatusError: 422, it has another name or uid.
     """
     changed = reviews.mutate(attributes, new, before)
     if changed is new:
         return new
     changed = reviews.reinvoke(attributes, changed, before)
-    name, stored = (changed.get("metadata") or {}).get("name"), before["metadata"]["name"]
-    if name != stored:
-        error = invalid_field("metadata.name", name, IMMUTABLE)
-        raise invalid(attributes.kind.type.kind, attributes.kind.type.group, stored, [error])
+    metadata, stored = changed.get("metadata") or {}, before["metadata"]
+    name, uid = metadata.get("name") or "", metadata.get("uid") or stored["uid"]
+    errors = [] if name == stored["name"] else [invalid_field("metadata.name", name, IMMUTABLE)]
+    if uid != stored["uid"]:
+        errors.append(invalid_field("metadata.uid", uid, IMMUTABLE))
+    if errors:
+        raise invalid(attributes.kind.type.kind, attributes.kind.type.group, stored["name"], errors)
     return changed
