@@ -117,6 +117,7 @@ class ServerThread:
         self.loop: asyncio.AbstractEventLoop = asyncio.new_event_loop()
         self._over = asyncio.Event()
         self._ended: asyncio.Future[None] | None = None
+        self._failure: BaseException | None = None
 
     async def __aenter__(self) -> Self:
         """Open the port.
@@ -134,7 +135,7 @@ class ServerThread:
                 with asyncio.Runner(loop_factory=lambda: self.loop) as runner:
                     runner.run(self._serve(lambda: main.call_soon_threadsafe(_settle, opened, None)))
             except BaseException as error:
-                failure = error
+                failure = self._failure = error
             with suppress(RuntimeError):  # the program's loop is closed: no one waits any more
                 if failure is not None:
                     main.call_soon_threadsafe(_fail, opened, failure)
@@ -156,6 +157,16 @@ class ServerThread:
         await asyncio.wait((self._ended,), timeout=self._close_seconds)
         if not self._ended.done():
             _log.warning("thread does not end", thread=self._name)
+
+    async def watch(self) -> None:
+        """Wait until the thread has ended by itself, as when a task on it raises SystemExit.
+
+        Raises:
+            RuntimeError: It has ended.
+        """
+        assert self._ended is not None
+        await asyncio.shield(self._ended)
+        raise RuntimeError(f"thread {self._name} has ended: {self._failure!r}") from self._failure
 
     async def _serve(self, on_open: Callable[[], object]) -> None:
         async with self._server:

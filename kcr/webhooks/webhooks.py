@@ -1,6 +1,7 @@
 """The webhooks of a manager, with one entry for all requests."""
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import lru_cache, partial
@@ -10,6 +11,7 @@ from urllib.parse import parse_qs
 from kcr.api.durations import parse_duration
 from kcr.api.meta import Resource
 from kcr.client import Client
+from kcr.client.calls import UNFENCED
 from kcr.errors import ApiError, KcrError
 from kcr.log import get_logger
 from kcr.metrics import Metrics
@@ -207,6 +209,8 @@ class Webhooks:
                 415, "UnsupportedMediaType", f"Content-Type is {content_type[:253]!r}: send application/json"
             )
         deadline = asyncio.timeout(_SHARE_OF_TIMEOUT * timeout_in(query))
+        # Replicas serve, whether they lead or not, and for a while after the lease is released.
+        token = UNFENCED.set(True)
         try:
             async with deadline:
                 return 200, await endpoint.answer(body)
@@ -225,6 +229,13 @@ class Webhooks:
                     504, "Timeout", f"webhook {path}: no answer within {_SHARE_OF_TIMEOUT:.0%} of the timeout"
                 )
             return self._fail(path, endpoint, error)
+        except BaseException as error:
+            # On the main thread it is a signal's, or a test's.
+            if isinstance(error, GeneratorExit) or threading.current_thread() is threading.main_thread():
+                raise
+            return self._fail(path, endpoint, error)
+        finally:
+            UNFENCED.reset(token)
 
     def _fail(self, path: str, endpoint: _Endpoint, error: BaseException) -> tuple[int, bytes]:
         """Answer an unexpected exception; errors of kcr itself, such as a TransportError, are no panics."""

@@ -72,7 +72,9 @@ def attach(
         host.health.limit_ready("webhooks")
     if serving.service is None or not serving.makes_certificate:
         return server
-    authority = CertificateAuthority(host.client, serving.service, host.clock, host.open_informer, converts=converts)
+    # With conversions it runs on all replicas. Its preconditions make it safe.
+    client = host.client.with_options(fence=lambda: None) if converts else host.client
+    authority = CertificateAuthority(client, serving.service, host.clock, host.open_informer, converts=converts)
     host.select(Selection(ServingSecret, authority.key.namespace, fields=f"metadata.name={authority.key.name}"))
     host.informer(ServingSecret).add_handler(CertificateLoader(certificate))
     if converts:

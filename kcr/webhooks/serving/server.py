@@ -8,7 +8,6 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from kcr.endpoint import BindAddress, PortCertificate, ServerPort, ServerThread
@@ -25,6 +24,8 @@ Handle = Callable[[str, str, bytes, str], Awaitable[tuple[int, bytes]]]
 CONCURRENT = 200
 # All bodies that are held at once.
 _HELD_BYTES = 256 * 1024 * 1024
+# API servers send a body at once; a connection that sends none is not held for as long as a review.
+_READ_SECONDS = 5.0
 # Of the caller's timeout: the answer needs some time to arrive.
 _SHARE_OF_TIMEOUT = 0.9
 _UNNOTICED_SECONDS = 0.01
@@ -99,11 +100,12 @@ class WebhookServer:
         """
         self._thread = ServerThread(self._port, "webhooks", close_seconds=DRAIN_SECONDS + 2)
         async with self._thread, asyncio.TaskGroup() as group:
-            task = group.create_task(self.run(), name=self.name)
+            tasks = [group.create_task(one, name=self.name) for one in (self.run(), self._thread.watch())]
             try:
                 yield
             finally:
-                task.cancel()
+                for task in tasks:
+                    task.cancel()
 
     @asynccontextmanager
     async def reviewing(self) -> AsyncIterator[None]:
@@ -152,26 +154,26 @@ class WebhookServer:
 
         status, body = await self._respond(request)
         response = web.Response(status=status, body=body, content_type="application/json")
-        if self._is_ending or status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+        if self._is_ending or not request.content.is_eof():  # the rest of a body is not waited for
             response.force_close()
         return response
 
     async def _respond(self, request: "web.BaseRequest") -> tuple[int, bytes]:
-        from aiohttp import web  # noqa: PLC0415  # see above
-
         if request.method != "POST":
             return refusal(405, "MethodNotAllowed", f"webhooks are called with POST, and this is a {request.method}")
-        size = MAX_BODY_BYTES if request.content_length is None else request.content_length
-        if size > MAX_BODY_BYTES:
+        if (request.content_length or 0) > MAX_BODY_BYTES:
             return _too_large()
-        if self._held + size > _HELD_BYTES:
-            return refusal(503, "ServiceUnavailable", "too many reviews at once")
         seconds = _SHARE_OF_TIMEOUT * timeout_in(request.query_string)
-        what = "the body"
-        self._held += size
+        what, limit = "the body", min(seconds, _READ_SECONDS)
+        parts: list[bytes] = []
         try:
             async with asyncio.timeout(seconds) as deadline:
-                body = await request.read()
+                async with asyncio.timeout(limit):
+                    if refused := await self._read(request, parts):
+                        return refused
+                body = b"".join(parts)
+                parts[:] = [body]
+                limit = seconds
                 if request.path != CONVERT:
                     what = "the caches, which are not synced"
                     await self._synced.wait()
@@ -179,16 +181,29 @@ class WebhookServer:
                 async with self._places:
                     # From here on the webhook has what is left of the time.
                     left = (deadline.when() or 0.0) - asyncio.get_running_loop().time()
+                    if left <= _UNNOTICED_SECONDS / 10:  # less than a query can say
+                        raise TimeoutError
                     deadline.reschedule(None)
                     waited = seconds - left > _UNNOTICED_SECONDS
                     query = f"timeout={left / _SHARE_OF_TIMEOUT:.3f}s" if waited else request.query_string
                     return await self._handle(request.path, query, body, request.content_type)
-        except web.HTTPRequestEntityTooLarge:
-            return _too_large()
         except TimeoutError:
-            return refusal(504, "Timeout", f"{request.path[:253]}: waited {seconds:g} s for {what}")
+            return refusal(504, "Timeout", f"{request.path[:253]}: waited {limit:g} s for {what}")
         finally:
-            self._held -= size
+            self._held -= sum(map(len, parts))
+
+    async def _read(self, request: "web.BaseRequest", parts: list[bytes]) -> tuple[int, bytes] | None:
+        """Read the body into parts, which count as they arrive; return the refusal if there is no room."""
+        size = 0
+        async for chunk in request.content.iter_any():
+            parts.append(chunk)
+            size += len(chunk)
+            self._held += len(chunk)
+            if size > MAX_BODY_BYTES:
+                return _too_large()
+            if self._held > _HELD_BYTES:
+                return refusal(503, "ServiceUnavailable", "too many reviews at once")
+        return None
 
 
 def _too_large() -> tuple[int, bytes]:

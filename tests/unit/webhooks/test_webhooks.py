@@ -1,16 +1,21 @@
 """The one entry of all webhooks: codes, deadlines, panics, metrics."""
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import msgspec
 import pytest
 
 import kcr
+from kcr.api.core import ConfigMap
+from kcr.api.meta import ObjectMeta
+from kcr.errors import LeadershipLostError
 from kcr.metrics import Metrics
 from kcr.testing import VirtualClock
 from kcr.webhooks import WebhookOptions, Webhooks
 from kcr.webhooks.webhooks import MAX_BODY_BYTES, timeout_in
+from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.reviews import VALIDATE, Website, post, review, serve, website
 
 pytestmark = pytest.mark.kcr_virtual
@@ -134,6 +139,41 @@ async def test_unexpected_exception_is_answered_and_counted(call: Any, message: 
     assert (status, answer["message"]) == (500, message)
     assert counted(metrics, "panics_total") == panics
     assert counted(metrics, "requests_total", webhook=VALIDATE, code="500") == 1
+
+
+class Panic(BaseException):
+    """As the panic of a native module."""
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), Panic("x")], ids=["exit", "interrupt", "panic"])
+def test_exception_of_any_kind_does_not_end_the_thread(error: BaseException) -> None:
+    metrics = Metrics()
+    webhooks = Webhooks(metrics)
+
+    async def fail(body: bytes) -> bytes:
+        raise error
+
+    webhooks.add_endpoint("/fail", fail)
+    with ThreadPoolExecutor() as threads:
+        status, answer = threads.submit(asyncio.run, webhooks.handle("/fail", "", b"{}", "application/json")).result(5)
+    assert (status, b"[recovered]" in answer) == (500, True)
+    assert counted(metrics, "panics_total") == 1
+
+
+async def test_webhook_writes_without_the_lease(kcr_cluster: EmbeddedCluster) -> None:
+    def lost() -> None:
+        raise LeadershipLostError("leader election lost")
+
+    client, webhooks = kcr_cluster.client.with_options(fence=lost), Webhooks(Metrics())
+
+    async def create(body: bytes) -> bytes:
+        await client.create(ConfigMap(metadata=ObjectMeta(namespace="default", name=body.decode())))
+        return b"{}"
+
+    webhooks.add_endpoint("/create", create)
+    assert (await webhooks.handle("/create", "", b"a", "application/json"))[0] == 200
+    with pytest.raises(LeadershipLostError):
+        await create(b"b")
 
 
 async def test_each_error_is_logged_once(capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,8 +20,9 @@ from kcr.client import Request
 from kcr.clock import SystemClock
 from kcr.endpoint import BindAddress
 from kcr.errors import TransportError
+from kcr.leaderelection import LeaderElectionConfig, LeaderElector
 from kcr.testing import eventually
-from kcr.webhooks.serving import WebhookServing
+from kcr.webhooks.serving import WebhookServing, attach
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.webhook_configurations import KEY, SERVICE, Mutating, configuration
 
@@ -94,6 +95,26 @@ async def test_first_list_may_need_a_conversion_of_the_same_program() -> None:
         async with asyncio.timeout(30), manager.running():
             assert manager.store(ConfigMap).synced
             await eventually(lambda: readiness(manager) == "ok")
+
+
+async def test_replica_whose_lease_is_lost_makes_the_certificate_of_conversions() -> None:
+    async with cluster() as made:
+        elector = LeaderElector(
+            kcr.Client(made.transport), LeaderElectionConfig(name="lease", namespace="team", identity="me"),
+            clock=SystemClock(), random=random.Random(0),
+        )  # fmt: skip
+        manager = kcr.Manager(kcr.Client(made.transport), random=random.Random(0), leader_election=elector)
+        manager.webhooks.add_endpoint("/convert", answer, panics="conversion")
+        early: list[Callable[[], Any]] = []
+        attach(manager, serving(), lambda run, name: early.append(run))
+        elector.end()
+        async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+            task = group.create_task(early[0]())
+            watching = made.client.watch(Secret, "team", resource_version="", timeout_seconds=10)
+            async with watching as changes:
+                while (await anext(changes)).object.key != KEY:  # bookmarks
+                    pass
+            task.cancel()
 
 
 class Jumping:

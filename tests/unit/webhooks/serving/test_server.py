@@ -168,6 +168,61 @@ async def test_bodies_beyond_the_memory_are_refused(authority: trustme.CA, monke
         assert (await post(made, caller, b" " * 999))[0] == 200
 
 
+async def test_connections_that_send_no_body_hold_no_memory(
+    authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kcr.webhooks.serving.server._HELD_BYTES", 1000)
+    monkeypatch.setattr("kcr.webhooks.serving.server._READ_SECONDS", 0.2)
+    head = b"POST /validate?timeout=30s HTTP/1.1\r\nHost: x\r\nContent-Length: 999\r\n\r\n"
+    async with server(authority) as made, session(authority) as caller:
+        streams = [await asyncio.open_connection("127.0.0.1", made.port, ssl=trusting(authority)) for _ in range(3)]
+        for _, writer in streams:
+            writer.write(head)
+            await writer.drain()
+        assert (await post(made, caller, b" " * 999))[0] == 200
+        async with asyncio.timeout(5):
+            answers = [await reader.readuntil(b"waited 0.2 s for the body") for reader, _ in streams]
+        assert all(answer.startswith(b"HTTP/1.1 504") for answer in answers)
+        for _, writer in streams:
+            writer.close()
+
+
+async def test_review_whose_time_is_over_is_not_begun(authority: trustme.CA, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kcr.webhooks.serving.server.CONCURRENT", 1)
+    queries: list[str] = []
+    over = threading.Event()
+
+    async def block(path: str, query: str, body: bytes, content_type: str) -> tuple[int, bytes]:
+        queries.append(query)
+        await asyncio.to_thread(over.wait)
+        time.sleep(0.5)  # noqa: ASYNC251  # the loop is blocked until the other's time is over
+        return 200, b"{}"
+
+    async with server(authority, block) as made, session(authority) as caller, asyncio.TaskGroup() as group:
+        first = group.create_task(post(made, caller))
+        await eventually(lambda: bool(queries))
+        second = group.create_task(post(made, caller, path="/validate?timeout=400ms"))
+        await eventually(lambda: made._held == 4)  # two bodies: the second one waits
+        over.set()
+    assert (first.result()[0], second.result()[0], queries) == (200, 504, ["timeout=10s"])
+
+
+async def test_thread_that_ends_by_itself_ends_the_program(authority: trustme.CA) -> None:
+    async def leave() -> None:
+        raise SystemExit(3)
+
+    async def handle(path: str, query: str, body: bytes, content_type: str) -> tuple[int, bytes]:
+        kept.append(asyncio.get_running_loop().create_task(leave()))
+        return 200, b"{}"
+
+    kept: list[asyncio.Task[None]] = []
+    with pytest.RaisesGroup(pytest.RaisesExc(RuntimeError, match=r"thread webhooks has ended: SystemExit\(3\)")):
+        async with asyncio.timeout(5), server(authority, handle) as made, session(authority) as caller:
+            with suppress(aiohttp.ClientError):
+                await post(made, caller)
+            await asyncio.get_running_loop().create_future()
+
+
 async def test_connection_is_kept_for_the_next_request(authority: trustme.CA) -> None:
     handshakes = list[int]()
     async with server(authority) as made, session(authority) as caller:
