@@ -50,6 +50,6 @@ async def test_new_service_warns_that_nothing_leads_to_pods(api: Api) -> None:
     """A warning of this server: a real one has kube-proxy and DNS."""
     made = await api.call("POST", SERVICES, service("a"))
     words = "services are stored by this server, and nothing here acts on them: neither their names nor their addresses"
-    assert made.headers["Warning"] == f'299 - "{words} lead to pods"'
+    assert made.headers["Warning"] == f'299 - "{words} lead to pods; only calls of webhooks reach theirs"'
     changed = await api.call("PATCH", f"{SERVICES}/a", {"spec": {"selector": {"a": "b"}}})
     assert "Warning" not in changed.headers

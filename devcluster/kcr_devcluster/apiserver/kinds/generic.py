@@ -21,7 +21,7 @@ WITHOUT_CONTROLLER: Mapping[str, str] = {
     "networkpolicies.networking.k8s.io": "no traffic is filtered",
     "persistentvolumeclaims": "no volume is provisioned or bound",
     "persistentvolumes": "no claim is bound to them",
-    "services": "neither their names nor their addresses lead to pods",
+    "services": "neither their names nor their addresses lead to pods; only calls of webhooks reach theirs",
     "endpointslices.discovery.k8s.io": "no traffic is routed",
     "flowschemas.flowcontrol.apiserver.k8s.io": "no request is queued or refused",
     "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": "no request is queued or refused",

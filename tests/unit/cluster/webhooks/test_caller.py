@@ -190,6 +190,7 @@ async def test_conversion_webhook_is_called_over_tls(authority: trustme.CA) -> N
     ("url", "expected"),
     [
         ("https://h:99999", "dial tcp: address 99999: invalid port"),
+        ("https://[::1", 'parse "https://[::1": '),
         # No label of DNS.
         (f"https://{'a' * 70}.example", ""),
     ],
