@@ -42,10 +42,10 @@ class Skewed:
     """A clock that differs from another."""
 
     def __init__(self, clock: VirtualClock, skew: timedelta) -> None:
-        self._clock, self._skew = clock, skew
+        self._clock, self.skew = clock, skew
 
     def now(self) -> datetime:
-        return self._clock.now() + self._skew
+        return self._clock.now() + self.skew
 
     def boottime(self) -> float:
         return self._clock.boottime()
@@ -220,6 +220,24 @@ async def test_secret_deleted_under_fresh_replicas_is_created_once(world: World,
         world.known.clear()
         await world.look(lag=60)
         assert [bundle.count(b"BEGIN") for bundle in await world.bundles()] == [2, 2]
+
+
+async def test_clock_that_is_set_forward_shortens_no_wait(world: World) -> None:
+    async with leading(world):
+        await world.look()
+    await world.client.delete(Secret, KEY)
+    manager = kcr.Manager(kcr.Client(world.cluster.transport), clock=world.clock, random=random.Random(0))
+    clock = Skewed(world.clock, timedelta())
+    manager.add(CertificateAuthority(manager.client, SERVICE, clock, manager.open_informer, life=DAY))
+    async with manager.running():
+        await world.clock.advance(5)
+        clock.skew = timedelta(minutes=5)
+        operations = [{"op": "add", "path": "/metadata/labels", "value": {"touched": "yes"}}]
+        await world.client.json_patch(Mutating, Key("", "web"), operations)  # a reason to look again
+        await world.clock.advance(20)
+        assert (await world.client.get(Secret, KEY)).data[CERT] == b""
+        await world.clock.advance(10)
+        assert (await world.client.get(Secret, KEY)).data[CERT] != b""
 
 
 class Refusing:
