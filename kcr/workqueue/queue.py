@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import asynccontextmanager
 from operator import attrgetter
+from threading import get_ident
 from typing import Any, Generic, Literal, TypeVar
 
 from kcr.errors import QueueClosedError
@@ -63,6 +64,9 @@ class WorkQueue(Generic[K]):
         self._getters: deque[asyncio.Future[None]] = deque()
         # Callers waiting in `drain`.
         self._drains: list[asyncio.Future[None]] = []
+        # Where the workers are.
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = get_ident()
         self._closed = False
         # Whether it was shut down twice: `drain` no longer waits for keys being processed.
         self._abandoned = False
@@ -85,7 +89,8 @@ class WorkQueue(Generic[K]):
         Raises:
             TypeError: The priority is no whole number.
         """
-        if self._closed:
+        if self._closed or get_ident() != self._thread:
+            self._forward(self.add, key, priority, reason)
             return
         if type(priority) is not int:
             _check(priority)
@@ -126,7 +131,8 @@ class WorkQueue(Generic[K]):
             priority: As for `add`. A reconciler that delays its own key keeps the priority with `priority(key)`.
             reason: As for `add`.
         """
-        if self._closed:
+        if self._closed or get_ident() != self._thread:
+            self._forward(self.add_after, key, seconds, priority, reason)
             return
         if seconds <= 0:
             self.add(key, priority, reason)
@@ -303,6 +309,16 @@ class WorkQueue(Generic[K]):
     def _add_delayed(self, key: K, priority: int, reason: Reason | None) -> None:
         self.add(key, priority, reason or _DELAY)
 
+    def _forward(self, add: Callable[..., None], *arguments: Any) -> None:
+        """Add on the workers' thread, for another one, as that of webhooks is."""
+        if self._closed:
+            return
+        if self._loop is None or self._loop.is_closed():  # there are no workers yet
+            self._thread = get_ident()
+            add(*arguments)
+        else:
+            self._loop.call_soon_threadsafe(add, *arguments)
+
     async def _next(self) -> K:
         # A loop: another worker may have taken the key for which this one was woken.
         while not len(self):
@@ -312,7 +328,8 @@ class WorkQueue(Generic[K]):
         return self._ready.pop()
 
     async def _wait_for_key(self) -> None:
-        getter = asyncio.get_running_loop().create_future()
+        self._loop, self._thread = asyncio.get_running_loop(), get_ident()
+        getter = self._loop.create_future()
         self._getters.append(getter)
         try:
             await getter

@@ -1,6 +1,8 @@
 import asyncio
+import threading
 import weakref
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Coroutine, Hashable
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -21,6 +23,33 @@ async def test_keys_come_in_the_order_of_arrival() -> None:  # WQ-1, WQ-11
     for key in ("a", "b", "c"):
         queue.add(key)
     assert [await take(queue) for _ in range(3)] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.01])
+def test_key_from_another_thread_wakes_a_worker_at_once(seconds: float) -> None:
+    queue = WorkQueue[str]()
+
+    async def work() -> str:
+        async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+            worker = group.create_task(take_when_there(queue))
+            await asyncio.sleep(0)  # it waits
+            other = threading.Thread(target=run, args=(add(),))
+            # Started by the loop's last callback before it sleeps for long.
+            asyncio.get_running_loop().call_soon(other.start)
+            began = asyncio.get_running_loop().time()
+            await worker
+            assert asyncio.get_running_loop().time() - began < 2
+            return worker.result()
+
+    async def add() -> None:
+        await asyncio.sleep(0.05)
+        queue.add_after("a", seconds)
+
+    def run(main: Coroutine[Any, Any, Any]) -> Any:
+        with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:  # real time: two threads
+            return runner.run(main)
+
+    assert run(work()) == "a"
 
 
 async def test_key_added_twice_comes_once() -> None:  # WQ-2, WQ-5
