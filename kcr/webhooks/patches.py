@@ -5,7 +5,8 @@ sent it. So a field that the object lacks is not written when it holds the defau
 default belongs into the schema, where `kcr crd generate` writes it.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -48,37 +49,53 @@ def _rebased_fields(raw: dict[str, Any], before: dict[str, Any], after: dict[str
 
 
 def _rebased_items(raw: list[Any], before: list[Any], after: list[Any]) -> list[Any]:
-    """Return the new items, each with the unknown fields of the old item that it was."""
-    free = dict.fromkeys(range(len(before)))
-    origins: dict[int, int] = {}
+    """Return the new items, each with the unknown fields of the old item that it was.
 
-    def find(is_origin: Callable[[Any, Any], bool], *, at_same_place: bool) -> None:
-        for index, item in enumerate(after):
-            if index not in origins:
-                places = (index,) if at_same_place else free
-                found = next((old for old in places if old in free and is_origin(before[old], item)), None)
-                if found is not None:
-                    origins[index] = found
-                    del free[found]
-
-    # Nearly all items are unchanged and at their place; what has moved or changed is known by its name.
-    find(is_same, at_same_place=True)
-    find(is_same, at_same_place=False)
-    find(_is_same_item, at_same_place=False)
-    find(_has_no_name, at_same_place=True)
+    A new item without an old one gets no unknown fields: none is better than those of another item.
+    """
+    origins = _same_items(before, after)
+    free = set(range(len(before))).difference(origins.values())
+    # One that has changed is known by its name, where that is unique, or by its place where no item came or went.
+    olds, news = _unique_keys(before), _unique_keys(after)
+    places = {key: index for index, key in olds.items()}
+    for index, item in enumerate(after):
+        if index in origins:
+            continue
+        if index in news and news[index] in places:
+            origin = places[news[index]]
+        elif len(before) == len(after) and _item_key(before[index]) == _item_key(item):
+            origin = index
+        else:
+            continue
+        if origin in free:
+            free.discard(origin)
+            origins[index] = origin
     return [
         rebase(raw[origins[index]], before[origins[index]], item) if index in origins else item
         for index, item in enumerate(after)
     ]
 
 
-def _is_same_item(old: Any, new: Any) -> bool:
-    key = _item_key(old)
-    return key is not None and key == _item_key(new)
+def _same_items(before: list[Any], after: list[Any]) -> dict[int, int]:
+    """Return for each new item that is an old one its old place: the same place, or the first that is left."""
+    origins = {index: index for index, (old, new) in enumerate(zip(before, after, strict=False)) if is_same(old, new)}
+    if len(origins) == len(after):
+        return origins
+    left: dict[bytes, list[int]] = {}
+    for index in range(len(before) - 1, -1, -1):
+        if index not in origins:
+            left.setdefault(encode(before[index]), []).append(index)
+    for index, item in enumerate(after):
+        if index not in origins and (found := left.get(encode(item))):
+            origins[index] = found.pop()
+    return origins
 
 
-def _has_no_name(old: Any, new: Any) -> bool:
-    return isinstance(old, dict) and isinstance(new, dict) and _item_key(old) is None and _item_key(new) is None
+def _unique_keys(items: list[Any]) -> dict[int, tuple[str, Any]]:
+    """Return the keys of items by place: those that no other item has, as `key` of tolerations is not."""
+    keys = {index: key for index, item in enumerate(items) if (key := _item_key(item)) is not None}
+    counts = Counter(keys.values())
+    return {index: key for index, key in keys.items() if counts[key] == 1}
 
 
 def _item_key(item: Any) -> tuple[str, Any] | None:

@@ -111,3 +111,37 @@ def test_default_that_the_object_lacks_is_not_written() -> None:
 def test_change_inside_a_default_that_the_object_lacks_is_written_alone() -> None:
     before, after = {"limits": {"cpu": 1, "memory": 2}}, {"limits": {"cpu": 1, "memory": 3}}
     assert json_patch({}, rebase({}, before, after)) == [{"op": "add", "path": "/limits", "value": {"memory": 3}}]
+
+
+@pytest.mark.parametrize(
+    ("raw", "changed", "expected"),
+    [
+        pytest.param(
+            [{"key": "k", "a": 1, "x": 1}, {"key": "k", "a": 2, "x": 2}],
+            [{"key": "k", "a": 3}],
+            [{"key": "k", "a": 3}],
+            id="key-that-two-items-have",
+        ),
+        pytest.param(
+            [{"key": "k", "a": 1, "x": 1}, {"key": "k", "a": 2, "x": 2}],
+            [{"key": "k", "a": 1}, {"key": "k", "a": 3}],
+            [{"key": "k", "a": 1, "x": 1}, {"key": "k", "a": 3, "x": 2}],
+            id="changed-at-its-place",
+        ),
+        pytest.param(
+            [{"a": 1, "x": 1}], [{"a": 0}, {"a": 2}], [{"a": 0}, {"a": 2}], id="inserted-before-a-changed-one"
+        ),
+    ],
+)
+def test_unknown_fields_never_move_to_another_item(raw: list[Any], changed: list[Any], expected: list[Any]) -> None:
+    before = [{name: value for name, value in item.items() if name != "x"} for item in raw]
+    assert rebase({"items": raw}, {"items": before}, {"items": changed}) == {"items": expected}
+
+
+@pytest.mark.timeout(5)
+@pytest.mark.parametrize("name", [{}, {"name": "n"}], ids=["nameless", "named"])
+def test_change_of_ten_thousand_items_takes_no_time(name: dict[str, str]) -> None:
+    before = [{"a": number, **{one: f"{value}{number}" for one, value in name.items()}} for number in range(10_000)]
+    raw = [{**item, "x": item["a"]} for item in before]
+    after = [{**item, "b": 1} for item in before]
+    assert rebase(raw, before, after) == [{**item, "b": 1} for item in raw]
