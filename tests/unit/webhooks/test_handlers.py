@@ -329,3 +329,45 @@ async def test_pod_in_the_form_of_a_recorded_review_is_reviewed(kind: type[kcr.R
     patch = json.loads(base64.b64decode(answer["response"]["patch"]))
     assert patch == [{"op": "add", "path": "/metadata/labels/seen", "value": "alice"}]
     assert (await answered(serve(Validator(), kind), "/validate--v1-pod", document))["allowed"]
+
+
+def misfit(**metadata: Any) -> dict[str, Any]:
+    """Return a stored object from before its class wanted a number."""
+    manifest = website(replicas="five")
+    manifest["metadata"] |= metadata
+    return manifest
+
+
+async def test_object_that_does_not_fit_its_type_can_be_deleted() -> None:
+    answer = await answered(serve(Validator(kcr.Denied("kept"))), VALIDATE, review(None, misfit(), "DELETE"))
+    assert answer["allowed"]
+    assert answer["warnings"] == [
+        "not reviewed, because the object does not fit its type: spec.replicas: Expected `int`, got `str`"
+    ]
+
+
+async def test_object_that_does_not_fit_its_type_can_be_mended() -> None:
+    validator = Validator()
+    answer = await answered(serve(validator), VALIDATE, review(website(replicas=5), misfit(), "UPDATE"))
+    assert (answer["allowed"], len(answer["warnings"])) == (True, 1)
+    assert [obj.spec.replicas for (obj,) in validator.seen] == [5], "it is checked like a new one"
+    answer = await answered(serve(Validator()), VALIDATE, review(misfit(), misfit(), "UPDATE"))
+    assert answer["status"]["message"] == "spec.replicas: Expected `int`, got `str`"
+
+
+async def test_finalizers_of_an_object_that_does_not_fit_its_type_can_be_removed() -> None:
+    old = misfit(finalizers=["example.dev/sites"], deletionTimestamp="2026-01-01T00:00:00Z")
+    new = misfit(deletionTimestamp="2026-01-01T00:00:00Z")
+    for handler, path in ((Validator(), VALIDATE), (Defaulter(with_spec(image="nginx:2")), MUTATE)):
+        answer = await answered(serve(handler), path, review(new, old, "UPDATE"))
+        assert (answer["allowed"], "patch" in answer, len(answer["warnings"])) == (True, False, 1)
+
+
+async def test_map_that_a_defaulter_changes_in_place_is_in_the_patch() -> None:
+    def default(obj: Any, _: kcr.WebhookRequest) -> Any:
+        obj.metadata.labels["tier"] = "web"
+        return obj
+
+    labeled = website()
+    labeled["metadata"]["labels"] = {"app": "web"}
+    assert await patch_of(default, labeled) == [{"op": "add", "path": "/metadata/labels/tier", "value": "web"}]
