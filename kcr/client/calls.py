@@ -112,7 +112,7 @@ class Calls:
     @property
     def is_dry_run(self) -> bool:
         """Whether writes are dry runs, which the server does not store: by an option, or in a review of a dry run."""
-        return self._options.dry_run or DRY_RUN.get()
+        return self._options.dry_run or bool(DRY_RUN.get())
 
     @property
     def innermost_transport(self) -> Transport:

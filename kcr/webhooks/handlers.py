@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kcr.api import codec
 from kcr.api.meta import Object, Resource
-from kcr.client.dry_run import DRY_RUN
+from kcr.client.dry_run import DRY_RUN, DryRunReview
 from kcr.errors import ApiError, leaves
 from kcr.log import get_logger
 from kcr.webhooks.patches import encode, json_patch, rebase
@@ -74,15 +74,18 @@ class AdmissionEndpoint:
         Raises:
             Exception: A handler failed.
         """
-        # Only in dry runs: most requests need neither the variable nor its reset.
-        token = DRY_RUN.set(True) if request.dry_run else None
+        if not request.dry_run:
+            return await self._reviewed(request)
+        dry_run = DryRunReview()
+        token = DRY_RUN.set(dry_run)
         try:
-            if not self.rule.is_mutating:
-                return await self._validate(request)
-            return await self._mutate(request)
+            return await self._reviewed(request)
         finally:
-            if token is not None:
-                DRY_RUN.reset(token)
+            dry_run.end()
+            DRY_RUN.reset(token)
+
+    async def _reviewed(self, request: WebhookRequest) -> AdmissionResponse:
+        return await (self._mutate(request) if self.rule.is_mutating else self._validate(request))
 
     async def _mutate(self, request: WebhookRequest) -> AdmissionResponse:
         if (misfit := _terminating_misfit(self.rule.object_kind, request)) is not None:

@@ -1,5 +1,6 @@
 """The review of requests by handlers: defaulters, validators, chains, denials and warnings."""
 
+import asyncio
 import base64
 import json
 from collections.abc import Callable, Mapping
@@ -371,3 +372,23 @@ async def test_map_that_a_defaulter_changes_in_place_is_in_the_patch() -> None:
     labeled = website()
     labeled["metadata"]["labels"] = {"app": "web"}
     assert await patch_of(default, labeled) == [{"op": "add", "path": "/metadata/labels/tier", "value": "web"}]
+
+
+async def test_task_that_a_dry_run_starts_writes_after_it() -> None:
+    seen: list[bool] = []
+    async with asyncio.TaskGroup() as group:
+        ended = asyncio.Event()
+
+        async def refresh() -> None:
+            seen.append(bool(DRY_RUN.get()))
+            await ended.wait()
+            seen.append(bool(DRY_RUN.get()))
+
+        class Refreshing:
+            async def validate_create(self, obj: Any, request: kcr.WebhookRequest) -> None:
+                group.create_task(refresh())
+                await asyncio.sleep(0)
+
+        await answered(serve(Refreshing()), VALIDATE, review(website(), dryRun=True))
+        ended.set()
+    assert seen == [True, False]
