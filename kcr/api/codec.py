@@ -5,6 +5,7 @@ that sets undecodable objects apart has one exception to catch.
 """
 
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from functools import cache, wraps
 from typing import Any, Generic, ParamSpec, TypeVar, cast
@@ -153,19 +154,41 @@ def _takes_null(kind: inspect.Type) -> bool:
     return isinstance(kind, inspect.AnyType | inspect.NoneType | inspect.RawType | inspect.CustomType)
 
 
+class _DeepRecursion:
+    """The raised limit of recursion, which the threads share: the last one out restores it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users = 0
+        self._limit = 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._users == 0:
+                self._limit = sys.getrecursionlimit()
+                sys.setrecursionlimit(max(self._limit, _MAX_DEPTH + 1000))
+            self._users += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                sys.setrecursionlimit(self._limit)
+
+
+_deep_recursion = _DeepRecursion()
+
+
 def _with_deep_recursion(read: Callable[[], T]) -> T:
-    limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(limit, _MAX_DEPTH + 1000))
     try:
-        return read()
+        with _deep_recursion:
+            return read()
     except RecursionError as error:
         raise msgspec.ValidationError("nested too deep for this Python") from error
     except msgspec.DecodeError:
         raise
     except Exception as error:
         raise msgspec.ValidationError(f"{type(error).__name__}: {error}") from error
-    finally:
-        sys.setrecursionlimit(limit)
 
 
 @_raises_decode_error_only()

@@ -1,3 +1,5 @@
+import sys
+import threading
 from typing import Any
 
 import msgspec
@@ -64,3 +66,33 @@ def test_page_and_event_decode_to_typed_objects() -> None:
     assert codec.decode_event(Pod, b'{"type":"ADDED","object":{"metadata":{"name":"a"}}}').object == items[0]
     status = codec.decode_error_event(b'{"type":"ERROR","object":{"code":410,"reason":"Expired"}}')
     assert (status.code, status.reason) == (410, "Expired")
+
+
+def test_recursion_limit_is_raised_while_any_thread_needs_it() -> None:
+    before = sys.getrecursionlimit()
+    entered, left, finish = threading.Event(), threading.Event(), threading.Event()
+    limits: list[int] = []
+
+    def first() -> None:
+        entered.set()
+        assert finish.wait(10)
+
+    def second() -> None:
+        finish.set()
+        assert left.wait(10)
+        limits.append(sys.getrecursionlimit())
+
+    def leave() -> None:
+        codec._with_deep_recursion(first)
+        left.set()
+
+    thread = threading.Thread(target=leave)
+    thread.start()
+    try:
+        assert entered.wait(10)
+        codec._with_deep_recursion(second)
+        thread.join()
+        assert limits[0] > before
+        assert sys.getrecursionlimit() == before
+    finally:
+        sys.setrecursionlimit(before)
