@@ -137,6 +137,16 @@ async def test_objects_that_change_or_are_deleted_meanwhile_are_no_obstacle(worl
     assert (await world.api.get(f"{V1}/w3"))["spec"]["port"] == 9
 
 
+async def test_object_written_in_the_old_version_meanwhile_is_rewritten(world: World) -> None:
+    async def write_as_an_older_replica_does() -> None:
+        await redefine(world.api, "v1")
+        await world.api.patch(f"{V1}/w3", {"spec": {"port": 9}})
+        await redefine(world.api, "v2")
+
+    await migrate_definition(world.before("/apis/ex.io/", write_as_an_older_replica_does), NAME)
+    assert (await world.stored_versions(), await world.stored_in_v1()) == (["v2"], [])
+
+
 async def test_object_that_cannot_be_rewritten_keeps_the_status(world: World) -> None:
     def refuse(review: Json) -> Json:
         if review["response"]["convertedObjects"][0]["metadata"]["name"] == "w2":

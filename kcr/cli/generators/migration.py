@@ -162,9 +162,12 @@ async def _rewrite(client: Client, obj: PartialObjectMetadata, gate: asyncio.Sem
     patch = {"metadata": {"resourceVersion": obj.metadata.resource_version}}
     async with gate:
         try:
-            await client.merge_patch(type(obj), obj.key, patch)
-        except (ConflictError, NotFoundError):
-            # Written by another client since the list, and so in the storage version; or deleted.
+            try:
+                await client.merge_patch(type(obj), obj.key, patch)
+            except ConflictError:
+                # Written since the list, perhaps through a replica of the API server that knew the old version only.
+                await client.merge_patch(type(obj), obj.key, {})
+        except NotFoundError:
             return None
         except (ApiError, TransportError) as error:
             return error
