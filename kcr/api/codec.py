@@ -133,7 +133,11 @@ def _drop_nulls(value: Any, kind: inspect.Type) -> bool:
                 del value[name]
             inner = [(value.get(one.encode_name), one.type) for one in known]
         case inspect.DictType(value_type=entry) if isinstance(value, dict):
-            refused, inner = [], [(one, entry) for one in value.values()]
+            # Go reads a null entry as the zero value: of texts and of bytes, the empty one.
+            is_text = isinstance(entry, inspect.StrType | inspect.BytesType)
+            refused = [name for name in value if is_text and value[name] is None]
+            value |= dict.fromkeys(refused, "")
+            inner = [(one, entry) for one in value.values()]
         case inspect.ListType(item_type=item) | inspect.VarTupleType(item_type=item) if isinstance(value, list):
             refused, inner = [], [(one, item) for one in value]
         case inspect.UnionType(types=types):

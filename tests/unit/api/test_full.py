@@ -97,6 +97,13 @@ def test_null_is_an_empty_list_as_in_go() -> None:
     assert first.status.current_metrics == ()
 
 
+def test_null_entry_of_a_map_is_empty_as_in_go() -> None:
+    secret = codec.decode(Secret, b'{"metadata":{"labels":{"a":null}},"data":{"b":null}}')
+    assert (secret.metadata.labels, secret.data) == ({"a": ""}, {"b": b""})
+    with pytest.raises(msgspec.ValidationError):
+        codec.decode(Secret, b'{"data":{"b":1,"c":null}}')
+
+
 def test_nulls_of_all_fields_and_items_are_dropped() -> None:
     # Those of an opaque field are its owner's.
     rules = b'[{"verbs":["get"],"resources":null,"apiGroups":null},{"verbs":["list"],"resourceNames":null}]'
