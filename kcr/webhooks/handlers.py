@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kcr.api import codec
-from kcr.api.meta import Object, Resource
+from kcr.api.meta import Object
 from kcr.client.dry_run import DRY_RUN, DryRunReview
 from kcr.errors import ApiError, leaves
 from kcr.log import get_logger
@@ -17,6 +17,7 @@ from kcr.webhooks.patches import encode, json_patch, rebase
 from kcr.webhooks.registration import METHODS, WebhookRule
 from kcr.webhooks.review import (
     AdmissionResponse,
+    MisfitError,
     WebhookRequest,
     bad_request,
     decode_object,
@@ -88,10 +89,10 @@ class AdmissionEndpoint:
         return await (self._mutate(request) if self.rule.is_mutating else self._validate(request))
 
     async def _mutate(self, request: WebhookRequest) -> AdmissionResponse:
-        if (misfit := _terminating_misfit(self.rule.object_kind, request)) is not None:
-            return AdmissionResponse(uid=request.uid, allowed=True, warnings=_unreviewed(misfit))
         try:
             changed = await self.default(request)
+        except MisfitError as misfit:
+            return _unreviewed(request, misfit) if _is_terminating(request) else denied(request, [misfit])
         except Exception as error:
             return denied(request, denials_in(error))
         if not changed.patch:
@@ -132,18 +133,33 @@ class AdmissionEndpoint:
             return Defaulted(request, json_patch(first, last))
 
     async def _validate(self, request: WebhookRequest) -> AdmissionResponse:
+        try:
+            return await self._validated(request, self._validators[request.operation])
+        except MisfitError as misfit:
+            # It was stored before its class was as strict: its user must be able to mend it, and to delete it.
+            if request.operation == "DELETE" or _is_terminating(request):
+                return _unreviewed(request, misfit)
+            if request.operation != "UPDATE":
+                return denied(request, [misfit])
+            skipped = _unreviewed(request, misfit)
+        try:
+            created = await self._validated(request, "validate_create")
+        except MisfitError as misfit:
+            return denied(request, [misfit])
+        return replace(created, warnings=limited_warnings((*skipped.warnings, *created.warnings)))
+
+    async def _validated(self, request: WebhookRequest, name: str) -> AdmissionResponse:
+        """Return the answer of all validators.
+
+        Raises:
+            MisfitError: An argument does not fit its type; no validator was called.
+        """
         warnings: list[str] = []
         denials: list[ApiError] = []
-        name = self._validators[request.operation]
-        if (misfit := self._misfit(request)) is not None:
-            # It was stored before its class was as strict: whoever mends or deletes it must not be refused.
-            warnings += _unreviewed(misfit)
-            if request.operation == "DELETE" or _is_terminating(request.raw_object):
-                return AdmissionResponse(uid=request.uid, allowed=True, warnings=limited_warnings(warnings))
-            name = "validate_create"
         for validate in self._methods[name]:
+            # Decoded for each: a validator may mutate a map.
+            arguments = self._arguments(request, name)
             try:
-                arguments = self._arguments(request, name)
                 warnings += _warnings(validate, await _result(validate(*arguments, request)))
             except Exception as error:
                 denials += denials_in(error)
@@ -156,16 +172,6 @@ class AdmissionEndpoint:
         raw = {"validate_update": (old, new), "validate_delete": (old,)}.get(name, (new,))
         return tuple(decode_object(kind, one) for one in raw)
 
-    def _misfit(self, request: WebhookRequest) -> ApiError | None:
-        """Return why the stored object does not fit its type; None when it does, and on CREATE and CONNECT."""
-        if request.operation not in ("UPDATE", "DELETE"):
-            return None
-        try:
-            decode_object(self.rule.object_kind, request.raw_old_object)
-        except ApiError as error:
-            return error
-        return None
-
 
 class _Metadata(Object):
     deletion_timestamp: Any = None
@@ -175,26 +181,18 @@ class _Terminating(Object):
     metadata: _Metadata = _Metadata()
 
 
-def _is_terminating(raw: msgspec.Raw) -> bool:
+def _is_terminating(request: WebhookRequest) -> bool:
+    """Return whether an object that is being deleted is updated: its finalizers must still be removed."""
     try:
-        return codec.decode(_Terminating, bytes(raw)).metadata.deletion_timestamp is not None
+        obj = codec.decode(_Terminating, bytes(request.raw_object))
     except msgspec.DecodeError:
         return False
+    return request.operation == "UPDATE" and obj.metadata.deletion_timestamp is not None
 
 
-def _terminating_misfit(kind: type[Resource], request: WebhookRequest) -> ApiError | None:
-    """Return why an object that is being deleted does not fit its type; its finalizers must still be removed."""
-    if request.operation != "UPDATE" or not _is_terminating(request.raw_object):
-        return None
-    try:
-        decode_object(kind, request.raw_object)
-    except ApiError as error:
-        return error
-    return None
-
-
-def _unreviewed(misfit: ApiError) -> tuple[str, ...]:
-    return limited_warnings((f"not reviewed, because the object does not fit its type: {misfit.message}",))
+def _unreviewed(request: WebhookRequest, misfit: MisfitError) -> AdmissionResponse:
+    text = f"not reviewed, because the object does not fit its type: {misfit.message}"
+    return AdmissionResponse(uid=request.uid, allowed=True, warnings=limited_warnings((text,)))
 
 
 @contextmanager

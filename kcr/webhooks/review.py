@@ -8,7 +8,7 @@ import msgspec
 
 from kcr.api import codec
 from kcr.api.meta import Object, Resource, Status, StatusCause, StatusDetails
-from kcr.errors import ApiError, BadRequestError, Cause, Denied
+from kcr.errors import ApiError, BadRequestError, Cause
 
 R = TypeVar("R", bound=Resource)
 
@@ -147,11 +147,15 @@ def encode_status(error: ApiError) -> bytes:
     return b'{"kind":"Status","apiVersion":"v1",' + codec.encode(status_of((error,)))[1:]
 
 
+class MisfitError(ApiError):
+    """A reviewed object does not fit the type of its webhook."""
+
+
 def decode_object(kind: type[R], raw: msgspec.Raw | bytes) -> R:
     """Return a reviewed object as a value.
 
     Raises:
-        ApiError: It does not fit the type: 422 where a field is at fault, as the API server refuses it, else 400.
+        MisfitError: It does not fit the type: 422 where a field is at fault, as the API server refuses it, else 400.
     """
     try:
         return codec.decode(kind, bytes(raw))
@@ -163,8 +167,10 @@ def decode_object(kind: type[R], raw: msgspec.Raw | bytes) -> R:
             field, what = f"{field}.{missing[1]}".lstrip("."), "Required value"
         # Objects are defaulted before the API server validates them, so this may be all that the user gets to read.
         if field:
-            raise Denied(what, field=field) from error
-        raise bad_request(f"the object is no {kind.resource.api_version} {kind.resource.kind}: {text}") from error
+            cause = Cause(field, "FieldValueInvalid", what)
+            raise MisfitError(422, "Invalid", f"{field}: {what}", causes=(cause,)) from error
+        what = f"the object is no {kind.resource.api_version} {kind.resource.kind}: {text}"
+        raise MisfitError(400, "BadRequest", what) from error
 
 
 def has_value(raw: msgspec.Raw) -> bool:
