@@ -41,16 +41,25 @@ _CONFIGURATIONS = (
 )  # fmt: skip
 
 
+class RequestMatcher(Protocol):
+    """Selects the requests that a plugin reviews."""
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether there is anything to review; without configurations a plugin costs nothing else."""
+        ...
+
+    def concerns(self, attributes: AdmissionAttributes) -> bool:
+        """Return whether the plugin may review a request, False where none of its rules matches."""
+        ...
+
+
 class MutatingPlugin(Protocol):
     """A plugin of the mutating phase."""
 
     @property
-    def is_needed(self) -> bool:
-        """Whether it has anything to do at present; without configurations it costs nothing else."""
-        ...
-
-    def concerns(self, attributes: AdmissionAttributes) -> bool:
-        """Return whether it may review a request, False where none of its rules matches."""
+    def matcher(self) -> RequestMatcher:
+        """Selects its requests."""
         ...
 
     async def admit(self, review: MutatingReview) -> None:
@@ -62,12 +71,8 @@ class ValidatingPlugin(Protocol):
     """A plugin of the validating phase."""
 
     @property
-    def is_needed(self) -> bool:
-        """Whether it has anything to do at present."""
-        ...
-
-    def concerns(self, attributes: AdmissionAttributes) -> bool:
-        """Return whether it may review a request, False where none of its rules matches."""
+    def matcher(self) -> RequestMatcher:
+        """Selects its requests."""
         ...
 
     async def validate(self, review: Review) -> None:
@@ -121,9 +126,8 @@ class Admission:
         """Return the reviews of a new request, None where nothing reviews requests."""
         # Most servers have no configurations: a write costs them this one look.
         if self._is_needed is None:
-            self._is_needed = any(one.is_needed for one in self.mutating) or any(
-                one.is_needed for one in self.validating
-            )
+            plugins: list[MutatingPlugin | ValidatingPlugin] = [*self.mutating, *self.validating]
+            self._is_needed = any(plugin.matcher.is_needed for plugin in plugins)
         if not self._is_needed:
             return None
         return RequestReviews(self)
@@ -166,7 +170,7 @@ class RequestReviews:
 
     def validate(self, attributes: AdmissionAttributes, obj: Manifest | None, old: Manifest | None) -> None:
         """Refuse the object, or do nothing."""
-        plugins = [plugin for plugin in self._admission.validating if plugin.concerns(attributes)]
+        plugins = [plugin for plugin in self._admission.validating if plugin.matcher.concerns(attributes)]
         if not plugins or is_exempt(attributes):
             return
         if not attributes.name and obj is not None:
@@ -198,7 +202,7 @@ class RequestReviews:
     def _mutate(
         self, phase: str, attributes: AdmissionAttributes, obj: Manifest | None, old: Manifest | None
     ) -> Manifest:
-        plugins = [plugin for plugin in self._admission.mutating if plugin.concerns(attributes)]
+        plugins = [plugin for plugin in self._admission.mutating if plugin.matcher.concerns(attributes)]
         if not plugins or is_exempt(attributes):
             return obj or {}
         key, memory = _key(phase, attributes, obj, old), dict(self._memory)

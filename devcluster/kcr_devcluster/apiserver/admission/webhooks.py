@@ -20,7 +20,6 @@ from kcr_devcluster.apiserver.patch import json_patch
 from kcr_devcluster.apiserver.protocol.gojson import kind_of
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.responses import StatusError, internal
-from kcr_devcluster.apiserver.storage.admission import AdmissionAttributes
 
 _OPERATIONS = ("add", "remove", "replace", "move", "copy", "test")
 _UNREADABLE = "json: cannot unmarshal {} into Go value of type jsonpatch.{}"
@@ -31,17 +30,8 @@ class MutatingWebhooks:
     """Calls the webhooks of MutatingWebhookConfigurations."""
 
     def __init__(self, matcher: Matcher, calls: WebhookCalls) -> None:
-        self._matcher = matcher
+        self.matcher = matcher
         self._calls = calls
-
-    @property
-    def is_needed(self) -> bool:
-        """Whether there are any."""
-        return self._matcher.is_needed
-
-    def concerns(self, attributes: AdmissionAttributes) -> bool:
-        """Return whether the rules of one match a request."""
-        return self._matcher.concerns(attributes)
 
     async def admit(self, review: MutatingReview) -> None:
         """Call the webhooks that match, and apply their patches.
@@ -50,8 +40,8 @@ class MutatingWebhooks:
             StatusError: One of them denies the request, or fails.
         """
         memory = Reinvocation.of(review, _NAME)
-        for webhook in self._matcher.webhooks():
-            kind = await self._matcher.match(webhook, review)
+        for webhook in self.matcher.webhooks():
+            kind = await self.matcher.match(webhook, review)
             if kind is None or not memory.calls(webhook.uid):
                 continue
             changed = await self._call(webhook, review, kind)
@@ -88,17 +78,8 @@ class ValidatingWebhooks:
     """Calls the webhooks of ValidatingWebhookConfigurations."""
 
     def __init__(self, matcher: Matcher, calls: WebhookCalls) -> None:
-        self._matcher = matcher
+        self.matcher = matcher
         self._calls = calls
-
-    @property
-    def is_needed(self) -> bool:
-        """Whether there are any."""
-        return self._matcher.is_needed
-
-    def concerns(self, attributes: AdmissionAttributes) -> bool:
-        """Return whether the rules of one match a request."""
-        return self._matcher.concerns(attributes)
 
     async def validate(self, review: Review) -> None:
         """Call the webhooks that match, all at once.
@@ -106,7 +87,7 @@ class ValidatingWebhooks:
         Raises:
             StatusError: The first denial or failure, in the order of the webhooks; all of them have answered.
         """
-        found = [(webhook, await self._matcher.match(webhook, review)) for webhook in self._matcher.webhooks()]
+        found = [(webhook, await self.matcher.match(webhook, review)) for webhook in self.matcher.webhooks()]
         matching = [(webhook, kind) for webhook, kind in found if kind is not None]
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self._refusal(webhook, review, kind)) for webhook, kind in matching]

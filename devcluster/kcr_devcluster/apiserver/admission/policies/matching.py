@@ -54,9 +54,14 @@ class PolicyMatcher:
         self.authorizer = authorizer
         self._served = served
 
+    @property
+    def is_needed(self) -> bool:
+        """Whether any policy is bound."""
+        return self.policies.are_bound
+
     def concerns(self, attributes: AdmissionAttributes) -> bool:
-        """Return whether the rules of a policy match a request; it may select fewer."""
-        return any(
+        """Return whether the rules of a bound policy match a request; it may select fewer."""
+        return self.is_needed and any(
             not (rules := (hook.policy.spec.get("matchConstraints") or {}).get("resourceRules"))
             or matched_kind(rules, attributes, self._served, is_exact=False) is not None
             for hook in self.policies.hooks()

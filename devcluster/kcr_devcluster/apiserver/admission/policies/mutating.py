@@ -48,16 +48,7 @@ class MutatingPolicies:
     """Evaluates the MutatingAdmissionPolicies that are bound."""
 
     def __init__(self, matcher: PolicyMatcher) -> None:
-        self._matcher = matcher
-
-    @property
-    def is_needed(self) -> bool:
-        """Whether there are any."""
-        return self._matcher.policies.are_bound
-
-    def concerns(self, attributes: AdmissionAttributes) -> bool:
-        """Return whether the rules of one may match a request."""
-        return self._matcher.policies.are_bound and self._matcher.concerns(attributes)
+        self.matcher = matcher
 
     async def admit(self, review: MutatingReview) -> None:
         """Make the mutations of all policies that match, one after another; each sees the changes of those before.
@@ -67,7 +58,7 @@ class MutatingPolicies:
         """
         memory = Reinvocation.of(review, _NAME)
         failures: list[_Failure] = []
-        for invocation in await self._matcher.invocations(review):
+        for invocation in await self.matcher.invocations(review):
             policy, binding = invocation.policy, invocation.binding
             if invocation.error:
                 failures.append(_Failure(policy, binding, invocation.error))
@@ -94,9 +85,9 @@ class MutatingPolicies:
         return not conditions.expressions or conditions.hold(await self._evaluation(invocation, review))
 
     async def _evaluation(self, invocation: Invocation, review: MutatingReview) -> Evaluation:
-        inputs = await inputs_of(review, invocation.kind, self._matcher.storage)
+        inputs = await inputs_of(review, invocation.kind, self.matcher.storage)
         variables = invocation.policy.variables
-        return Evaluation(inputs, self._matcher.authorizer, params=invocation.params, variables=variables)
+        return Evaluation(inputs, self.matcher.authorizer, params=invocation.params, variables=variables)
 
     async def _mutate(self, invocation: Invocation, review: MutatingReview) -> list[_Failure]:
         """Make the mutations of one policy, and return the failures; the other mutations are made nevertheless."""

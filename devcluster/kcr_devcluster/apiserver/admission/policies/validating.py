@@ -47,16 +47,7 @@ class ValidatingPolicies:
     """Evaluates the ValidatingAdmissionPolicies that are bound."""
 
     def __init__(self, matcher: PolicyMatcher) -> None:
-        self._matcher = matcher
-
-    @property
-    def is_needed(self) -> bool:
-        """Whether there are any."""
-        return self._matcher.policies.are_bound
-
-    def concerns(self, attributes: AdmissionAttributes) -> bool:
-        """Return whether the rules of one may match a request."""
-        return self._matcher.policies.are_bound and self._matcher.concerns(attributes)
+        self.matcher = matcher
 
     async def validate(self, review: Review) -> None:
         """Refuse a request that breaks a policy whose binding denies, after all policies have been evaluated.
@@ -65,7 +56,7 @@ class ValidatingPolicies:
             StatusError: By the first failure; others are not named.
         """
         denials: list[_Denial] = []
-        for invocation in await self._matcher.invocations(review):
+        for invocation in await self.matcher.invocations(review):
             policy, binding = invocation.policy, invocation.binding
             try:
                 failures = await self._failures(invocation, review)
@@ -90,8 +81,8 @@ class ValidatingPolicies:
         policy = invocation.policy
         if invocation.error:
             return [] if policy.ignores_failures else [_Failure(invocation.error, is_action=False)]
-        inputs = await inputs_of(review, invocation.kind, self._matcher.storage)
-        evaluation = Evaluation(inputs, self._matcher.authorizer, params=invocation.params, variables=policy.variables)
+        inputs = await inputs_of(review, invocation.kind, self.matcher.storage)
+        evaluation = Evaluation(inputs, self.matcher.authorizer, params=invocation.params, variables=policy.variables)
         try:
             if not policy.conditions.hold(evaluation):
                 return []
