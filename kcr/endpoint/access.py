@@ -32,7 +32,7 @@ _ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 # How long answers are kept.
 TOKEN_SECONDS, ALLOWED_SECONDS, DENIED_SECONDS = 60.0, 300.0, 30.0
 _KEPT = 8192
-# So many reviews are sent at once: whoever reaches the port must not take the connections of the controllers.
+# At most so many reviews are sent at once, so that clients of the port leave connections to the controllers.
 _AT_ONCE = 10
 _REVIEW_SECONDS = 10.0
 _PAUSES = (0.5, 0.75, 1.125, 1.6875)

@@ -128,7 +128,7 @@ class ActiveSpan:
 
     def enter(self) -> None:
         """Make this the current span of the task."""
-        from opentelemetry import context  # noqa: PLC0415  # whoever has a provider has it
+        from opentelemetry import context  # noqa: PLC0415  # installed wherever there is a provider
 
         trace: Any = sys.modules[API]
         self._tokens = context.attach(trace.set_span_in_context(self.span)), _epoch.set(self._epoch)
@@ -206,7 +206,7 @@ def add_trace_ids(_logger: object, _method: str, fields: MutableMapping[str, Any
 
 def trace_headers(active: ActiveSpan) -> dict[str, str]:
     """Return the headers with which a server continues the trace of a span: `traceparent` and others."""
-    from opentelemetry import propagate  # noqa: PLC0415  # whoever has a span has it
+    from opentelemetry import propagate  # noqa: PLC0415  # installed wherever there is a span
 
     trace: Any = sys.modules[API]
     headers: dict[str, str] = {}

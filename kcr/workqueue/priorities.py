@@ -174,8 +174,8 @@ class PriorityFIFO(Generic[K]):
     """Queued keys in the order of their processing; each key once.
 
     Attributes:
-        plain: All keys, as long as there is nothing but keys of 0 that do not age, in one FIFO: then whoever is in a
-            hurry, as the queue is with every watch event, appends and pops here. None when there is more.
+        plain: All keys while they form one FIFO: only priority 0, no aging, no groups. The queue then appends and pops
+            here directly, once per watch event. None otherwise.
     """
 
     __slots__ = ("_classes", "_group_of", "_normal", "_normal_ages", "_order", "_served_aged", "plain")

@@ -86,7 +86,7 @@ def with_debug_port(kubeconfig: str, address: str, token: str) -> str:
         token: What it asks for.
     """
     config = yaml.safe_load(kubeconfig)
-    # Not `token`: whoever searches the file for that means the user's.
+    # Not `token`: programs search the file for the user's under that name.
     for named in config["clusters"]:
         extension = {"name": EXTENSION, "extension": {"address": address, "accessToken": token}}
         named["cluster"]["extensions"] = [extension]

@@ -145,7 +145,7 @@ def _configure(made: socket.socket) -> None:
 def _is_refused(made: socket.socket) -> bool:
     """Return whether the event loop takes the socket for one of a connection that is open."""
     try:
-        # There is no writer: it is asked for the check that comes first.
+        # `remove_writer` is called for its check alone: the socket has no writer.
         asyncio.get_running_loop().remove_writer(made)
     except NotImplementedError:  # the proactor loop of Windows
         return False

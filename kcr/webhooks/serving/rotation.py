@@ -143,7 +143,7 @@ def decide(observed: Observed, now: datetime) -> Step:
 
 
 def _without_secret(observed: Observed, now: datetime) -> Step:
-    """Decide while there is no Secret: of several processes, the one that creates it chooses the authority."""
+    """Decide while there is no Secret: the process that creates the Secret chooses the authority."""
     authority = observed.draft and observed.draft.authority
     if authority is None or not authority.is_valid(now) or authority.due <= now:
         return Draft()
