@@ -86,8 +86,8 @@ def test_wheel_has_one_top_level_package_with_all_its_files(wheel: Path) -> None
     generated = ("manifests/example.dev_websites", "chart/templates/rbac", "chart/templates/webhooks")
     sources -= {f"kcr/cli/_website/{name}.yaml" for name in generated}
     assert {name for name in names if name.startswith("kcr/")} == sources
-    # 700 kB without webhooks: decision 17.
-    assert wheel.stat().st_size <= 740_000
+    # The budget is 700 kB, and exceeded since webhooks: decision 17. The bound lets it grow no further.
+    assert wheel.stat().st_size <= 732_500
     assert {"kcr/controllers/job/controller.py", "kcr/controllers/cronjob/controller.py"} < sources
 
 
