@@ -209,7 +209,7 @@ class Actions:
             self._own_writes.wrote(job.key, self._pods, removal.live)
         elif removal.live is not None:
             # Another client's write: its state is to be counted.
-            self._own_writes.require_version(job.key, self._pods, removal.live.metadata.resource_version)
+            self._own_writes.require_version(job.key, self._pods, removal.live)
         return removal
 
     async def _remove_finalizer(self, pod: Pod, *, require_version: bool) -> "_Removal":

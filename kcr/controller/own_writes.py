@@ -29,13 +29,14 @@ import asyncio
 import contextvars
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from kcr.api.meta import Key, Resource
 from kcr.client import Client
 from kcr.controller.pending_objects import PendingObjects
 from kcr.errors import KcrError
 from kcr.informer import Store
+from kcr.informer.progress import Progress
 from kcr.informer.store import version_of
 
 # How long a key is deferred for a store, before that becomes an error.
@@ -92,18 +93,19 @@ class OwnWrites:
         version = written.metadata.resource_version
         if not version:
             return
-        self.require_version(key, store, version)
+        self.require_version(key, store, written)
         pending = self._versions[key]
         pending.own_versions.add(version)
         pending.written.append((store, written.key))
 
-    def require_version(self, key: Key, store: Store[Any], version: str) -> None:
-        """Defer a key until a store has reached a version, written by any client.
+    def require_version(self, key: Key, store: Store[Any], obj: Resource) -> None:
+        """Defer a key until a store has reached the version of an object, written by any client.
 
         A version that is no number cannot be compared: it counts as reached.
         """
         versions = self._versions.setdefault(key, PendingVersions()).versions
-        versions[store] = max(versions.get(store, 0), version_of(version))
+        part = store, store.progress_of(obj)
+        versions[part] = max(versions.get(part, 0), version_of(obj.metadata.resource_version))
 
     def is_echo(self, key: Key, version: str) -> bool:
         """Return whether a watch event shows nothing but a write that was noted for the key; true once per write."""
@@ -153,8 +155,8 @@ class OwnWrites:
         pending = self._versions.get(key)
         if pending is None:
             return
-        for store, version in tuple(pending.versions.items()):
-            store.notify_at_version(version, partial(self._all_reached, key, pending, enqueue))
+        for (_, progress), version in tuple(pending.versions.items()):
+            progress.notify_at_version(version, partial(self._all_reached, key, pending, enqueue))
 
     def _all_reached(self, key: Key, pending: "PendingVersions", enqueue: Callable[[], None]) -> None:
         """Drop pending writes that all stores have passed: their handlers have been called with them."""
@@ -185,7 +187,10 @@ class OwnWrites:
         the store has not reached the version with which this process leads.
         """
         pending = self.of(owner)
-        return pending.unconfirmed_status or store.resource_version < pending.unverified_before
+        if pending.unconfirmed_status:
+            return True
+        before = pending.unverified_before
+        return before > 0 and store.progress_of(owner).resource_version < before
 
     async def verify(self, client: Client, owner: Resource, store: Store[Any]) -> None:
         """Read an owner live, and defer its key until the store shows it as it is; to be followed by a requeue.
@@ -195,12 +200,12 @@ class OwnWrites:
         """
         live = await client.get(type(owner), owner.key)
         # Only after the answer: a request that fails leaves the owner unverified.
-        self.require_version(owner.key, store, live.metadata.resource_version)
+        self.require_version(owner.key, store, live)
         pending = self.of(owner)
         pending.unconfirmed_status, pending.unverified_before = False, 0
 
     @property
-    def deferred(self) -> dict[Key, tuple[tuple[Store[Any], int], ...]]:
+    def deferred(self) -> dict[Key, tuple["Lagging", ...]]:
         """The keys that are deferred, and the stores that have yet to reach a version; it may be read in any thread."""
         # A copy, because the loop's thread may change the map meanwhile.
         waiting = [(key, pending) for key, pending in self._versions.copy().items() if pending.timer is not None]
@@ -261,8 +266,8 @@ class OwnWrites:
             self.forget_versions(key)
             return False
         if self._on_stale is not None:
-            for store, _ in stale:
-                self._on_stale(store)
+            for one in stale:
+                self._on_stale(one.store)
         if pending.expired:
             # Not cleared: each retry fails, with a longer backoff, until the store has caught up or is closed.
             raise StaleStoreError(f"{key}: the store does not show our own write yet; its watch is late")
@@ -272,8 +277,8 @@ class OwnWrites:
             pending.timer = asyncio.get_running_loop().call_later(
                 STALE_SECONDS, _force_after_timeout, pending, enqueue, context=contextvars.Context()
             )
-            for store, version in stale:
-                store.notify_at_version(version, enqueue)
+            for one in stale:
+                one.progress.notify_at_version(one.version, enqueue)
         return True
 
 
@@ -283,7 +288,8 @@ class PendingVersions:
     __slots__ = ("expired", "own_versions", "timer", "versions", "written")
 
     def __init__(self) -> None:
-        self.versions: dict[Store[Any], int] = {}
+        # By the store, and its part.
+        self.versions: dict[tuple[Store[Any], Progress], int] = {}
         # Those that were written here and whose event has not come.
         self.own_versions: set[str] = set()
         # The objects that were written, and where they will show up.
@@ -293,13 +299,21 @@ class PendingVersions:
         self.expired: bool = False
 
 
-def _lagging(pending: PendingVersions) -> list[tuple[Store[Any], int]]:
+class Lagging(NamedTuple):
+    """A store, or a part of one, that has yet to reach a version."""
+
+    store: Store[Any]
+    progress: Progress
+    version: int
+
+
+def _lagging(pending: PendingVersions) -> list[Lagging]:
     """Return the stores that have not reached their versions yet; one that is closed never will."""
     # Strictly below: a store that has reached the version shows the write.
     return [
-        (store, version)
-        for store, version in pending.versions.items()
-        if store.resource_version < version and not store.is_closed
+        Lagging(store, progress, version)
+        for (store, progress), version in pending.versions.items()
+        if progress.resource_version < version and not progress.is_closed
     ]
 
 

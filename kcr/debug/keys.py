@@ -119,9 +119,9 @@ class ControllerReader:
         return "backoff" if phase == "delayed" and queue.is_in_backoff(key) else phase
 
     def _waits_for(self, key: Key) -> Iterator[str]:
-        for store, version in self._deferred.get(key, ()):
-            kind = self._stores.get(id(store), "a store")
-            yield f"{kind}: version {version}, the store has {store.resource_version}"
+        for late in self._deferred.get(key, ()):
+            kind = self._stores.get(id(late.store), "a store")
+            yield f"{kind}: version {late.version}, the store has {late.progress.resource_version}"
 
     @cached_property
     def _known(self) -> set[Key]:

@@ -124,6 +124,14 @@ class ListAccumulator(Generic[R]):
             self._writer.apply(WatchEvent(type=event.type, object=obj))
         return metadata
 
+    def has(self, key: Key) -> bool:
+        """Return whether the list, as far as it was read, or the store has an object under a key."""
+        return key in self._objects or self._writer.has(key)
+
+    def advance(self, version: str) -> None:
+        """Note that nothing else happened up to a version."""
+        self._writer.advance(version)
+
     def _transformed(self, found: R | Undecodable) -> R | Undecodable:
         transform = self._selection.transform
         if transform is None or isinstance(found, Undecodable) or not isinstance(found, self._selection.kind):

@@ -12,8 +12,10 @@ from kcr.errors import NotSyncedError
 from kcr.informer.handlers import Handler, Registration
 from kcr.informer.reflector import Reflector
 from kcr.informer.selection import Selection, as_selections, disjoint
+from kcr.informer.sharded import ShardedWatches
+from kcr.informer.slots import SlotRules
 from kcr.informer.store import Store, allow_unsynced_reads
-from kcr.informer.writer import DispatchingWriter, NamespacedShard
+from kcr.informer.writer import DispatchingWriter, StorePart, StoreWriter
 
 R = TypeVar("R", bound=Resource)
 
@@ -53,23 +55,41 @@ class Informer(Generic[R]):
         selections = disjoint(as_selections(selection))
         self.store: Store[R] = Store(lambda: self.not_synced_reason)
         self.kind = selections[0].kind
+        self._client = client
         self._random = random or Random()
         self._counts: Counter[str] = Counter()
         writer: DispatchingWriter[R] = DispatchingWriter(self.kind, self.store)
         self.writer: DispatchingWriter[R] = writer
-        shards: list[NamespacedShard[R]] = []
-        self._reflectors = tuple(
-            Reflector(
-                client,
-                chosen,
-                writer if len(selections) == 1 else NamespacedShard(writer, chosen, shards),
-                self._random,
-                self._counts,
-            )
-            for chosen in selections
-        )
+        self._selections = selections
+        # Under sharding, the watches of the slots that are held.
+        self.sharded: ShardedWatches[R] | None = None
+        self._fixed = self._watch_all() if len(selections) > 1 else (self._reflect(selections[0], writer),)
         # Those of the reflectors, while it runs.
-        self._tasks: tuple[asyncio.Task[None], ...] = ()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def _watch_all(self) -> tuple[Reflector[R], ...]:
+        parts: list[StorePart[R]] = []
+        self.store.parts = lambda metadata: (part.progress for part in parts if part.covers(metadata))
+        return tuple(
+            self._reflect(selection, StorePart(self.writer, selection.covers, parts)) for selection in self._selections
+        )
+
+    def _reflect(self, selection: Selection[R], writer: StoreWriter[R]) -> Reflector[R]:
+        return Reflector(self._client, selection, writer, self._random, self._counts)
+
+    def shard(self, rules: SlotRules) -> ShardedWatches[R]:
+        """Keep only objects of the slots that are opened in the returned watches; before the informer runs.
+
+        Args:
+            rules: The roles of the kind for the controllers.
+        """
+        self._fixed = ()
+        self.sharded = ShardedWatches(self._selections, self.writer, rules, self._reflect)
+        return self.sharded
+
+    @property
+    def _reflectors(self) -> tuple[Reflector[R], ...]:
+        return self._fixed if self.sharded is None else self.sharded.reflectors
 
     async def run(self) -> None:
         """List and watch until cancelled or closed."""
@@ -78,13 +98,23 @@ class Informer(Generic[R]):
         self.store.own(asyncio.get_running_loop())
         try:
             async with asyncio.TaskGroup() as group:
-                if not self.store.is_closed:
-                    self._tasks = tuple(
-                        group.create_task(reflector.run(), name=f"reflector of {reflector.selection}")
-                        for reflector in self._reflectors
-                    )
+                if self.store.is_closed:
+                    return
+
+                def spawn(reflector: Reflector[R]) -> asyncio.Task[None]:
+                    task = group.create_task(reflector.run(), name=f"reflector of {reflector.selection}")
+                    self._tasks.add(task)
+                    task.add_done_callback(self._tasks.discard)
+                    return task
+
+                for reflector in self._fixed:
+                    spawn(reflector)
+                if self.sharded is not None:
+                    self.sharded.start(spawn)
+                    # Slots come and go: the informer ends when it is cancelled or closed.
+                    self._tasks.add(group.create_task(_for_ever(), name=f"sharded informer of {self.kind.__name__}"))
         finally:
-            self._tasks, self.writer.has_ended = (), True
+            self._tasks, self.writer.has_ended = set(), True
 
     def close(self) -> None:
         """Stop permanently: close the watches, remove the handlers and drop the objects.
@@ -96,7 +126,7 @@ class Informer(Generic[R]):
         for registration in self.writer.registrations:
             registration.remove()
         # Directly, and not by way of the group, so that no reflector takes another step.
-        for task in self._tasks:
+        for task in tuple(self._tasks):
             task.cancel()
         self.writer.has_ended = True
         self.writer.synced.set()
@@ -168,12 +198,12 @@ class Informer(Generic[R]):
     @property
     def list_duration_seconds(self) -> float:
         """How long the last list took; 0 before the first."""
-        return max(reflector.list_duration_seconds for reflector in self._reflectors)
+        return max((reflector.list_duration_seconds for reflector in self._reflectors), default=0.0)
 
     @property
     def last_event_time(self) -> float:
         """The loop's time of the last watch event; of several watches the oldest, `-inf` when one has had none."""
-        return min(reflector.last_event_time for reflector in self._reflectors)
+        return min((reflector.last_event_time for reflector in self._reflectors), default=float("-inf"))
 
     def note_lost_event(self, why: str) -> None:
         """Relist, because the watch has lost an event: the store is older than its resourceVersion.
@@ -211,3 +241,7 @@ class Informer(Generic[R]):
 
     def _count_failure(self) -> None:
         self._counts["handler_errors"] += 1
+
+
+async def _for_ever() -> None:
+    await asyncio.get_running_loop().create_future()

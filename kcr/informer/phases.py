@@ -35,6 +35,10 @@ class LostEventError(KcrError):
     """A watch has omitted an event, or sent one without a name: a relist is necessary."""
 
 
+class NarrowedError(KcrError):
+    """The watch was ended to be resumed with fewer slots."""
+
+
 class Empty(Object):
     """The store is empty, or its version cannot be resumed: a list is necessary."""
 
@@ -104,7 +108,7 @@ def after_failure(phase: Phase, error: KcrError, now: float) -> Next:
 
     Args:
         phase: Where the reflector was.
-        error: An `ApiError`, a `TransportError` or a `LostEventError`.
+        error: An `ApiError`, a `TransportError`, a `LostEventError` or a `NarrowedError`.
         now: The loop's time.
 
     Source: kubernetes/staging/src/k8s.io/client-go/tools/cache/reflector.go, watch and watchList (RF-16, RF-17, RF-24).
@@ -113,6 +117,8 @@ def after_failure(phase: Phase, error: KcrError, now: float) -> Next:
     match phase:
         case Listed() if is_passing:
             return Next(phase)
+        case Watching() if isinstance(error, NarrowedError):
+            return Next(Listed(version=phase.version), pause=False)
         case Watching() if is_passing:
             return after_end(phase, now) if isinstance(error, TransportError) else Next(Listed(version=phase.version))
         case Streaming() if not is_passing and not isinstance(error, GoneError):

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 from msgspec.structs import replace
 
 from kcr.api.codec import WatchEvent
-from kcr.api.meta import Resource
+from kcr.api.meta import Key, Resource
 from kcr.client import Client
 from kcr.client.wire.decoding import Undecodable, read_event, read_page
 from kcr.client.wire.requests import accept, watch_query
@@ -20,6 +20,7 @@ from kcr.informer.phases import (
     Listed,
     Listing,
     LostEventError,
+    NarrowedError,
     Next,
     Phase,
     ReflectorBackoff,
@@ -31,6 +32,7 @@ from kcr.informer.phases import (
     is_unsupported,
 )
 from kcr.informer.selection import Selection
+from kcr.informer.slots import SlotFilter
 from kcr.informer.store import version_of
 from kcr.informer.watchdog import Watchdog
 from kcr.informer.writer import StoreWriter
@@ -75,7 +77,8 @@ class Reflector(Generic[R]):
         error: Why the last attempt failed; None once one works.
         counts: How often it happened: `lists`, `streams` (WatchList) and `watches` begun; how watches ended,
             `timeout` (as they should), `short` (at once), `gone` (the version expired), `idle` (silent and cut) or
-            `error`; `lost` events that a relist has to make good; `relists`; objects that were `undecodable`.
+            `error`; `lost` events that a relist has to make good; `relists`; objects that were `undecodable`; `foreign`
+            events about objects of other replicas, under sharding.
         selection: The listed and watched objects.
         is_filled: Whether a list has been stored.
         list_duration_seconds: How long the last list took.
@@ -104,6 +107,7 @@ class Reflector(Generic[R]):
         # How many streams have broken before the initial events ended, and until when pages are read instead.
         self._broken = 0
         self._pages_until = float("-inf")
+        self._filter = SlotFilter(selection.slots)
         # Whether a watch has delivered something since the last failure, and whether since then a relist has
         # followed a 410 at once.
         self._delivered = True
@@ -158,6 +162,8 @@ class Reflector(Generic[R]):
         error: KcrError | None = None
         try:
             then = await self._step(self._phase)
+        except NarrowedError as narrowed:
+            then = after_failure(self._phase, narrowed, loop.time())
         except (ApiError, TransportError, LostEventError) as failure:
             error = failure
             then = after_failure(self._phase, error, loop.time())
@@ -178,6 +184,17 @@ class Reflector(Generic[R]):
         # A list that is under way is newer than the event that was lost.
         if isinstance(self._phase, Watching):
             self._watchdog.cut(LostEventError(why))
+
+    def narrow(self, selection: Selection[R]) -> None:
+        """Go on with a selection of fewer slots; a watch is resumed where it is. No other event is applied from now on.
+
+        Args:
+            selection: The present one, with some of its slots.
+        """
+        self.selection = selection
+        self._filter.narrow(selection.slots)
+        if isinstance(self._phase, Watching):
+            self._watchdog.cut(NarrowedError("fewer slots are held"))
 
     def _pause(self, error: KcrError | None, now: float) -> float:
         self._delivered = False
@@ -217,7 +234,7 @@ class Reflector(Generic[R]):
         with self._timing.of("request"):
             body = await self._get(query)
         with self._timing.of("decode"):
-            page = read_page(self.selection.kind, body)
+            page = read_page(self.selection.kind, body, self._filter.keeps)
         for obj in page.objects:
             self._list.add(obj)
         for undecodable in page.undecodable:
@@ -278,7 +295,8 @@ class Reflector(Generic[R]):
             async with self._watchdog.over_stream():
                 read = 0
                 async for line in lines:
-                    await self._apply(read_event(self.selection.kind, line))
+                    if not self._filter.is_active or not self._drop(line):
+                        await self._apply(read_event(self.selection.kind, line))
                     read += 1
                     if read % _SLICE == 0:
                         # Reading what the connection has buffered never waits.
@@ -307,6 +325,19 @@ class Reflector(Generic[R]):
                     self._delivered, self._relisted_at_once = True, False
                     self._backoff.reset()
 
+    def _drop(self, line: bytes) -> bool:
+        """Return whether an event is about an object that another replica keeps; only its version counts."""
+        foreign = self._filter.foreign(line)
+        # One that is stored leaves the store.
+        if foreign is None or self._list.has(Key(foreign.namespace, foreign.name)):
+            return False
+        self.counts["foreign"] += 1
+        self._watchdog.note_event(is_bookmark=False)
+        if isinstance(self._phase, Watching):
+            self._list.advance(foreign.resource_version)
+            self._phase = replace(self._phase, version=foreign.resource_version, events=self._phase.events + 1)
+        return True
+
     async def _collect(self, phase: Streaming, event: WatchEvent[R] | Undecodable) -> Phase:
         if isinstance(event, Undecodable):
             self._list.add(event)
@@ -316,7 +347,7 @@ class Reflector(Generic[R]):
                 await self._replace(metadata.resource_version)
                 self._broken = 0
                 return Watching(version=metadata.resource_version, began=phase.began, events=phase.events + 1)
-        elif event.type == "DELETED":
+        elif event.type == "DELETED" or not self.selection.covers(event.object.metadata):
             self._list.remove(event.object.key)
         else:
             self._list.add(event.object)

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from kcr.api.meta import PartialObjectMetadata, Resource
+from kcr.api.meta import ObjectMeta, PartialObjectMetadata, Resource
 from kcr.client.wire.requests import target
+from kcr.informer.slots import SlotSelection
 
 R = TypeVar("R", bound=Resource)
 
@@ -29,6 +30,8 @@ class Selection(NamedTuple, Generic[R]):
         transform: Returns the stored form of an object, usually the object without the fields that no controller
             reads; it must not change anything else. Called once for each version, and must keep the name, namespace,
             uid and resourceVersion.
+        excluded: The namespaces that other selections have; set by the informer.
+        slots: The slots that a replica keeps under sharding; set by the informer, None without sharding.
     """
 
     kind: type[R]
@@ -37,6 +40,8 @@ class Selection(NamedTuple, Generic[R]):
     fields: str = ""
     # Any: a NamedTuple's own type variable makes the tuple invariant.
     transform: Callable[[Any], Any] | None = None
+    excluded: frozenset[str] = frozenset()
+    slots: SlotSelection | None = None
 
     def normal(self) -> "Selection[R]":
         """Return the same selection, spelled so that the least permission is enough.
@@ -56,12 +61,21 @@ class Selection(NamedTuple, Generic[R]):
     def target(self, query: Mapping[str, object]) -> str:
         """Return the path and query of a request for these objects."""
         selectors = {"labelSelector": self.labels, "fieldSelector": self.fields}
+        if self.slots is not None:
+            selectors["labelSelector"] = ",".join(filter(None, (self.labels, self.slots.labels)))
+            selectors["shardSelector"] = self.slots.shard_selector
         return target(self.kind.resource.path(self.namespace), {**query, **selectors})
+
+    def covers(self, metadata: ObjectMeta) -> bool:
+        """Return whether an object of the kind is selected, as far as its namespace and its slot decide."""
+        if metadata.namespace in self.excluded or (self.namespace and metadata.namespace != self.namespace):
+            return False
+        return self.slots is None or self.slots.covers(metadata)
 
     def __str__(self) -> str:
         """Return the selection as messages name it: `pods`, `pods in team (app=web)`, `nodes (metadata only)`."""
         metadata = "metadata only" if issubclass(self.kind, PartialObjectMetadata) else ""
-        selectors = ", ".join(filter(None, (metadata, self.labels, self.fields)))
+        selectors = ", ".join(filter(None, (metadata, self.labels, self.fields, str(self.slots or ""))))
         place = f" in {self.namespace}" if self.namespace else ""
         return self.kind.resource.display + place + (f" ({selectors})" if selectors else "")
 
@@ -87,10 +101,13 @@ def disjoint(selections: Sequence[Selection[R]]) -> tuple[Selection[R], ...]:
         raise ValueError("an informer follows one kind")
     if len(set(named)) != len(named):
         raise ValueError(f"{normal[0].kind.resource.display}: two selections of one namespace")
-    excluded = [f"{_NAMESPACE}!={namespace}" for namespace in named if namespace]
+    others = [namespace for namespace in named if namespace]
+    excluded = [f"{_NAMESPACE}!={namespace}" for namespace in others]
     return tuple(
         selection
-        if selection.namespace
-        else selection._replace(fields=",".join(filter(None, (selection.fields, *excluded))))
+        if selection.namespace or not others
+        else selection._replace(
+            fields=",".join(filter(None, (selection.fields, *excluded))), excluded=frozenset(others)
+        )
         for selection in normal
     )

@@ -1,20 +1,17 @@
 """The store of an informer: objects by key, and indexes over them."""
 
 import asyncio
-import heapq
-import math
 import threading
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
-from itertools import count
 from typing import Generic, NamedTuple, TypeVar
 
-from kcr.api.meta import Key, Resource, controller_of
+from kcr.api.meta import Key, ObjectMeta, Resource, controller_of
 from kcr.errors import NotSyncedError
 from kcr.informer.index import Index, built_in, values_of
+from kcr.informer.progress import Progress
 from kcr.informer.sharing import share
-from kcr.log import get_logger
 
 R = TypeVar("R", bound=Resource)
 # Keys inside are plain pairs: equal to `Key`, and not tracked by the garbage collector for long.
@@ -25,8 +22,6 @@ allow_unsynced_reads: ContextVar[bool] = ContextVar("allow_unsynced_reads", defa
 
 # How many objects of a first list are stored before others have their turn: less than a millisecond.
 _SLICE = 100
-
-_log = get_logger("kcr.informer")
 
 
 class Changes(NamedTuple, Generic[R]):
@@ -48,24 +43,21 @@ class Store(Generic[R]):
 
     Attributes:
         synced: Whether the first list is stored.
-        is_closed: Whether its informer was closed: it is empty, and is filled no more.
-        resource_version: The highest version that was processed, of a list, an event or a bookmark; 0
-            before the first, and where the server's versions are no numbers.
+        progress: The version that all of its parts have reached.
+        parts: Returns the parts in which an object, or the dependents of an owner, are shown; none where one watch
+            fills the store.
         undecodable: Keys whose newest version could not be decoded, and the error; the store has the last good one.
     """
 
     def __init__(self, not_synced_reason: Callable[[], str] | None = None) -> None:
         """Make an empty store; without the reason why it is not synced, reading never raises."""
         self.synced: bool = False
-        self.is_closed: bool = False
-        self.resource_version: int = 0
+        self.progress: Progress = Progress()
+        self.parts: Callable[[ObjectMeta], Iterable[Progress]] = _no_parts
         self._not_synced_reason = not_synced_reason
         self.undecodable: dict[Key, str] = {}
         self._objects: dict[Pair, R] = {}
         self._indexes: dict[str, Index[R]] = {}
-        # Calls that wait for a version, the lowest first; the number in the middle keeps their order.
-        self._waiting: list[tuple[int, int, Callable[[], None]]] = []
-        self._order = count()
         # Whose thread writes; None before it runs, when all happens on one thread.
         self._writer: tuple[int, asyncio.AbstractEventLoop] | None = None
         # The object that came last: much of what is new now is new there too.
@@ -75,6 +67,23 @@ class Store(Generic[R]):
     def __len__(self) -> int:
         """Return how many objects there are."""
         return len(self._objects)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether its informer was closed: it is empty, and is filled no more."""
+        return self.progress.is_closed
+
+    @property
+    def resource_version(self) -> int:
+        """The highest version up to which all changes were processed; see `Progress.resource_version`."""
+        return self.progress.resource_version
+
+    def progress_of(self, obj: Resource) -> Progress:
+        """Return the progress of the part of the store in which an object is shown; of the whole store without parts.
+
+        Where several parts may show it, that is the one that is behind.
+        """
+        return min(self.parts(obj.metadata), key=_version, default=self.progress)
 
     def get(self, key: Key) -> R | None:
         """Return an object, or None when there is none.
@@ -190,19 +199,20 @@ class Store(Generic[R]):
 
     def notify_at_version(self, resource_version: int, callback: Callable[[], None]) -> None:
         """Call back once the store has reached a version; at once if it has, or never will."""
-        if resource_version <= self.resource_version or self.is_closed:
-            callback()
-        else:
-            heapq.heappush(self._waiting, (resource_version, next(self._order), callback))
+        self.progress.notify_at_version(resource_version, callback)
 
     # What follows is the informer's.
 
     def close(self) -> None:
         """Drop everything, and call the callbacks that wait for a version."""
-        self.synced, self.is_closed = False, True
+        self.synced, self.progress.is_closed = False, True
         self._objects, self._indexes, self.undecodable, self._latest = {}, {}, {}, None
         self._index_of("owner")
-        self._call_waiting(math.inf)
+        self.progress.close()
+
+    def stored(self, key: Key) -> R | None:
+        """Return an object, whether or not the store is synced."""
+        return self._objects.get(key)
 
     def snapshot(self) -> tuple[R, ...]:
         """Return all objects, whether or not these are all there are."""
@@ -285,23 +295,19 @@ class Store(Generic[R]):
 
     def advance(self, resource_version: str) -> None:
         """Record that all changes up to a version are processed, and call the callbacks that wait for it."""
-        version = version_of(resource_version)
-        if version <= self.resource_version:
-            return
-        self.resource_version = version
-        self._call_waiting(version)
-
-    def _call_waiting(self, reached: float) -> None:
-        while self._waiting and self._waiting[0][0] <= reached:
-            version, _, callback = heapq.heappop(self._waiting)
-            try:
-                callback()
-            except Exception:
-                _log.exception("callback failed", version=version)
+        self.progress.advance(version_of(resource_version))
 
     def _sibling(self, obj: R) -> R | None:
         owner = controller_of(obj.metadata)
         return self._indexes["owner"].newest(owner.uid) if owner is not None else None
+
+
+def _no_parts(metadata: ObjectMeta) -> Iterable[Progress]:
+    return ()
+
+
+def _version(progress: Progress) -> int:
+    return progress.resource_version
 
 
 def is_same(old: Resource, new: Resource) -> bool:

@@ -2,7 +2,7 @@
 
 A reflector lists and watches, and writes to a `StoreWriter`. `DispatchingWriter` changes the store and calls the
 handlers, as client-go's `HandleDeltas` does; where an informer watches several selections, each reflector writes to a
-`NamespacedShard` of it. Invariant: the store changes before a handler is called, and its version increases afterwards:
+`StorePart` of it. Invariant: the store changes before a handler is called, and its version increases afterwards:
 a caller that waits for a version finds that the handlers have been called with every change up to it.
 """
 
@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Generic, Protocol, TypeVar
 
 from kcr.api.codec import WatchEvent
-from kcr.api.meta import Key, Resource
+from kcr.api.meta import Key, ObjectMeta, Resource
 from kcr.informer.handlers import Registration
-from kcr.informer.selection import Selection
+from kcr.informer.progress import Progress
 from kcr.informer.store import Changes, Store, version_of
 
 R = TypeVar("R", bound=Resource)
@@ -27,6 +27,10 @@ class StoreWriter(Protocol[R]):
 
     def share(self, obj: R) -> R:
         """Return an object that is about to be stored, made of parts that are stored already (structural sharing)."""
+        ...
+
+    def has(self, key: Key) -> bool:
+        """Return whether an object is stored."""
         ...
 
     def replace(self, objects: Iterable[R], undecodable: Mapping[Key, str], version: str) -> Iterator[None]:
@@ -69,13 +73,17 @@ class DispatchingWriter(Generic[R]):
         """Return an object that is about to be stored, made of parts that are stored already."""
         return self.store.share(obj)
 
+    def has(self, key: Key) -> bool:
+        """Return whether an object is stored."""
+        return self.store.stored(key) is not None
+
     def replace(self, objects: Iterable[R], undecodable: Mapping[Key, str], version: str) -> Iterator[None]:
         """Replace everything by a list: in a synced store as one change; handlers are called little by little."""
-        yield from self.replace_shard(objects, undecodable)
+        yield from self.replace_objects(objects, undecodable)
         self.declare_synced()
         self.store.advance(version)
 
-    def replace_shard(self, objects: Iterable[R], undecodable: Mapping[Key, str]) -> Iterator[None]:
+    def replace_objects(self, objects: Iterable[R], undecodable: Mapping[Key, str]) -> Iterator[None]:
         """Do the same without declaring the store synced."""
         initial = not self.store.synced
         changes = yield from self.store.replace(objects, undecodable)
@@ -122,7 +130,7 @@ class DispatchingWriter(Generic[R]):
         if event.type == "DELETED":
             self._remove(event.object)
         else:
-            self._put(self.store.share(event.object))
+            self.put(self.store.share(event.object))
 
     def advance(self, version: str) -> None:
         """Note that nothing else happened up to a version."""
@@ -133,13 +141,14 @@ class DispatchingWriter(Generic[R]):
         self.store.undecodable[key] = error
         self.store.advance(version)
 
-    def _put(self, obj: R) -> None:
+    def put(self, obj: R, *, initial: bool = False) -> None:
+        """Store an object, which has passed `share`, and call the handlers."""
         old = self.store.put(obj)
         if old is obj:  # the same version once more
             return
         for registration in self.registrations:
             if old is None:
-                registration.added(obj, False)
+                registration.added(obj, initial)
             elif old.metadata.uid == obj.metadata.uid:
                 registration.updated(old, obj)
             else:
@@ -156,65 +165,120 @@ class DispatchingWriter(Generic[R]):
             registration.deleted(obj if isinstance(obj, self._kind) else known, False)
 
 
-class NamespacedShard(Generic[R]):
+class StorePart(Generic[R]):
     """The store writer of one of an informer's selections; objects of the other selections stay as they are.
 
-    Each shard has a watch of its own, and these run ahead of each other. So the store has reached a version once
-    all shards have.
+    Each part has a watch of its own, and these run ahead of each other. So the store has reached a version once all
+    parts have, and a write is awaited in the parts that show its object (`Store.progress_of`). An object may move from
+    one part to another, as when its slot is labelled: each part shows it until it leaves, and the newer version counts.
+
+    Attributes:
+        progress: The version that this part has reached.
+        filled: Set once a list has been stored, and every handler has been called with it; or at the end.
+        covers: Whether an object belongs to this part.
     """
 
     def __init__(
-        self, writer: DispatchingWriter[R], selection: Selection[R], shards: "list[NamespacedShard[R]]"
+        self, writer: DispatchingWriter[R], covers: Callable[[ObjectMeta], bool], parts: "list[StorePart[R]]"
     ) -> None:
-        """Make a shard and add it to the others.
+        """Make a part and add it to the others.
 
         Args:
             writer: The informer's.
-            selection: The objects of this shard.
-            shards: All shards of the informer, as far as they are made.
+            covers: Whether an object belongs to this part.
+            parts: All parts of the informer, as far as they are made.
         """
+        self.progress: Progress = Progress()
+        self.filled: asyncio.Event = asyncio.Event()
+        self.covers = covers
         self._writer = writer
-        self._namespace = selection.namespace
-        self._shards = shards
-        self._version = 0
-        self._is_filled = False
-        shards.append(self)
+        self._parts = parts
+        # The keys of its objects whose newest version cannot be decoded.
+        self._undecodable: set[Key] = set()
+        parts.append(self)
 
     def share(self, obj: R) -> R:
         """Return an object that is about to be stored, made of parts that are stored already."""
         return self._writer.share(obj)
 
+    def has(self, key: Key) -> bool:
+        """Return whether an object is stored."""
+        return self._writer.has(key)
+
     def replace(self, objects: Iterable[R], undecodable: Mapping[Key, str], version: str) -> Iterator[None]:
-        """Replace everything of this shard by a list."""
-        covers, store = self._covers(), self._writer.store
-        kept = (obj for obj in store.snapshot() if not covers(obj.metadata.namespace))
-        kept_undecodable = {key: error for key, error in store.undecodable.items() if not covers(key.namespace)}
-        yield from self._writer.replace_shard((*objects, *kept), {**undecodable, **kept_undecodable})
-        self._is_filled = True
-        if all(shard._is_filled for shard in self._shards):
+        """Replace everything of this part by a list."""
+        store = self._writer.store
+        others = {key: error for key, error in store.undecodable.items() if key not in self._undecodable}
+        self._undecodable = set(undecodable)
+        if store.synced and not self.filled.is_set():
+            # Nothing of it is stored yet. In slices, because a synced store would change in one step.
+            yield from self._fill(objects)
+            store.undecodable.update(undecodable)
+        else:
+            mine = {obj.key: self._newest(obj) for obj in objects}
+            kept = (obj for obj in store.snapshot() if obj.key not in mine and not self.covers(obj.metadata))
+            yield from self._writer.replace_objects((*mine.values(), *kept), {**undecodable, **others})
+        self.filled.set()
+        if all(part.filled.is_set() for part in self._parts):
             self._writer.declare_synced()
         self.advance(version)
 
+    def _fill(self, objects: Iterable[R]) -> Iterator[None]:
+        for number, obj in enumerate(objects, 1):
+            if not self._is_older(obj):
+                self._writer.put(obj, initial=True)
+            if number % _SLICE == 0:
+                yield
+
     def apply(self, event: WatchEvent[R]) -> None:
         """Apply one ADDED, MODIFIED or DELETED event."""
-        self._writer.apply_object(event)
+        obj = event.object
+        if not self._is_older(obj):
+            if event.type == "DELETED" or not self.covers(obj.metadata):
+                # It is deleted, or it has left this part, perhaps for another one that has stored it already.
+                if not self._has_moved(obj):
+                    self._writer.apply_object(WatchEvent(type="DELETED", object=obj))
+            else:
+                self._writer.apply_object(event)
         self.advance(event.object.metadata.resource_version)
 
     def advance(self, version: str) -> None:
-        """Note that nothing else happened in this shard up to a version."""
-        self._writer.advance(self._min_version(version))
+        """Note that nothing else happened in this part up to a version."""
+        self.progress.advance(version_of(version))
+        self._writer.advance(str(min(part.progress.resource_version for part in self._parts)))
 
     def on_decode_error(self, key: Key, error: str, version: str) -> None:
         """Note that the newest version of an object cannot be decoded."""
-        self._writer.on_decode_error(key, error, self._min_version(version))
+        self._undecodable.add(key)
+        self._writer.store.undecodable[key] = error
+        self.advance(version)
 
-    def _covers(self) -> Callable[[str], bool]:
-        if self._namespace:
-            return lambda namespace: namespace == self._namespace
-        others = {shard._namespace for shard in self._shards}
-        return lambda namespace: namespace not in others
+    def close(self) -> None:
+        """End this part: the versions of the others decide from now on."""
+        self._parts.remove(self)
+        self.filled.set()
+        self.progress.close()
 
-    def _min_version(self, version: str) -> str:
-        """Return the version that all shards have reached."""
-        self._version = max(self._version, version_of(version))
-        return str(min(shard._version for shard in self._shards))
+    def _is_older(self, obj: R) -> bool:
+        """Return whether another part has stored a newer version of an object."""
+        return self._newest(obj) is not obj
+
+    def _newest(self, obj: R) -> R:
+        """Return an object, or the newer version of it that another part has stored."""
+        known = self._known(obj)
+        if known is None or _version(known) <= _version(obj):
+            return obj
+        return known
+
+    def _has_moved(self, obj: R) -> bool:
+        """Return whether an object has left this part for another one, which has stored it."""
+        known = self._known(obj)
+        return known is not None and not self.covers(known.metadata)
+
+    def _known(self, obj: R) -> R | None:
+        known = self._writer.store.stored(obj.key)
+        return known if known is not None and known.metadata.uid == obj.metadata.uid else None
+
+
+def _version(obj: Resource) -> int:
+    return version_of(obj.metadata.resource_version)

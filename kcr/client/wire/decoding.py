@@ -16,7 +16,7 @@ An answer's body decides its value as proof, for a proxy between us and the API 
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
@@ -146,24 +146,31 @@ def unreadable(kind: type[Resource], why: object) -> TransportError:
     return TransportError(f"{kind.resource.display}: the server's answer does not fit {kind.__name__}: {why}")
 
 
-def read_page(kind: type[R], body: bytes) -> Page[R]:
+def read_page(kind: type[R], body: bytes, keeps: Callable[[bytes], bool] | None = None) -> Page[R]:
     """Decode one page of a list; objects that cannot be decoded are set apart.
+
+    Args:
+        kind: The type of the objects.
+        body: The page.
+        keeps: Whether an item is decoded at all; None for all of them.
 
     Raises:
         TransportError: This is no list: a proxy's page, perhaps. It must not be taken for an empty one.
     """
-    try:
-        return Page(*codec.decode_items(kind, body))
-    except msgspec.ValidationError:
-        pass
-    except msgspec.DecodeError as error:
-        raise unreadable(kind, error) from error
+    if keeps is None:
+        try:
+            return Page(*codec.decode_items(kind, body))
+        except msgspec.ValidationError:
+            pass
+        except msgspec.DecodeError as error:
+            raise unreadable(kind, error) from error
     metadata, items = _raw_items(kind, body)
     objects: list[R] = []
     undecodable: list[Undecodable] = []
     for raw in items:
         try:
-            objects.append(codec.decode(kind, raw))
+            if keeps is None or keeps(raw):
+                objects.append(codec.decode(kind, raw))
         except msgspec.DecodeError as error:
             undecodable.append(_undecodable("", raw, error))
     return Page(metadata, tuple(objects), tuple(undecodable))

@@ -104,7 +104,7 @@ async def test_parked_key_says_which_store_lags(kcr_clock: VirtualClock) -> None
         assert writer.own_writes.deferred == {}
         controller.queue.add(KEY)
         await kcr_clock.settle()
-        assert writer.own_writes.deferred == {KEY: ((pods, 10),)}
+        assert writer.own_writes.deferred == {KEY: ((pods, pods.progress, 10),)}
         pods.advance("10")
         assert writer.own_writes.deferred == {}
 
@@ -199,11 +199,11 @@ async def test_late_stores_are_told_of_every_time(kcr_clock: VirtualClock) -> No
     own_writes = OwnWrites(late.append)
     own_writes.wrote(KEY, pods, pod_at("10"))
     own_writes.wrote(KEY, jobs, pod_at("11"))
-    pods.resource_version = 10
+    pods.advance("10")
     assert own_writes.defer_if_stale(KEY, lambda: None)
     assert own_writes.defer_if_stale(KEY, lambda: None)
     assert late == [jobs, jobs]
-    jobs.resource_version = 11
+    jobs.advance("11")
     assert not own_writes.defer_if_stale(KEY, lambda: None)
     assert late == [jobs, jobs]
 
@@ -212,7 +212,7 @@ async def test_late_stores_are_told_of_every_time(kcr_clock: VirtualClock) -> No
 async def test_own_write_is_an_echo_exactly_once() -> None:
     own_writes, pods = OwnWrites(), Store[Pod]()
     own_writes.wrote(KEY, pods, pod_at("17"))
-    own_writes.require_version(KEY, pods, "9")
+    own_writes.require_version(KEY, pods, pod_at("9"))
     assert own_writes.is_echo(KEY, "17")
     assert not own_writes.is_echo(KEY, "17")
     assert not own_writes.is_echo(KEY, "9")

@@ -7,7 +7,8 @@ from kcr.api.core import ConfigMap
 from kcr.api.meta import Key, ObjectMeta
 from kcr.client import Client
 from kcr.informer import Handler, Informer, Selection
-from kcr.informer.writer import NamespacedShard
+from kcr.informer.selection import disjoint
+from kcr.informer.writer import StorePart
 from tests.kit.informer_pods import replaced
 from tests.kit.scripted_transport import Script
 
@@ -30,22 +31,20 @@ class Heard(Handler[ConfigMap]):
         self.heard.append(f"delete {obj.key}")
 
 
-def made() -> tuple[Informer[ConfigMap], list[NamespacedShard[ConfigMap]], Heard]:
-    informer, heard, shards = Informer(Client(Script()), SELECTIONS), Heard(), list[NamespacedShard[ConfigMap]]()
+def made() -> tuple[Informer[ConfigMap], list[StorePart[ConfigMap]], Heard]:
+    informer, heard, parts = Informer(Client(Script()), SELECTIONS), Heard(), list[StorePart[ConfigMap]]()
     informer.add_handler(heard)
-    for selection in SELECTIONS:
-        NamespacedShard(informer.writer, selection, shards)
-    return informer, shards, heard
+    for selection in disjoint(SELECTIONS):
+        StorePart(informer.writer, selection.covers, parts)
+    return informer, parts, heard
 
 
-def fill(
-    shard: NamespacedShard[ConfigMap], version: int, *objects: ConfigMap, undecodable: Mapping[Key, str] = {}
-) -> None:
-    replaced(shard.replace(objects, undecodable, str(version)))
+def fill(part: StorePart[ConfigMap], version: int, *objects: ConfigMap, undecodable: Mapping[Key, str] = {}) -> None:
+    replaced(part.replace(objects, undecodable, str(version)))
 
 
 # IN-37
-def test_store_is_synced_once_every_shard_is_filled() -> None:
+def test_store_is_synced_once_every_part_is_filled() -> None:
     informer, (a, b, others), heard = made()
     fill(a, 5, config("a", "x", 1))
     fill(others, 6, config("c", "x", 2))
@@ -57,7 +56,7 @@ def test_store_is_synced_once_every_shard_is_filled() -> None:
 
 
 # IN-37
-def test_relist_of_a_shard_leaves_the_others_alone() -> None:
+def test_relist_of_a_part_leaves_the_others_alone() -> None:
     informer, (a, b, others), heard = made()
     fill(a, 5, config("a", "x", 1))
     fill(b, 5, undecodable={Key("b", "bad"): "why"})
@@ -72,7 +71,7 @@ def test_relist_of_a_shard_leaves_the_others_alone() -> None:
 
 
 # IN-37, RF-35
-def test_store_has_reached_what_all_shards_have() -> None:
+def test_store_has_reached_what_all_parts_have() -> None:
     informer, (a, b, others), _ = made()
     fill(a, 5)
     fill(b, 9)
@@ -88,7 +87,7 @@ def test_store_has_reached_what_all_shards_have() -> None:
 
 
 # IN-8, IN-37
-def test_each_shard_that_is_not_filled_is_named() -> None:
+def test_each_part_that_is_not_filled_is_named() -> None:
     informer, _, _ = made()
     assert informer.not_synced_reason == (
         "configmaps in a: its informer does not run; configmaps in b: its informer does not run; "

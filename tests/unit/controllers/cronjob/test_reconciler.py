@@ -3,6 +3,7 @@ from datetime import UTC
 import pytest
 
 from kcr.api.batch import CronJob, Job
+from kcr.api.meta import ObjectMeta
 from kcr.client import Client
 from kcr.controller import OwnWrites, Result
 from kcr.controllers.cronjob.actions import Actions
@@ -31,7 +32,7 @@ async def test_nothing_is_kept_of_a_cronjob_that_is_gone(kcr_clock: VirtualClock
         queue=WorkQueue(),
     )
     state = memory.of(gone)
-    own_writes.require_version(gone.key, jobs, "1000000")
+    own_writes.require_version(gone.key, jobs, Job(metadata=ObjectMeta(name="a", resource_version="1000000")))
     assert await reconciler.reconcile(gone.key) == Result()
     assert memory.of(gone) is not state
     assert not own_writes.defer_if_stale(gone.key, lambda: None)
