@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, suppress
 from random import Random
 
@@ -14,6 +14,63 @@ from kcr.leaderelection.leadership import Leadership
 from kcr.log import get_logger
 
 _log = get_logger()
+
+
+class ElectionLoop:
+    """A thread with an event loop of its own, on which a campaign runs, and the heartbeat of the program's loop."""
+
+    def __init__(self, config: LeaderElectionConfig) -> None:
+        """Make one; its thread lives while `run` runs."""
+        self._config = config
+        # When the program's loop last ran, in the time of the thread's loop.
+        self._heartbeat = 0.0
+
+    async def run(self, campaign: Callable[[], Awaitable[None]], on_ending: Callable[[], None]) -> None:
+        """Run a campaign until it ends or this is cancelled; the thread has ended then.
+
+        Args:
+            campaign: Runs on the thread's loop.
+            on_ending: Called on the program's loop at the end, at once, while the campaign may still release Leases.
+        """
+        main, own = asyncio.get_running_loop(), asyncio.new_event_loop()
+        ended: asyncio.Future[None] = main.create_future()
+        self._heartbeat = own.time()
+
+        async def elect() -> None:
+            await campaign()
+
+        def run_elector() -> None:
+            failure: BaseException | None = None
+            try:
+                with asyncio.Runner(loop_factory=lambda: own) as runner:
+                    runner.run(elect())
+            except asyncio.CancelledError:
+                pass
+            except BaseException as error:
+                failure = error
+            main.call_soon_threadsafe(_settle, ended, failure)
+
+        threading.Thread(target=run_elector, name="leader election", daemon=True).start()
+        try:
+            while not ended.done():
+                self._heartbeat = own.time()
+                await asyncio.wait((ended,), timeout=self._config.retry_period / 2)
+        finally:
+            # At once, while the release is still on its way.
+            on_ending()
+            if not ended.done():
+                with suppress(RuntimeError):  # the loop is closed: the elector has just ended by itself
+                    own.call_soon_threadsafe(_cancel_all, own)
+                # A name that is being resolved keeps the thread: it ends with the process then.
+                await asyncio.wait((ended,), timeout=2 * RELEASE_SECONDS)
+        if ended.done():
+            ended.result()
+        else:
+            _log.warning("leader election does not end", lease=str(self._config.key))
+
+    def is_blocked(self) -> bool:
+        """Return whether the program's loop has been blocked for longer than the renew deadline."""
+        return asyncio.get_running_loop().time() - self._heartbeat > self._config.renew_deadline
 
 
 class ElectorThread(Leadership):
@@ -43,8 +100,7 @@ class ElectorThread(Leadership):
         super().__init__(config, clock)
         self._connect = connect
         self._random = random
-        # When the program's loop last ran, in the time of the thread's loop.
-        self._heartbeat = 0.0
+        self._loop = ElectionLoop(config)
 
     async def run(self) -> None:
         """Campaign, then renew until cancelled; the lease is released and the thread has ended then.
@@ -52,52 +108,20 @@ class ElectorThread(Leadership):
         Raises:
             LeadershipLostError: The lease could not be renewed in time, or another process has it.
         """
-        main, own = asyncio.get_running_loop(), asyncio.new_event_loop()
-        ended: asyncio.Future[None] = main.create_future()
-        self._heartbeat = own.time()
+        main = asyncio.get_running_loop()
 
-        def run_elector() -> None:
-            failure: BaseException | None = None
-            try:
-                with asyncio.Runner(loop_factory=lambda: own) as runner:
-                    runner.run(self._elect(main))
-            except asyncio.CancelledError:
-                pass
-            except BaseException as error:
-                failure = error
-            main.call_soon_threadsafe(_settle, ended, failure)
+        async def elect() -> None:
+            async with self._connect() as client:
+                campaign = Campaign(
+                    self,
+                    client,
+                    random=self._random,
+                    is_blocked=self._loop.is_blocked,
+                    on_elected=lambda: main.call_soon_threadsafe(self.elected.set),
+                )
+                await campaign.run()
 
-        threading.Thread(target=run_elector, name="leader election", daemon=True).start()
-        try:
-            while not ended.done():
-                self._heartbeat = own.time()
-                await asyncio.wait((ended,), timeout=self.config.retry_period / 2)
-        finally:
-            # At once, while the release is still on its way.
-            self.elected.clear()
-            if not ended.done():
-                with suppress(RuntimeError):  # the loop is closed: the elector has just ended by itself
-                    own.call_soon_threadsafe(_cancel_all, own)
-                # A name that is being resolved keeps the thread: it ends with the process then.
-                await asyncio.wait((ended,), timeout=2 * RELEASE_SECONDS)
-        if ended.done():
-            ended.result()
-        else:
-            _log.warning("leader election does not end", lease=str(self.config.key))
-
-    async def _elect(self, main: asyncio.AbstractEventLoop) -> None:
-        async with self._connect() as client:
-            campaign = Campaign(
-                self,
-                client,
-                random=self._random,
-                is_blocked=self._is_blocked,
-                on_elected=lambda: main.call_soon_threadsafe(self.elected.set),
-            )
-            await campaign.run()
-
-    def _is_blocked(self) -> bool:
-        return asyncio.get_running_loop().time() - self._heartbeat > self.config.renew_deadline
+        await self._loop.run(elect, self.elected.clear)
 
 
 def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
