@@ -21,12 +21,17 @@ from kcr.events import EventRecorder
 from kcr.health import Health
 from kcr.informer import Informer, InformerHandle, Selection, Store
 from kcr.informer.cache import InformerCache
+from kcr.informer.slots import SlotRules
 from kcr.keywords import Keywords
 from kcr.leaderelection import Leadership
 from kcr.log import get_logger
 from kcr.metrics import Metrics
 from kcr.observability import Observability
 from kcr.runnables import Phase, Runnable, RunnableGroup, first_failure, running
+from kcr.sharding import ShardedReplica
+from kcr.sharding.replica import OnFirstShard, slot_rules
+from kcr.sharding.shards import Shards
+from kcr.sharding.stamps import STAMPING
 from kcr.webhooks import WebhookOptions, Webhooks
 from kcr.webhooks.serving import ServingSecret, WebhookServing, attach
 from kcr.workqueue import FairBy, RateLimiter, WorkQueue
@@ -68,7 +73,7 @@ class Manager:
         namespace: The one namespace to watch; empty for all.
         metrics: The metrics of the process; controllers register their own there.
         health: The health checks; controllers add their own.
-        elector: Decides whether this replica leads; None for a program that runs once.
+        elector: Decides whether this replica leads; None for a program that runs once, or is sharded.
         webhooks: Answers the API server's reviews; `add_webhook` and `add_conversion` add to them.
     """
 
@@ -80,7 +85,7 @@ class Manager:
         random: randomness.Random | None = None,
         namespace: str = "",
         metrics: Metrics | None = None,
-        leader_election: Leadership | None = None,
+        leader_election: Leadership | ShardedReplica | None = None,
     ) -> None:
         """Make a manager; `run` runs it.
 
@@ -90,9 +95,14 @@ class Manager:
             random: The source of randomness; a seed makes a test repeatable.
             namespace: The one namespace to watch; empty for all.
             metrics: Where metrics are registered; None for a registry of its own.
-            leader_election: Decides whether this replica leads; None for a program that runs once.
+            leader_election: Decides whether this replica leads or, under sharding, which objects it reconciles; None
+                for a program that runs once.
         """
-        self.client: Client = client if leader_election is None else client.with_options(fence=leader_election.check)
+        # One of the two, or none.
+        self._replica = leader_election if isinstance(leader_election, ShardedReplica) else None
+        self.elector = leader_election if isinstance(leader_election, Leadership) else None
+        election = self.elector or self.shards
+        self.client: Client = client if election is None else client.with_options(fence=election.check)
         self.clock = clock
         self.random: randomness.Random = random or randomness.Random()
         self.namespace = namespace
@@ -102,11 +112,13 @@ class Manager:
         self._observability = Observability(reviewer, self.metrics, self.health, clock)
         self._cache = InformerCache(namespace, self._make_informer, self._observability.remove_informer)
         self._controllers: dict[str, Controller] = {}
+        # Whether each controller reconciles its share; and the shared kinds, once the manager runs under sharding.
+        self._sharded: dict[Controller, bool] = {}
+        self._slot_rules: dict[type[Resource], SlotRules] | None = None
         # What controllers and recorders ask of the server beside their watches.
         self._rights = frozenset[Right]()
         self._recorders: dict[str, EventRecorder] = {}
         self._recorder_client = client  # what the leader must not write any more, it may still report
-        self.elector = leader_election
         self.webhooks: Webhooks = Webhooks(self.metrics)
         self._serving_webhooks: Phase = nullcontext
         self._reviewing: Phase = nullcontext
@@ -118,8 +130,10 @@ class Manager:
         self._working = RunnableGroup("controllers")
         self._ready = asyncio.Event()
         self.health.add_ready("controllers", lambda: "" if self._ready.is_set() else "they do not run")
-        if leader_election is not None:
-            self._observability.add_elector(leader_election)
+        if self.elector is not None:
+            self._observability.add_elector(self.elector)
+        if self.shards is not None:
+            self._observability.add_shards(self.shards)
 
     def select(self, *selections: Selection[Any]) -> None:
         """List and watch only the selected objects of a kind, and store the results of their transforms.
@@ -143,6 +157,8 @@ class Manager:
 
     def _make_informer(self, selections: tuple[Selection[Any], ...]) -> Informer[Any]:
         informer, kind = Informer(self.client, selections, random=self.random), selections[0].kind
+        if self._slot_rules is not None and (rules := self._slot_rules.get(kind)) is not None:
+            self._share(informer, rules)
         self._watching.add(informer.run, kind.resource.display)
         self._observability.add_informer(selections, informer, is_late=self._ready.is_set())
         return informer
@@ -161,8 +177,17 @@ class Manager:
 
     @property
     def leading_since(self) -> int:
-        """The version up to which another leader may have written changes that the stores lack; 0 without election."""
-        return self.elector.leading_since if self.elector is not None else 0
+        """The version up to which another leader may have written changes that the stores lack; 0 without election.
+
+        Under sharding, that of the shard whose key is being reconciled.
+        """
+        election = self.elector or self.shards
+        return election.leading_since if election is not None else 0
+
+    @property
+    def shards(self) -> Shards | None:
+        """The shards that this replica holds; None for a program that is not sharded."""
+        return None if self._replica is None else self._replica.shards
 
     @property
     def rights(self) -> frozenset[Right]:
@@ -222,8 +247,11 @@ class Manager:
             raise ValueError(f"controller {name}: there is one of this name already")
         controller = Controller(name, reconciler, options, random=self.random, metrics=self.metrics, client=self.client)
         self._controllers[name] = controller
+        self._sharded[controller] = options.sharded
         self._observability.add_controller(controller)
         self._rights |= options.rights
+        if self._replica is not None:
+            self._replica.add_controller(controller, is_sharded=options.sharded)
         handles = [self.add_watch(controller, source) for source in options.watches]
         self._add(controller, [handle for handle in handles if handle is not None], options.needs_leader_election)
         return controller
@@ -308,6 +336,8 @@ class Manager:
     def _add(self, component: Runnable, needs: Sequence[InformerHandle[Any]], needs_leader_election: bool) -> None:
         name = getattr(component, "name", repr(component))
         group = self._working if needs_leader_election else self._standing_by
+        if self._replica is not None and needs_leader_election and not isinstance(component, Controller):
+            component = OnFirstShard(self._replica, component)
         group.add(partial(self._cache.run_synced, component, name, needs), name)
 
     def expose(
@@ -344,6 +374,12 @@ class Manager:
             LeadershipLostError: Another process leads now, or may do so soon.
             Exception: The exception of a component, unchanged.
         """
+        if self._replica is not None:
+            STAMPING.set(True)
+            self._slot_rules = slot_rules(self._sharded.items())
+            for informer in self._cache:
+                if (rules := self._slot_rules.get(informer.kind)) is not None:
+                    self._share(informer, rules)
         with first_failure():
             local = self.webhooks.in_process(self.client)
             # Conversions are served before the first list, which may need them; webhooks outlive the lease.
@@ -367,10 +403,17 @@ class Manager:
         """
         return running(self, self.wait_ready)
 
+    def _share(self, informer: Informer[Any], rules: SlotRules) -> None:
+        assert self._replica is not None
+        self._replica.add_informer(informer, rules)
+
     async def _lead_and_work(self) -> None:
         try:
+            if self._replica is not None:
+                self._electing.add(self._replica.keeper.run, self._replica.keeper.name)
+                self._electing.add(partial(self._campaign, self._replica), self._replica.config.name)
             if self.elector is not None:
-                self._electing.add(self._campaign, self.elector.config.name)
+                self._electing.add(partial(self._campaign, self.elector), self.elector.config.name)
                 self._ready.set()
                 _log.info("ready: caches are synced, standing by", lease=str(self.elector.config.key))
                 await self.elector.elected.wait()
@@ -385,11 +428,10 @@ class Manager:
         finally:
             self._ready.clear()
 
-    async def _campaign(self) -> None:
+    async def _campaign(self, elector: Runnable) -> None:
         """Run the elector; it ends after the controllers do, unless it loses."""
-        assert self.elector is not None
         try:
-            await self.elector.run()
+            await elector.run()
         except LeadershipLostError:
             for controller in self._controllers.values():
                 controller.skip_grace_period()

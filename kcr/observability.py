@@ -28,6 +28,7 @@ from kcr.informer.cache import informer_name
 from kcr.leaderelection import Leadership
 from kcr.metrics import Metrics
 from kcr.runnables import RunnableGroup
+from kcr.sharding.shards import Shards
 
 # How long the first list of an informer may take that was opened while the manager is ready.
 LATE_SYNC_SECONDS = 60.0
@@ -127,6 +128,12 @@ class Observability:
         self._health.add_ready("leader-election", str, remark=elector.standby_remark)
         self._metrics.leader_election(elector.config.name, elector)
         self._health.add_live("leaderElection", elector.overdue)
+
+    def add_shards(self, shards: Shards) -> None:
+        """Let liveness depend on the renewals of the shards' Leases; readiness names the shards."""
+        self._sources.shards = shards
+        self._health.add_ready("sharding", str, remark=shards.remark)
+        self._health.add_live("sharding", shards.overdue)
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:

@@ -14,6 +14,7 @@ from kcr.dependents.emitter import is_namespace_ending
 from kcr.errors import AlreadyExistsError, ApiError, KcrError, NotFoundError, ServerError
 from kcr.events import EventRecorder
 from kcr.informer import Store
+from kcr.sharding.stamps import with_slot
 
 
 class NotReplacedError(KcrError):
@@ -137,7 +138,9 @@ class Actions:
         """
         try:
             # The name is that of the run, so of two controllers, or of two tries of one, only one starts it.
-            job = await self._client.create_manifest(Job, codec.encode(start.job), cron.metadata.namespace)
+            job = await self._client.create_manifest(
+                Job, codec.encode(with_slot(start.job, cron)), cron.metadata.namespace
+            )
         except AlreadyExistsError:
             # One that is being deleted makes room for the next try.
             found = await self._client.get(Job, Key(cron.metadata.namespace, start.job.metadata.name))

@@ -86,7 +86,8 @@ def setup(manager: Manager, options: Options) -> None:
         local=local,
         queue=queue,
     )
-    changed_jobs = watch(Job, map_to=partial(owning_cronjob, crons), predicate=resource_version_changed)
+    owner = partial(owning_cronjob, crons)
+    changed_jobs = watch(Job, map_to=owner, predicate=resource_version_changed, with_owner=True)
     controller = manager.add_controller(
         "cronjob",
         reconciler,
@@ -98,7 +99,8 @@ def setup(manager: Manager, options: Options) -> None:
     )
     controller.declare(manager.informer(CronJob), CronJob)
     manager.informer(CronJob).add_handler(CronJobEvents(queue, recorder, manager.clock, local))
-    manager.add(ClockWatch(manager.clock, lambda: enqueue_all(queue, crons)))
+    # On every replica, for each has keys of its own under sharding.
+    manager.add(ClockWatch(manager.clock, lambda: enqueue_all(queue, crons)), needs_leader_election=False)
 
 
 def enqueue_all(queue: WorkQueue[Key], crons: Store[CronJob]) -> None:

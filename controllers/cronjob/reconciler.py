@@ -88,6 +88,10 @@ class CronJobReconciler:
                 self.queue.add_after(key, left.total_seconds())
             raise
 
+    def release(self, key: Key) -> None:
+        """Drop the memory of a CronJob that another replica reconciles from now on."""
+        self.memory.forget(key)
+
     async def explain(self, key: Key) -> Explanation:
         """Return why a CronJob is where it is, from this controller's own store and memory; nothing is written."""
         cron = self.crons.get(key)

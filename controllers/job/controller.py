@@ -91,7 +91,8 @@ def setup(manager: Manager, options: Options) -> None:
     own_writes = OwnWrites(count_stale, leading_since)
     queue = manager.queue("job", ItemExponential(RETRY_BASE_SECONDS, RETRY_MAX_SECONDS), fair_by="namespace")
     # A leader that has lost knows it after so long at the latest.
-    patience = manager.elector.config.renew_deadline if manager.elector is not None else 0.0
+    election = manager.elector or manager.shards
+    patience = election.config.renew_deadline if election is not None else 0.0
     memory = Memory(own_writes, Batching(queue, options.sync_job_batch_period), patience)
     recorder = manager.recorder(COMPONENT)
     control = DependentControl(
@@ -129,14 +130,14 @@ def setup(manager: Manager, options: Options) -> None:
     )
     orphans = manager.add_controller(
         "job_orphan_pod",
-        OrphanReconciler(manager.client, jobs, pods, ours, leading_since),
+        OrphanReconciler(manager.client, jobs, pods, ours, leading_since, sees_all=manager.shards is None),
         workers=options.workers,
         limiter=ItemExponential(RETRY_BASE_SECONDS, RETRY_MAX_SECONDS),
         graceful_shutdown_timeout=GRACE_SECONDS,
     )
     # Their keys come from handlers of their own.
     controller.declare(manager.informer(Job), Job, manager.informer(Pod))
-    orphans.declare(manager.informer(Pod), Pod)
+    orphans.declare(manager.informer(Pod), Pod, keys_are_dependents=True)
     keys = Keys(queue, orphans.queue, memory, ours)
     manager.informer(Job).add_handler(JobEvents(keys, pods))
     manager.informer(Pod).add_handler(PodEvents(keys, jobs))

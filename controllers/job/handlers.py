@@ -194,13 +194,25 @@ class OrphanReconciler:
         pods: Store[Pod],
         is_ours: Callable[[Job], bool],
         since: Callable[[], int] = lambda: 0,
+        *,
+        sees_all: bool = True,
     ) -> None:
-        """Make one; `since` returns the version with which this process leads, 0 without election."""
+        """Make one.
+
+        Args:
+            client: Removes the finalizers.
+            jobs: The Jobs.
+            pods: The pods.
+            is_ours: Whether the controller reconciles a Job.
+            since: Returns the version with which this process leads, 0 without election.
+            sees_all: Whether the store has all Jobs; under sharding it lacks those of other replicas.
+        """
         self._client = client
         self._jobs = jobs
         self._pods = pods
         self._is_ours = is_ours
         self._since = since
+        self._sees_all = sees_all
 
     async def reconcile(self, key: Key) -> Result:
         """Remove the finalizer of a pod that no Job counts; most pods have a Job that does.
@@ -210,7 +222,8 @@ class OrphanReconciler:
         pod = self._pods.get(key)
         if pod is None or not is_tracked(pod) or self._is_managed(pod):
             return Result()
-        if self._jobs.resource_version < self._since() and await self._has_unseen_job(pod):
+        may_lack_job = not self._sees_all or self._jobs.resource_version < self._since()
+        if may_lack_job and await self._has_unseen_job(pod):
             # The Job may be gone before the store shows it, and then no event enqueues the pod.
             return Result(requeue_after=_UNSEEN_JOB)
         # As it was seen: a Job may be adopting it, and would never count it without the finalizer.

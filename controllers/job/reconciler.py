@@ -96,6 +96,10 @@ class JobReconciler:
                 await self._sync(job, state, sync)
                 raise
 
+    def release(self, key: Key) -> None:
+        """Drop the memory of a Job that another replica reconciles from now on."""
+        self.memory.forget(key)
+
     def _confirm(self, job: Job) -> None:
         """Confirm creates without an answer whose pod the store shows, before anything is counted by the store.
 
@@ -199,7 +203,7 @@ class JobReconciler:
 
     async def _refresh_pods_if_stale(self, seen: Snapshot, state: JobState) -> Snapshot:
         """List the pods live, if the store may be older than a status that another client has written."""
-        is_ahead = state.is_ahead(seen.job, self.pods.resource_version)
+        is_ahead = state.is_ahead(seen.job, self.pods.version_of_dependents(seen.job))
         if state.sees_concurrent_controller:
             state.concurrent_seen_at = seen.now
             self.memory.warn_of_concurrent_controller(seen.job, asyncio.get_running_loop().time())

@@ -56,7 +56,7 @@ def setup(manager: Manager, options: Options) -> None:
         buckets=LATENCY_BUCKETS, registry=manager.metrics.registry,
     )  # fmt: skip
     summary = DeletionSummary()
-    manager.add(summary)
+    manager.add(summary, needs_leader_election=False)
     manager.add_controller(
         "ttl_jobs_to_delete",
         TtlReconciler(manager.client, manager.store(Job), manager.clock, latency, summary),

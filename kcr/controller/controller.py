@@ -10,7 +10,7 @@ import msgspec
 from kcr.api.meta import Key, Resource
 from kcr.api.resources import ResourceType
 from kcr.client import Client
-from kcr.controller.gates import DRY_RUN_INTERVAL_SECONDS, Gate, MinInterval, Pauses, ReadYourWrites
+from kcr.controller.gates import DRY_RUN_INTERVAL_SECONDS, Gate, HandlingGate, MinInterval, Pauses, ReadYourWrites
 from kcr.controller.observers import Observer
 from kcr.controller.observers.conflicts import Conflicts
 from kcr.controller.observers.hot_loop import HotLoopFinding, HotLoops
@@ -18,10 +18,11 @@ from kcr.controller.observers.journal import ReconcileJournal
 from kcr.controller.observers.reports import DebugLog, ReconcileMetrics, ReconcileSpans
 from kcr.controller.outcome import Outcomes
 from kcr.controller.own_writes import OwnWrites
-from kcr.controller.reconcile import Reconciler, TimedReconciler
+from kcr.controller.reconcile import Reconciler, ReleasesKeys, TimedReconciler
 from kcr.controller.sources import EnqueueRequests, Source, own_key, owner_keys
 from kcr.controller.worker import Worker
-from kcr.informer import Informer, InformerHandle
+from kcr.informer import Informer, InformerHandle, Store
+from kcr.informer.slots import SlotRules
 from kcr.log import get_logger
 from kcr.metrics import ControllerMetrics, Metrics
 from kcr.tracing import find_tracer
@@ -60,6 +61,11 @@ class ControllerOptions(msgspec.Struct, frozen=True, kw_only=True):
     graceful_shutdown_timeout: Annotated[
         float, "Seconds for running reconciles to finish at the end; negative for no limit."
     ] = GRACE_SECONDS
+    sharded: Annotated[
+        bool,
+        "Under sharding, whether each replica reconciles its share of the keys; else the replica that holds the first "
+        "shard reconciles all of them, and watches all objects.",
+    ] = True
     expected_errors: Annotated[
         Iterable[type[Exception]],
         "Exceptions of other libraries, or of the author, that are no bugs, such as `httpx.HTTPError`: they are logged "
@@ -133,6 +139,13 @@ class Controller:
         # What the keys name, and everything that is watched.
         self._own_kind: ResourceType | None = None
         self._watched: dict[ResourceType, None] = {}
+        # The roles of the watched kinds under sharding; None for a kind of which all objects are needed.
+        self.slot_rules: dict[type[Resource], SlotRules | None] = {}
+        # Whether the objects that the keys name are themselves dependents, as orphaned pods are.
+        self.keys_are_dependents: bool = False
+        # Asked before all other gates, under sharding; and the informer of the objects that the keys name.
+        self._shard_gate: HandlingGate | None = None
+        self._own_informer: Informer[Any] | InformerHandle[Any] | None = None
         self.journal: ReconcileJournal = ReconcileJournal()
         self._random, self._client = random, client
         self._pauses, self._hot_loops = Pauses(self.metrics), HotLoops(client)
@@ -148,33 +161,74 @@ class Controller:
             informer: Watches the kind.
         """
         self._watched[source.kind.resource] = None
+        self._add_role(source.kind, source.slot_rules)
         if source.enqueues_itself and self._own_kind is None:
             self._own_kind = source.kind.resource
         if source.enqueues_itself and (self._pauses.store is None or self._pauses.store.is_closed):
-            self._pauses.store = informer.store
-            if self._conflicts is not None:
-                self._conflicts.watch(informer)
+            self._watch_own(informer)
         self._hot_loops.watch(informer, source.map_to)
         informer.add_handler(EnqueueRequests(self.name, source, self.queue.add))
 
-    def declare(self, informer: Informer[Any], kind: type[Resource], *dependents: Informer[Any]) -> None:
+    def declare(
+        self,
+        informer: Informer[Any],
+        kind: type[Resource],
+        *dependents: Informer[Any],
+        keys_are_dependents: bool = False,
+    ) -> None:
         """Declare the kind of the keys, for a controller with its own event handlers; `watch` does so for others.
 
-        So the annotation `kcr.dev/paused` on an object keeps its key from being reconciled, and hot loops are found.
+        So the annotation `kcr.dev/paused` on an object keeps its key from being reconciled, hot loops are found, and
+        under sharding each replica watches its share of the kinds.
 
         Args:
             informer: Watches the objects that the keys of this controller name.
             kind: Their kind.
-            dependents: Watch the objects that these own.
+            dependents: Watch the objects that these own, or may adopt.
+            keys_are_dependents: Whether the objects of the keys are dependents themselves, as orphaned pods are: under
+                sharding they follow their controller.
         """
+        self.keys_are_dependents = keys_are_dependents
+        self._add_role(kind, SlotRules(is_owned=True) if keys_are_dependents else SlotRules(is_root=True))
+        for dependent in dependents:
+            self._add_role(dependent.kind, SlotRules(is_owned=True, is_adoptable=True))
         self._own_kind = kind.resource
         self._watched |= dict.fromkeys(one.kind.resource for one in (informer, *dependents))
-        self._pauses.store = informer.store
-        if self._conflicts is not None:
-            self._conflicts.watch(informer)
+        self._watch_own(informer)
         self._hot_loops.watch(informer, own_key)
         for dependent in dependents:
             self._hot_loops.watch(dependent, owner_keys(kind))
+
+    def _add_role(self, kind: type[Resource], rules: SlotRules | None) -> None:
+        known = self.slot_rules.get(kind, SlotRules())
+        self.slot_rules[kind] = None if rules is None or known is None else known.joined(rules)
+
+    def _watch_own(self, informer: Informer[Any] | InformerHandle[Any]) -> None:
+        """Note the informer of the objects that the keys name."""
+        self._pauses.store, self._own_informer = informer.store, informer
+        if self._conflicts is not None:
+            self._conflicts.watch(informer)
+        if self._shard_gate is not None:
+            informer.add_handler(self._shard_gate)
+
+    def add_shard_gate(self, gate: HandlingGate) -> None:
+        """Ask a gate before all others, and let it handle the events of the keys' objects; before this runs."""
+        self._shard_gate = gate
+        if self._own_informer is not None:
+            self._own_informer.add_handler(gate)
+
+    @property
+    def own_store(self) -> Store[Any] | None:
+        """The store of the objects that the keys name; None when they name none that it knows of."""
+        return self._pauses.store
+
+    def release(self, key: Key) -> None:
+        """Drop the memory of a key that another replica reconciles from now on; its delays in the queue are over."""
+        if self.own_writes is not None:
+            self.own_writes.forget(key)
+        self.queue.forget(key)
+        if isinstance(self.reconciler, ReleasesKeys):
+            self.reconciler.release(key)
 
     @property
     def own_kind(self) -> ResourceType | None:
@@ -218,7 +272,7 @@ class Controller:
         reconciler, client, tracer = self.reconciler, self._client, find_tracer()
         if self._options.reconcile_timeout is not None:
             reconciler = TimedReconciler(reconciler, self._options.reconcile_timeout, self.metrics)
-        gates: list[Gate] = [self._pauses]
+        gates: list[Gate] = [self._pauses] if self._shard_gate is None else [self._shard_gate, self._pauses]
         # The hot loops wait for the server before they let a reconcile begin: nothing else has begun by then.
         observers: list[Observer] = [DebugLog(self.queue)] if DebugLog.is_enabled() else []
         if self._conflicts is not None:

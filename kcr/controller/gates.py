@@ -5,6 +5,7 @@ admission as a reconcile, such as the minimal interval, is the last.
 """
 
 import asyncio
+from abc import abstractmethod
 from enum import Enum
 from functools import partial
 from typing import Any, Protocol
@@ -12,7 +13,7 @@ from typing import Any, Protocol
 from kcr.api.meta import Key, Resource
 from kcr.controller.observers import Observer, ReconcileRun
 from kcr.controller.own_writes import OwnWrites
-from kcr.informer import Store
+from kcr.informer import Handler, Store
 from kcr.log import get_logger
 from kcr.metrics import ControllerMetrics
 from kcr.workqueue import KeyState, Reason, WorkQueue
@@ -52,6 +53,14 @@ class Gate(Protocol):
             KcrError: The key was deferred for too long: it fails, as if its reconcile had, and is retried with backoff.
         """
         ...
+
+
+class HandlingGate(Handler[Any]):
+    """A gate that handles the events of the objects that the keys name."""
+
+    @abstractmethod
+    def check(self, key: Key) -> GateDecision:
+        """Decide about a key; see `Gate.check`."""
 
 
 def is_paused(obj: Resource) -> bool:

@@ -228,6 +228,11 @@ class OwnWrites:
             words.append(f"{expected.creations} creations and {expected.deletions} deletions expected")
         return tuple(words)
 
+    @property
+    def unconfirmed_creates(self) -> tuple[Key, ...]:
+        """The keys with creates that were not answered, so that their objects may exist."""
+        return tuple(key for key, pending in self._objects.items() if pending.creates)
+
     def peek(self, owner: Resource) -> PendingObjects:
         """Return the pending writes of an owner, or an empty value that is not stored."""
         return self.find(owner.key, owner.metadata.uid) or PendingObjects(owner.metadata.uid)

@@ -4,7 +4,7 @@ import asyncio
 import math
 from datetime import timedelta
 from random import Random
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from kcr.api.meta import Key
 from kcr.errors import KcrError
@@ -104,6 +104,15 @@ class Reconciler(Protocol):
             TerminalError: Retrying cannot help; the key rests until the object changes.
             Exception: Anything else brings the key back, later with each failure.
         """
+        ...
+
+
+@runtime_checkable
+class ReleasesKeys(Protocol):
+    """A reconciler that remembers something about keys, and drops it when another replica takes over their shard."""
+
+    def release(self, key: Key) -> None:
+        """Drop the memory of a key. Its object exists, and nothing is to be written about it."""
         ...
 
 

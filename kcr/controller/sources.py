@@ -9,17 +9,22 @@ from kcr.controller.gates import is_resumed
 from kcr.controller.predicates import Predicate
 from kcr.errors import KcrError
 from kcr.informer import Handler, Store, Trigger
+from kcr.informer.slots import SlotRules
 from kcr.workqueue import Reason, WorkQueue
 
 R = TypeVar("R", bound=Resource)
 
 
 class Source(NamedTuple):
-    """A kind to watch, the keys that a change of one object enqueues, and the predicate that filters changes."""
+    """A kind to watch, the keys that a change of one object enqueues, and the predicate that filters changes.
+
+    Under sharding, `slot_rules` say which objects of the kind a replica keeps; None for all of them.
+    """
 
     kind: type[Resource]
     map_to: Callable[[Any], Iterable[Key]]
     predicate: Predicate | None = None
+    slot_rules: SlotRules | None = None
 
     @property
     def enqueues_itself(self) -> bool:
@@ -34,7 +39,11 @@ class Channel(NamedTuple):
 
 
 def watch(
-    kind: type[R], *, map_to: Callable[[R], Iterable[Key]] | None = None, predicate: Predicate | None = None
+    kind: type[R],
+    *,
+    map_to: Callable[[R], Iterable[Key]] | None = None,
+    predicate: Predicate | None = None,
+    with_owner: bool = False,
 ) -> Source:
     """Watch a kind, and enqueue keys for its changes.
 
@@ -44,8 +53,12 @@ def watch(
             key. It is called on the event loop with every change, so it must be quick, and it never awaits.
         predicate: Filters the changes, such as `generation_changed`; without it, every change enqueues. The end of a
             pause enqueues the object whatever the predicate says.
+        with_owner: Whether, under sharding, a replica keeps only the objects whose controller it reconciles: for a
+            `map_to` that maps an object to its controller. Else it keeps the objects of `map_to` from all shards.
     """
-    return Source(kind, map_to or own_key, predicate)
+    if map_to is None:
+        return Source(kind, own_key, predicate, SlotRules(is_root=True))
+    return Source(kind, map_to, predicate, SlotRules(is_owned=True) if with_owner else None)
 
 
 def owned(
@@ -54,6 +67,7 @@ def owned(
     by: type[Resource],
     only_controller_owner: bool = True,
     predicate: Predicate | None = None,
+    adopts: bool = False,
 ) -> Source:
     """Watch a kind whose objects have owners of another kind; a change enqueues the owner's key.
 
@@ -62,8 +76,12 @@ def owned(
         by: The kind of the owner. Versions of its group are one kind.
         only_controller_owner: Whether only the owner counts that controls the object, and no other owner.
         predicate: Filters the changes; without it, every change enqueues.
+        adopts: Whether the controller adopts objects (`kcr.claim`): under sharding, every replica then keeps those that
+            have no controller. Objects of owners that are no controllers are kept from all shards.
     """
-    return Source(kind, owner_keys(by) if only_controller_owner else partial(_every_owner, by), predicate)
+    if not only_controller_owner:
+        return Source(kind, partial(_every_owner, by), predicate)
+    return Source(kind, owner_keys(by), predicate, SlotRules(is_owned=True, is_adoptable=adopts))
 
 
 def channel(keys: AsyncIterable[Key]) -> Channel:

@@ -12,6 +12,7 @@ from kcr.debug.access import DebugOptions
 from kcr.health import Health, LoopMonitor
 from kcr.informer import Informer, Selection
 from kcr.leaderelection import Leadership
+from kcr.sharding.shards import Shards
 
 T = TypeVar("T")
 
@@ -45,6 +46,7 @@ class StateSources:
         controllers: The controllers by name.
         informers: The informers by what they are called.
         elector: Leader election; None without it.
+        shards: The shards of this replica; None without sharding.
         monitor: Measures the event loop; None when nothing is served.
         options: What the program says of itself.
         clock: The source of time.
@@ -56,6 +58,7 @@ class StateSources:
         self.controllers: dict[str, Controller] = {}
         self.informers: dict[str, WatchedKind] = {}
         self.elector: Leadership | None = None
+        self.shards: Shards | None = None
         self.monitor: LoopMonitor | None = None
         self.options: DebugOptions = DebugOptions()
         self.clock: Clock = clock or SystemClock()

@@ -10,6 +10,7 @@ from kcr.api.meta import Key, Resource, controller_of, controller_reference
 from kcr.client import Client
 from kcr.dependents.ownership import set_controller
 from kcr.errors import InvalidError, KcrError, NotFoundError
+from kcr.sharding.stamps import with_slot
 
 R = TypeVar("R", bound=Resource)
 
@@ -152,13 +153,20 @@ async def _write(client: Client, obj: R, patch: Patch) -> R:
 
 def adoption(owner: Resource, obj: Resource, finalizer: str = "") -> Patch:
     """Return the patch that makes `owner` the controller of an object: strategic, or JSON for custom kinds."""
+    # With the slot of its owner, under sharding.
+    labels = with_slot(obj, owner).metadata.labels
     if _knows_strategic(obj):
         # The server merges references by uid.
         change: dict[str, object] = {"uid": obj.metadata.uid, "ownerReferences": [controller_reference(owner)]}
+        if labels != obj.metadata.labels:
+            change["labels"] = labels
         return {"metadata": change | ({"finalizers": [finalizer]} if finalizer else {})}
     finalizers = obj.metadata.finalizers
     added = (*finalizers, finalizer) if finalizer and finalizer not in finalizers else finalizers
-    return _json(obj, set_controller(obj, owner).metadata.owner_references, added)
+    patch = _json(obj, set_controller(obj, owner).metadata.owner_references, added)
+    if labels == obj.metadata.labels:
+        return patch
+    return (*patch, {"op": "add", "path": "/metadata/labels", "value": labels})
 
 
 def release(owner: Resource, obj: Resource, finalizer: str = "") -> Patch:

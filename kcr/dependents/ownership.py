@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from kcr.api.meta import OwnerReference, Resource, controller_of, controller_reference
 from kcr.errors import KcrError
+from kcr.sharding.stamps import with_slot
 
 R = TypeVar("R", bound=Resource)
 
@@ -30,6 +31,8 @@ class AlreadyOwnedError(KcrError):
 def set_controller(obj: R, owner: Resource) -> R:
     """Return the object under the control of `owner`, which is deleted in the foreground only after it.
 
+    Under sharding it also gets the label `kcr.dev/slot` with the slot of its owner.
+
     ```python
     page = kcr.set_controller(ConfigMap(metadata=kcr.ObjectMeta(name="page", namespace="web")), website)
     ```
@@ -46,7 +49,7 @@ def set_controller(obj: R, owner: Resource) -> R:
     wanted = controller_reference(owner)
     if present is not None and not _same_owner(present, wanted):
         raise AlreadyOwnedError(obj, present)
-    return _with_reference(obj, owner, wanted)
+    return with_slot(_with_reference(obj, owner, wanted), owner)
 
 
 def set_owner(obj: R, owner: Resource) -> R:

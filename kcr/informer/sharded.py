@@ -1,11 +1,10 @@
 """The watches of one informer under sharding: a pair for each set of slots that the replica has taken over at once."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
-from kcr.api.meta import Key, ObjectMeta, OwnerReference, Resource
-from kcr.api.slots import SLOT_LABEL, slot_of
+from kcr.api.meta import Key, ObjectMeta, Resource
 from kcr.informer.progress import Progress
 from kcr.informer.reflector import Reflector
 from kcr.informer.selection import Selection
@@ -136,16 +135,3 @@ class ShardedWatches(Generic[R]):
 
     def _showing(self, metadata: ObjectMeta) -> Iterator[Progress]:
         return (part.progress for part in self._parts if part.covers(metadata))
-
-
-def dependents_metadata(owner: Resource) -> Iterable[ObjectMeta]:
-    """Return the metadata by which the dependents of an owner are kept: labelled with its slot, or by its uid alone."""
-    yield ObjectMeta(labels={SLOT_LABEL: str(slot_of(owner.metadata))})
-    reference = OwnerReference(
-        api_version=owner.resource.api_version,
-        kind=owner.resource.kind,
-        name=owner.metadata.name,
-        uid=owner.metadata.uid,
-        controller=True,
-    )
-    yield ObjectMeta(owner_references=(reference,))

@@ -6,13 +6,14 @@ where it has KEP-5866; elsewhere, and for dependents whose slot is that of their
 objects before they are decoded: uid, labels and owner references are peeked at.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple, Protocol
 
 import msgspec
 
 from kcr.api import slots as api_slots
-from kcr.api.slots import hashed_slot, labelled_slot
+from kcr.api.meta import ObjectMeta, OwnerReference, Resource
+from kcr.api.slots import SLOT_LABEL, hashed_slot, labelled_slot, slot_of
 
 
 class _Owner(Protocol):
@@ -100,6 +101,19 @@ class SlotSelection(NamedTuple):
 def controller_uid(metadata: SlotMetadata) -> str:
     """Return the uid of an object's controller; empty for none."""
     return next((owner.uid for owner in metadata.owner_references if owner.controller), "")
+
+
+def dependents_metadata(owner: Resource) -> Iterator[ObjectMeta]:
+    """Return the metadata by which the dependents of an owner are kept: labelled with its slot, or by its uid alone."""
+    yield ObjectMeta(labels={SLOT_LABEL: str(slot_of(owner.metadata))})
+    reference = OwnerReference(
+        api_version=owner.resource.api_version,
+        kind=owner.resource.kind,
+        name=owner.metadata.name,
+        uid=owner.metadata.uid,
+        controller=True,
+    )
+    yield ObjectMeta(owner_references=(reference,))
 
 
 class _PeekedOwner(msgspec.Struct):

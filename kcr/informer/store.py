@@ -12,6 +12,7 @@ from kcr.errors import NotSyncedError
 from kcr.informer.index import Index, built_in, values_of
 from kcr.informer.progress import Progress
 from kcr.informer.sharing import share
+from kcr.informer.slots import dependents_metadata
 
 R = TypeVar("R", bound=Resource)
 # Keys inside are plain pairs: equal to `Key`, and not tracked by the garbage collector for long.
@@ -84,6 +85,11 @@ class Store(Generic[R]):
         Where several parts may show it, that is the one that is behind.
         """
         return min(self.parts(obj.metadata), key=_version, default=self.progress)
+
+    def version_of_dependents(self, owner: Resource) -> int:
+        """Return the version up to which all changes of an owner's dependents are shown here."""
+        shown = [part for metadata in dependents_metadata(owner) for part in self.parts(metadata)]
+        return min(map(_version, shown), default=self.resource_version)
 
     def get(self, key: Key) -> R | None:
         """Return an object, or None when there is none.

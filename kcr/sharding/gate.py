@@ -1,0 +1,141 @@
+"""The gate of a sharded controller: keys of active shards are reconciled, those of other replicas dropped."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from kcr.api.meta import Key, Resource
+from kcr.api.slots import hashed_slot, labelled_slot, slot_of
+from kcr.controller import Controller
+from kcr.controller.gates import GateDecision, HandlingGate
+from kcr.informer import Store
+from kcr.informer.slots import controller_uid
+from kcr.sharding.shards import CURRENT_SHARD, UNSHARDED, ShardPhase, Shards
+from kcr.workqueue import Reason
+from kcr.workqueue.priorities import LOW_PRIORITY
+
+_OPENED = Reason("sharding", "shard opened")
+_SETTLED = Reason("sharding", "shard handed over", detail="a create is not answered yet")
+# So many deleted objects and reconciles of this process are remembered.
+_KEPT = 4096
+
+
+class ShardGate(HandlingGate):
+    """Admits the keys whose shard is active, and sets the shard in whose name the reconcile writes.
+
+    - The key of a shard that is being opened waits until its caches are filled.
+    - While a shard is drained, only keys with an unconfirmed create are admitted, to settle it: the next holder does
+      not know the name under which it may exist.
+    - The key of any other shard is dropped: the replica that holds it reconciles it.
+
+    A controller that is not sharded belongs to the first shard.
+    """
+
+    def __init__(self, shards: Shards, controller: Controller, *, is_sharded: bool) -> None:
+        """Make the gate of a controller, whose watches are all declared.
+
+        Args:
+            shards: The shards of this replica.
+            controller: The controller.
+            is_sharded: Whether it works on the objects of held shards only.
+        """
+        self.is_sharded = is_sharded
+        self.controller = controller
+        self._shards = shards
+        self._slot_of: Callable[[Resource], int] = _slot_in_tree if controller.keys_are_dependents else _own_slot
+        # The keys that wait for a shard to be opened.
+        self._waiting: dict[int, dict[Key, None]] = {}
+        # The shard of each object that was deleted, and of each key that was admitted, the oldest first.
+        self._deleted: dict[Key, int] = {}
+        self._admitted: dict[Key, int] = {}
+
+    @property
+    def _store(self) -> Store[Any] | None:
+        return self.controller.own_store
+
+    def check(self, key: Key) -> GateDecision:
+        """Decide about a key by the phase of its shard."""
+        shard = self._shard_of(key)
+        phase = None if shard is None else self._shards.phase(shard)
+        if shard is None or phase in (None, ShardPhase.CLOSED):
+            if not self.is_sharded:
+                # Its stores show everything: what happens while another replica holds the shard is not lost.
+                self._waiting.setdefault(UNSHARDED, {})[key] = None
+            return GateDecision.DROP
+        if phase is ShardPhase.OPENING:
+            self._waiting.setdefault(shard, {})[key] = None
+            return GateDecision.DEFER
+        if phase is ShardPhase.DRAINING and not self._is_unsettled(key):
+            return GateDecision.DROP
+        CURRENT_SHARD.set(shard)
+        _remember(self._admitted, key, shard)
+        return GateDecision.ADMIT
+
+    def opened(self, shards: Iterable[int]) -> None:
+        """Enqueue the keys that have waited for shards which are active now."""
+        for shard in shards:
+            for key in self._waiting.pop(shard, ()):
+                self.controller.queue.add(key, reason=_OPENED)
+            store = self._store
+            if shard == UNSHARDED and not self.is_sharded and store is not None:
+                # The last holder may have waited before a retry, which it has forgotten now.
+                for obj in store.snapshot():
+                    self.controller.queue.add(obj.key, LOW_PRIORITY, _OPENED)
+
+    def settle(self, shard: int) -> bool:
+        """Return whether nothing is running or unconfirmed in a shard; what is unconfirmed is enqueued."""
+        own_writes = self.controller.own_writes
+        pending = () if own_writes is None else own_writes.unconfirmed_creates
+        unsettled = [key for key in pending if self._shard_of(key) == shard]
+        for key in unsettled:
+            self.controller.queue.add(key, reason=_SETTLED)
+        running = self.controller.journal.running
+        return not unsettled and not any(self._admitted.get(key) == shard for key in running)
+
+    def forget(self, shard: int, keys: Iterable[Key]) -> None:
+        """Drop the memory of the keys of a shard that is no longer held.
+
+        Args:
+            shard: The shard.
+            keys: The objects of the controller's own kind that have left the store.
+        """
+        self._waiting.pop(shard, None)
+        known = [key for key, admitted in self._admitted.items() if admitted == shard]
+        for key in {**dict.fromkeys(keys), **dict.fromkeys(known)}:
+            self._admitted.pop(key, None)
+            self.controller.release(key)
+
+    def on_delete(self, obj: Resource, final_state_unknown: bool) -> None:
+        """Remember the shard of a deleted object: its key is reconciled once more, and the store has it no longer."""
+        _remember(self._deleted, obj.key, self._shards.shard_of(self._slot_of(obj)))
+
+    def _shard_of(self, key: Key) -> int | None:
+        """Return the shard of a key; None when its object is not in the store, and has not been."""
+        if not self.is_sharded:
+            return UNSHARDED
+        store = self._store
+        if store is None:
+            # Keys of no watched kind, such as those of a channel.
+            return self._shards.shard_of(hashed_slot(str(key)))
+        obj = store.stored(key)
+        return self._deleted.get(key) if obj is None else self._shards.shard_of(self._slot_of(obj))
+
+    def _is_unsettled(self, key: Key) -> bool:
+        own_writes = self.controller.own_writes
+        return own_writes is not None and key in own_writes.unconfirmed_creates
+
+
+def _own_slot(obj: Resource) -> int:
+    return slot_of(obj.metadata)
+
+
+def _slot_in_tree(obj: Resource) -> int:
+    """Return the slot of a dependent that is itself the key: that of its controller where it has no label."""
+    slot = labelled_slot(obj.metadata.labels)
+    return hashed_slot(controller_uid(obj.metadata) or obj.metadata.uid) if slot is None else slot
+
+
+def _remember(known: dict[Key, int], key: Key, shard: int) -> None:
+    known.pop(key, None)
+    known[key] = shard
+    if len(known) > _KEPT:
+        del known[next(iter(known))]

@@ -1,0 +1,157 @@
+"""The keeper: opens the caches of shards that were taken, and hands over those that are to be released.
+
+A hand-over, in order: no key of the shard is begun, running reconciles end and unanswered creates are settled, both
+within a bound; the Lease is released; the watches of the shard are closed, and its objects leave the stores. The next
+holder takes the Lease, lists the shard, and reconciles once its caches are filled: they are newer than the Lease, so
+they show all writes of the last holder.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from kcr.informer import Informer
+from kcr.log import get_logger
+from kcr.runnables import Runnable
+from kcr.sharding.gate import ShardGate
+from kcr.sharding.shards import CURRENT_SHARD, UNSHARDED, Move, ShardPhase, Shards, shown
+
+# How long running reconciles and unanswered creates may take before the Lease of their shard is left to expire.
+DRAIN_SECONDS = 5.0
+_POLL_SECONDS = 0.01
+_SLOW_SECONDS = 20.0
+
+_log = get_logger()
+
+
+class ShardKeeper:
+    """Opens, drains and closes the shards of this replica, on the program's loop."""
+
+    name = "shard keeper"
+
+    def __init__(
+        self,
+        shards: Shards,
+        gates: Callable[[], Iterable[ShardGate]],
+        informers: Callable[[], Iterable[Informer[Any]]],
+    ) -> None:
+        """Make a keeper.
+
+        Args:
+            shards: The shards of this replica.
+            gates: Returns the gates of all controllers.
+            informers: Returns the informers of all kinds under sharding.
+        """
+        # Notes that a shard is drained; set by those who run the campaign.
+        self.drained: Callable[[int, bool], object] = lambda shard, is_clean: None
+        self._shards = shards
+        self._gates = gates
+        self._informers = informers
+        self._moves: asyncio.Queue[tuple[Move, tuple[int, ...]]] = asyncio.Queue()
+        # Set while the first shard is active, on which run the components that run once.
+        self._first = asyncio.Event()
+        # The tasks of these components, and what tells that all of them have ended.
+        self._components: set[asyncio.Task[None]] = set()
+
+    def post(self, move: Move, shards: tuple[int, ...]) -> None:
+        """Note the news of the campaign; on the program's loop."""
+        self._moves.put_nowait((move, shards))
+
+    async def run(self) -> None:
+        """Follow the campaign until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            while True:
+                move, shards = await self._moves.get()
+                match move:
+                    case Move.TAKEN:
+                        group.create_task(self._open(shards), name=f"open shards {shown(shards)}")
+                    case Move.RELEASE:
+                        for shard in shards:
+                            group.create_task(self._drain(shard), name=f"drain shard {shard}")
+                    case Move.DROPPED:
+                        for shard in shards:
+                            group.create_task(self._close(shard), name=f"close shard {shard}")
+
+    async def _open(self, shards: tuple[int, ...]) -> None:
+        loop, slots = asyncio.get_running_loop(), self._shards.slots_of(shards)
+        began = loop.time()
+        watches = [informer.sharded for informer in self._informers() if informer.sharded is not None]
+        for one in watches:
+            one.open(slots)
+        slow = loop.call_later(_SLOW_SECONDS, self._log_slow, shards)
+        try:
+            for one in watches:
+                await one.wait_filled(slots)
+        finally:
+            slow.cancel()
+        seconds = self._shards.last_handover_seconds = loop.time() - began
+        opened = [shard for shard in shards if self._shards.phase(shard) is ShardPhase.OPENING]
+        self._shards.set_phase(opened, ShardPhase.ACTIVE)
+        _log.info("shards are active", shards=shown(opened), seconds=round(seconds, 3))
+        for gate in self._gates():
+            gate.opened(opened)
+        if UNSHARDED in opened:
+            self._first.set()
+
+    def _log_slow(self, shards: tuple[int, ...]) -> None:
+        reasons = (informer.last_error or informer.not_synced_reason for informer in self._informers())
+        error = "; ".join(filter(None, reasons))
+        _log.warning("shards wait for their caches", shards=shown(shards), error=error or "lists are under way")
+
+    async def _drain(self, shard: int) -> None:
+        loop = asyncio.get_running_loop()
+        # No key of a shard that is still being opened was admitted.
+        is_clean = self._shards.phase(shard) is ShardPhase.OPENING
+        if not is_clean:
+            self._shards.set_phase((shard,), ShardPhase.DRAINING)
+            if shard == UNSHARDED:
+                await self._stop_components()
+        give_up_at = loop.time() + DRAIN_SECONDS
+        while not is_clean and loop.time() < give_up_at:
+            is_clean = self._is_drained(shard)
+            if not is_clean:
+                await asyncio.sleep(_POLL_SECONDS)
+        self._shards.set_phase((shard,), ShardPhase.CLOSED)
+        if not is_clean:
+            _log.warning("shard is not drained, its lease is left to expire", shard=shard, after_seconds=DRAIN_SECONDS)
+        self.drained(shard, is_clean)
+
+    def _is_drained(self, shard: int) -> bool:
+        # All of them: each enqueues what it has to settle.
+        drained = [gate.settle(shard) for gate in self._gates()]
+        return all(drained)
+
+    async def _close(self, shard: int) -> None:
+        slots = self._shards.slots_of((shard,))
+        for informer in self._informers():
+            if informer.sharded is None:
+                continue
+            removed = await informer.sharded.close(slots)
+            for gate in self._gates():
+                if gate.controller.own_store is informer.store:
+                    gate.forget(shard, removed)
+        for gate in self._gates():
+            gate.forget(shard, ())
+
+    async def run_on_first(self, component: Runnable) -> None:
+        """Run a component while this replica holds the first shard, again and again."""
+        CURRENT_SHARD.set(UNSHARDED)
+        while True:
+            await self._first.wait()
+            task = asyncio.current_task()
+            assert task is not None
+            async with asyncio.TaskGroup() as group:
+                running = group.create_task(component.run(), name=f"on the first shard: {component!r}")
+                self._components.add(running)
+                running.add_done_callback(self._components.discard)
+            if self._first.is_set():
+                # It has ended by itself.
+                return
+
+    async def _stop_components(self) -> None:
+        self._first.clear()
+        running = tuple(self._components)
+        for task in running:
+            task.cancel()
+        if running:
+            await asyncio.wait(running)

@@ -1,0 +1,151 @@
+"""A replica under sharding: the campaign, the keeper and the gates of one manager, wired together."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from random import Random
+from typing import Any
+
+from kcr.api.meta import Resource
+from kcr.client import Client
+from kcr.clock import Clock
+from kcr.controller import Controller
+from kcr.informer import Informer
+from kcr.informer.slots import SlotRules
+from kcr.leaderelection.config import LeaderElectionConfig
+from kcr.leaderelection.thread import ElectionLoop
+from kcr.runnables import Runnable
+from kcr.sharding.campaign import ShardCampaign
+from kcr.sharding.config import check_shards
+from kcr.sharding.gate import ShardGate
+from kcr.sharding.keeper import ShardKeeper
+from kcr.sharding.leases import check_name
+from kcr.sharding.shards import Move, Shards
+
+
+class ShardedReplica:
+    """One of the replicas that share the objects; given to a `Manager` as `sharding=`.
+
+    Attributes:
+        shards: The shards of this replica.
+        config: The base name of the Leases, the identity and the durations.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[], AbstractAsyncContextManager[Client]],
+        config: LeaderElectionConfig,
+        shards: int,
+        *,
+        clock: Clock,
+        random: Random,
+        on_thread: bool = True,
+    ) -> None:
+        """Make one; it holds no shard before `run` runs.
+
+        Args:
+            connect: Opens the connections of the campaign, on its own loop.
+            config: The base name of the Leases, the identity and the durations.
+            shards: How many shards there are, the same in all replicas: a power of two up to 64.
+            clock: For the times in the Leases, and for the fences.
+            random: Spreads the renewals.
+            on_thread: Whether the campaign has a thread and a loop of its own, so that a busy program loses no shard.
+
+        Raises:
+            ConfigError: There is no such number of shards, or the name is too long.
+        """
+        check_name(config.name)
+        self.shards: Shards = Shards(config, check_shards(shards), clock)
+        self.config: LeaderElectionConfig = config
+        self._connect = connect
+        self._random = random
+        self._loop = ElectionLoop(config) if on_thread else None
+        self._gates: list[ShardGate] = []
+        self._informers: list[Informer[Any]] = []
+        self.keeper: ShardKeeper = ShardKeeper(self.shards, lambda: self._gates, lambda: self._informers)
+
+    def add_controller(self, controller: Controller, *, is_sharded: bool) -> None:
+        """Let a controller reconcile the keys of held shards only."""
+        gate = ShardGate(self.shards, controller, is_sharded=is_sharded)
+        self._gates.append(gate)
+        controller.add_shard_gate(gate)
+
+    def add_informer(self, informer: Informer[Any], rules: SlotRules) -> None:
+        """Let an informer, which does not run yet, keep the objects of held shards only."""
+        held = frozenset(self.shards.held)
+        watches = informer.shard(rules)
+        self._informers.append(informer)
+        if held:
+            watches.open(self.shards.slots_of(held))
+
+    def remove_informer(self, informer: Informer[Any]) -> None:
+        """Note that an informer was closed."""
+        if informer in self._informers:
+            self._informers.remove(informer)
+
+    async def run(self) -> None:
+        """Hold shards until cancelled; all of them are released then.
+
+        Raises:
+            LeadershipLostError: A Lease could not be renewed in time, or another replica has it.
+        """
+        main = asyncio.get_running_loop()
+        if self._loop is None:
+            await self._campaign(main, lambda: False)
+        else:
+            await self._loop.run(lambda: self._campaign(main, self._is_blocked), self.shards.end)
+
+    def _is_blocked(self) -> bool:
+        return self._loop is not None and self._loop.is_blocked()
+
+    async def _campaign(self, main: asyncio.AbstractEventLoop, is_blocked: Callable[[], bool]) -> None:
+        own = asyncio.get_running_loop()
+
+        def post(move: Move, shards: tuple[int, ...]) -> None:
+            main.call_soon_threadsafe(self.keeper.post, move, shards)
+
+        async with self._connect() as client:
+            campaign = ShardCampaign(self.shards, client, random=self._random, is_blocked=is_blocked, post=post)
+            self.keeper.drained = lambda shard, is_clean: own.call_soon_threadsafe(
+                lambda: campaign.drained(shard, is_clean=is_clean)
+            )
+            await campaign.run()
+
+
+class OnFirstShard:
+    """A component that runs on the replica that holds the first shard; each hand-over begins it again."""
+
+    def __init__(self, replica: ShardedReplica, component: Runnable) -> None:
+        """Make one, around a component."""
+        self._replica = replica
+        self._component = component
+
+    async def run(self) -> None:
+        """Run the component while this replica holds the first shard."""
+        await self._replica.keeper.run_on_first(self._component)
+
+
+def same_loop(client: Client) -> Callable[[], AbstractAsyncContextManager[Client]]:
+    """Return a `connect` for a campaign on the program's own loop, as in virtual time."""
+
+    @asynccontextmanager
+    async def connect() -> Any:
+        yield client
+
+    return connect
+
+
+def slot_rules(controllers: Iterable[tuple[Controller, bool]]) -> dict[type[Resource], SlotRules]:
+    """Return the kinds of which a replica keeps its share only, with their roles for all controllers.
+
+    Args:
+        controllers: The controllers, and whether each is sharded. A kind is shared only if no controller needs all of
+            its objects.
+    """
+    joined: dict[type[Resource], SlotRules | None] = {}
+    for controller, is_sharded in controllers:
+        for kind, rules in controller.slot_rules.items():
+            known = joined.get(kind, SlotRules())
+            shared = rules if is_sharded else None
+            joined[kind] = None if known is None or shared is None else known.joined(shared)
+    return {kind: rules for kind, rules in joined.items() if rules is not None}

@@ -1,0 +1,210 @@
+"""Sharded replicas: shares, hand-over, loss of a Lease, labels (CM-66)."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+import kcr
+from kcr.api.coordination import Lease
+from kcr.api.core import ConfigMap, Namespace
+from kcr.api.meta import Key, ObjectMeta
+from kcr.api.slots import SLOT_LABEL, shard_of, slot_of
+from kcr.client import Client, Transport
+from kcr.clock import Clock
+from kcr.errors import LeadershipLostError
+from kcr.leaderelection import LeaderElectionConfig
+from kcr.sharding import ShardedReplica
+from kcr.sharding.replica import same_loop
+from kcr.testing import CrashingTransport, VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
+
+pytestmark = [pytest.mark.kcr_virtual, pytest.mark.asyncio]
+
+SHARDS = 8
+
+
+class Copier:
+    """Creates a ConfigMap `<name>-copy`, owned by each ConfigMap with the label `copy`."""
+
+    def __init__(self, manager: kcr.Manager) -> None:
+        self.reconciled: list[str] = []
+        self.configs = manager.store(ConfigMap)
+        self._client = manager.client
+
+    async def reconcile(self, key: kcr.Key) -> kcr.Result:
+        config = self.configs.get(key)
+        if config is None or config.metadata.labels.get("copy") != "yes":
+            return kcr.Result()
+        self.reconciled.append(key.name)
+        copy = ConfigMap(metadata=ObjectMeta(name=f"{key.name}-copy", namespace=key.namespace), data={"by": "kcr"})
+        await self._client.apply(kcr.set_controller(copy, config))
+        return kcr.Result()
+
+
+class Replica:
+    """A process with a manager, a controller and a share of the objects."""
+
+    def __init__(self, clock: Clock, transport: Transport, name: str) -> None:
+        config = LeaderElectionConfig(name="web", identity=name)
+        connect = same_loop(Client(transport))
+        self.replica = ShardedReplica(
+            connect, config, SHARDS, clock=clock, random=random.Random(name), on_thread=False
+        )
+        self.manager = kcr.Manager(
+            Client(transport, field_manager="web"), clock=clock, random=random.Random(name), leader_election=self.replica
+        )
+        self.copier = Copier(self.manager)
+        self.manager.add_controller(
+            "copier", self.copier, watches=[kcr.watch(ConfigMap), kcr.owned(ConfigMap, by=ConfigMap)]
+        )
+        self.failure: Exception | None = None
+
+    @property
+    def held(self) -> set[int]:
+        return set(self.replica.shards.held)
+
+    async def run(self) -> None:
+        try:
+            await self.manager.run()
+        except Exception as error:
+            self.failure = error
+
+
+@asynccontextmanager
+async def running(*replicas: Replica) -> AsyncIterator[list[asyncio.Task[None]]]:
+    async with asyncio.TaskGroup() as group:
+        tasks = []
+        for replica in replicas:
+            tasks.append(group.create_task(replica.run()))
+            await replica.manager.wait_ready()
+        yield tasks
+        for task in tasks:
+            task.cancel()
+
+
+async def create(cluster: EmbeddedCluster, *names: str) -> list[ConfigMap]:
+    return [
+        await cluster.client.create(
+            ConfigMap(metadata=ObjectMeta(name=name, namespace="default", labels={"copy": "yes"}))
+        )
+        for name in names
+    ]
+
+
+NAMES = [f"config-{number}" for number in range(40)]
+
+
+async def test_single_replica_takes_all_shards_and_reconciles_everything(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    one = Replica(kcr_clock, kcr_cluster.transport, "a")
+    made = await create(kcr_cluster, *NAMES)
+    async with running(one):
+        await kcr_clock.advance(3)
+        assert one.held == set(range(SHARDS))
+        assert sorted(set(one.copier.reconciled)) == sorted(NAMES)
+        for config in made:
+            copy = await kcr_cluster.client.get(ConfigMap, Key("default", f"{config.metadata.name}-copy"))
+            assert copy.metadata.labels[SLOT_LABEL] == str(slot_of(config.metadata))
+    assert one.failure is None
+
+
+async def test_second_replica_takes_over_its_share_at_once(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    first, second = (Replica(kcr_clock, kcr_cluster.transport, name) for name in "ab")
+    made = await create(kcr_cluster, *NAMES)
+    async with running(first):
+        await kcr_clock.advance(10)
+        async with running(second):
+            await kcr_clock.advance(1)
+            assert len(first.held) == len(second.held) == SHARDS // 2
+            assert first.held | second.held == set(range(SHARDS))
+            for replica in (first, second):
+                mine = {c.metadata.name for c in made if shard_of(slot_of(c.metadata), SHARDS) in replica.held}
+                shown = {c.metadata.name for c in replica.copier.configs.list() if "copy" in c.metadata.labels}
+                assert shown == mine
+            later = await create(kcr_cluster, *(f"later-{number}" for number in range(40)))
+            await kcr_clock.advance(1)
+            for replica in (first, second):
+                mine = {c.metadata.name for c in later if shard_of(slot_of(c.metadata), SHARDS) in replica.held}
+                assert mine == {name for name in replica.copier.reconciled if name.startswith("later")}
+        # The second one was stopped in order: its shards are taken at once.
+        await kcr_clock.advance(0.5)
+        assert first.held == set(range(SHARDS))
+        leases = await kcr_cluster.client.list(Lease, "default")
+        assert sorted(lease.metadata.name for lease in leases if "replica" in lease.metadata.name) == [
+            lease.metadata.name
+            for lease in leases
+            if lease.spec.holder_identity == "a" and "replica" in lease.metadata.name
+        ]
+    assert first.failure is second.failure is None
+
+
+async def test_shards_of_a_killed_replica_are_taken_after_the_lease(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    wire = CrashingTransport(kcr_cluster.transport)
+    first, second = Replica(kcr_clock, kcr_cluster.transport, "a"), Replica(kcr_clock, wire, "b")
+    async with running(first, second) as (_, task):
+        await kcr_clock.advance(5)
+        assert len(second.held) == SHARDS // 2
+        wire.crash_after(0)
+        made = await create(kcr_cluster, *NAMES)
+        await kcr_clock.advance(10)
+        assert len(first.held) == SHARDS // 2
+        await kcr_clock.advance(10)
+        assert first.held == set(range(SHARDS))
+        assert {c.metadata.name for c in made} <= set(first.copier.reconciled)
+        task.cancel()
+
+
+async def test_replica_without_contact_to_its_leases_ends(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    wire = CrashingTransport(kcr_cluster.transport)
+    one = Replica(kcr_clock, wire, "a")
+    async with running(one):
+        await kcr_clock.advance(5)
+        wire.crash_after(0)
+        await kcr_clock.advance(20)
+        assert isinstance(one.failure, LeadershipLostError)
+
+
+async def test_component_runs_on_the_replica_with_the_first_shard(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    class Component:
+        def __init__(self) -> None:
+            self.begun, self.running = 0, False
+
+        async def run(self) -> None:
+            self.begun, self.running = self.begun + 1, True
+            try:
+                await asyncio.get_running_loop().create_future()
+            finally:
+                self.running = False
+
+    first, second = (Replica(kcr_clock, kcr_cluster.transport, name) for name in "ab")
+    components = [Component(), Component()]
+    for replica, component in zip((first, second), components, strict=True):
+        replica.manager.add(component)
+    async with running(second):
+        async with running(first):
+            await kcr_clock.advance(5)
+            assert sum(component.running for component in components) == 1
+            assert components[0].running is (0 in first.held)
+        await kcr_clock.advance(1)
+        assert components[1].running
+        assert not components[0].running
+
+
+async def test_namespaces_of_a_mapping_are_watched_whole(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    first, second = (Replica(kcr_clock, kcr_cluster.transport, name) for name in "ab")
+    for replica in (first, second):
+        controller = replica.manager.controllers["copier"]
+        replica.manager.add_watch(controller, kcr.watch(Namespace, map_to=lambda _: ()))
+    async with running(first, second):
+        await kcr_clock.advance(5)
+        assert len(first.manager.store(Namespace)) == len(second.manager.store(Namespace)) > 1
