@@ -74,6 +74,7 @@ coalesced, and a failed key is requeued with exponential backoff.
   and, to this machine, `/debug/kcr`. A reconciler's method `explain` explains the state of an object there
   (`Explanation`, `Code`, `Step`).
   With leader election one of several replicas runs its controllers, the others stand by: `run(leader_elect=True)`.
+  Under `Sharding` every replica reconciles its share of the objects.
 - Failures are one tree, `KcrError`: `ApiError` for a refusal of the server, `TransportError` for a write with an
   unknown result, `TerminalError` for an error that no retry can fix, `RetryLater` for a missing prerequisite.
   Exceptions of other libraries are failures as well; only programming errors count as panics.
@@ -183,6 +184,7 @@ if TYPE_CHECKING:
     from kcr.leaderelection import LeaderElectionConfig, LeaderElector
     from kcr.manager import Manager
     from kcr.metrics import Metrics
+    from kcr.sharding import Sharding
     from kcr.webhooks import WebhookRequest
     from kcr.webhooks.converters import converts
     from kcr.workqueue import RateLimiter, Reason, WorkQueue
@@ -241,6 +243,7 @@ __all__ = [
     "SecureServing",
     "Selection",
     "ServerError",
+    "Sharding",
     "Source",
     "Step",
     "Store",
@@ -326,6 +329,7 @@ _HOMES = {
     "kcr.leaderelection": "LeaderElectionConfig LeaderElector",
     "kcr.manager": "Manager",
     "kcr.metrics": "Metrics",
+    "kcr.sharding": "Sharding",
     "kcr.webhooks": "WebhookRequest",
     "kcr.webhooks.converters": "converts",
     "kcr.workqueue": "RateLimiter Reason WorkQueue",

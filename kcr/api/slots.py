@@ -12,6 +12,8 @@ from typing import Protocol
 SLOTS = 64
 SLOT_LABEL = "kcr.dev/slot"
 _SLOT_BITS = 6
+# Into how many shards the slots can be divided.
+COUNTS = tuple(2**power for power in range(_SLOT_BITS + 1))
 
 _FNV_OFFSET, _FNV_PRIME = 0xCBF29CE484222325, 0x100000001B3
 _HASH_BITS = 64
@@ -69,6 +71,18 @@ def slots_of(shards: Iterable[int], count: int) -> frozenset[int]:
     """Return the slots of some shards out of `count`."""
     size = SLOTS // count
     return frozenset(slot for shard in shards for slot in range(shard * size, (shard + 1) * size))
+
+
+def check_shards(shards: int) -> int:
+    """Return a number of shards.
+
+    Raises:
+        ValueError: The slots cannot be divided so.
+    """
+    if shards not in COUNTS:
+        counts = ", ".join(map(str, COUNTS[:-1]))
+        raise ValueError(f"{shards} shards: the number of shards must be {counts} or {COUNTS[-1]}")
+    return shards
 
 
 def labelled_selector(slots: Collection[int]) -> str:

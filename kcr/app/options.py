@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from kcr.api.durations import parse_duration
+from kcr.api.slots import check_shards
 from kcr.app.fields import text_of
 from kcr.controllers.policy import read_gates
 from kcr.errors import ConfigError
@@ -126,6 +127,13 @@ class ProgramOptions(msgspec.Struct, frozen=True, kw_only=True):
     leader_elect_retry_period: Annotated[
         timedelta, duration, "Time between two attempts to take or renew the Lease.", Flag("DURATION")
     ] = timedelta(seconds=2)
+    shards: Annotated[
+        int | None,
+        lambda given: check_shards(int(given)),
+        "Let every replica reconcile its share: divide the objects into so many shards, each with a Lease; a power of "
+        "two up to 64, the same in all replicas.",
+        Flag("N", "one replica reconciles all", guide="scale.md"),
+    ] = None
     kube_api_qps: Annotated[float, Meta(ge=0), "Requests per second in the long run.", Flag("N", "no limit")] = 0.0
     kube_api_burst: Annotated[int, Meta(ge=1), "Requests in a burst, under a limit.", Flag("N")] = 100
     metrics_bind_address: Annotated[

@@ -38,6 +38,7 @@ from kcr.log import get_logger
 from kcr.log.lines import flush_stderr
 from kcr.manager import Manager
 from kcr.metrics import Metrics
+from kcr.sharding import ShardedReplica, Sharding
 
 
 class _Keywords(ProgramOptions, frozen=True, kw_only=True):
@@ -46,6 +47,7 @@ class _Keywords(ProgramOptions, frozen=True, kw_only=True):
     args: Annotated[
         Sequence[str] | None, "Arguments to read the options from.", Flag(default="those of the command line")
     ] = None
+    sharding: Annotated[Sharding | None, "The default of `shards`: `kcr.Sharding(shards=8)`."] = None
 
 
 @Keywords(_Keywords)
@@ -70,6 +72,8 @@ def run(setup: Setup, options: _Keywords) -> None:
     """
     values = {name: value for name, value in msgspec.structs.asdict(options).items() if value is not None}
     name, arguments = Path(sys.argv[0]).name, list(values.pop("args", sys.argv[1:]))
+    if (sharding := values.pop("sharding", None)) is not None:
+        values.setdefault("shards", sharding.shards)
     open_standard_streams()
     configure_logs(None, "info")
 
@@ -183,8 +187,8 @@ def _serving(options: ProgramOptions) -> SecureServing | None:
     return SecureServing(options.metrics_cert_path, options.metrics_cert_name, options.metrics_cert_key)
 
 
-def make_elector(options: ProgramOptions, config: ClusterConfig) -> ElectorThread | None:
-    """Return the elector of a program, None for one that always leads, and for a dry run.
+def make_elector(options: ProgramOptions, config: ClusterConfig) -> ElectorThread | ShardedReplica | None:
+    """Return the elector of a program, or what holds its shards; None for one that always leads, and for a dry run.
 
     Its connections are its own, and so are its credentials: no limit, no pool and no lock of the program delays it.
 
@@ -195,7 +199,7 @@ def make_elector(options: ProgramOptions, config: ClusterConfig) -> ElectorThrea
     Raises:
         ConfigError: The options contradict each other.
     """
-    if not options.leader_elect or options.dry_run == "server":
+    if not (options.leader_elect or options.shards) or options.dry_run == "server":
         return None
     election = LeaderElectionConfig(
         name=options.leader_elect_resource_name,
@@ -210,7 +214,10 @@ def make_elector(options: ProgramOptions, config: ClusterConfig) -> ElectorThrea
         async with HttpTransport(load_again(options, config)) as transport:
             yield Client(transport, field_manager="").with_options(field_manager="leader-election")
 
-    return ElectorThread(connect, election, clock=SystemClock(), random=random.Random())
+    clock, own_random = SystemClock(), random.Random()
+    if options.shards:
+        return ShardedReplica(connect, election, options.shards, clock=clock, random=own_random)
+    return ElectorThread(connect, election, clock=clock, random=own_random)
 
 
 def load_again(options: ProgramOptions, confirmed: ClusterConfig) -> ClusterConfig:

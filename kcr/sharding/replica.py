@@ -7,6 +7,7 @@ from random import Random
 from typing import Any
 
 from kcr.api.meta import Resource
+from kcr.api.slots import check_shards
 from kcr.client import Client
 from kcr.clock import Clock
 from kcr.controller import Controller
@@ -16,7 +17,6 @@ from kcr.leaderelection.config import LeaderElectionConfig
 from kcr.leaderelection.thread import ElectionLoop
 from kcr.runnables import Runnable
 from kcr.sharding.campaign import ShardCampaign
-from kcr.sharding.config import check_shards
 from kcr.sharding.gate import ShardGate
 from kcr.sharding.keeper import ShardKeeper
 from kcr.sharding.leases import check_name
@@ -52,7 +52,8 @@ class ShardedReplica:
             on_thread: Whether the campaign has a thread and a loop of its own, so that a busy program loses no shard.
 
         Raises:
-            ConfigError: There is no such number of shards, or the name is too long.
+            ValueError: There is no such number of shards.
+            ConfigError: The name is too long.
         """
         check_name(config.name)
         self.shards: Shards = Shards(config, check_shards(shards), clock)

@@ -17,6 +17,7 @@ from kcr.controllers.job import ttl
 from kcr.controllers.job.controller import Options, setup
 from kcr.controllers.job.decisions.pods import is_tracked
 from kcr.leaderelection import LeaderElector
+from kcr.sharding import ShardedReplica
 from kcr.manager import Manager
 from kcr.testing import eventually
 from kcr_devcluster.cluster import EmbeddedCluster
@@ -31,7 +32,7 @@ def job_controller(
     *,
     transport: Transport | None = None,
     seed: int | Random = 1,
-    leader_election: LeaderElector | None = None,
+    leader_election: LeaderElector | ShardedReplica | None = None,
     **options: Any,
 ) -> AbstractAsyncContextManager[Manager]:
     """Run the Job controller for as long as the context lives.

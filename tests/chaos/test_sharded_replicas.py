@@ -1,0 +1,168 @@
+"""Up to seven replicas that share the objects: whoever holds which shard, it is as if there was one controller.
+
+Replicas are stopped, killed where they stand, or cut off from their Leases, come again under other names, and join and
+leave, so that shards move. Jobs, users and the ends of pods are drawn as in tests/chaos/job_runs.py, and the same laws
+hold; besides, every write arrives while its sender's Lease of the shard is good (CM-66).
+"""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from random import Random
+
+import msgspec
+import pytest
+
+from kcr.api.coordination import Lease
+from kcr.api.meta import Key
+from kcr.api.slots import labelled_slot, shard_of, slot_of
+from kcr.client import Client, Request, Response
+from kcr.errors import LeadershipLostError
+from kcr.leaderelection import LeaderElectionConfig
+from kcr.sharding import ShardedReplica
+from kcr.sharding.replica import same_loop
+from kcr.testing import CrashingTransport, VirtualClock
+from kcr.testing.loop import VirtualLoop
+from kcr_devcluster.calls import call_of
+from kcr_devcluster.cluster import EmbeddedCluster
+from tests.chaos.job_runs import JOB_LAWS, PATIENCE, POD_LAWS
+from tests.chaos.laws.history import History
+from tests.chaos.network_faults import AUTHOR, FaultRates, FaultyNetwork, faulty_network
+from tests.chaos.random_jobs import random_job, random_options, random_outcomes
+from tests.chaos.random_user import RandomUser
+from tests.kit.harness import job_controller
+
+SEEDS = int(os.environ.get("KCR_SEEDS", "2000"))
+QUICK, PARTS = 6, 8
+CHANGES = 8
+NAME = "job"
+
+
+class Witness:
+    """The wire of one replica: notes writes that arrive while another replica holds the Lease of their shard."""
+
+    def __init__(self, inner: FaultyNetwork, identity: str, shards: int, history: History, server: Client) -> None:
+        self._inner = inner
+        self._identity, self._shards = identity, shards
+        self._history, self._server = history, server
+
+    @asynccontextmanager
+    async def send(self, request: Request) -> AsyncIterator[Response]:
+        if request.method != "GET" and (slot := self._slot(request)) is not None:
+            shard = shard_of(slot, self._shards)
+            token = AUTHOR.set("")
+            lease = await self._server.get(Lease, Key("default", f"{NAME}-shard-{shard}"))
+            AUTHOR.reset(token)
+            if lease.spec.holder_identity != self._identity:
+                holder = lease.spec.holder_identity or "nobody"
+                self._history.note(f"{self._identity} writes in shard {shard} of {holder}: {request.target}")
+        async with self._inner.send(request) as response:
+            yield response
+
+    def _slot(self, request: Request) -> int | None:
+        """Return the slot of the Job in whose name a write is made."""
+        call = call_of(request.method, request.target)
+        if request.method == "POST" and "/pods" in request.target:
+            return labelled_slot(msgspec.json.decode(request.body)["metadata"]["labels"])
+        if "/jobs/" in request.target:
+            jobs = [trail.job for trail in self._history.jobs.values() if trail.here]
+            return next((slot_of(job.metadata) for job in jobs if job.metadata.name == call.name), None)
+        return None
+
+
+class Replicas:
+    """Some replicas, each of which is ended now and then."""
+
+    def __init__(
+        self, cluster: EmbeddedCluster, clock: VirtualClock, network: FaultyNetwork, history: History, random: Random
+    ) -> None:
+        self._cluster, self._clock, self._network = cluster, clock, network
+        self._history, self._random = history, random
+        self._options = random_options(random)
+        self._shards = random.choice((1, 2, 4, 8))
+        self.started = 0
+        self._changes = random.randint(1, CHANGES)
+
+    async def keep_running(self) -> None:
+        """Run a replica, and another one whenever it has ended; until cancelled."""
+        while True:
+            await asyncio.sleep(self._random.random() * self._random.choice((1, 5)))
+            with suppress(LeadershipLostError):
+                await self._live()
+
+    async def _live(self) -> None:
+        self.started += 1
+        number, random = self.started, self._random
+        identity = f"replica-{number}"
+        witness = Witness(self._network, identity, self._shards, self._history, self._cluster.client)
+        wire, lease_wire = CrashingTransport(witness), CrashingTransport(self._cluster.transport)
+        config = LeaderElectionConfig(name=NAME, identity=identity)
+        replica = ShardedReplica(
+            same_loop(Client(lease_wire)), config, self._shards, clock=self._clock, random=random, on_thread=False
+        )
+        controller = job_controller(
+            self._cluster, self._clock, transport=wire, seed=number, leader_election=replica, **self._options
+        )
+        async with controller:
+            if number > self._changes:
+                # It stays.
+                await asyncio.get_running_loop().create_future()
+            await asyncio.sleep(random.choice((0.02, 0.3, 2, 10, 30)) * random.random())
+            match random.choice(("stop", "stop", "kill", "partition")):
+                case "kill":
+                    wire.crash_after(0)
+                    lease_wire.crash_after(0)
+                case "partition":
+                    lease_wire.crash_after(0)
+                    await asyncio.sleep(60)
+
+
+async def live(seed: int) -> tuple[list[str], int]:
+    """Bring one Job to its end, and return what was wrong, and how many replicas there were."""
+    random, clock = Random(seed), VirtualClock()
+    job = random_job(random)
+    async with EmbeddedCluster(clock=clock, random=Random(seed), on_run=random_outcomes(seed)) as cluster:
+        history = History(cluster, JOB_LAWS, POD_LAWS)
+        rates = FaultRates(most=0, delay=random.choice((0.0, 0.3)))
+        network = faulty_network(cluster.transport, rates, random, compact=cluster.storage.compact, late=False)
+        async with network as wire, asyncio.TaskGroup() as group:
+            replicas = Replicas(cluster, clock, wire, history, random)
+            tasks = [group.create_task(replicas.keep_running()) for _ in range(random.choice((2, 2, 3, 4, 7)))]
+            group.create_task(RandomUser(cluster.client, random, job).act())
+            await history.see_the_end(clock, PATIENCE)
+            for task in tasks:
+                task.cancel()
+    return history.wrongs, replicas.started
+
+
+def wrongs_of(seed: int) -> list[str]:
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        wrongs, _ = runner.run(live(seed))
+    return wrongs
+
+
+@pytest.mark.timeout(60)
+def test_laws_hold_whoever_holds_the_shards() -> None:
+    for seed in range(QUICK):
+        assert wrongs_of(seed) == [], f"seed {seed}"
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_laws_hold_whoever_holds_the_shards_with_all_seeds(part: int) -> None:
+    for seed in range(QUICK + part, QUICK + SEEDS, PARTS):
+        assert wrongs_of(seed) == [], f"seed {seed}"
+
+
+if __name__ == "__main__":
+    import logging
+
+    import structlog
+
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    for one in range(int(sys.argv[1]), int(sys.argv[2])):
+        if found := wrongs_of(one):
+            print(f"seed {one}: {found[:3]}", flush=True)
