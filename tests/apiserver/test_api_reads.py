@@ -6,17 +6,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.kit.api import Api, config_map, job, pod, pod_binding
+from tests.kit.api import Api, config_map, job, names, pod, pod_binding
 
 pytestmark = pytest.mark.kcr_virtual
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 PODS = "/api/v1/namespaces/default/pods"
 SERVICES = "/api/v1/namespaces/default/services"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
-
-
-def names(answer: Any) -> list[str]:
-    return [item["metadata"]["name"] for item in answer["items"]]
 
 
 async def make(api: Api, *wanted: str) -> None:
