@@ -99,6 +99,8 @@ def _paginate(
         metadata["continue"] = _token(revision, shown[-1].key, route)
         if not selection.labels and not selection.fields:
             metadata["remainingItemCount"] = len(found) - limit
+    if selection.shards is not None:
+        metadata["shardInfo"] = {"selector": selection.shards.text}
     return ListPage(metadata, shown)
 
 
