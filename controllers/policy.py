@@ -4,8 +4,10 @@ from kcr.errors import ConfigError
 
 # The server knows workloads and groups of pods; and the Job controller makes them.
 GENERIC_WORKLOAD, WORKLOAD_WITH_JOB = "GenericWorkload", "WorkloadWithJob"
+# The server limits lists and watches by shards.
+SHARDED_LIST_AND_WATCH = "ShardedListAndWatch"
 # Each gate, and the one it needs.
-_GATES = {GENERIC_WORKLOAD: "", WORKLOAD_WITH_JOB: GENERIC_WORKLOAD}
+_GATES = {GENERIC_WORKLOAD: "", WORKLOAD_WITH_JOB: GENERIC_WORKLOAD, SHARDED_LIST_AND_WATCH: ""}
 
 
 def read_gates(text: str) -> frozenset[str]:

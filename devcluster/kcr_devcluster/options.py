@@ -85,6 +85,11 @@ class ClusterOptions(msgspec.Struct, frozen=True, kw_only=True):
         "Whether workloads and groups of pods are served (`scheduling.k8s.io/v1alpha2`); the scheduler here treats "
         "each pod for itself all the same.",
     ] = False
+    sharded_list_and_watch: Annotated[
+        bool,
+        "Whether lists, watches and deletions of collections are limited by `shardSelector` (KEP-5866), as with the "
+        "feature gate ShardedListAndWatch; without it the parameter is ignored.",
+    ] = False
     service_accounts: Annotated[
         ServiceAccounts | None,
         "`none`, as with envtest: namespaces get no account, and a pod may name any. `accounts`: each namespace has an "

@@ -80,7 +80,7 @@ class PluginOptions(msgspec.Struct, frozen=True, kw_only=True):
         frozenset[str],
         read_gates,
         "Alpha features: GenericWorkload, and with it WorkloadWithJob, which schedules an Indexed Job whose pods all "
-        "run at once as a gang.",
+        "run at once as a gang; ShardedListAndWatch, with which the server of kcr dev obeys shardSelector.",
         Flag("NAME=true[,…]", "all off"),
     ] = frozenset()
 

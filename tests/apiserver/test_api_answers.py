@@ -6,16 +6,12 @@ import pytest
 import yaml
 
 from kcr.testing.loop import VirtualClock
-from tests.kit.api import TABLE, Api, config_map, job, pod, pod_binding
+from tests.kit.api import TABLE, Api, config_map, job, names, pod, pod_binding
 
 pytestmark = pytest.mark.kcr_virtual
 ROOT = "/api/v1/namespaces/default"
 CONFIG_MAPS, PODS, SERVICES = f"{ROOT}/configmaps", f"{ROOT}/pods", f"{ROOT}/services"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
-
-
-def names(items: Any) -> list[str]:
-    return [item["metadata"]["name"] for item in items["items"]]
 
 
 async def test_collection_is_deleted_up_to_the_limit(api: Api) -> None:  # AS 13.7

@@ -6,17 +6,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.kit.api import Api, config_map, job, pod, pod_binding
+from tests.kit.api import Api, config_map, job, names, pod, pod_binding
 
 pytestmark = pytest.mark.kcr_virtual
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 PODS = "/api/v1/namespaces/default/pods"
 SERVICES = "/api/v1/namespaces/default/services"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
-
-
-def names(answer: Any) -> list[str]:
-    return [item["metadata"]["name"] for item in answer["items"]]
 
 
 async def make(api: Api, *wanted: str) -> None:
@@ -92,6 +88,18 @@ async def test_selectors_suppress_the_remaining_count(api: Api) -> None:
     metadata = (await api.get(f"{CONFIG_MAPS}?limit=1&labelSelector=app%3Dx"))["metadata"]
     assert "continue" in metadata
     assert "remainingItemCount" not in metadata
+
+
+async def test_full_page_is_continued_where_anything_follows(api: Api) -> None:
+    """Source: apiserver/pkg/storage/cacher/cacher.go, GetList: the next object shows that there is more."""
+    for name, app in (("a", "x"), ("b", "x"), ("c", "y")):
+        await api.post(CONFIG_MAPS, config_map(name, app=app))
+    for selected, limit, continued in (("x", 2, True), ("x", 3, False), ("y", 1, False)):
+        page = await api.get(f"{CONFIG_MAPS}?labelSelector=app%3D{selected}&limit={limit}")
+        assert ("continue" in page["metadata"]) is continued
+    token = (await api.get(f"{CONFIG_MAPS}?labelSelector=app%3Dx&limit=2"))["metadata"]["continue"]
+    last = await api.get(f"{CONFIG_MAPS}?labelSelector=app%3Dx&limit=2&continue={token}")
+    assert (names(last), "continue" in last["metadata"]) == ([], False)
 
 
 async def test_exact_match_shows_the_state_of_then(api: Api) -> None:

@@ -30,6 +30,16 @@ async def test_kubectl_finds_that_the_server_validates(api: Api) -> None:  # §4
         assert "requestBody" not in patch
 
 
+async def test_collections_have_the_parameter_of_shards(api: Api) -> None:  # §32
+    paths = (await document(api, "api/v1"))["paths"]
+    actions = {method: one["x-kubernetes-action"] for method, one in paths["/api/v1/nodes"].items()}
+    assert actions == {"get": "list", "delete": "deletecollection"}
+    assert paths["/api/v1/nodes"]["get"]["parameters"] == [
+        {"name": "shardSelector", "in": "query", "schema": {"type": "string"}}
+    ]
+    assert list(paths["/api/v1/namespaces"]) == ["get"]
+
+
 async def test_every_served_group_version_has_a_document(api: Api) -> None:
     index = (await api.get("/openapi/v3"))["paths"]
     groups = (await api.get("/apis"))["groups"]

@@ -42,7 +42,8 @@ def usages() -> Usages:
 
 @pytest_asyncio.fixture
 async def metrics(kcr_clock: VirtualClock, usages: Usages) -> Api:
-    server = APIServer(Storage(), clock=kcr_clock, random=random.Random(0), kinds=(*KINDS, *METRICS_KINDS))
+    kinds = (*KINDS, *METRICS_KINDS)
+    server = APIServer(Storage(), clock=kcr_clock, random=random.Random(0), kinds=kinds, sharded_list_and_watch=True)
     server.metrics.append(usages)
     return Api(server)
 
@@ -73,6 +74,8 @@ async def test_pod_metrics_say_what_each_container_uses(metrics: Api, usages: Us
     }  # fmt: skip
     head = {"kind": "PodMetricsList", "apiVersion": "metrics.k8s.io/v1beta1", "metadata": {}}
     assert await metrics.get(PODS) == {**head, "items": [expected]}
+    # A parameter of kube-apiserver, which metrics-server does not know: api-server §32.
+    assert await metrics.get(f"{PODS}?shardSelector=x") == {**head, "items": [expected]}
     one = await metrics.get(f"{PODS}/web")
     assert one == {"kind": "PodMetrics", "apiVersion": "metrics.k8s.io/v1beta1", **expected}
 

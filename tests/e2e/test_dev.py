@@ -4,14 +4,17 @@ import re
 import signal
 import socket
 from pathlib import Path
+from urllib.parse import quote
 
+import msgspec
 import pytest
 
 from kcr.api.batch import Job
 from kcr.api.core import Pod
-from kcr.client import Client, HttpTransport, load_config
+from kcr.client import Client, HttpTransport, Request, load_config
 from kcr.testing import eventually
 from tests.e2e.processes import Start
+from tests.kit.http_servers import read
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120), pytest.mark.asyncio]
 
@@ -123,6 +126,15 @@ async def test_job_of_an_old_version_is_waited_for(kcr: Start) -> None:
     async with kcr(*arguments) as dev:
         assert await dev.end() == 1
         assert "the server serves no Job in extensions/v1beta1" in dev.err
+
+
+@pytest.mark.parametrize(("gate", "wanted"), [("true", "shardInfo"), ("false", "resourceVersion")])
+async def test_feature_gate_turns_shard_selectors_on(kcr: Start, gate: str, wanted: str) -> None:
+    async with kcr("dev", "--no-controllers", "--feature-gates", f"ShardedListAndWatch={gate}") as dev:
+        selector = "shardRange(object.metadata.uid,'0x0000000000000000','0x8000000000000000')"
+        async with HttpTransport(load_config(str(await dev.kubeconfig()))) as transport:
+            found = await read(transport, Request("GET", f"/api/v1/pods?shardSelector={quote(selector)}"))
+        assert list(msgspec.json.decode(found)["metadata"])[-1] == wanted
 
 
 async def test_pods_of_an_indexed_job_know_their_index(kcr: Start, tmp_path: Path) -> None:

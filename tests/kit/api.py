@@ -102,6 +102,11 @@ class Events:
         await self._stream.aclose()
 
 
+def names(answer: Any) -> list[str]:
+    """Return the names of the objects of a list."""
+    return [item["metadata"]["name"] for item in answer["items"]]
+
+
 def config_map(name: str, **labels: str) -> dict[str, Any]:
     """Return a ConfigMap."""
     return {"metadata": {"name": name, "labels": labels}, "data": {"a": "1"}}

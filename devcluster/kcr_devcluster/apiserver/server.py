@@ -141,6 +141,7 @@ class APIServer:
         max_watch_backlog: int = 20_000,
         signing_key: bytes = b"",
         authorizer: Rbac | None = None,
+        sharded_list_and_watch: bool = False,
     ) -> None:
         """Make a server with the namespaces and priority classes that always exist.
 
@@ -152,6 +153,7 @@ class APIServer:
             max_watch_backlog: A watch whose reader is more events behind is closed, to bound memory.
             signing_key: Signs the tokens of service accounts; empty for a key of its own.
             authorizer: Decides whether a user may do something; None allows every request.
+            sharded_list_and_watch: Whether `shardSelector` has an effect.
         """
         self.authorizer: Authorizer = authorizer or AlwaysAllow()
         self._rbac = authorizer
@@ -166,8 +168,8 @@ class APIServer:
         self._storage, self._clock, self._random = storage, clock, random
         self._routes = Routes((*kinds, *REVIEW_KINDS))
         self.admission = make_admission(context, self._routes, self.authorizer)
-        self._max_backlog = max_watch_backlog
-        self._watches = OpenWatches()
+        self._max_backlog, self._watches = max_watch_backlog, OpenWatches()
+        self._ignored_parameters = () if sharded_list_and_watch else ("shardSelector",)
         self._metrics = ServerMetrics(storage, self._routes, self._watches, self.admission.metrics)
         self._documents = ServerDocuments(self._routes, self._metrics)
         self._methods: Mapping[str, Callable[[Registry, Write], APIResponse]] = {
@@ -202,7 +204,7 @@ class APIServer:
             # Of a target that is no UTF-8, aiohttp leaves surrogates.
             target = target.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
         path, _, query_text = target.partition("?")
-        query = Query(query_text)
+        query = Query(query_text, self._ignored_parameters)
         steps = path.removeprefix("/").removesuffix("/").split("/")
         if impersonation.HEADERS in "\n".join(headers):
             wanted = request_attributes(request.method, path, query)

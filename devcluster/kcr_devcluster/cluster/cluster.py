@@ -125,6 +125,7 @@ class EmbeddedCluster:
                 kinds=served,
                 signing_key=signing_key,
                 authorizer=authorizer,
+                sharded_list_and_watch=options.sharded_list_and_watch,
             )
             define(self.server, definitions_of(options.kinds))
         self._webhooks = HTTPCaller(Services(self.storage, options.webhook_services))

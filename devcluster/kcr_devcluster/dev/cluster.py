@@ -12,7 +12,7 @@ from kcr.app.logs import configure_logs
 from kcr.app.options import PluginOptions
 from kcr.app.plugins import Setup, attach
 from kcr.client import Client
-from kcr.controllers.policy import GENERIC_WORKLOAD
+from kcr.controllers.policy import GENERIC_WORKLOAD, SHARDED_LIST_AND_WATCH
 from kcr.errors import ConfigError
 from kcr.manager import Manager
 from kcr_devcluster.apiserver.http.pods.container_logs import end_of_log
@@ -72,6 +72,7 @@ async def dev_cluster(
         terminated_pod_gc_threshold=options.terminated_pod_gc_threshold,
         authorization=options.authorization,
         gangs=GENERIC_WORKLOAD in plugins.feature_gates,
+        sharded_list_and_watch=SHARDED_LIST_AND_WATCH in plugins.feature_gates,
         service_accounts="tokens" if options.authorization == "rbac" else "accounts",
         webhook_services=options.webhook_services,
         data_dir=options.data_dir,

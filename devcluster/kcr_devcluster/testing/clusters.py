@@ -40,6 +40,7 @@ async def simulated_cluster(  # noqa: PLR0913  # the options of the mark, all by
     deployments: bool = True,
     authorization: Authorization = "always-allow",
     nodes: int = 1,
+    sharded_list_and_watch: bool = False,
 ) -> AsyncIterator[EmbeddedCluster]:
     """Run an embedded cluster whose node simulates its pods; the base of the fixture `kcr_cluster`.
 
@@ -59,6 +60,8 @@ async def simulated_cluster(  # noqa: PLR0913  # the options of the mark, all by
         authorization: Allow every request, or enforce roles and bindings (`rbac`). `client_as` of
             the cluster gives the client of a user; its `client` may do everything.
         nodes: How many nodes there are; `cluster.nodes["kcr-node-1"].silence()` cuts one off.
+        sharded_list_and_watch: Whether lists and watches are limited by `shardSelector`, as with the feature gate
+            ShardedListAndWatch; without it the parameter is ignored.
     """
     on_run = _succeed if finish_pods else None
     async with EmbeddedCluster(
@@ -68,6 +71,7 @@ async def simulated_cluster(  # noqa: PLR0913  # the options of the mark, all by
         deployments=deployments,
         authorization=authorization,
         nodes=nodes,
+        sharded_list_and_watch=sharded_list_and_watch,
         on_run=on_run,
     ) as cluster:
         if not controllers:

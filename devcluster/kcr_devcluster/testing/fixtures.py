@@ -59,9 +59,11 @@ def _options_of(request: pytest.FixtureRequest, mark: str) -> dict[str, Any]:
 
 
 _OPTIONS = {
-    "kcr_cluster": ("kinds", "controllers", "finish_pods", "deployments", "authorization", "nodes"),
+    "kcr_cluster": (
+        "kinds", "controllers", "finish_pods", "deployments", "authorization", "nodes", "sharded_list_and_watch",
+    ),
     "kcr_apiserver": ("kinds",),
-}
+}  # fmt: skip
 
 
 @pytest.fixture(scope="session")

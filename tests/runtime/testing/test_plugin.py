@@ -221,7 +221,7 @@ def test_wrong_seed_and_wrong_option_are_told_in_a_line(pytester: pytest.Pyteste
     result = pytester.runpytest_inprocess("-k", "wrong")
     result.assert_outcomes(errors=1, deselected=1)
     result.stdout.fnmatch_lines(
-        ["*the mark kcr_cluster takes kinds=, controllers=, *, authorization=, nodes= only, not 'kind'"]
+        ["*the mark kcr_cluster takes kinds=, controllers=, *, nodes=, sharded_list_and_watch= only, not 'kind'"]
     )
 
 

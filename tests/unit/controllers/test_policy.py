@@ -9,12 +9,15 @@ def test_gates_are_off_unless_turned_on() -> None:
     assert read_gates("GenericWorkload=false") == frozenset()
     assert read_gates(" GenericWorkload=true, WorkloadWithJob=True,") == {"GenericWorkload", "WorkloadWithJob"}
     assert read_gates("GenericWorkload=true,GenericWorkload=false") == frozenset()
+    assert read_gates("ShardedListAndWatch=true") == {"ShardedListAndWatch"}
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        pytest.param("Gang=true", "no feature gate 'Gang'; known are GenericWorkload, WorkloadWithJob", id="unknown"),
+        pytest.param(
+            "Gang=true", "no feature gate 'Gang'; known are GenericWorkload, WorkloadWithJob, Sharded", id="unknown"
+        ),
         pytest.param("GenericWorkload", "say GenericWorkload=true or GenericWorkload=false", id="no-value"),
         pytest.param("GenericWorkload=on", "say GenericWorkload=true or GenericWorkload=false", id="no-truth"),
         pytest.param("WorkloadWithJob=true", "WorkloadWithJob needs GenericWorkload=true as well", id="alone"),

@@ -1,11 +1,11 @@
 """Lists: resourceVersion semantics, and pages with continue tokens.
 
-Source: kubernetes/staging/src/k8s.io/apiserver/pkg/storage/{continue.go,etcd3/store.go},
+Source: kubernetes/staging/src/k8s.io/apiserver/pkg/storage/{continue.go,cacher/cacher.go,etcd3/store.go},
 pkg/apis/meta/internalversion/validation/validation.go.
 """
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -84,18 +84,23 @@ def _next_page(
     return _paginate(ordered(records, keys, route.namespace, token.after), route, selection, limit, revision)
 
 
-def _paginate(found: Any, route: Route, selection: SelectionPredicate, limit: int, revision: int) -> ListPage:
+def _paginate(
+    found: Iterable[Record], route: Route, selection: SelectionPredicate, limit: int, revision: int
+) -> ListPage:
     if selection.selects_content and route.kind.converter is not None:
         # A webhook may change labels and other fields that are selected by.
         found = in_versions([record for record in found if selection.may_match(record)], route.kind)
-    matching = tuple(record for record in found if selection.matches(record)) if selection.is_filter else tuple(found)
+    found = tuple(found)
+    matching = tuple(filter(selection.matches, found)) if selection.is_filter else found
+    shown = matching[:limit] if limit else matching
     metadata: dict[str, Any] = {"resourceVersion": str(revision)}
-    if not limit or len(matching) <= limit:
-        return ListPage(metadata, matching)
-    shown = matching[:limit]
-    metadata["continue"] = _token(revision, shown[-1].key, route)
-    if not selection.is_filter:
-        metadata["remainingItemCount"] = len(matching) - limit
+    # A full page has a token where anything follows in the order of keys: the next page may be empty.
+    if limit and len(shown) == limit and shown[-1] is not found[-1]:
+        metadata["continue"] = _token(revision, shown[-1].key, route)
+        if not selection.labels and not selection.fields:
+            metadata["remainingItemCount"] = len(found) - limit
+    if selection.shards is not None:
+        metadata["shardInfo"] = {"selector": selection.shards.text}
     return ListPage(metadata, shown)
 
 

@@ -212,7 +212,8 @@ class MetadataEncoder(ObjectEncoder):
     def encode_list(self, kind: Kind, metadata: Mapping[str, Any], records: Sequence[Record]) -> bytes:
         """Return the list of metadata."""
         items = [msgspec.Raw(self._data(record)) for record in records]
-        shown = {**self._type, "kind": "PartialObjectMetadataList", "metadata": metadata, "items": items}
+        kept = transformed_metadata(metadata)
+        shown = {**self._type, "kind": "PartialObjectMetadataList", "metadata": kept, "items": items}
         return msgspec.json.encode(shown) + b"\n"
 
     def _data(self, record: Record) -> bytes:
@@ -220,6 +221,11 @@ class MetadataEncoder(ObjectEncoder):
 
     def _type_meta(self, kind: Kind) -> dict[str, str]:
         return self._type
+
+
+def transformed_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metadata of a list in another form; Tables and PartialObjectMetadataLists have no shardInfo."""
+    return {name: value for name, value in metadata.items() if name != "shardInfo"}
 
 
 def bookmark_metadata(revision: int, initial_end: bool) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """The query of a request: its parameters, with the messages of upstream's parsers."""
 
 import re
+from collections.abc import Iterable
 from urllib.parse import parse_qsl
 
 from kcr.api.durations import parse_duration
@@ -47,9 +48,17 @@ def field_manager_faults(name: str) -> list[FieldError]:
 class Query:
     """The query of a request. Unknown parameters are ignored."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, ignored: Iterable[str] = ()) -> None:
+        """Parse a query.
+
+        Args:
+            text: The query.
+            ignored: Parameters of features that are off.
+        """
         self._text = text
         self._values = dict(parse_qsl(text, keep_blank_values=True)) if text else {}
+        for name in ignored:
+            self._values.pop(name, None)
 
     def text(self, name: str) -> str:
         """Return a parameter, `""` when it is absent."""

@@ -1,6 +1,7 @@
 """Records: the versions of objects, as encoded bytes beside their typed metadata, and the changes between them."""
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -8,6 +9,7 @@ import msgspec
 from kcr.api.meta import ObjectMeta
 from kcr_devcluster.apiserver.kinds.catalogue import ZEROS, Kind
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.shard_selectors import NAMESPACE, fnv1a_64
 
 encode = msgspec.json.Encoder().encode
 _decode: Callable[[bytes], Manifest] = msgspec.json.Decoder().decode
@@ -15,6 +17,7 @@ _decode: Callable[[bytes], Manifest] = msgspec.json.Decoder().decode
 FIRST_REVISION = 1
 _STORED_HEAD = b'{"apiVersion":"'
 _NOT_IN_BODY = ("apiVersion", "kind")
+_namespace_hash = lru_cache(1024)(fnv1a_64)
 
 
 class StoredRow(NamedTuple):
@@ -28,7 +31,7 @@ class StoredRow(NamedTuple):
 class Record:
     """One version of one object. Records are never changed."""
 
-    __slots__ = ("_fields", "_head", "body", "kind", "metadata", "revision")
+    __slots__ = ("_fields", "_head", "body", "kind", "metadata", "revision", "uid_hash")
 
     def __init__(self, kind: Kind, body: bytes, metadata: ObjectMeta, revision: int) -> None:
         self.kind: Kind = kind
@@ -38,6 +41,8 @@ class Record:
         self.revision: int = revision
         # The fields that field selectors match, beside the names; read from the body for the first selector.
         self._fields: dict[str, str] | None = None
+        # The hash of the uid; computed for the first shard selector, and passed on to the next version.
+        self.uid_hash: int | None = None
 
     @property
     def key(self) -> str:
@@ -74,6 +79,14 @@ class Record:
             # A field that only another version of a custom resource can select by.
             self._fields[path] = _text_at(_decode(self.body), path, tuple(path.split(".")))
         return self._fields[path]
+
+    def hash_of(self, field: str) -> int:
+        """Return the hash of the field that a shard selector names."""
+        if field == NAMESPACE:
+            return _namespace_hash(self.metadata.namespace)
+        if self.uid_hash is None:
+            self.uid_hash = fnv1a_64(self.metadata.uid)
+        return self.uid_hash
 
     def with_revision(self, revision: int) -> "Record":
         """Return the same content under another resourceVersion, as DELETED events carry it."""
@@ -136,6 +149,9 @@ class Change:
         self.new: Record | None = new
         self._deleted: Record | None = None
         self.lines: dict[str, bytes] = {}
+        if old is not None and new is not None:
+            # An object keeps its uid.
+            new.uid_hash = old.uid_hash
 
     @property
     def record(self) -> Record:

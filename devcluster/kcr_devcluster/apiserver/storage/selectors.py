@@ -31,9 +31,10 @@ class LabelTerm(NamedTuple):
             case "!":
                 return value is None
             case "=" | "in":
-                return value in self.values
+                return value is not None and value in self.values
             case "!=" | "notin":
-                return value not in self.values
+                # Without the label, no value is compared: kcr's own selectors list 64.
+                return value is None or value not in self.values
             case _:
                 return self._compares(value)
 

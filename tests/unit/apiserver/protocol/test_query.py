@@ -25,3 +25,8 @@ def test_query_is_percent_decoded() -> None:
     assert query.text("labelSelector") == "a in (b,c)"
     assert query.has("x")
     assert query.integer("limit") is None
+
+
+def test_parameters_of_features_that_are_off_are_ignored() -> None:
+    query = Query("shardSelector=x&limit=1", ("shardSelector",))
+    assert (query.text("shardSelector"), query.has("shardSelector"), query.integer("limit")) == ("", False, 1)

@@ -2,7 +2,8 @@
 
 Before kubectl applies or creates a file, it searches for a `patch` operation of the kind with the parameter
 `fieldValidation`; finding it, it leaves validation to the server. That operation names no body: so kubectl makes
-strategic merge patches of built-in kinds with the merge keys that are compiled into it.
+strategic merge patches of built-in kinds with the merge keys that are compiled into it. The operations of collections
+have the parameter `shardSelector`, as upstream whether or not the feature is on.
 
 Source: k8s.io/kubectl/pkg/util/openapi, k8s.io/client-go/openapi3; k8s.io/kube-openapi/pkg/handler3.
 """
@@ -27,6 +28,8 @@ _V3_REFERENCE, _V2_REFERENCE = "#/components/schemas/", "#/definitions/"
 _NOT_IN_V2 = ("oneOf", "anyOf", "not", "nullable")
 # Keywords that hold values, and no schemas.
 _VALUES = ("default", "enum", "example", "properties")
+# The operations of collections: their methods and verbs.
+_COLLECTION_VERBS = (("get", "list"), ("delete", "deletecollection"))
 
 
 class OpenAPI:
@@ -99,21 +102,28 @@ def _v3(root: str, kinds: list[Kind]) -> Definition:
 
 
 def _paths(root: str, kinds: list[Kind], text: Mapping[str, Any]) -> dict[str, Definition]:
-    """Return the `patch` operation of each kind; `text` is how a parameter says that it is text."""
-    return {_path(root, kind): {"patch": _patch(kind, text)} for kind in kinds}
+    """Return the documented operations of each kind; `text` is how a parameter says that it is text."""
+    found: dict[str, Definition] = {}
+    for kind in kinds:
+        collection = _collection(root, kind)
+        found[f"{collection}/{{name}}"] = {"patch": _operation("patch", kind, {"name": "fieldValidation", **text})}
+        shards = {"name": "shardSelector", **text}
+        verbs = (one for one in _COLLECTION_VERBS if one[1] in kind.verbs)
+        found[collection] = {method: _operation(verb, kind, shards) for method, verb in verbs}
+    return found
 
 
-def _path(root: str, kind: Kind) -> str:
+def _collection(root: str, kind: Kind) -> str:
     scope = "namespaces/{namespace}/" if kind.type.namespaced else ""
-    return f"/{root}/{scope}{kind.type.plural}/{{name}}"
+    return f"/{root}/{scope}{kind.type.plural}"
 
 
-def _patch(kind: Kind, text: Mapping[str, Any]) -> Definition:
+def _operation(verb: str, kind: Kind, parameter: Mapping[str, Any]) -> Definition:
     return {
-        "operationId": f"patch{kind.type.kind}",
-        "parameters": [{"name": "fieldValidation", "in": "query", **text}],
+        "operationId": f"{verb}{kind.type.kind}",
+        "parameters": [{"in": "query", **parameter}],
         "responses": {"200": {"description": "OK"}},
-        "x-kubernetes-action": "patch",
+        "x-kubernetes-action": verb,
         "x-kubernetes-group-version-kind": {
             "group": kind.type.group, "version": kind.type.version, "kind": kind.type.kind,
         },

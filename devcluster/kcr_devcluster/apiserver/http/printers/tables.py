@@ -18,6 +18,7 @@ from kcr_devcluster.apiserver.http.serialization import (
     ObjectEncoder,
     bookmark_metadata,
     event_line,
+    transformed_metadata,
 )
 from kcr_devcluster.apiserver.kinds.catalogue import Kind
 from kcr_devcluster.apiserver.protocol.field_errors import invalid
@@ -81,7 +82,7 @@ class TableEncoder(ObjectEncoder):
     def encode_list(self, kind: Kind, metadata: Mapping[str, Any], records: Sequence[Record]) -> bytes:
         """Return the table of a list."""
         rows = [self._row(record) for record in records]
-        return msgspec.json.encode(self._table(kind, metadata, rows)) + b"\n"
+        return msgspec.json.encode(self._table(kind, transformed_metadata(metadata), rows)) + b"\n"
 
     def encode_event(self, event: str, record: Record, change: Change | None) -> bytes:
         """Return a line whose object is a table of one row."""
