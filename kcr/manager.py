@@ -2,17 +2,18 @@
 
 import asyncio
 import random as randomness
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import cached_property, partial
 from types import MappingProxyType
-from typing import Annotated, Any, Self, TypeVar, overload
+from typing import Any, Self, TypeVar, overload
 
 from kcr.api.core import Event
 from kcr.api.meta import Key, Resource
 from kcr.client import Client, api_client
 from kcr.clock import Clock, SystemClock
-from kcr.controller import Channel, Controller, ControllerOptions, Reconciler, Right, Source, rights
+from kcr.controller import Channel, Controller, Reconciler, Right, Source, rights
+from kcr.controller.controller import ManagedOptions
 from kcr.controller.sources import ChannelSource
 from kcr.debug.access import DebugOptions
 from kcr.endpoint import SecureServing
@@ -21,17 +22,13 @@ from kcr.events import EventRecorder
 from kcr.health import Health
 from kcr.informer import Informer, InformerHandle, Selection, Store
 from kcr.informer.cache import InformerCache
-from kcr.informer.slots import SlotRules
 from kcr.keywords import Keywords
 from kcr.leaderelection import Leadership
 from kcr.log import get_logger
 from kcr.metrics import Metrics
 from kcr.observability import Observability
 from kcr.runnables import Phase, Runnable, RunnableGroup, first_failure, running
-from kcr.sharding import ShardedReplica
-from kcr.sharding.replica import OnFirstShard, slot_rules
-from kcr.sharding.shards import Shards
-from kcr.sharding.stamps import STAMPING
+from kcr.sharding import OnFirstShard, ShardedReplica, Shards
 from kcr.webhooks import WebhookOptions, Webhooks
 from kcr.webhooks.serving import ServingSecret, WebhookServing, attach
 from kcr.workqueue import FairBy, RateLimiter, WorkQueue
@@ -42,19 +39,6 @@ _log = get_logger()
 _SYSTEM_CLOCK, _NO_OPTIONS = SystemClock(), DebugOptions()
 
 
-class _ManagedController(ControllerOptions, frozen=True, kw_only=True):
-    """The options of a controller in a manager."""
-
-    watches: Annotated[
-        Iterable[Source | Channel], "The sources of keys: `kcr.watch`, `kcr.owned` and `kcr.channel`."
-    ] = ()
-    needs_leader_election: Annotated[bool, "Whether it runs on the leader only."] = True
-    rights: Annotated[
-        frozenset[Right],
-        "The rights of its requests, in addition to its watches, from `kcr.rights`: for `kcr rbac generate`.",
-    ] = frozenset()
-
-
 class Manager:
     """Owns the informers, controllers and recorders of a process.
 
@@ -62,14 +46,12 @@ class Manager:
     whatever was added. It stops them in the reverse order: running reconciles may finish, then the informers end, the
     ports are closed, and the last events are written.
 
-    With leader election, several replicas run and one leads: controllers run on the leader only. The others stand by
-    with synced caches and filled queues, and reconcile as soon as they lead. The lease is released when the controllers
-    have ended. A leader that loses its lease ends without a grace period.
+    With leader election, several replicas run and one leads: controllers run on the leader only; the others stand by
+    with synced caches and filled queues. The lease is released when the controllers have ended. A leader that loses it
+    ends without a grace period. Under sharding all replicas reconcile, each the keys of the shards that it holds.
 
     Attributes:
         client: Talks to the server; cached reads are `store`.
-        clock: The source of time.
-        random: The source of randomness.
         namespace: The one namespace to watch; empty for all.
         metrics: The metrics of the process; controllers register their own there.
         health: The health checks; controllers add their own.
@@ -92,13 +74,11 @@ class Manager:
         Args:
             client: Talks to the server.
             clock: The source of time.
-            random: The source of randomness; a seed makes a test repeatable.
+            random: A seed makes a test repeatable.
             namespace: The one namespace to watch; empty for all.
             metrics: Where metrics are registered; None for a registry of its own.
-            leader_election: Decides whether this replica leads or, under sharding, which objects it reconciles; None
-                for a program that runs once.
+            leader_election: Whether this replica leads, or which shards it holds; None for a program that runs once.
         """
-        # One of the two, or none.
         self._replica = leader_election if isinstance(leader_election, ShardedReplica) else None
         self.elector = leader_election if isinstance(leader_election, Leadership) else None
         election = self.elector or self.shards
@@ -112,9 +92,6 @@ class Manager:
         self._observability = Observability(reviewer, self.metrics, self.health, clock)
         self._cache = InformerCache(namespace, self._make_informer, self._observability.remove_informer)
         self._controllers: dict[str, Controller] = {}
-        # Whether each controller reconciles its share; and the shared kinds, once the manager runs under sharding.
-        self._sharded: dict[Controller, bool] = {}
-        self._slot_rules: dict[type[Resource], SlotRules] | None = None
         # What controllers and recorders ask of the server beside their watches.
         self._rights = frozenset[Right]()
         self._recorders: dict[str, EventRecorder] = {}
@@ -130,10 +107,8 @@ class Manager:
         self._working = RunnableGroup("controllers")
         self._ready = asyncio.Event()
         self.health.add_ready("controllers", lambda: "" if self._ready.is_set() else "they do not run")
-        if self.elector is not None:
-            self._observability.add_elector(self.elector)
-        if self.shards is not None:
-            self._observability.add_shards(self.shards)
+        if election is not None:
+            self._observability.add_election(election)
 
     def select(self, *selections: Selection[Any]) -> None:
         """List and watch only the selected objects of a kind, and store the results of their transforms.
@@ -150,15 +125,14 @@ class Manager:
     def open_informer(self, kind: type[R]) -> InformerHandle[R]:
         """Open a handle of the informer of a kind, for a while: `async with manager.open_informer(Pod) as pods:`.
 
-        The informer is shared: it ends once all handles are closed, this one and those that `add_watch` returns, unless
-        `informer` or `store` has been called for the kind, or a controller was added with a watch of it.
+        It ends once all handles are closed, also those of `add_watch`, unless `informer` or `store` was called for it.
         """
         return self._cache.open(kind)
 
     def _make_informer(self, selections: tuple[Selection[Any], ...]) -> Informer[Any]:
         informer, kind = Informer(self.client, selections, random=self.random), selections[0].kind
-        if self._slot_rules is not None and (rules := self._slot_rules.get(kind)) is not None:
-            self._share(informer, rules)
+        if self._replica is not None:
+            self._replica.add_informer(informer)
         self._watching.add(informer.run, kind.resource.display)
         self._observability.add_informer(selections, informer, is_late=self._ready.is_set())
         return informer
@@ -177,10 +151,7 @@ class Manager:
 
     @property
     def leading_since(self) -> int:
-        """The version up to which another leader may have written changes that the stores lack; 0 without election.
-
-        Under sharding, that of the shard whose key is being reconciled.
-        """
+        """The version up to which another leader of the running reconcile's shard may have written; 0 for none."""
         election = self.elector or self.shards
         return election.leading_since if election is not None else 0
 
@@ -230,8 +201,8 @@ class Manager:
         """
         return WorkQueue(limiter, metrics=self.metrics.queue(controller), fair_by=fair_by)
 
-    @Keywords(_ManagedController)
-    def add_controller(self, name: str, reconciler: Reconciler, options: _ManagedController) -> Controller:
+    @Keywords(ManagedOptions)
+    def add_controller(self, name: str, reconciler: Reconciler, options: ManagedOptions) -> Controller:
         """Add a controller, before the manager runs or while it does.
 
         Args:
@@ -247,7 +218,6 @@ class Manager:
             raise ValueError(f"controller {name}: there is one of this name already")
         controller = Controller(name, reconciler, options, random=self.random, metrics=self.metrics, client=self.client)
         self._controllers[name] = controller
-        self._sharded[controller] = options.sharded
         self._observability.add_controller(controller)
         self._rights |= options.rights
         if self._replica is not None:
@@ -309,7 +279,7 @@ class Manager:
         """Add a source of keys to a controller, before the manager runs or while it does.
 
         Args:
-            controller: The controller; a running one continues meanwhile.
+            controller: The controller.
             source: `kcr.watch`, `kcr.owned` or `kcr.channel`. Objects that exist enqueue their keys at once.
 
         Returns:
@@ -348,10 +318,8 @@ class Manager:
 
         Args:
             metrics: Where `/metrics` is, such as `:8080` or `127.0.0.1:8080`; `0` for nowhere.
-            probes: Where `/healthz`, `/livez` and `/readyz` are, and `/debug/kcr`, which only this machine may read;
-                `0` for nowhere. They need no rights.
-            metrics_secure: Serve `/metrics` over HTTPS, for those whose token the API server knows, and who may `get`
-                the path; None for plain HTTP, for every client.
+            probes: Where the probes are, and `/debug/kcr`, which only this machine may read; `0` for nowhere.
+            metrics_secure: HTTPS, for users that the API server knows and who may `get` the path; None for plain HTTP.
             debug: The options of the debug pages.
 
         Raises:
@@ -375,11 +343,7 @@ class Manager:
             Exception: The exception of a component, unchanged.
         """
         if self._replica is not None:
-            STAMPING.set(True)
-            self._slot_rules = slot_rules(self._sharded.items())
-            for informer in self._cache:
-                if (rules := self._slot_rules.get(informer.kind)) is not None:
-                    self._share(informer, rules)
+            self._replica.begin(self._cache)
         with first_failure():
             local = self.webhooks.in_process(self.client)
             # Conversions are served before the first list, which may need them; webhooks outlive the lease.
@@ -403,17 +367,11 @@ class Manager:
         """
         return running(self, self.wait_ready)
 
-    def _share(self, informer: Informer[Any], rules: SlotRules) -> None:
-        assert self._replica is not None
-        self._replica.add_informer(informer, rules)
-
     async def _lead_and_work(self) -> None:
         try:
-            if self._replica is not None:
-                self._electing.add(self._replica.keeper.run, self._replica.keeper.name)
-                self._electing.add(partial(self._campaign, self._replica), self._replica.config.name)
+            if (election := self._replica or self.elector) is not None:
+                self._electing.add(partial(self._campaign, election), election.config.name)
             if self.elector is not None:
-                self._electing.add(partial(self._campaign, self.elector), self.elector.config.name)
                 self._ready.set()
                 _log.info("ready: caches are synced, standing by", lease=str(self.elector.config.key))
                 await self.elector.elected.wait()

@@ -119,7 +119,14 @@ class Observability:
         name = self._names[kind] = next(one for one in (plain, *others) if one not in taken)
         return name
 
-    def add_elector(self, elector: Leadership) -> None:
+    def add_election(self, election: Leadership | Shards) -> None:
+        """Show the leader election of a process, or its shards."""
+        if isinstance(election, Shards):
+            self._add_shards(election)
+        else:
+            self._add_elector(election)
+
+    def _add_elector(self, elector: Leadership) -> None:
         """Export the metrics of leader election, and let liveness depend on it; readiness names the leader.
 
         Source: controller-runtime/pkg/manager/manager.go, New: LeaderElectionLivenessProbe.
@@ -129,7 +136,7 @@ class Observability:
         self._metrics.leader_election(elector.config.name, elector)
         self._health.add_live("leaderElection", elector.overdue)
 
-    def add_shards(self, shards: Shards) -> None:
+    def _add_shards(self, shards: Shards) -> None:
         """Let liveness depend on the renewals of the shards' Leases; readiness names the shards."""
         self._sources.shards = shards
         self._health.add_ready("sharding", str, remark=shards.remark)

@@ -14,7 +14,7 @@ from kcr.dependents.emitter import is_namespace_ending
 from kcr.errors import AlreadyExistsError, ApiError, KcrError, NotFoundError, ServerError
 from kcr.events import EventRecorder
 from kcr.informer import Store
-from kcr.sharding.stamps import with_slot
+from kcr.sharding.shards import with_slot
 
 
 class NotReplacedError(KcrError):

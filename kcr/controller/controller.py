@@ -19,10 +19,11 @@ from kcr.controller.observers.reports import DebugLog, ReconcileMetrics, Reconci
 from kcr.controller.outcome import Outcomes
 from kcr.controller.own_writes import OwnWrites
 from kcr.controller.reconcile import Reconciler, ReleasesKeys, TimedReconciler
-from kcr.controller.sources import EnqueueRequests, Source, own_key, owner_keys
+from kcr.controller.rights import Right
+from kcr.controller.sources import Channel, EnqueueRequests, Source, own_key, owner_keys
 from kcr.controller.worker import Worker
 from kcr.informer import Informer, InformerHandle, Store
-from kcr.informer.slots import SlotRules
+from kcr.informer.parts.slots import SlotRules
 from kcr.log import get_logger
 from kcr.metrics import ControllerMetrics, Metrics
 from kcr.tracing import find_tracer
@@ -71,6 +72,19 @@ class ControllerOptions(msgspec.Struct, frozen=True, kw_only=True):
         "Exceptions of other libraries, or of the author, that are no bugs, such as `httpx.HTTPError`: they are logged "
         "in one line, without a traceback.",
     ] = ()
+
+
+class ManagedOptions(ControllerOptions, frozen=True, kw_only=True):
+    """The options of a controller in a manager."""
+
+    watches: Annotated[
+        Iterable[Source | Channel], "The sources of keys: `kcr.watch`, `kcr.owned` and `kcr.channel`."
+    ] = ()
+    needs_leader_election: Annotated[bool, "Whether it runs on the leader only."] = True
+    rights: Annotated[
+        frozenset[Right],
+        "The rights of its requests, in addition to its watches, from `kcr.rights`: for `kcr rbac generate`.",
+    ] = frozenset()
 
 
 _DEFAULTS = ControllerOptions()

@@ -36,7 +36,7 @@ from kcr.client import Client
 from kcr.controller.pending_objects import PendingObjects
 from kcr.errors import KcrError
 from kcr.informer import Store
-from kcr.informer.progress import Progress
+from kcr.informer.parts.progress import StoreProgress
 from kcr.informer.store import version_of
 
 # How long a key is deferred for a store, before that becomes an error.
@@ -294,7 +294,7 @@ class PendingVersions:
 
     def __init__(self) -> None:
         # By the store, and its part.
-        self.versions: dict[tuple[Store[Any], Progress], int] = {}
+        self.versions: dict[tuple[Store[Any], StoreProgress], int] = {}
         # Those that were written here and whose event has not come.
         self.own_versions: set[str] = set()
         # The objects that were written, and where they will show up.
@@ -308,7 +308,7 @@ class Lagging(NamedTuple):
     """A store, or a part of one, that has yet to reach a version."""
 
     store: Store[Any]
-    progress: Progress
+    progress: StoreProgress
     version: int
 
 

@@ -9,7 +9,7 @@ from kcr.controller.gates import is_resumed
 from kcr.controller.predicates import Predicate
 from kcr.errors import KcrError
 from kcr.informer import Handler, Store, Trigger
-from kcr.informer.slots import SlotRules
+from kcr.informer.parts.slots import SlotRules
 from kcr.workqueue import Reason, WorkQueue
 
 R = TypeVar("R", bound=Resource)

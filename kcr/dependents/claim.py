@@ -10,7 +10,7 @@ from kcr.api.meta import Key, Resource, controller_of, controller_reference
 from kcr.client import Client
 from kcr.dependents.ownership import set_controller
 from kcr.errors import InvalidError, KcrError, NotFoundError
-from kcr.sharding.stamps import with_slot
+from kcr.sharding.shards import with_slot
 
 R = TypeVar("R", bound=Resource)
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from kcr.api.meta import OwnerReference, Resource, controller_of, controller_reference
 from kcr.errors import KcrError
-from kcr.sharding.stamps import with_slot
+from kcr.sharding.shards import with_slot
 
 R = TypeVar("R", bound=Resource)
 

@@ -2,13 +2,14 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Generic, Literal, TypeVar, cast
 
 from kcr.api.codec import WatchEvent
 from kcr.api.meta import Key, ObjectMeta, Resource
 from kcr.client.wire.decoding import Undecodable
+from kcr.informer.parts.slots import SlotFilter, SlotSelection
 from kcr.informer.phases import LostEventError
 from kcr.informer.selection import Selection
 from kcr.informer.writer import StoreWriter
@@ -38,6 +39,7 @@ class ListAccumulator(Generic[R]):
             counts: Where undecodable objects are counted.
         """
         self._selection = selection
+        self._filter = SlotFilter(selection.slots)
         self._namespaced = selection.kind.resource.namespaced
         self._writer = writer
         self._counts = counts
@@ -124,13 +126,27 @@ class ListAccumulator(Generic[R]):
             self._writer.apply(WatchEvent(type=event.type, object=obj))
         return metadata
 
-    def has(self, key: Key) -> bool:
-        """Return whether the list, as far as it was read, or the store has an object under a key."""
-        return key in self._objects or self._writer.has(key)
+    def narrow(self, slots: SlotSelection | None) -> None:
+        """Skip from now on the objects that a selection of fewer slots does not cover."""
+        self._filter.narrow(slots)
 
-    def advance(self, version: str) -> None:
-        """Note that nothing else happened up to a version."""
-        self._writer.advance(version)
+    @property
+    def keeps(self) -> Callable[[bytes], bool] | None:
+        """Whether an item of a list is one of this replica; None when all are."""
+        return self._filter.keeps
+
+    def skip_foreign(self, line: bytes) -> str | None:
+        """Return the version of a watch event about an object of another replica, and skip it; else None."""
+        foreign = self._filter.foreign(line)
+        if foreign is None:
+            return None
+        key = foreign.namespace, foreign.name
+        if key in self._objects or self._writer.has(Key(*key)):
+            # It was ours: the event removes it.
+            return None
+        self._counts["foreign"] += 1
+        self._writer.advance(foreign.resource_version)
+        return foreign.resource_version
 
     def _transformed(self, found: R | Undecodable) -> R | Undecodable:
         transform = self._selection.transform

@@ -10,10 +10,10 @@ from kcr.api.meta import Resource
 from kcr.client import Client
 from kcr.errors import NotSyncedError
 from kcr.informer.handlers import Handler, Registration
+from kcr.informer.parts.slots import SlotRules
+from kcr.informer.parts.watches import ShardedWatches
 from kcr.informer.reflector import Reflector
 from kcr.informer.selection import Selection, as_selections, disjoint
-from kcr.informer.sharded import ShardedWatches
-from kcr.informer.slots import SlotRules
 from kcr.informer.store import Store, allow_unsynced_reads
 from kcr.informer.writer import DispatchingWriter, StorePart, StoreWriter
 

@@ -29,6 +29,8 @@ SHORT_SECONDS = 1.0
 _FIRST_PAUSE_SECONDS = 0.8
 _LONGEST_PAUSE_SECONDS = 30.0
 _FORGOTTEN_AFTER_SECONDS = 120.0
+# How often a list of a kind is tried that the server does not have.
+_ABSENT_SECONDS = 5.0
 
 
 class LostEventError(KcrError):
@@ -160,10 +162,29 @@ class ReflectorBackoff:
         self._random = random
         self._next = _FIRST_PAUSE_SECONDS
         self._last = float("-inf")
+        # Whether a watch has delivered something since the last failure, and whether since then a relist has
+        # followed a 410 at once.
+        self._delivered = True
+        self._relisted_at_once = False
 
-    def reset(self) -> None:
-        """Start again."""
-        self._next = _FIRST_PAUSE_SECONDS
+    def note_event(self) -> None:
+        """Note that a watch has delivered something: the pauses start again."""
+        if not self._delivered:
+            self._delivered, self._relisted_at_once = True, False
+            self._next = _FIRST_PAUSE_SECONDS
+
+    def pause_after(self, error: KcrError | None, now: float) -> float:
+        """Return the seconds to wait after a failure, or after a watch that ended at once without an error."""
+        self._delivered = False
+        if isinstance(error, GoneError) and not self._relisted_at_once:
+            # What ends a gap, as after a restart of the server: the store is old, and to wait makes it older.
+            self._relisted_at_once = True
+            return 0.0
+        if isinstance(error, NotFoundError):
+            # Steady, for a definition may be installed at any time, and its controllers wait for it.
+            return _ABSENT_SECONDS
+        wanted = error.retry_after_seconds if isinstance(error, ApiError) else 0.0
+        return max(self.pause(now), wanted)
 
     def pause(self, now: float) -> float:
         """Return the seconds to wait, at this time of the loop."""

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 from msgspec.structs import replace
 
 from kcr.api.codec import WatchEvent
-from kcr.api.meta import Key, Resource
+from kcr.api.meta import Resource
 from kcr.client import Client
 from kcr.client.wire.decoding import Undecodable, read_event, read_page
 from kcr.client.wire.requests import accept, watch_query
@@ -32,7 +32,6 @@ from kcr.informer.phases import (
     is_unsupported,
 )
 from kcr.informer.selection import Selection
-from kcr.informer.slots import SlotFilter
 from kcr.informer.store import version_of
 from kcr.informer.watchdog import Watchdog
 from kcr.informer.writer import StoreWriter
@@ -46,8 +45,6 @@ _WATCH_SECONDS = 300.0
 # How much longer than it should last a watch may be silent before its connection is given up.
 _GRACE_SECONDS = 15.0
 _WARNING_SECONDS = 10.0
-# How often a list of a kind is tried that the server does not have.
-_ABSENT_SECONDS = 5.0
 # A stream of initial events that breaks so often is given up in favour of pages, for so long. One that broke after
 # a longer time counts for two: a proxy cuts it, and would cut the next one.
 _BROKEN_STREAMS = 2
@@ -107,11 +104,6 @@ class Reflector(Generic[R]):
         # How many streams have broken before the initial events ended, and until when pages are read instead.
         self._broken = 0
         self._pages_until = float("-inf")
-        self._filter = SlotFilter(selection.slots)
-        # Whether a watch has delivered something since the last failure, and whether since then a relist has
-        # followed a 410 at once.
-        self._delivered = True
-        self._relisted_at_once = False
 
     @property
     def list_progress(self) -> str:
@@ -173,7 +165,7 @@ class Reflector(Generic[R]):
             self.counts["relists"] += 1
         self._phase = then.phase
         if then.pause:
-            await asyncio.sleep(self._pause(error, loop.time()))
+            await asyncio.sleep(self._backoff.pause_after(error, loop.time()))
 
     def relist(self, why: str) -> None:
         """Give up the watch, which has lost an event, and list again; nothing happens when a list is under way.
@@ -192,21 +184,9 @@ class Reflector(Generic[R]):
             selection: The present one, with some of its slots.
         """
         self.selection = selection
-        self._filter.narrow(selection.slots)
+        self._list.narrow(selection.slots)
         if isinstance(self._phase, Watching):
             self._watchdog.cut(NarrowedError("fewer slots are held"))
-
-    def _pause(self, error: KcrError | None, now: float) -> float:
-        self._delivered = False
-        if isinstance(error, GoneError) and not self._relisted_at_once:
-            # What ends a gap, as after a restart of the server: the store is old, and to wait makes it older.
-            self._relisted_at_once = True
-            return 0.0
-        if isinstance(error, NotFoundError):
-            # Steady, for a definition may be installed at any time, and its controllers wait for it.
-            return _ABSENT_SECONDS
-        wanted = error.retry_after_seconds if isinstance(error, ApiError) else 0.0
-        return max(self._backoff.pause(now), wanted)
 
     async def _step(self, phase: Phase) -> Next:
         match phase:
@@ -234,7 +214,7 @@ class Reflector(Generic[R]):
         with self._timing.of("request"):
             body = await self._get(query)
         with self._timing.of("decode"):
-            page = read_page(self.selection.kind, body, self._filter.keeps)
+            page = read_page(self.selection.kind, body, self._list.keeps)
         for obj in page.objects:
             self._list.add(obj)
         for undecodable in page.undecodable:
@@ -295,8 +275,10 @@ class Reflector(Generic[R]):
             async with self._watchdog.over_stream():
                 read = 0
                 async for line in lines:
-                    if not self._filter.is_active or not self._drop(line):
+                    if (foreign := self._list.skip_foreign(line)) is None:
                         await self._apply(read_event(self.selection.kind, line))
+                    else:
+                        self._skip(foreign)
                     read += 1
                     if read % _SLICE == 0:
                         # Reading what the connection has buffered never waits.
@@ -321,22 +303,13 @@ class Reflector(Generic[R]):
                 # and delivers it again (at-least-once).
                 version = self._list.apply(event).resource_version or phase.version
                 self._phase = Watching(version=version, began=phase.began, events=phase.events + 1)
-                if not self._delivered:
-                    self._delivered, self._relisted_at_once = True, False
-                    self._backoff.reset()
+                self._backoff.note_event()
 
-    def _drop(self, line: bytes) -> bool:
-        """Return whether an event is about an object that another replica keeps; only its version counts."""
-        foreign = self._filter.foreign(line)
-        # One that is stored leaves the store.
-        if foreign is None or self._list.has(Key(foreign.namespace, foreign.name)):
-            return False
-        self.counts["foreign"] += 1
+    def _skip(self, version: str) -> None:
+        """Note that an event is about an object of another replica, so that only its version counts."""
         self._watchdog.note_event(is_bookmark=False)
         if isinstance(self._phase, Watching):
-            self._list.advance(foreign.resource_version)
-            self._phase = replace(self._phase, version=foreign.resource_version, events=self._phase.events + 1)
-        return True
+            self._phase = replace(self._phase, version=version, events=self._phase.events + 1)
 
     async def _collect(self, phase: Streaming, event: WatchEvent[R] | Undecodable) -> Phase:
         if isinstance(event, Undecodable):

@@ -10,9 +10,9 @@ from typing import Generic, NamedTuple, TypeVar
 from kcr.api.meta import Key, ObjectMeta, Resource, controller_of
 from kcr.errors import NotSyncedError
 from kcr.informer.index import Index, built_in, values_of
-from kcr.informer.progress import Progress
+from kcr.informer.parts.progress import StoreProgress
+from kcr.informer.parts.slots import dependents_metadata
 from kcr.informer.sharing import share
-from kcr.informer.slots import dependents_metadata
 
 R = TypeVar("R", bound=Resource)
 # Keys inside are plain pairs: equal to `Key`, and not tracked by the garbage collector for long.
@@ -53,8 +53,8 @@ class Store(Generic[R]):
     def __init__(self, not_synced_reason: Callable[[], str] | None = None) -> None:
         """Make an empty store; without the reason why it is not synced, reading never raises."""
         self.synced: bool = False
-        self.progress: Progress = Progress()
-        self.parts: Callable[[ObjectMeta], Iterable[Progress]] = _no_parts
+        self.progress: StoreProgress = StoreProgress()
+        self.parts: Callable[[ObjectMeta], Iterable[StoreProgress]] = _no_parts
         self._not_synced_reason = not_synced_reason
         self.undecodable: dict[Key, str] = {}
         self._objects: dict[Pair, R] = {}
@@ -76,10 +76,10 @@ class Store(Generic[R]):
 
     @property
     def resource_version(self) -> int:
-        """The highest version up to which all changes were processed; see `Progress.resource_version`."""
+        """The highest version up to which all changes were processed; see `StoreProgress.resource_version`."""
         return self.progress.resource_version
 
-    def progress_of(self, obj: Resource) -> Progress:
+    def progress_of(self, obj: Resource) -> StoreProgress:
         """Return the progress of the part of the store in which an object is shown; of the whole store without parts.
 
         Where several parts may show it, that is the one that is behind.
@@ -308,11 +308,11 @@ class Store(Generic[R]):
         return self._indexes["owner"].newest(owner.uid) if owner is not None else None
 
 
-def _no_parts(metadata: ObjectMeta) -> Iterable[Progress]:
+def _no_parts(metadata: ObjectMeta) -> Iterable[StoreProgress]:
     return ()
 
 
-def _version(progress: Progress) -> int:
+def _version(progress: StoreProgress) -> int:
     return progress.resource_version
 
 

@@ -13,7 +13,7 @@ from typing import Generic, Protocol, TypeVar
 from kcr.api.codec import WatchEvent
 from kcr.api.meta import Key, ObjectMeta, Resource
 from kcr.informer.handlers import Registration
-from kcr.informer.progress import Progress
+from kcr.informer.parts.progress import StoreProgress
 from kcr.informer.store import Changes, Store, version_of
 
 R = TypeVar("R", bound=Resource)
@@ -188,7 +188,7 @@ class StorePart(Generic[R]):
             covers: Whether an object belongs to this part.
             parts: All parts of the informer, as far as they are made.
         """
-        self.progress: Progress = Progress()
+        self.progress: StoreProgress = StoreProgress()
         self.filled: asyncio.Event = asyncio.Event()
         self.covers = covers
         self._writer = writer

@@ -20,7 +20,7 @@ A replica that loses a Lease without having released it ends, as a leader does: 
 Source: KEP-5866 for the hash and the selectors; client-go/tools/leaderelection for the Leases.
 """
 
-from kcr.sharding.config import Sharding
-from kcr.sharding.replica import ShardedReplica
+from kcr.sharding.replica import OnFirstShard, ShardedReplica, Sharding
+from kcr.sharding.shards import Shards
 
-__all__ = ["ShardedReplica", "Sharding"]
+__all__ = ["OnFirstShard", "ShardedReplica", "Sharding", "Shards"]

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 
-class View(NamedTuple):
+class LeaseView(NamedTuple):
     """The Leases as one replica sees them.
 
     Attributes:
@@ -34,7 +34,7 @@ class Moves(NamedTuple):
     release: tuple[int, ...] = ()
 
 
-def shares(view: View) -> dict[str, int]:
+def shares(view: LeaseView) -> dict[str, int]:
     """Return how many shards each live replica is to hold: `ceil(shards / replicas)`, or one fewer."""
     base, extra = divmod(view.shards, max(len(view.replicas), 1))
     # Those who hold most keep most.
@@ -42,7 +42,7 @@ def shares(view: View) -> dict[str, int]:
     return {replica: base + (rank < extra) for rank, replica in enumerate(ranked)}
 
 
-def plan_moves(view: View, identity: str, leaving: Collection[int] = ()) -> Moves:
+def plan_moves(view: LeaseView, identity: str, leaving: Collection[int] = ()) -> Moves:
     """Return the moves of one replica.
 
     Args:

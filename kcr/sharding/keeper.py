@@ -27,8 +27,6 @@ _log = get_logger()
 class ShardKeeper:
     """Opens, drains and closes the shards of this replica, on the program's loop."""
 
-    name = "shard keeper"
-
     def __init__(
         self,
         shards: Shards,

@@ -8,7 +8,7 @@ from kcr.api.slots import hash_of
 from kcr.errors import ConfigError
 from kcr.leaderelection.config import LeaderElectionConfig
 from kcr.leaderelection.record import Observation
-from kcr.sharding.assignment import View
+from kcr.sharding.assignment import LeaseView
 
 # On all Leases of a program: its name, and on those of shards the number.
 GROUP_LABEL = "kcr.dev/sharding"
@@ -67,7 +67,9 @@ def shard_number(lease: Lease) -> int | None:
     return int(label) if label.isdecimal() and label.isascii() else None
 
 
-def view_of(observed: dict[str, Observation], shards: int, identity: str, held: frozenset[int], now: float) -> View:
+def view_of(
+    observed: dict[str, Observation], shards: int, identity: str, held: frozenset[int], now: float
+) -> LeaseView:
     """Return the view of a replica of all Leases.
 
     Args:
@@ -86,4 +88,4 @@ def view_of(observed: dict[str, Observation], shards: int, identity: str, held: 
             replicas.add(holder)
         elif number < shards:
             holders[number] = holder
-    return View(shards, holders, frozenset(replicas))
+    return LeaseView(shards, holders, frozenset(replicas))

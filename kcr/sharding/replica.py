@@ -4,7 +4,9 @@ import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from random import Random
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from kcr.api.meta import Resource
 from kcr.api.slots import check_shards
@@ -12,15 +14,37 @@ from kcr.client import Client
 from kcr.clock import Clock
 from kcr.controller import Controller
 from kcr.informer import Informer
-from kcr.informer.slots import SlotRules
+from kcr.informer.parts.slots import SlotRules
 from kcr.leaderelection.config import LeaderElectionConfig
 from kcr.leaderelection.thread import ElectionLoop
-from kcr.runnables import Runnable
+from kcr.runnables import Runnable, first_failure
 from kcr.sharding.campaign import ShardCampaign
 from kcr.sharding.gate import ShardGate
 from kcr.sharding.keeper import ShardKeeper
 from kcr.sharding.leases import check_name
-from kcr.sharding.shards import Move, Shards
+from kcr.sharding.shards import STAMPING, Move, Shards
+
+
+class Sharding(msgspec.Struct, frozen=True, kw_only=True):
+    """Lets every replica reconcile its share of the objects.
+
+    ```python
+    kcr.run(setup, sharding=kcr.Sharding(shards=8))
+    ```
+
+    Attributes:
+        shards: How many shards the objects are divided into, the same in all replicas: a power of two up to 64.
+    """
+
+    shards: Annotated[int, "How many shards the objects are divided into: a power of two up to 64."] = 8
+
+    def __post_init__(self) -> None:
+        """Check the number of shards.
+
+        Raises:
+            ValueError: The slots cannot be divided so.
+        """
+        check_shards(self.shards)
 
 
 class ShardedReplica:
@@ -63,6 +87,8 @@ class ShardedReplica:
         self._loop = ElectionLoop(config) if on_thread else None
         self._gates: list[ShardGate] = []
         self._informers: list[Informer[Any]] = []
+        # The kinds of which this replica keeps its share, once it runs.
+        self._rules: dict[type[Resource], SlotRules] | None = None
         self.keeper: ShardKeeper = ShardKeeper(self.shards, lambda: self._gates, lambda: self._informers)
 
     def add_controller(self, controller: Controller, *, is_sharded: bool) -> None:
@@ -71,8 +97,18 @@ class ShardedReplica:
         self._gates.append(gate)
         controller.add_shard_gate(gate)
 
-    def add_informer(self, informer: Informer[Any], rules: SlotRules) -> None:
-        """Let an informer, which does not run yet, keep the objects of held shards only."""
+    def begin(self, informers: Iterable[Informer[Any]]) -> None:
+        """Let the manager's informers, which do not run yet, keep the objects of held shards; label created objects."""
+        STAMPING.set(True)
+        self._rules = slot_rules(self._gates)
+        for informer in informers:
+            self.add_informer(informer)
+
+    def add_informer(self, informer: Informer[Any]) -> None:
+        """Let an informer, which does not run yet, keep the objects of held shards, if its kind is shared."""
+        rules = (self._rules or {}).get(informer.kind)
+        if rules is None:
+            return
         held = frozenset(self.shards.held)
         watches = informer.shard(rules)
         self._informers.append(informer)
@@ -91,10 +127,14 @@ class ShardedReplica:
             LeadershipLostError: A Lease could not be renewed in time, or another replica has it.
         """
         main = asyncio.get_running_loop()
-        if self._loop is None:
-            await self._campaign(main, lambda: False)
-        else:
-            await self._loop.run(lambda: self._campaign(main, self._is_blocked), self.shards.end)
+        with first_failure():
+            async with asyncio.TaskGroup() as group:
+                keeping = group.create_task(self.keeper.run(), name="shard keeper")
+                if self._loop is None:
+                    await self._campaign(main, lambda: False)
+                else:
+                    await self._loop.run(lambda: self._campaign(main, self._is_blocked), self.shards.end)
+                keeping.cancel()
 
     def _is_blocked(self) -> bool:
         return self._loop is not None and self._loop.is_blocked()
@@ -136,17 +176,15 @@ def same_loop(client: Client) -> Callable[[], AbstractAsyncContextManager[Client
     return connect
 
 
-def slot_rules(controllers: Iterable[tuple[Controller, bool]]) -> dict[type[Resource], SlotRules]:
+def slot_rules(gates: Iterable[ShardGate]) -> dict[type[Resource], SlotRules]:
     """Return the kinds of which a replica keeps its share only, with their roles for all controllers.
 
-    Args:
-        controllers: The controllers, and whether each is sharded. A kind is shared only if no controller needs all of
-            its objects.
+    A kind is shared only if no controller needs all of its objects.
     """
     joined: dict[type[Resource], SlotRules | None] = {}
-    for controller, is_sharded in controllers:
-        for kind, rules in controller.slot_rules.items():
+    for gate in gates:
+        for kind, rules in gate.controller.slot_rules.items():
             known = joined.get(kind, SlotRules())
-            shared = rules if is_sharded else None
+            shared = rules if gate.is_sharded else None
             joined[kind] = None if known is None or shared is None else known.joined(shared)
     return {kind: rules for kind, rules in joined.items() if rules is not None}

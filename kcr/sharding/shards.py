@@ -1,16 +1,27 @@
-"""The shards of this replica: which it holds, in which phase each is, and whether it may write in a shard's name."""
+"""The shards of this replica: which it holds, in which phase each is, and whether it may write in a shard's name.
+
+Also the label of the objects that are written in its name: it keeps an owner and its dependents in one slot.
+"""
 
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from enum import Enum
+from typing import TypeVar
 
-from kcr.api.slots import shard_of, slots_of
+from msgspec.structs import replace
+
+from kcr.api.meta import Resource
+from kcr.api.slots import SLOT_LABEL, shard_of, slot_of, slots_of
 from kcr.clock import Clock
 from kcr.errors import LeadershipLostError
 from kcr.leaderelection.config import LeaderElectionConfig
 from kcr.leaderelection.fence import Fence, Reading
 from kcr.leaderelection.leadership import SAFETY_SECONDS, TOLERATED_SECONDS
 
+R = TypeVar("R", bound=Resource)
+
+# Whether the running manager is sharded: the tasks of the manager inherit it.
+STAMPING: ContextVar[bool] = ContextVar("kcr_slot_labels", default=False)
 # The shard in whose name the running task writes; None outside of reconciles.
 CURRENT_SHARD: ContextVar[int | None] = ContextVar("kcr_shard", default=None)
 # The shard of controllers and components that are not sharded.
@@ -183,3 +194,13 @@ def shown(shards: Iterable[int]) -> str:
         else:
             ranges.append([shard])
     return ", ".join("-".join(map(str, ends)) for ends in ranges)
+
+
+def with_slot(obj: R, owner: Resource) -> R:
+    """Return an object with the slot of its owner as a label; unchanged without sharding."""
+    if not STAMPING.get():
+        return obj
+    labels, slot = obj.metadata.labels, str(slot_of(owner.metadata))
+    if labels.get(SLOT_LABEL) == slot:
+        return obj
+    return replace(obj, metadata=replace(obj.metadata, labels={**labels, SLOT_LABEL: slot}))

@@ -50,11 +50,9 @@ class Replica:
     def __init__(self, clock: Clock, transport: Transport, name: str) -> None:
         config = LeaderElectionConfig(name="web", identity=name)
         connect = same_loop(Client(transport))
-        self.replica = ShardedReplica(
-            connect, config, SHARDS, clock=clock, random=random.Random(name), on_thread=False
-        )
+        self.replica = ShardedReplica(connect, config, SHARDS, clock=clock, random=random.Random(name), on_thread=False)
         self.manager = kcr.Manager(
-            Client(transport, field_manager="web"), clock=clock, random=random.Random(name), leader_election=self.replica
+            Client(transport), clock=clock, random=random.Random(name), leader_election=self.replica
         )
         self.copier = Copier(self.manager)
         self.manager.add_controller(
@@ -162,7 +160,9 @@ async def test_shards_of_a_killed_replica_are_taken_after_the_lease(
         task.cancel()
 
 
-async def test_replica_without_contact_to_its_leases_ends(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+async def test_replica_without_contact_to_its_leases_ends(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
     wire = CrashingTransport(kcr_cluster.transport)
     one = Replica(kcr_clock, wire, "a")
     async with running(one):

@@ -10,7 +10,7 @@ from kcr.log import get_logger
 _log = get_logger("kcr.informer")
 
 
-class Progress:
+class StoreProgress:
     """The version up to which all changes of a store, or of one of its parts, are processed.
 
     A store under sharding, or of several namespaces, is filled by several watches, each of which runs ahead of the
