@@ -11,8 +11,6 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from kcr.codegen import model
-from kcr.codegen.model import Class, ClassField, Expr, Pair, Text, class_name, field_names
 from kcr.errors import ConfigError
 from kcr_devcluster.apiserver.http.openapi.definitions import full_name
 from kcr_devcluster.apiserver.http.openapi.prose import installed_prose
@@ -26,6 +24,8 @@ from kcr_devcluster.apiserver.schema.builtin import (
     type_facts,
     type_of_kind,
 )
+from kcr_devcluster.codegen import model
+from kcr_devcluster.codegen.model import Class, ClassField, Expr, Pair, Text, class_name, field_names
 
 _SCALARS: Mapping[str, Expr] = {
     "string": "str", "bool": "bool", "int32": "int", "int64": "int", "float64": "float", "bytes": "bytes",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kcr.cli.project.requirement import requirement_of
+from kcr_devcluster.generators.requirement import requirement_of
 
 
 def installed(folder: Path, origin: dict[str, Any] | None) -> Distribution:

@@ -5,8 +5,8 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from kcr.codegen import model
-from kcr.codegen.model import CallExpr, Expr
+from kcr_devcluster.codegen import model
+from kcr_devcluster.codegen.model import CallExpr, Expr
 
 Schema = Mapping[str, Any]
 

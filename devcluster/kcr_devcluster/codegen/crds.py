@@ -11,10 +11,20 @@ from typing import Any
 import msgspec
 
 from kcr.api.crd.markers import Quantity
-from kcr.codegen import model
-from kcr.codegen.model import CallExpr, Class, ClassField, Expr, Pair, Text, class_name, field_name, field_names
-from kcr.codegen.schemas import Schema, constraints, enumerated, is_opaque, scalar
 from kcr.errors import ConfigError
+from kcr_devcluster.codegen import model
+from kcr_devcluster.codegen.model import (
+    CallExpr,
+    Class,
+    ClassField,
+    Expr,
+    Pair,
+    Text,
+    class_name,
+    field_name,
+    field_names,
+)
+from kcr_devcluster.codegen.schemas import Schema, constraints, enumerated, is_opaque, scalar
 
 _TYPE_META = ("apiVersion", "kind", "metadata")
 _CONDITION = {"lastTransitionTime", "message", "observedGeneration", "reason", "status", "type"}

@@ -4,7 +4,7 @@ import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 
-from kcr.codegen.model import (
+from kcr_devcluster.codegen.model import (
     EMPTY_MAP,
     CallExpr,
     Class,

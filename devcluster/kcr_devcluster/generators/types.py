@@ -7,10 +7,10 @@ import click
 
 from kcr.cli.generators.manifests import EXTENSIONS, read_documents
 from kcr.cli.output import write_output
-from kcr.codegen.crds import crd_classes
-from kcr.codegen.model import Class, flat
-from kcr.codegen.render import module_text
 from kcr.errors import ConfigError
+from kcr_devcluster.codegen.crds import crd_classes
+from kcr_devcluster.codegen.model import Class, flat
+from kcr_devcluster.codegen.render import module_text
 
 
 @click.group("types")
