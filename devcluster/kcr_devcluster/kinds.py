@@ -9,7 +9,6 @@ from kcr.api import codec
 from kcr.api.crd.manifest import crd_manifest
 from kcr.api.full.apiextensions_v1 import CustomResourceDefinition, CustomResourceDefinitionCondition
 from kcr.api.meta import Key, Resource
-from kcr.api.yaml_json import YamlError, load_yaml_documents
 from kcr.client import Client
 from kcr.client.discovery import served_kinds
 from kcr.errors import AlreadyExistsError, ConfigError
@@ -20,6 +19,7 @@ from kcr_devcluster.apiserver.apply.tracking import Tracking
 from kcr_devcluster.apiserver.kinds.catalogue import CUSTOM_RESOURCE_DEFINITIONS
 from kcr_devcluster.apiserver.protocol.responses import StatusError
 from kcr_devcluster.apiserver.server import APIServer
+from kcr_devcluster.yaml_json import YamlError, load_yaml_documents
 
 # A class of the kind, one for each of its versions, or a file of CustomResourceDefinitions, or a folder of such files.
 KindSource = type[Resource] | str | Path

@@ -19,7 +19,6 @@ from kcr.app.options import PluginOptions, shown
 from kcr.app.plugins import Setup, find_explainers, find_plugins, warn_of_unknown_variables
 from kcr.app.process import run_to_end
 from kcr.cli.display.display import Display, open_display
-from kcr.cli.generators.manifests import Document, read_documents
 from kcr.cli.objects.look import look
 from kcr.cli.target import ObjectName
 from kcr.client.explainers import Explainer
@@ -33,6 +32,7 @@ from kcr_devcluster.dev.explanations import Explanations
 from kcr_devcluster.dev.options import COMMAND_LINE, DevOptions
 from kcr_devcluster.dev.page import DevPage, check_port
 from kcr_devcluster.dev.private_file import candidates, default_path, private_file
+from kcr_devcluster.manifests import Document, read_documents
 
 _DEFINITION = "CustomResourceDefinition"
 # A cluster that ends with its Jobs says where to look once they have taken so long: before, it would be gone.
