@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Annotated, Any, Self, TypeVar, overload
 
+from kcr.api.bindaddress import BindAddress
 from kcr.api.core import Event
 from kcr.api.meta import Key, Resource
 from kcr.client import Client, api_client
@@ -341,17 +342,16 @@ class Manager:
         group.add(partial(self._cache.run_synced, component, name, needs), name)
 
     def expose(
-        self, *, metrics: str = "0", probes: str = "0", metrics_secure: SecureServing | None = None,
-        debug: DebugOptions = _NO_OPTIONS,
+        self, *, metrics: str | BindAddress | None = None, probes: str | BindAddress | None = None,
+        metrics_secure: SecureServing | None = None, debug: DebugOptions = _NO_OPTIONS,
     ) -> None:  # fmt: skip
         """Serve metrics and probes for as long as the manager runs, and monitor the event loop.
 
         Args:
-            metrics: Where `/metrics` is, such as `:8080` or `127.0.0.1:8080`; `0` for nowhere.
+            metrics: Where `/metrics` is, such as `:8080` or `127.0.0.1:8080`; None or `0` for nowhere.
             probes: Where `/healthz`, `/livez` and `/readyz` are, and `/debug/kcr`, which only this machine may read;
-                `0` for nowhere. They need no rights.
-            metrics_secure: Serve `/metrics` over HTTPS, for those whose token the API server knows, and who may `get`
-                the path; None for plain HTTP, for every client.
+                None or `0` for nowhere. They need no rights.
+            metrics_secure: Serve `/metrics` over HTTPS to clients that may `get` it; None for plain HTTP to all.
             debug: The options of the debug pages.
 
         Raises:

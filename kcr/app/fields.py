@@ -23,6 +23,7 @@ from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 from msgspec import Meta
 
+from kcr.api.bindaddress import BindAddress
 from kcr.keywords import Flag
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -141,6 +142,8 @@ def text_of(value: object) -> object:
     match value:
         case timedelta():
             return f"{value.total_seconds():g}s"
+        case BindAddress():
+            return str(value)
         case tuple() | frozenset():
             return ",".join(value)
     return value

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Any
 
+from kcr.api.bindaddress import BindAddress
 from kcr.api.coordination import Lease
 from kcr.api.meta import Key
 from kcr.app.checks import lease_need
@@ -16,7 +17,6 @@ from kcr.app.process import GRACE_SECONDS
 from kcr.client import Client
 from kcr.client.auth.cluster import ClusterConfig
 from kcr.controller import Right, rights
-from kcr.endpoint import BindAddress
 from kcr.errors import ApiError, ForbiddenError, KcrError, NotFoundError, TransportError, UnauthorizedError
 from kcr.informer import Selection
 from kcr.log import get_logger

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from kcr.api.bindaddress import BindAddress
 from kcr.cli.debug.port import EXTENSION
 from kcr.debug.access import DebugOptions
 from kcr.errors import ConfigError
@@ -70,7 +71,7 @@ class DevPage:
         debug = DebugOptions(
             "kcr dev", options=shown, token=self._token, routes=self._routes, on_listening=self._listening
         )
-        self._dev.manager.expose(probes=f"{_HOST}:{port}", debug=debug)
+        self._dev.manager.expose(probes=BindAddress(_HOST, port), debug=debug)
 
     def _listening(self, address: str) -> None:
         self._file.write(with_debug_port(self._dev.kubeconfig, f"http://{address}", self._token))

@@ -10,7 +10,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from kcr.endpoint import BindAddress, PortCertificate, ServerPort, ServerThread
+from kcr.api.bindaddress import BindAddress
+from kcr.endpoint import PortCertificate, ServerPort, ServerThread
 from kcr.log import get_logger
 from kcr.webhooks.conversion import PATH as CONVERT
 from kcr.webhooks.webhooks import MAX_BODY_BYTES, refusal, timeout_in
