@@ -136,7 +136,7 @@ class CronJobEvents(Handler[CronJob]):
         """Enqueue a changed CronJob: at once, or after a change of its schedule alone when the next run is due."""
         before, after = old.spec, new.spec
         if (before.schedule, before.time_zone) == (after.schedule, after.time_zone) or is_resumed(old, new):
-            # What has happened to its Jobs during a pause does not wait for the next run.
+            # Changes of its Jobs during a pause do not wait for the next run.
             self._queue.add(new.key, *Trigger.updated(old, new))
             return
         try:
@@ -145,7 +145,7 @@ class CronJobEvents(Handler[CronJob]):
             message = f"unparseable schedule for cronjob: {after.schedule}"
             self._recorder.event(new, "Warning", "UnParseableCronJobSchedule", message)
             return
-        # A turn that the old schedule has asked for stays: it finds what the new one says.
+        # A reconcile that the old schedule has requested stays enqueued: it reads the new schedule.
         delay = requeue_delay(new, timetable, self._clock.now()) or timedelta()
         self._queue.add_after(new.key, delay.total_seconds(), *Trigger.updated(old, new))
 

@@ -171,7 +171,7 @@ class CronJobReconciler:
             job = await self.client.get(Job, Key(cron.metadata.namespace, listed.name))
         except NotFoundError:
             return True
-        # Another Job of its name is no more than that. Upstream keeps it on the list for as long as it is there.
+        # Another Job of its name does not count. Upstream keeps it on the list for as long as it exists.
         return job.metadata.uid != listed.uid
 
     async def _carry_out(self, cron: CronJob, seen: Facts, plan: Plan, state: CronJobState) -> Result:

@@ -32,7 +32,7 @@ _SCALARS: Mapping[str, Expr] = {
     "time": "datetime", "microtime": "MicroTime", "quantity": "Quantity", "int-or-string": "IntOrString",
     "any": model.OPAQUE,
 }  # fmt: skip
-# What comes between group and name of the types of kinds in other objects.
+# The part between group and name of the types of kinds in other objects.
 _EMBEDDED = ".Embedded"
 # Types that kcr.api has already, whole but for managed fields.
 _SHARED: Mapping[str, str] = {
@@ -48,7 +48,7 @@ _NAMESPACED = frozenset(
 )  # fmt: skip
 _PLURALS = (("s", "ses"), ("y", "ies"), ("", "s"))
 
-# What the schema says of a type, and with a second argument of one of its fields.
+# Returns the schema's text for a type, and with a second argument for one of its fields.
 Prose = Callable[[str, str], str]
 
 

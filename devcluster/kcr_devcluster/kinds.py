@@ -39,7 +39,7 @@ def definitions_of(kinds: Sequence[KindSource]) -> list[dict[str, Any]]:
             where functions convert them, a webhook of the default Service does.
 
     Raises:
-        TypeError: A class says what no CustomResourceDefinition can.
+        TypeError: A class cannot be expressed as a CustomResourceDefinition.
         ConfigError: A file cannot be read, or holds something else.
     """
     classes: dict[tuple[str, str], list[type[Resource]]] = {}
@@ -82,7 +82,7 @@ def define(server: APIServer, definitions: Iterable[Mapping[str, Any]]) -> None:
 
     Args:
         server: The server.
-        definitions: What `definitions_of` returned.
+        definitions: The result of `definitions_of`.
 
     Raises:
         ConfigError: The server refuses a definition, or does not serve its kind; the message has the reason.
@@ -112,7 +112,7 @@ async def install(client: Client, definitions: Iterable[Mapping[str, Any]]) -> N
 
     Args:
         client: Of the server.
-        definitions: What `definitions_of` returned.
+        definitions: The result of `definitions_of`.
 
     Raises:
         ConfigError: The server does not serve a kind within ten seconds; the message has the reason.

@@ -12,7 +12,7 @@ from kcr.api.meta import FullResource, ObjectMeta, ObjectType, from_wire, to_wir
 
 T = TypeVar("T")
 
-# What an object decodes to first. The raw values keep the whole input alive, so none of them is kept (ST-7).
+# The first form of a decoded object. The raw values keep the whole input alive, so none of them is kept (ST-7).
 RawFields = dict[str, msgspec.Raw]
 
 # Told by the type, not by the object.

@@ -25,7 +25,7 @@ Explain = Callable[[Client, R, Sequence[Event], datetime], Awaitable[Explanation
 
 # The attribute of a setup function that has its explainers.
 _ATTRIBUTE = "kcr_explainers"
-# So many pods and nodes are asked about: the others are most likely held up alike.
+# So many pods and nodes are read: the others most likely have the same obstacle.
 _ASKED = 3
 
 

@@ -123,7 +123,7 @@ class ReviewedAccess:
 
     async def _identify(self, token: str) -> _Identity:
         key = hmac.digest(self._secret, token.encode("utf-8", "surrogateescape"), "sha256")
-        # What is known needs no place: a flood of unknown tokens must not hold up those who come every few seconds.
+        # A known token needs no place: a flood of unknown tokens must not delay clients that come every few seconds.
         if (known := self._identities.get(key)) is not None:
             return known
         async with self._places:

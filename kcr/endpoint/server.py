@@ -66,7 +66,7 @@ class ProbeRequest(NamedTuple):
         authorization: The `Authorization` header.
         client: The address of the client, without its port.
         host: The `Host` header.
-        browser: What a browser says of itself and of where the request comes from.
+        browser: The browser's headers about itself and the origin of the request.
     """
 
     path: str

@@ -62,7 +62,7 @@ class FakeInformer(Informer[R], Generic[R]):
         self._released.set()
         self._newest = FIRST_VERSION
         self._present: dict[Key, R] = {}
-        # What the last list had: the test's own objects are not in it.
+        # The keys of the last list: the test's own objects are not in it.
         self._listed: set[Key] = set()
         for obj in objects:
             self.add(obj)
@@ -281,7 +281,7 @@ class FakeManager(Manager):
 
     async def _follow(self) -> None:
         for kind in self._kinds():
-            # A kind that the server does not have: its store holds what the test adds.
+            # A kind that the server does not have: its store holds the test's own objects.
             with suppress(NotFoundError):
                 await self.relist(kind)
 

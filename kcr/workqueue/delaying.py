@@ -100,7 +100,7 @@ class DelayingQueue(Generic[K]):
 
     def _fire(self) -> None:
         self._timer = None
-        # A loop may fire a hair early; what the timer was set for is due all the same.
+        # A loop may fire a hair early; the keys of the timer are due all the same.
         now = max(self._timer_deadline, asyncio.get_running_loop().time())
         while self._heap and self._heap[0].deadline <= now:
             delay = heapq.heappop(self._heap)

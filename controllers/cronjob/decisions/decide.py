@@ -29,7 +29,7 @@ def decide(seen: Facts) -> Plan:
 
     Source: kubernetes/pkg/controller/cronjob/cronjob_controllerv2.go, syncCronJob.
     """
-    # First the list: whether a run may start depends on what is still active.
+    # First the list: whether a run may start depends on the Jobs that are still active.
     status, noticed = drop_ended(seen)
     work, events = _schedule(replace(seen, cron=replace(seen.cron, status=status)))
     return Plan(work=work, status=status, announcements=(*noticed, *events))

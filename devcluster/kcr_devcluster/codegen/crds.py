@@ -1,7 +1,7 @@
 """Classes of the kinds that CustomResourceDefinitions declare.
 
 A schema that a class cannot say stays beside the type, in `msgspec.Meta(extra_json_schema=…)`, so that
-`kcr.crd_manifest` of the classes has it again. What has unknown fields is carried as bytes.
+`kcr.crd_manifest` of the classes has it again. Objects with unknown fields are carried as bytes.
 """
 
 from base64 import b64decode
@@ -91,7 +91,7 @@ class _Version:
         """Begin with the classes of other versions.
 
         Args:
-            prefix: What the names of classes begin with: the class of the kind.
+            prefix: The first part of the names of classes: the class of the kind.
             found: All classes by name; those of this version are added.
         """
         self._prefix = prefix

@@ -52,8 +52,8 @@ async def dev_cluster(
     """Serve an embedded cluster for as long as the context lives.
 
     Args:
-        options: What it consists of.
-        plugins: What all controllers are given; it comes before the environment.
+        options: Its parts.
+        plugins: The options of all controllers; they take precedence over the environment.
         setups: The controllers that the manager gets, by name.
         environ: Where their options are read.
 
@@ -113,7 +113,7 @@ async def _ended_by_full_disk(cluster: EmbeddedCluster) -> AsyncIterator[None]:
 
     def end(reason: str) -> None:
         if not reasons:
-            # The line that ends the process says what all errors from here on come from.
+            # The line that ends the process has the cause of all errors from here on.
             configure_logs("plain", "critical")
             task.cancel()
         reasons.append(reason)

@@ -84,7 +84,7 @@ def with_debug_port(kubeconfig: str, address: str, token: str) -> str:
     Args:
         kubeconfig: The text of the kubeconfig.
         address: The URL of the port, without a path.
-        token: What it asks for.
+        token: The token that it requires.
     """
     config = yaml.safe_load(kubeconfig)
     # Not `token`: programs search the file for the user's under that name.

@@ -35,7 +35,7 @@ from kcr_devcluster.dev.private_file import candidates, default_path, private_fi
 from kcr_devcluster.manifests import Document, read_documents
 
 _DEFINITION = "CustomResourceDefinition"
-# A cluster that ends with its Jobs says where to look once they have taken so long: before, it would be gone.
+# A cluster that ends with its Jobs prints the address of its page once they have taken so long.
 _LATE_SECONDS = 10.0
 
 
@@ -45,7 +45,7 @@ def start(title: str, options: DevOptions, plugins: PluginOptions, files: Sequen
     Args:
         title: The first line to print; empty when it is printed already.
         options: How the cluster is made and shown.
-        plugins: The controllers, and what all of them are given.
+        plugins: The controllers, and the options of all of them.
         files: Manifests to apply: files, folders and URLs.
 
     Raises:

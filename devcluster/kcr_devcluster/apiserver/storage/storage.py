@@ -165,7 +165,7 @@ class Storage:
         if len(record.body) > _LARGEST_OBJECT:
             raise StatusError(500, "", "etcdserver: request is too large")
         if shown.converter is not None:
-            # What the response shows: nothing may fail after the commit.
+            # The object of the response: nothing may fail after the commit.
             in_version(record, shown)
         self._commit(Change(record.revision, old, record))
         return record

@@ -16,7 +16,7 @@ from kcr_devcluster.apiserver.schema.protobuf_encoder import write_bytes, write_
 # The entry of a constructed object that names its type; no field has such a name.
 TYPE = "@type"
 VARIABLES = "variables"
-# The function that returns a variable, and the library's variable that tells it of which evaluation.
+# The function that returns a variable, and the library's variable that identifies the evaluation.
 VARIABLE_FUNCTION, EVALUATION = "variable__", "evaluation__"
 
 # Numbers of fields in cel.expr's messages.
