@@ -116,14 +116,14 @@ class Manager:
         # Whether each controller reconciles its share; and the shared kinds, once the manager runs under sharding.
         self._sharded: dict[Controller, bool] = {}
         self._slot_rules: dict[type[Resource], SlotRules] | None = None
-        # What controllers and recorders ask of the server beside their watches.
+        # The rights of controllers and recorders beside their watches.
         self._rights = frozenset[Right]()
         self._recorders: dict[str, EventRecorder] = {}
-        self._recorder_client = client  # what the leader must not write any more, it may still report
+        self._recorder_client = client  # a former leader may still report, and no longer write
         self.webhooks: Webhooks = Webhooks(self.metrics)
         self._serving_webhooks: Phase = nullcontext
         self._reviewing: Phase = nullcontext
-        # What runs, in the order of starting. Each stage ends before the one before it does.
+        # The stages in the order of starting. Each ends before the one before it does.
         self._writing = RunnableGroup("events")
         self._electing = RunnableGroup("leader election")
         self._watching = RunnableGroup("informers")

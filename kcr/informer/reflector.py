@@ -53,7 +53,7 @@ _ABSENT_SECONDS = 5.0
 _BROKEN_STREAMS = 2
 _PAGES_SECONDS = 600.0
 _LONG_STREAM_SECONDS = 20.0
-# After so many events the event loop may go on.
+# After so many events the event loop may run other tasks.
 _SLICE = 100
 
 _log = get_logger("kcr.informer")
@@ -199,7 +199,7 @@ class Reflector(Generic[R]):
     def _pause(self, error: KcrError | None, now: float) -> float:
         self._delivered = False
         if isinstance(error, GoneError) and not self._relisted_at_once:
-            # What ends a gap, as after a restart of the server: the store is old, and to wait makes it older.
+            # A relist ends the gap, as after a restart of the server: the store is old, and to wait makes it older.
             self._relisted_at_once = True
             return 0.0
         if isinstance(error, NotFoundError):
@@ -211,7 +211,7 @@ class Reflector(Generic[R]):
     async def _step(self, phase: Phase) -> Next:
         match phase:
             case Empty():
-                # What an attempt before this one has read may be of another version.
+                # Objects that a previous attempt has read may be of another version.
                 self._list.clear()
                 if self._streams and asyncio.get_running_loop().time() >= self._pages_until:
                     return await self._stream()
@@ -299,7 +299,7 @@ class Reflector(Generic[R]):
                         await self._apply(read_event(self.selection.kind, line))
                     read += 1
                     if read % _SLICE == 0:
-                        # Reading what the connection has buffered never waits.
+                        # Reading from the connection's buffer never waits.
                         await asyncio.sleep(0)
         # The stream ended in good order, as it does at its timeout; all else is an exception.
         assert isinstance(self._phase, Streaming | Watching)
