@@ -129,7 +129,7 @@ def _load(point: EntryPoint) -> Setup:
     if not callable(setup) or isinstance(setup, type):
         what = "a class" if isinstance(setup, type) else "no function"
         raise ConfigError(f"controller {point.name!r}: {point.value} is {what}: name its function setup(manager)")
-    return setup  # type: ignore[no-any-return]  # what an entry point loads is not typed
+    return setup  # type: ignore[no-any-return]  # entry points are not typed
 
 
 def read_options(kind: type[Any], environ: Mapping[str, str], given: Mapping[str, object]) -> Any:

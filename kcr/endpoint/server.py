@@ -97,7 +97,7 @@ class ServerPort:
         """Make a port; it does not listen yet.
 
         Args:
-            what: What it serves, for the log.
+            what: Its purpose, for the log.
             address: Where to listen.
             answer: Answers a request.
             tls: With its certificate; None for plain HTTP.
@@ -161,7 +161,7 @@ class HTTPServer(ServerPort):
         """Make a server; it does not listen yet.
 
         Args:
-            what: What it serves, for the log.
+            what: Its purpose, for the log.
             address: Where to listen.
             page: Returns the response; None for 404.
             tls: With its certificate; None for plain HTTP.
