@@ -188,7 +188,7 @@ def _serving(options: ProgramOptions) -> SecureServing | None:
 
 
 def make_elector(options: ProgramOptions, config: ClusterConfig) -> ElectorThread | ShardedReplica | None:
-    """Return the elector of a program, or what holds its shards; None for one that always leads, and for a dry run.
+    """Return the elector of a program, or its sharded replica; None for one that always leads, and for a dry run.
 
     Its connections are its own, and so are its credentials: no limit, no pool and no lock of the program delays it.
 
