@@ -42,7 +42,7 @@ def next_run(expression: Expression, after: datetime, zone: tzinfo) -> datetime 
     return start + expression.delay if expression.delay < datetime.max.replace(tzinfo=UTC) - start else None
 
 
-# The same question is asked again in every pass over a CronJob, and by all that share a schedule.
+# Every pass over a CronJob repeats the same search, and so do all CronJobs with the same schedule.
 @lru_cache(16_384)
 def _found(fields: Fields, second: int, zone: tzinfo) -> datetime | None:
     return search(fields, _EPOCH + timedelta(seconds=second), zone).moment

@@ -91,7 +91,7 @@ async def _until_signal(
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         loop.add_signal_handler(number, stop, number)
-        # The loop hears of the signal all the same, by a file that it reads.
+        # The loop gets the signal all the same, by a file that it reads.
         signal.signal(number, note)
     with write_stacks_on_signal(loop):
         try:

@@ -31,7 +31,7 @@ async def check_access(client: Client, selections: Iterable[Selection[Any]], per
     """Check that all selections can be listed and watched: a missing permission shows at once, not later.
 
     A kind that the server does not have is no failure: its controllers begin once it is installed. Only the
-    controllers know their writes: the client logs the first refusal of each right. Where the server does not tell
+    controllers know their writes: the client logs the first refusal of each right. Where the server does not report
     whether a kind can be watched, the watches themselves fail, and name the cause.
 
     Args:

@@ -108,7 +108,7 @@ async def read_pod_context(client: Client, pods: Iterable[Pod], change: str) -> 
 
     Args:
         client: Where to read.
-        pods: The pods; a few of those that are not ready are asked about.
+        pods: The pods; a few of those that are not ready are read.
         change: How a user gets other pods; see `PodContext`.
     """
     waiting = [pod for pod in pods if not is_terminal(pod) and not is_ready(pod)]

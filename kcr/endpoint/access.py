@@ -78,7 +78,7 @@ class ReviewedAccess:
     """Lets those pass whom the API server knows and allows."""
 
     def __init__(self, client: Client) -> None:
-        """Make a filter; `refuse` is asked with each request.
+        """Make a filter; `refuse` is called with each request.
 
         Args:
             client: Sends the reviews: its identity must be allowed to create TokenReviews and SubjectAccessReviews.

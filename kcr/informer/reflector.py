@@ -186,7 +186,7 @@ class Reflector(Generic[R]):
             self._watchdog.cut(LostEventError(why))
 
     def narrow(self, selection: Selection[R]) -> None:
-        """Continue with a selection of fewer slots; a watch is resumed where it is. No other event is applied from then.
+        """Continue with a selection of fewer slots; a watch is resumed where it is. No other event is applied.
 
         Args:
             selection: The present one, with some of its slots.

@@ -32,7 +32,7 @@ class Watchdog:
         # The timeout that cuts the present stream; None while there is none.
         self._stream: asyncio.Timeout | None = None
         self._begun = asyncio.Event()
-        # When the server was last found to know no more than the stream told.
+        # When the server was last found to have no newer version than the stream.
         self._cleared_at = float("-inf")
         # The time of the stream's last bookmark, and how long after the one before it that was.
         self._bookmark_at: float | None = None

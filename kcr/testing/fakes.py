@@ -270,7 +270,7 @@ class FakeManager(Manager):
             *kinds: None for all that have been asked for, with `store`, `informer` or a watch of a controller.
         """
         for kind in kinds or self._kinds():
-            # A kind that is asked for here, too.
+            # A kind that is requested here, too.
             informer = self.informer(kind)
             found = [await self._list(selection) for selection in self.selections if selection.kind is kind]
             informer.relist([obj for objects in found for obj in objects])

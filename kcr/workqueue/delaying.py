@@ -35,7 +35,7 @@ class DelayingQueue(Generic[K]):
         self._arrivals = 0
         # The one timer, set for the head of the heap or for an earlier deadline that is stale by now.
         self._timer: asyncio.Handle | None = None
-        # That deadline. The timer itself may not tell: uvloop has none for delays below half a millisecond.
+        # That deadline. The timer itself may not have it: uvloop has none for delays below half a millisecond.
         self._timer_deadline = 0.0
 
     def add(self, key: K, seconds: float, priority: int = 0, reason: Reason | None = None) -> None:

@@ -30,6 +30,7 @@ SHAPES = {
     r"\btells? (of|which|why|whether|what|it|them)\b": "'reports', 'returns'",
     r"\b(goes|went|(?<!410 )gone|go (on|away|first|back)|going (on|away))\b": "'continues', 'is deleted', 'ends'",
     r"\b(looks?|looked|looking) (at|for|into|like|after|again)\b": "'reads', 'inspects', 'searches', 'resembles'",
+    r"\b(hears?|heard)\b|\bwill tell\b": "'receives', 'is called', 'follows'",
     r"\bin (its|their|his|her|your) (own )?words\b|\bthe words of\b": "'quotes', 'with the messages of'",
     r"\bthat there (is|are) not\b|\bthere is not\b": "'missing', 'does not exist'",
     r"\bfor (ever|good)\b": "'endlessly', 'permanently'",

@@ -121,7 +121,7 @@ def forbidden(seen: Facts, _: datetime) -> tuple[Announcement, ...] | None:
 SkipRule = Callable[[Facts, datetime], tuple[Announcement, ...] | None]
 
 # Why a run that is due is not started: the events that say so, or None where nothing speaks against it. The first
-# to object is the one that is heard, so order is contract.
+# to object decides, so order is contract.
 SKIP_RULES: tuple[SkipRule, ...] = (too_late, already_started, forbidden)
 
 # The reason of the event about a last run in the future.

@@ -48,7 +48,7 @@ def constructed_type(serialized: bytes) -> str | None:
     """Return the type of the objects that an expression constructs, such as `Object` or `list(JSONPatch)`.
 
     Returns:
-        None where the tree does not tell.
+        None where the tree does not show it.
     """
     parsed = dict(read_fields(_bytes(dict(read_fields(serialized))[_ANY_VALUE])))
     return _type_of(_bytes(parsed[_EXPR]))
