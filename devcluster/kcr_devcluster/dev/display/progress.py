@@ -55,7 +55,7 @@ class Progress:
         self._display = display
         self._explanations = explanations
         self._job_store, self._pods = manager.store(Job), manager.store(Pod)
-        # The uids of pods and owners with a running container.
+        # The uids of owners of pods with a running container.
         self._running: set[str] = set()
         # Events of before belong to an earlier run of a cluster with a data folder; they have whole seconds.
         self._since = manager.clock.now().replace(microsecond=0)
