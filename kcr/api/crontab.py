@@ -110,7 +110,7 @@ def load_zone(name: str) -> tzinfo:
     """Return the time zone of an IANA name; the empty name is UTC.
 
     Raises:
-        UnknownZoneError: There is none: `unknown time zone <name>`.
+        UnknownZoneError: No zone has this name: `unknown time zone <name>`.
     """
     if name in ("", "UTC"):
         return UTC

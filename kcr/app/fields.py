@@ -83,7 +83,7 @@ class OptionField(NamedTuple):
             shown: Its name in an error.
 
         Raises:
-            ValueError: It is none; the message names the value, and the expected one.
+            ValueError: The field cannot have this value; the message names it, and the expected one.
         """
         if self.parse is not None:
             return self.parse(given)

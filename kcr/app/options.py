@@ -24,7 +24,7 @@ def names(given: str) -> tuple[str, ...]:
     """Return the names of a list with commas, without blanks and repetitions, in the order given.
 
     Raises:
-        ValueError: There is none.
+        ValueError: The list has no name.
     """
     found = tuple(dict.fromkeys(part.strip() for part in given.split(",") if part.strip()))
     if not found:
@@ -36,7 +36,7 @@ def duration(given: str | timedelta) -> timedelta:
     """Return a duration, such as `1m30s`.
 
     Raises:
-        ValueError: The text is none.
+        ValueError: The text is no duration.
     """
     if isinstance(given, timedelta):
         return given

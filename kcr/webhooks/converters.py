@@ -128,7 +128,7 @@ class Conversions:
         """Return the class of a version.
 
         Raises:
-            ConversionError: There is none.
+            ConversionError: No class has this version.
         """
         for one in self.versions:
             if one.resource.version == name:

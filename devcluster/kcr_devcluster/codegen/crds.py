@@ -61,7 +61,7 @@ def crd_classes(manifest: Mapping[str, Any], wanted: str = "", found: dict[str, 
         found: Other classes of the same module by name, to which those of the kind are added.
 
     Raises:
-        ConfigError: It is none, has no such version, or no schema that a class can have.
+        ConfigError: The manifest is no definition, or has no such version, or no schema that a class can have.
     """
     try:
         names = msgspec.convert(manifest, _Definition).spec
