@@ -8,7 +8,6 @@ COPY requirements-build.lock ./
 RUN pip install --no-cache-dir --require-hashes --only-binary :all: -r requirements-build.lock
 COPY pyproject.toml README.md LICENSE ./
 COPY controllers controllers
-COPY examples/website examples/website
 COPY kcr kcr
 RUN pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /wheel .
 

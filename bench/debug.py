@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 import structlog
 from prometheus_client import CollectorRegistry, Histogram
 
+from kcr.api.bindaddress import BindAddress
 from kcr.api.meta import Key
 from kcr.controller import Controller, ControllerOptions, OwnWrites, Result
 from kcr.controller.observers.journal import ReconcileJournal
@@ -21,7 +22,6 @@ from kcr.debug.access import DebugOptions
 from kcr.debug.keys import ControllerReader
 from kcr.debug.port import serve_probes
 from kcr.debug.sources import StateSources
-from kcr.endpoint import BindAddress
 from kcr.health import Health, LoopMonitor
 from kcr.metrics import Metrics
 from kcr.testing import eventually

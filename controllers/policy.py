@@ -13,7 +13,7 @@ _GATES = {GENERIC_WORKLOAD: "", WORKLOAD_WITH_JOB: GENERIC_WORKLOAD, SHARDED_LIS
 def read_gates(text: str) -> frozenset[str]:
     """Return the names of the features that are on.
 
-    They are given as pairs, such as `GenericWorkload=true,WorkloadWithJob=true`; what is not named is off.
+    They are given as pairs, such as `GenericWorkload=true,WorkloadWithJob=true`; all others are off.
 
     Raises:
         ValueError: A pair is malformed, there is no such gate, or one is on without the one it needs.
@@ -39,7 +39,7 @@ def require_take_over(name: str, *, instead_of: str, take_over: bool) -> None:
 
     Args:
         name: The controller.
-        instead_of: What kube-controller-manager calls its own.
+        instead_of: The name of kube-controller-manager's own controller.
         take_over: The user's word that its own does not run. The embedded server has none, so there it is implied.
 
     Raises:

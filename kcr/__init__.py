@@ -336,7 +336,7 @@ _HOMES = {
 }
 
 
-if not TYPE_CHECKING:  # type checkers have the imports above, and shall refuse all other names
+if not TYPE_CHECKING:  # type checkers have the imports above, and must refuse all other names
 
     def __getattr__(name: str) -> object:
         if name not in __all__:

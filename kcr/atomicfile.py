@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-# The longest name in the usual file systems, and what the name of the temporary file adds to it.
+# The longest name in the usual file systems, and the length that the name of the temporary file adds to it.
 _MAX_NAME_BYTES = 255
 _SUFFIX_BYTES = 10
 # The last one stands for a file that is larger than its process may write.
@@ -27,10 +27,10 @@ def replace_files(contents: Mapping[Path, bytes], *, mode: int | None = None) ->
     """Write files, each whole or not at all; none of them when there is no room for all.
 
     Without a mode, a file that exists keeps its owner where possible. Behind a symbolic link its target is replaced.
-    What is no regular file, such as a pipe, and what another process has open, such as `/dev/stdout`, is written to.
+    Writes into a path that is no regular file, such as a pipe, and into one of another process, such as `/dev/stdout`.
 
     Args:
-        contents: What to write, by path; the folders exist.
+        contents: The contents by path; the folders exist.
         mode: The permissions; None for those of the present file, and those that the umask leaves to a new one.
 
     Raises:
@@ -56,12 +56,12 @@ def temporary_file(path: Path, content: bytes, *, mode: int | None = None) -> It
     """Write a temporary file in the folder of a path, for the caller to rename; one that is left is removed at the end.
 
     Args:
-        path: What it shall replace; without a mode, a file there gives it its owner.
+        path: The path that it is to replace; without a mode, a file there gives it its owner.
         content: The whole content.
         mode: Its permissions; None for those of that file, and those that the umask leaves to a new one.
 
     Raises:
-        OSError: It cannot be written; `filename` is the path that it shall replace.
+        OSError: It cannot be written; `filename` is the path that it is to replace.
     """
     temporary = path.with_name(f".{_shortened(path.name)}.{secrets.token_hex(4)}")
     try:
@@ -101,7 +101,7 @@ def _is_replaceable(path: Path, *, is_private: bool) -> bool:
 
     Raises:
         PermissionError: One that may not be written is: the folder's permissions would allow to replace it. Or a
-            private file shall replace that of another user, who may wait for it in a folder of all, such as `/tmp`.
+            private file is to replace that of another user, who may wait for it in a folder of all, such as `/tmp`.
     """
     try:
         # Of the path: behind that of a pipe's descriptor there is a name that leads nowhere.
@@ -134,7 +134,7 @@ def _keep_attributes(path: Path, descriptor: int) -> None:
         found = path.stat()
     except FileNotFoundError:
         return
-    # Only root gives files away, and in a namespace only to users that it maps; anyone else becomes the owner.
+    # Only root gives files away, and in a namespace only to users that it maps; other users become the owner.
     with suppress(OSError):
         os.fchown(descriptor, found.st_uid, found.st_gid)
     os.fchmod(descriptor, stat.S_IMODE(found.st_mode))

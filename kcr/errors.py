@@ -199,12 +199,12 @@ class RetryLater(KcrError):  # noqa: N818  # read aloud where it is raised: `rai
         self.retry_after_seconds: float = max(0.0, float(seconds))
 
 
-# What only a bug raises, whatever the world outside does. Not `ValueError`, `RuntimeError`, `LookupError` and
-# `OSError`: libraries derive what they report of the world from these, such as `json.JSONDecodeError`.
+# Exceptions that only a bug raises, whatever the world outside does. Not `ValueError`, `RuntimeError`, `LookupError`
+# and `OSError`: libraries derive their reports of the world from these, such as `json.JSONDecodeError`.
 _BUGS = (
     AssertionError, AttributeError, ImportError, NameError, NotImplementedError, RecursionError, SyntaxError, TypeError,
 )  # fmt: skip
-# These alone, and not what derives from them: `zoneinfo.ZoneInfoNotFoundError` is a `KeyError`, and bad input.
+# These alone, and not their subclasses: `zoneinfo.ZoneInfoNotFoundError` is a `KeyError`, and bad input.
 _BUGS_THEMSELVES = frozenset({IndexError, KeyError, OverflowError, ZeroDivisionError})
 
 

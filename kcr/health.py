@@ -18,7 +18,7 @@ from kcr.stacks import loop_calls
 
 _log = get_logger("kcr.health")
 
-# Returns what is wrong, in a few words; an empty string when the check passes. Called on the event loop; never waits.
+# Returns the fault in a few words; an empty string when the check passes. Called on the event loop; never waits.
 Check = Callable[[], str]
 
 LOOK_SECONDS = 0.1
@@ -83,7 +83,7 @@ class Health:
 
         A path is `/readyz` or, for one check alone, `/readyz/its-name`. The query may hold `verbose`, which lists
         every check, and `exclude`, which skips the checks of these names. Failures are always listed with their
-        reasons: upstream withholds these, but here they name what has to be done.
+        reasons: upstream withholds these, but here they name the remedy.
 
         Source: apiserver/pkg/server/healthz/healthz.go, handleRootHealth; controller-runtime/pkg/healthz/healthz.go.
         """

@@ -114,7 +114,7 @@ class Server(web.Server):
     def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
         """Count a new connection, and close it when there are too many, with one line in 30 s.
 
-        One that sends no request is closed after a while; from the first request on, aiohttp closes what is idle.
+        One that sends no request is closed after a while; from the first request on, aiohttp closes idle ones.
         """
         super().connection_made(handler, transport)
         self._transports[handler] = transport

@@ -80,5 +80,5 @@ class Keywords(Generic[P, S]):
             for one in msgspec.structs.fields(kind)
         )
         made = inspect.signature(function).replace(parameters=(*leading, *keywords))
-        call.__signature__ = made  # type: ignore[attr-defined]  # `inspect` looks for it
+        call.__signature__ = made  # type: ignore[attr-defined]  # `inspect` reads it
         return call

@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any, Self, TypeVar, overload
 
+from kcr.api.bindaddress import BindAddress
 from kcr.api.core import Event
 from kcr.api.meta import Key, Resource
 from kcr.client import Client, api_client
@@ -34,7 +35,6 @@ from kcr.webhooks.serving import ServingSecret, WebhookServing, attach
 from kcr.workqueue import FairBy, RateLimiter, WorkQueue
 
 R = TypeVar("R", bound=Resource)
-
 _log = get_logger()
 _SYSTEM_CLOCK, _NO_OPTIONS = SystemClock(), DebugOptions()
 
@@ -92,14 +92,14 @@ class Manager:
         self._observability = Observability(reviewer, self.metrics, self.health, clock)
         self._cache = InformerCache(namespace, self._make_informer, self._observability.remove_informer)
         self._controllers: dict[str, Controller] = {}
-        # What controllers and recorders ask of the server beside their watches.
+        # The rights of controllers and recorders beside their watches.
         self._rights = frozenset[Right]()
         self._recorders: dict[str, EventRecorder] = {}
-        self._recorder_client = client  # what the leader must not write any more, it may still report
+        self._recorder_client = client  # a former leader may still report, and no longer write
         self.webhooks: Webhooks = Webhooks(self.metrics)
         self._serving_webhooks: Phase = nullcontext
         self._reviewing: Phase = nullcontext
-        # What runs, in the order of starting. Each stage ends before the one before it does.
+        # The stages in the order of starting. Each ends before the one before it does.
         self._writing = RunnableGroup("events")
         self._electing = RunnableGroup("leader election")
         self._watching = RunnableGroup("informers")
@@ -311,14 +311,14 @@ class Manager:
         group.add(partial(self._cache.run_synced, component, name, needs), name)
 
     def expose(
-        self, *, metrics: str = "0", probes: str = "0", metrics_secure: SecureServing | None = None,
-        debug: DebugOptions = _NO_OPTIONS,
+        self, *, metrics: str | BindAddress | None = None, probes: str | BindAddress | None = None,
+        metrics_secure: SecureServing | None = None, debug: DebugOptions = _NO_OPTIONS,
     ) -> None:  # fmt: skip
         """Serve metrics and probes for as long as the manager runs, and monitor the event loop.
 
         Args:
-            metrics: Where `/metrics` is, such as `:8080` or `127.0.0.1:8080`; `0` for nowhere.
-            probes: Where the probes are, and `/debug/kcr`, which only this machine may read; `0` for nowhere.
+            metrics: Where `/metrics` is, such as `:8080` or `127.0.0.1:8080`; None or `0` for nowhere.
+            probes: Where the probes are, and `/debug/kcr`, for this machine alone; None or `0` for nowhere.
             metrics_secure: HTTPS, for users that the API server knows and who may `get` the path; None for plain HTTP.
             debug: The options of the debug pages.
 

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any
 
+from kcr.api.bindaddress import BindAddress, bind_address
 from kcr.api.meta import Resource
 from kcr.client import Client
 from kcr.clock import Clock
@@ -19,7 +20,6 @@ from kcr.endpoint import (
     ReviewedAccess,
     SecureServing,
     ServerCertificate,
-    parse_address,
 )
 from kcr.errors import ConfigError
 from kcr.health import Health, LoopMonitor
@@ -59,11 +59,20 @@ class Observability:
         # Whether ports can no longer be added.
         self._exposed = False
 
-    def expose(self, metrics: str, probes: str, secure: SecureServing | None, debug: DebugOptions) -> None:
+    def expose(
+        self,
+        metrics: str | BindAddress | None,
+        probes: str | BindAddress | None,
+        secure: SecureServing | None,
+        debug: DebugOptions,
+    ) -> None:
         """Serve metrics and probes, and monitor the event loop; see `Manager.expose`."""
         if self._exposed:
             raise RuntimeError("expose a manager once, and before it runs")
-        address = parse_address(metrics)
+        try:
+            address, probe_address = bind_address(metrics), bind_address(probes)
+        except ValueError as error:
+            raise ConfigError(str(error)) from error
         if address is None and secure is not None:
             raise ConfigError("metrics_secure: metrics are served nowhere: name their address, such as :8443")
         self._exposed = True
@@ -71,9 +80,8 @@ class Observability:
             tls = ServerCertificate(secure).context() if secure else None
             self._access = ReviewedAccess(self._client) if secure else None
             self._endpoints.append(HTTPServer("metrics", address, self._metrics_page, tls))
-        address = parse_address(probes)
-        if address is not None:
-            self._endpoints.append(serve_probes(address, self._sources))
+        if probe_address is not None:
+            self._endpoints.append(serve_probes(probe_address, self._sources))
         self._sources.options = debug
         monitor = self._sources.monitor = LoopMonitor(self._metrics.loop_lag)
         self._monitoring.add(monitor.run, monitor.name)

@@ -36,7 +36,7 @@ class RunnableGroup:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        # What waits for the context to begin.
+        # Components that wait for the context to begin.
         self._waiting: list[tuple[Callable[[], Awaitable[None]], str]] = []
         self._group: asyncio.TaskGroup | None = None
         self._context = contextvars.Context()
@@ -81,8 +81,8 @@ class RunnableGroup:
 async def running(component: R, wait_ready: Callable[[], Awaitable[None]]) -> AsyncIterator[R]:
     """Run a component for as long as the context lives, which begins when it is ready.
 
-    What the context fails with is raised as it is, else what the component fails with: a task group would put either
-    into a group of exceptions, which no caller expects from its own `assert`.
+    The context's exception is raised unchanged, otherwise the component's: a task group would wrap either in a group
+    of exceptions, which no caller expects from its own `assert`.
 
     Args:
         component: Runs until cancelled.

@@ -68,7 +68,7 @@ def shown(lines: Sequence[Line], max_frames: int) -> str:
     own = next((place for place in reversed(range(len(lines))) if is_own[place]), None)
     if own is None or own >= len(lines) - max_frames or max_frames < 2:
         return " > ".join(map(str, lines[-max_frames:]))
-    # What calls it is most likely the user's, too; of the library's lines the innermost says what is waited for.
+    # Its callers are most likely the user's, too; the innermost of the library's lines names the awaited operation.
     outer = [line for place, line in enumerate(lines[: own + 1]) if is_own[place]]
     return " > ".join([*map(str, outer[1 - max_frames :]), "…", str(lines[-1])])
 
@@ -86,8 +86,8 @@ def own_lines(lines: Sequence[Line]) -> list[bool]:
 def _entry(lines: Sequence[Line]) -> str:
     """Return the file at which the program begins; empty when none of it is on the stack.
 
-    Of installed packages that call each other the outermost is the program: its reconciler is called by kcr. What
-    kcr's own libraries call is theirs.
+    Of installed packages that call each other the outermost is the program: its reconciler is called by kcr.
+    Functions that kcr's own libraries call are theirs.
     """
     by_library = False
     for file in (line.file for line in lines):
@@ -176,7 +176,7 @@ def collect_stacks(loop: asyncio.AbstractEventLoop, interrupted: FrameType | Non
     Args:
         loop: The event loop.
         interrupted: In a signal handler the frame that the signal has interrupted: the thread is in the handler itself,
-            and that is what counts. None otherwise.
+            and the interrupted frame counts. None otherwise.
     """
     frames = dict(sys._current_frames())
     if interrupted is not None:

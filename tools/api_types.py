@@ -7,8 +7,8 @@ The source is the table of the embedded API server's schema (see `tools.schema`)
 import sys
 from pathlib import Path
 
-from kcr.codegen.render import module_text
 from kcr_devcluster.builtin_types import KindFacts, builtin_kind, class_names, classes, no_prose, types_of
+from kcr_devcluster.codegen.render import module_text
 
 FOLDER = Path(__file__).parents[1] / "kcr" / "api" / "full"
 

@@ -7,9 +7,9 @@ restore ─▶ clear away ─▶ confirm ─▶ decide ─▶ start ─▶ (next
 status     Jobs          reads      pure      Jobs                      status
 ```
 
-What is due is started at once, and recorded in the status by the next reconcile of the same CronJob: so of many that
-are due in the same minute none waits for another's status. A process that ends in between loses nothing, for the Job
-itself tells which run it is.
+A run that is due is started at once, and the next reconcile of the same CronJob records it in the status: of many
+CronJobs that are due in the same minute, none waits for the status of another one. A process that ends in between loses
+nothing, because the name of the Job identifies its run.
 
-Where a function does what one of upstream's does, its docstring names that one under `Source:`.
+The docstring of a function that reproduces one of upstream's names that one under `Source:`.
 """

@@ -40,7 +40,7 @@ class Actions:
             recorder: Events about CronJobs.
             crons: The store of CronJobs.
             jobs: The store of Jobs.
-            own_writes: What was written and is not observed.
+            own_writes: The writes that are not observed yet.
             on_late: Called with the seconds from the moment a run was scheduled for to its Job's creation.
         """
         self._client = client
@@ -98,7 +98,7 @@ class Actions:
     async def _delete(self, cron: CronJob, key: Key, uid: str) -> bool:
         """Delete one Job, and return whether that succeeded."""
         try:
-            # With the uid as a precondition: a Job made anew under the name is not the one that was judged.
+            # The uid is a precondition: a Job that was created again under the name is not the one that was judged.
             await self._client.delete(Job, key, uid=uid, propagation="Background")
         except KcrError as error:
             self._recorder.event(cron, "Warning", "FailedDelete", f"Deleted job: {error}")

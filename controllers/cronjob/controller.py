@@ -11,7 +11,7 @@ from msgspec import Meta
 from prometheus_client import Histogram
 
 from kcr.api.batch import CronJob, Job
-from kcr.api.crontab import CronError, load_zone
+from kcr.api.crontab import CronError, UnknownZoneError, load_zone
 from kcr.api.meta import Key, controller_of
 from kcr.client.explainers import explains
 from kcr.clock import Clock
@@ -44,16 +44,21 @@ RIGHTS = (
 )
 
 
+def _zone(name: str) -> tzinfo:
+    try:
+        return load_zone(name)
+    except UnknownZoneError as error:
+        raise ValueError(f"{error}; write a name such as Europe/Berlin") from error
+
+
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """The options of the CronJob controller, each also a variable: `KCR_` and its name in capitals."""
 
     workers: Annotated[int, Meta(ge=1), "CronJobs reconciled at the same time."] = 5
     take_over: Annotated[bool, "Whether the cluster's own controller is off: CronJobs cannot choose."] = False
-    cronjob_time_zone: Annotated[str, "Zone of schedules that name none; empty for the zone of the process."] = ""
-
-    def __post_init__(self) -> None:
-        """Refuse a zone that is unknown, which would show only when the first run is late."""
-        load_zone(self.cronjob_time_zone)
+    cronjob_time_zone: Annotated[
+        tzinfo | None, _zone, "Zone of schedules that name none; empty for the zone of the process."
+    ] = None
 
 
 @explains(CronJob, explain_cronjob)
@@ -64,7 +69,7 @@ def setup(manager: Manager, options: Options) -> None:
         ConfigError: It would run beside the cluster's own.
     """
     require_take_over("cronjob", instead_of="cronjob-controller", take_over=options.take_over)
-    local = load_zone(options.cronjob_time_zone) if options.cronjob_time_zone else local_zone(os.environ)
+    local = options.cronjob_time_zone or local_zone(os.environ)
     crons, jobs = manager.store(CronJob), manager.store(Job)
     jobs.add_index(BY_CONTROLLER, controller_names)
     recorder = manager.recorder(COMPONENT)
@@ -131,7 +136,7 @@ class CronJobEvents(Handler[CronJob]):
         """Enqueue a changed CronJob: at once, or after a change of its schedule alone when the next run is due."""
         before, after = old.spec, new.spec
         if (before.schedule, before.time_zone) == (after.schedule, after.time_zone) or is_resumed(old, new):
-            # What has happened to its Jobs during a pause does not wait for the next run.
+            # Changes of its Jobs during a pause do not wait for the next run.
             self._queue.add(new.key, *Trigger.updated(old, new))
             return
         try:
@@ -140,7 +145,7 @@ class CronJobEvents(Handler[CronJob]):
             message = f"unparseable schedule for cronjob: {after.schedule}"
             self._recorder.event(new, "Warning", "UnParseableCronJobSchedule", message)
             return
-        # A turn that the old schedule has asked for stays: it finds what the new one says.
+        # A reconcile that the old schedule has requested stays enqueued: it reads the new schedule.
         delay = requeue_delay(new, timetable, self._clock.now()) or timedelta()
         self._queue.add_after(new.key, delay.total_seconds(), *Trigger.updated(old, new))
 

@@ -41,8 +41,8 @@ def explain_own(
     Args:
         cron: The CronJob in the controller's store.
         jobs: The Jobs of its name there.
-        state: What the controller remembers of it.
-        own: What it wrote for the CronJob and has not observed.
+        state: The controller's memory of it.
+        own: Its writes for the CronJob that it has not observed.
         local: The controller's time zone.
         now: The moment to judge at.
     """

@@ -1,6 +1,6 @@
 """The controller's memory of a CronJob between two reconciles.
 
-What it wrote and has not observed is in `OwnWrites`. Everything here may be lost at any moment: it saves events and
+Its writes that it has not observed are in `OwnWrites`. Everything here may be lost at any moment: it saves events and
 warnings, and every run has its one name whatever is remembered. Filed under namespace, name and UID, so that another
 CronJob of the same name starts clean.
 """

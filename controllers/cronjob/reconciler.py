@@ -104,7 +104,7 @@ class CronJobReconciler:
         # First of all: started Jobs must be on record before anything is judged or deleted by the record.
         cron, jobs = await self._restore(cron, state)
         excess = surplus(cron, jobs)
-        # A Job that is deleted cannot tell any more that it succeeded.
+        # The success of a deleted Job is no longer recorded anywhere.
         cron = await self._record(cron, with_successes(cron.status, excess))
         await self.actions.delete_surplus(cron, excess)
         cron, seen = await self._confirm(cron, jobs)
@@ -171,7 +171,7 @@ class CronJobReconciler:
             job = await self.client.get(Job, Key(cron.metadata.namespace, listed.name))
         except NotFoundError:
             return True
-        # Another Job of its name is no more than that. Upstream keeps it on the list for as long as it is there.
+        # Another Job of its name does not count. Upstream keeps it on the list for as long as it exists.
         return job.metadata.uid != listed.uid
 
     async def _carry_out(self, cron: CronJob, seen: Facts, plan: Plan, state: CronJobState) -> Result:

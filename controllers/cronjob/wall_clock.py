@@ -42,7 +42,7 @@ def _zone_in(file: Path) -> tzinfo:
 
 
 CHECK_SECONDS = 60.0
-# Less is what clocks are set right by all the time.
+# Clocks are corrected by less than this all the time.
 JUMP_SECONDS = 1.0
 
 
@@ -56,7 +56,7 @@ class ClockWatch:
 
         Args:
             clock: Wall time.
-            jumped: Has all timers that follow the calendar set anew.
+            jumped: Resets all timers that follow the calendar.
         """
         self._clock = clock
         self._jumped = jumped

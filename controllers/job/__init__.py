@@ -12,5 +12,5 @@ to `uncountedTerminatedPods` before a finalizer is removed, counters move after 
 written last. A status is written with its resourceVersion as precondition (optimistic concurrency). A Job whose store
 lags behind this process's own writes is not synced (read-your-writes).
 
-Where a function does what one of upstream's does, its docstring names that one under `Source:`.
+The docstring of a function that reproduces one of upstream's names that one under `Source:`.
 """

@@ -151,7 +151,7 @@ class Actions:
 
         Args:
             job: Whose pods they are.
-            wanted: Whether to send the creates again; else the pods are only looked for.
+            wanted: Whether to send the creates again; otherwise the pods are only searched.
 
         Raises:
             KcrError: There is still no answer; the reconcile is to be tried again.

@@ -32,7 +32,7 @@ COMPONENT = "job-controller"
 
 # Errors of the API: wait a second, then twice as long each time.
 RETRY_BASE_SECONDS, RETRY_MAX_SECONDS = 1.0, 60.0
-# Told to stop, the process is gone within a second: what is cut off here is made up for by the next one.
+# After SIGTERM the process ends within a second: the next one completes the work that is cut off here.
 GRACE_SECONDS = 0.2
 
 RIGHTS = (

@@ -35,8 +35,8 @@ class ManagedJob(Job, api_version="batch/v1", kind="Job", plural="jobs"):
 async def explain_job(client: Client, job: ManagedJob, events: Sequence[Event], now: datetime) -> Explanation:
     """Return why a Job is where it is.
 
-    The failures in a row, which a controller remembers, are those that the Job's pods tell of; the backoff is judged
-    by the controller's default times.
+    The failures in a row, which a controller remembers, are counted from the Job's pods; the backoff is judged by the
+    controller's default times.
 
     Args:
         client: Reads the pods of the Job, and the events of those that have not started.
@@ -73,8 +73,8 @@ def own_evidence(state: JobState, own_writes: OwnWrites, job: Job, pods: tuple[P
     """Return a controller's facts about a Job beyond the inputs of its reconcile.
 
     Args:
-        state: What it remembers of the Job.
-        own_writes: What it wrote and has not observed.
+        state: Its memory of the Job.
+        own_writes: Its writes that it has not observed.
         job: The Job in its store.
         pods: The Job's pods in its store.
         now: The moment to judge at.
@@ -120,7 +120,7 @@ def _duplicate_event(events: Iterable[Event], now: datetime) -> str:
     for event in events:
         at = event.last_timestamp
         if event.reason in ("SuccessfulCreate", "SuccessfulDelete") and at is not None and now - at < _LATELY:
-            # What was combined of several messages says nothing of a single pod.
+            # An event that was combined from several messages says nothing of a single pod.
             if event.message in told and not event.message.startswith("(combined"):
                 return event.message
             told.add(event.message)

@@ -98,7 +98,7 @@ class JobEvents(Handler[Job]):
         trigger = Trigger.updated(old, new)
         if is_finished(new):
             self._keys.forget_finished(new, self._pods, trigger)
-        # What a user changes does not wait for a token; our own writes never change the spec.
+        # A user's change does not wait for a token; our own writes never change the spec.
         elif old.metadata.generation != new.metadata.generation:
             self._keys.queue.add(new.key, *trigger)
         else:
@@ -224,7 +224,7 @@ class OrphanReconciler:
             return Result()
         may_lack_job = not self._sees_all or self._jobs.resource_version < self._since()
         if may_lack_job and await self._has_unseen_job(pod):
-            # The Job may be gone before the store shows it, and then no event enqueues the pod.
+            # The Job may be deleted before the store shows it, and then no event enqueues the pod.
             return Result(requeue_after=_UNSEEN_JOB)
         # As it was seen: a Job may be adopting it, and would never count it without the finalizer.
         require_version = {"resourceVersion": pod.metadata.resource_version}

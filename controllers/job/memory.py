@@ -1,8 +1,8 @@
 """The controller's memory of a Job between two reconciles.
 
 Its writes that it has not observed are in `OwnWrites`, which forgets them together with this. Everything here may be
-lost at any moment: it saves waiting and requests, and never decides what is counted. All of it is filed under
-namespace, name and UID, so that a Job created anew under an old name starts clean.
+lost at any moment: it saves waiting and requests, and never decides the counters. All of it is filed under
+namespace, name and UID, so that a Job created again under an old name starts clean.
 """
 
 from collections.abc import Iterator

@@ -24,7 +24,7 @@ SYNC_BUCKETS = tuple(0.004 * 2**power for power in range(15))
 
 _SYNC = ("completion_mode", "result", "action")
 
-# What a sync did: number of pods not managed; managed, nothing to do; pods created, perhaps later; pods deleted.
+# The result of a sync: number of pods not managed; managed, nothing to do; pods created, perhaps later; pods deleted.
 Action = Literal["reconciling", "tracking", "pods_created", "pods_deleted"]
 Reason = Literal["new", "recreate_terminating_or_failed", "recreate_failed"]
 
@@ -36,7 +36,7 @@ class JobMetrics:
         handled: Failures by the action of a podFailurePolicy that matched them.
         terminated: Pods that have ended with the tracking finalizer (`add`), or have lost it since (`delete`).
         external: Jobs by the other controller that they name.
-        stale: Passes put off until the store of a kind, by group and plural, shows what was written.
+        stale: Passes put off until the store of a kind, by group and plural, shows the controller's own writes.
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
@@ -136,7 +136,7 @@ class JobMetrics:
     def created(self, reason: Reason, outcome: Outcome) -> None:
         """Count creations of pods; unlike upstream, one that failed has not succeeded as well.
 
-        One without an answer is neither, until it is known what became of it.
+        One without an answer is neither, until its result is known.
         """
         there = outcome.created - outcome.unconfirmed
         for status, count in (("succeeded", there), ("failed", outcome.refused)):
@@ -148,7 +148,7 @@ class Sync:
     """A pass over a Job that is under way.
 
     Attributes:
-        action: What it does about the number of pods.
+        action: Its effect on the number of pods.
     """
 
     def __init__(self) -> None:

@@ -213,8 +213,8 @@ class JobReconciler:
     async def _claim(self, seen: Snapshot) -> Snapshot:
         """Release pods that the selector no longer fits, and adopt those without a controller that it fits.
 
-        A Job that is being deleted does neither, and lets all go that are its own; upstream forgets those that its
-        selector does not fit, and they would hold it up for ever.
+        A Job that is being deleted does neither, and releases all pods that are its own; upstream forgets those that
+        its selector does not fit, and they would block its deletion.
 
         Raises:
             KcrError: One of them could not be; nothing is counted before all are.

@@ -11,8 +11,6 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from kcr.codegen import model
-from kcr.codegen.model import Class, ClassField, Expr, Pair, Text, class_name, field_names
 from kcr.errors import ConfigError
 from kcr_devcluster.apiserver.http.openapi.definitions import full_name
 from kcr_devcluster.apiserver.http.openapi.prose import installed_prose
@@ -26,13 +24,15 @@ from kcr_devcluster.apiserver.schema.builtin import (
     type_facts,
     type_of_kind,
 )
+from kcr_devcluster.codegen import model
+from kcr_devcluster.codegen.model import Class, ClassField, Expr, Pair, Text, class_name, field_names
 
 _SCALARS: Mapping[str, Expr] = {
     "string": "str", "bool": "bool", "int32": "int", "int64": "int", "float64": "float", "bytes": "bytes",
     "time": "datetime", "microtime": "MicroTime", "quantity": "Quantity", "int-or-string": "IntOrString",
     "any": model.OPAQUE,
 }  # fmt: skip
-# What comes between group and name of the types of kinds in other objects.
+# The part between group and name of the types of kinds in other objects.
 _EMBEDDED = ".Embedded"
 # Types that kcr.api has already, whole but for managed fields.
 _SHARED: Mapping[str, str] = {
@@ -48,7 +48,7 @@ _NAMESPACED = frozenset(
 )  # fmt: skip
 _PLURALS = (("s", "ses"), ("y", "ies"), ("", "s"))
 
-# What the schema says of a type, and with a second argument of one of its fields.
+# Returns the schema's text for a type, and with a second argument for one of its fields.
 Prose = Callable[[str, str], str]
 
 

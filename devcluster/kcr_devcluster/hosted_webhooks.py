@@ -32,7 +32,7 @@ class _Replicas:
         # Those with synced caches.
         self.reviewing: list[Webhooks] = []
         self.key = f"{service.namespace}/{service.name}"
-        # There is no Service for users to look at, so the configurations have a URL.
+        # Users see no Service for it, so the configurations have a URL.
         self.url = f"https://{service.name}.{service.namespace}.svc"
 
     async def handle(self, path_and_query: str, body: bytes) -> tuple[int, bytes]:

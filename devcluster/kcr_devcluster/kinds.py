@@ -9,7 +9,6 @@ from kcr.api import codec
 from kcr.api.crd.manifest import crd_manifest
 from kcr.api.full.apiextensions_v1 import CustomResourceDefinition, CustomResourceDefinitionCondition
 from kcr.api.meta import Key, Resource
-from kcr.api.yaml_json import YamlError, load_yaml_documents
 from kcr.client import Client
 from kcr.client.discovery import served_kinds
 from kcr.errors import AlreadyExistsError, ConfigError
@@ -20,6 +19,7 @@ from kcr_devcluster.apiserver.apply.tracking import Tracking
 from kcr_devcluster.apiserver.kinds.catalogue import CUSTOM_RESOURCE_DEFINITIONS
 from kcr_devcluster.apiserver.protocol.responses import StatusError
 from kcr_devcluster.apiserver.server import APIServer
+from kcr_devcluster.yaml_json import YamlError, load_yaml_documents
 
 # A class of the kind, one for each of its versions, or a file of CustomResourceDefinitions, or a folder of such files.
 KindSource = type[Resource] | str | Path
@@ -39,7 +39,7 @@ def definitions_of(kinds: Sequence[KindSource]) -> list[dict[str, Any]]:
             where functions convert them, a webhook of the default Service does.
 
     Raises:
-        TypeError: A class says what no CustomResourceDefinition can.
+        TypeError: A class cannot be expressed as a CustomResourceDefinition.
         ConfigError: A file cannot be read, or holds something else.
     """
     classes: dict[tuple[str, str], list[type[Resource]]] = {}
@@ -82,7 +82,7 @@ def define(server: APIServer, definitions: Iterable[Mapping[str, Any]]) -> None:
 
     Args:
         server: The server.
-        definitions: What `definitions_of` returned.
+        definitions: The result of `definitions_of`.
 
     Raises:
         ConfigError: The server refuses a definition, or does not serve its kind; the message has the reason.
@@ -112,7 +112,7 @@ async def install(client: Client, definitions: Iterable[Mapping[str, Any]]) -> N
 
     Args:
         client: Of the server.
-        definitions: What `definitions_of` returned.
+        definitions: The result of `definitions_of`.
 
     Raises:
         ConfigError: The server does not serve a kind within ten seconds; the message has the reason.

@@ -19,7 +19,7 @@ def service_address(given: str) -> tuple[str, str, int]:
     """Return a Service, host and port, given as `shop/hooks=https://127.0.0.1:9443`.
 
     Raises:
-        ValueError: It is none.
+        ValueError: The text has another form.
     """
     name, _, url = given.strip().partition("=")
     parts = urlsplit(url)

@@ -27,7 +27,7 @@ class InProcessTransport:
         Args:
             server: The server.
             user: Who sends the requests; the admin by default.
-            advised: Whether responses warn of what has no effect in this cluster, as through the listener.
+            advised: Whether responses warn of fields without effect in this cluster, as through the listener.
         """
         self._server = server
         self._user = user
@@ -98,7 +98,7 @@ def serve_in_process(kinds: Sequence[KindSource] = (), *, clock: Clock, random: 
 
     Args:
         kinds: Kinds that it serves beside the built-in ones.
-        clock: What time it is.
+        clock: The source of time.
         random: Where names and uids come from.
 
     Raises:

@@ -109,7 +109,7 @@ def _without_nulls(data: bytes, kind: Any, error: msgspec.ValidationError) -> by
         has_nulls = _drop_nulls(value, _type_info(kind))
         kept = msgspec.json.encode(value)
     except Exception:
-        # What follows the null is no JSON, or is nested deeper than the values of Python.
+        # The text after the null is no JSON, or is nested deeper than the values of Python.
         raise error from None
     if not has_nulls:
         raise error
@@ -123,7 +123,7 @@ def _type_info(kind: Any) -> inspect.Type:
 
 def _drop_nulls(value: Any, kind: inspect.Type) -> bool:
     """Drop from a value the null fields whose type takes no null, and return whether there were any."""
-    # The type decides, and not the message of the error. What is opaque (`Raw`, `Any`) keeps its nulls.
+    # The type decides, and not the message of the error. Opaque values (`Raw`, `Any`) keep their nulls.
     match kind:
         case inspect.StructType(fields=known) if isinstance(value, dict):
             refused = [
@@ -266,8 +266,8 @@ def _wire_fields(kind: type[Object]) -> tuple[FieldInfo, ...]:
 def difference(old: object, new: object) -> Any:
     """Return the JSON merge patch that turns `old` into `new`, or None when they are equal.
 
-    Compared field by field, so that a zero is told from an absence. What `new` lacks becomes null;
-    sequences are replaced whole.
+    Compared field by field, so that a zero differs from an absence. Fields that `new` lacks become
+    null; sequences are replaced whole.
 
     Source: RFC 7396.
     """

@@ -40,7 +40,7 @@ class ConditionFields(Protocol):
 
 C = TypeVar("C", bound=ConditionFields)
 
-# What a condition takes from the one that is wanted. Not all classes have all of them.
+# The fields that a condition takes from the desired one. Not all classes have all of them.
 _TAKEN = ("status", "reason", "message", "observed_generation")
 
 

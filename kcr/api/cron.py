@@ -12,7 +12,7 @@ from kcr.api.crontab import Expression, Fields
 
 # Years after which a search gives up, counted from the year it starts in.
 HORIZON = 5
-# No schedule needs half as many moves of the hands within the horizon; what needs more never falls due.
+# No schedule needs half as many moves of the hands within the horizon; one that needs more never falls due.
 MOST_STEPS = 2_000
 
 MINUTE, HOUR, DAY = 60, 3_600, 86_400
@@ -20,7 +20,7 @@ MINUTE, HOUR, DAY = 60, 3_600, 86_400
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_DAY = _EPOCH.toordinal()
 _SECOND = timedelta(seconds=1)
-# What datetime can hold, less what a zone may add or take away.
+# The range of datetime, less the offset that a zone may add or take away.
 _EARLIEST = (datetime(2, 1, 1, tzinfo=UTC) - _EPOCH) // _SECOND
 _LATEST = (datetime(MAXYEAR, 12, 30, tzinfo=UTC) - _EPOCH) // _SECOND
 
@@ -29,7 +29,7 @@ def next_run(expression: Expression, after: datetime, zone: tzinfo) -> datetime 
     """Return the first moment later than another one at which a schedule falls due.
 
     Args:
-        expression: What the schedule says.
+        expression: The parsed schedule.
         after: Any aware moment.
         zone: Where the clock hangs that the fields are compared with, unless the text names a zone.
 
@@ -42,7 +42,7 @@ def next_run(expression: Expression, after: datetime, zone: tzinfo) -> datetime 
     return start + expression.delay if expression.delay < datetime.max.replace(tzinfo=UTC) - start else None
 
 
-# The same question is asked again in every pass over a CronJob, and by all that share a schedule.
+# Every pass over a CronJob repeats the same search, and so do all CronJobs with the same schedule.
 @lru_cache(16_384)
 def _found(fields: Fields, second: int, zone: tzinfo) -> datetime | None:
     return search(fields, _EPOCH + timedelta(seconds=second), zone).moment
@@ -92,7 +92,7 @@ class _Hands:
     """The hands of a clock in a zone: a moment that is moved, and how the clock reads then.
 
     Each `reach_…` moves on to a value that matches. False means that a larger unit has changed meanwhile, so that
-    all of them are to be looked at again.
+    all of them are to be matched again.
     """
 
     __slots__ = ("moved", "seconds", "steps", "wall", "zone")
@@ -187,7 +187,7 @@ def _distance(bits: int, value: int, end: int) -> int:
 def _moment(day: int, wall: datetime, zone: tzinfo) -> int:
     """Return when a clock in the zone shows that day and the time of that reading, in seconds of UTC.
 
-    What the rule yields for readings that never happen, or happen twice, is contract: the searches depend on it.
+    The result for readings that never happen, or happen twice, is contract: the searches depend on it.
     """
     reading = (day - _EPOCH_DAY) * DAY + wall.hour * HOUR + wall.minute * MINUTE + wall.second
     return reading - _offset(reading - _offset(reading, zone), zone)

@@ -1,6 +1,6 @@
 """The language of `spec.schedule`: five fields, descriptors such as `@hourly`, and `@every <duration>`.
 
-Server and controller read it alike. What it says is a value here; when that falls due, `cron` tells.
+Server and controller read it alike. This module parses it into a value; `cron` computes when that falls due.
 """
 
 import re
@@ -110,7 +110,7 @@ def load_zone(name: str) -> tzinfo:
     """Return the time zone of an IANA name; the empty name is UTC.
 
     Raises:
-        UnknownZoneError: There is none: `unknown time zone <name>`.
+        UnknownZoneError: No zone has this name: `unknown time zone <name>`.
     """
     if name in ("", "UTC"):
         return UTC
@@ -173,7 +173,7 @@ def _item(text: str, span: Span) -> tuple[range, bool]:
     """Return the values of `range[/step]`, and whether it counts as a star: a step beyond 1 makes it none."""
     spread, *steps = text.split("/")
     first, *last = spread.split("-")
-    starred = first in ("*", "?")  # what follows a hyphen is ignored then
+    starred = first in ("*", "?")  # the text after a hyphen is ignored then
     if starred:
         start, end = span.low, span.high
     else:

@@ -15,7 +15,7 @@ _MOST_DIGITS = 19
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _YEAR = 365 * _DAY
-# What Python's calendar has room for on both sides of any present.
+# Python's calendar has room for this on both sides of any present.
 _LONGEST = 100 * _YEAR
 # Below the bound a duration is shown in the unit, and in the smaller one when there is a rest.
 _ROWS = (
@@ -34,7 +34,7 @@ def parse_duration(text: str) -> int:
     """Return the nanoseconds of a duration such as `1h30m` or `-1.5s`, of at most 292 years.
 
     Raises:
-        ValueError: It is none; the message is Go's.
+        ValueError: The text is no duration; the message is Go's.
 
     Source: Go's time.ParseDuration.
     """
@@ -49,7 +49,7 @@ def parse_duration(text: str) -> int:
         term = _TERM.match(unsigned, position)
         if term is None:
             raise invalid
-        # What is cut off here is out of range without it, or less than a nanosecond.
+        # Digits that are cut off here are out of range anyway, or less than a nanosecond.
         whole, fraction, unit = term[1].lstrip("0")[: _MOST_DIGITS + 1], (term[2] or "")[:_MOST_DIGITS], term[3]
         if not unit:
             raise ValueError(f"time: missing unit in duration {_quoted(text)}")

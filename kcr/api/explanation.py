@@ -25,7 +25,7 @@ class Code(Enum):
     WAITING = "Waiting"  # for a time, or a step that comes by itself
     MANAGED_BY_ANOTHER = "ManagedByAnother"  # its spec names another controller
     RUNNING = "Running"  # its pods run, or are about to
-    CREATING = "Creating"  # what is due now is to be created
+    CREATING = "Creating"  # its due dependents are to be created
     NO_STATUS = "NoStatus"  # no controller has written a status
     NOT_READY = "NotReady"  # a condition says so
     NO_CONTROLLER = "NoController"  # something is due, and no controller does it
@@ -34,7 +34,7 @@ class Code(Enum):
     SLOW_RECONCILE = "SlowReconcile"  # a reconcile takes long, or has no worker
     RECONCILE_ERROR = "ReconcileError"  # its reconciles fail
     HOT_LOOP = "HotLoop"  # it is reconciled without end
-    REFUSED = "Refused"  # the API server refuses what is to be written
+    REFUSED = "Refused"  # the API server refuses a write for it
     CONCURRENT_CONTROLLERS = "ConcurrentControllers"  # several controllers work on it
     EVENT_LOOP_BLOCKED = "EventLoopBlocked"  # the event loop of its controller is blocked
     PAUSED = "Paused"  # by its annotation
@@ -85,7 +85,7 @@ class Explanation(msgspec.Struct, frozen=True):
     webhook: str = ""
 
 
-# What an explanation of these codes adds to one that ranks higher: nothing.
+# An explanation of these codes adds nothing to one that ranks higher.
 _SILENT = frozenset({Code.HEALTHY, Code.NO_STATUS, Code.NO_CONTROLLER})
 
 
@@ -93,7 +93,7 @@ def merged(explanation: Explanation, other: Explanation) -> Explanation:
     """Return two explanations of one object as one: the headline of the higher rank, the facts of both.
 
     Args:
-        explanation: Has the headline when both rank alike, and says what is wanted and present.
+        explanation: Has the headline when both rank alike, and the desired and the present state.
         other: Another one.
     """
     webhook = explanation.webhook or other.webhook
@@ -116,8 +116,8 @@ def merged(explanation: Explanation, other: Explanation) -> Explanation:
 def merged_with_own(own: Explanation, outside: Explanation) -> Explanation:
     """Return a controller's explanation of an object, merged with the explanation from outside.
 
-    A controller knows its own work best: what it waits for, creates and leaves alone. Problems of pods, refusals and
-    other controllers are seen from outside as well, and rank as in `merged`.
+    A controller knows its own work best: its waits, its creates, and objects that it leaves alone. Problems of pods,
+    refusals and other controllers are seen from outside as well, and rank as in `merged`.
 
     Args:
         own: The controller's explanation.

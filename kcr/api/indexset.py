@@ -29,8 +29,8 @@ class IndexSet(msgspec.Struct, frozen=True):
     def parse(cls, text: str, below: int) -> Self:
         """Return the set that a text means, as far as it can be read.
 
-        The controller has to live with what it finds: parts that are no numbers are passed over, and indexes that
-        the Job no longer has are left out. The server is stricter with what it lets in.
+        The controller accepts any stored text: parts that are no numbers are passed over, and indexes that the Job no
+        longer has are left out. The server validates new texts more strictly.
 
         Args:
             text: Such as `1,3-5,7`; rising.

@@ -48,7 +48,7 @@ class Symptom(NamedTuple):
 
     Attributes:
         clause: As a relative clause; empty when a pod may only need time.
-        remedies: What a user can do about it.
+        remedies: Remedies for a user.
     """
 
     clause: str
@@ -60,7 +60,7 @@ class Symptom(NamedTuple):
         return re.sub("^whose ", "its ", self.clause.removeprefix("that "))
 
 
-# The reasons that scheduler and node give, and what they do to a pod.
+# The reasons that scheduler and node give, and their effects on a pod.
 SYMPTOMS: Mapping[str, Symptom] = {
     "Unschedulable": Symptom("that cannot be scheduled", (NODE,)),
     "SchedulingGated": Symptom(

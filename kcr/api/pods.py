@@ -118,12 +118,12 @@ def count_replicas(pods: Iterable[Pod], min_ready_seconds: int, now: datetime) -
 def ranked(active: Iterable[Pod], *, by_cost: bool = False) -> list[Pod]:
     """Return active pods in the order in which a controller deletes surplus ones: those that got least far first.
 
-    A pod without a node goes before one with, then Pending before Unknown before Running, not ready before ready,
+    A pod without a node precedes one with, then Pending before Unknown before Running, not ready before ready,
     the shorter ready before the longer, more restarts before fewer, and the newer before the older.
 
     Args:
         active: The pods.
-        by_cost: Whether, of two pods of which both or neither are ready, the one of the lower deletion cost goes first.
+        by_cost: Whether the lower deletion cost precedes, of two pods of which both or neither are ready.
 
     Source: kubernetes/pkg/controller/controller_utils.go, ActivePods, and ActivePodsWithRanks for costs.
     """

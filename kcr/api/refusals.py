@@ -11,9 +11,9 @@ _DENIAL = (
     '(?: in the namespace "(?P<namespace>[^"]*)")?'
 )
 
-# What a refusal's message has, the cause, and the remedy. The first that fits, the last one always. A remedy's fields
-# are the groups of the pattern, and `namespace`, `resource` and `change`: how a user gets another template. That of a
-# missing right is made below.
+# The pattern of a refusal's message, the cause, and the remedy. The first match counts, the last one always matches.
+# A remedy's fields are the groups of the pattern, and `namespace`, `resource` and `change`: how a user gets another
+# template. That of a missing right is made below.
 # Source of the messages: apiserver/pkg/admission/plugin/webhook/errors/statuserror.go and
 # .../webhook/mutating/dispatcher.go, plugin/pkg/admission/{resourcequota,limitranger,serviceaccount,priority},
 # pod-security-admission, apiserver/pkg/authorization.
@@ -80,7 +80,7 @@ class Refusal(NamedTuple):
 
     Attributes:
         cause: The cause, as a clause that calls the objects `them`.
-        remedy: What a user can do about it.
+        remedy: A remedy for the user.
         webhook: The admission webhook that refuses them; empty for none.
     """
 
@@ -94,7 +94,7 @@ class Denial(NamedTuple):
 
     Attributes:
         user: Who lacks it.
-        verb: What was to be done.
+        verb: The verb of the refused request.
         group: The API group; empty for core.
         resource: The plural, with a subresource behind a slash, such as `jobs/status`.
         namespace: Where; empty for the cluster scope.
@@ -178,7 +178,7 @@ def refusal_of(message: str, *, namespace: str, resource: str, change: str, plug
     fields = {"namespace": namespace, "resource": resource, "change": change}
     for pattern, cause, remedy in _REFUSALS:
         if found := re.search(pattern, message):
-            # Whoever may create events or webhooks chooses these words, and a user copies the command into a shell.
+            # Authors of events and webhooks choose these words, and a user copies the command into a shell.
             words = {name: shlex.quote(word) for name, word in found.groupdict().items()}
             if not remedy and (denials := denials_in(message)):
                 return Refusal(cause, grant_remedy(denials, plugin))

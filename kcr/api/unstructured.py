@@ -12,10 +12,10 @@ from kcr.api.meta import FullResource, ObjectMeta, ObjectType, from_wire, to_wir
 
 T = TypeVar("T")
 
-# What an object decodes to first. The raw values keep the whole input alive, so none of them is kept (ST-7).
+# The first form of a decoded object. The raw values keep the whole input alive, so none of them is kept (ST-7).
 RawFields = dict[str, msgspec.Raw]
 
-# Told by the type, not by the object.
+# Known from the class, not from the object.
 _TYPE_FIELDS = ("apiVersion", "kind")
 _metadata_decoder = msgspec.json.Decoder(ObjectMeta)
 _encode = msgspec.json.Encoder(enc_hook=to_wire, order="deterministic").encode

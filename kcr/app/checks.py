@@ -91,7 +91,7 @@ class ServerVersion(NamedTuple):
 
     Attributes:
         version: Its version, such as `v1.36.2`.
-        skew_seconds: How far its clock is ahead of ours; None when it does not tell the time.
+        skew_seconds: How far its clock is ahead of ours; None when it does not send the time.
     """
 
     version: str
@@ -123,7 +123,7 @@ async def check_cluster(
         server: The version from `ask_version`; None to ask it.
 
     Raises:
-        ApiError: The server does not tell its version.
+        ApiError: The server does not report its version.
         TransportError: It does not answer.
     """
     permissions = permissions or Permissions(client)
@@ -152,7 +152,7 @@ def version_finding(version: str, wanted: Wanted) -> Finding:
 
 
 def skew_finding(skew: float | None) -> Finding:
-    """Judge how many seconds the server's clock is ahead of ours; None when it does not tell the time."""
+    """Judge how many seconds the server's clock is ahead of ours; None when it does not send the time."""
     if skew is None or abs(skew) <= TOLERATED_SKEW_SECONDS:
         return Finding("clock", False, "not told" if skew is None else "in step with the server's")
     text = f"{abs(skew):.0f} s {'behind' if skew > 0 else 'ahead of'} the server's, and deadlines with it"

@@ -22,7 +22,7 @@ from kcr.log import get_logger
 from kcr.log.lines import printable
 from kcr.stacks import Line, own_lines
 
-# What click's types are called in its messages, and what a value is that is none.
+# The names of click's types in its messages, and words for a value of another type.
 _TYPES: Mapping[str, str] = {
     "integer": "no whole number", "int": "no whole number", "float": "no number", "boolean": "neither true nor false",
 }  # fmt: skip
@@ -52,9 +52,9 @@ def import_fault(error: Exception, module: str, hint: str) -> str:
     """Return why a module cannot be imported, and the remedy.
 
     Args:
-        error: What its import raised.
+        error: The exception of its import.
         module: The module as the user named it, with dots.
-        hint: What to do where there is no such module.
+        hint: The remedy where there is no such module.
     """
     text = f"{type(error).__name__}: {error}"
     if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
@@ -114,7 +114,7 @@ def _explain(error: BaseException, program: str, has_help: bool) -> int:
         case click.Abort() | KeyboardInterrupt():
             return 130
         case BrokenPipeError():
-            # The reader of stdout has closed it. What is still buffered must not be flushed again at exit.
+            # The reader of stdout has closed it. Buffered output must not be flushed again at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 141
         case OSError() if is_full(error):

@@ -23,6 +23,7 @@ from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 from msgspec import Meta
 
+from kcr.api.bindaddress import BindAddress
 from kcr.keywords import Flag
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -33,7 +34,7 @@ _BOUNDS = (("ge", ">=", "at least"), ("gt", ">", "above"), ("le", "<=", "at most
 _TRUTHS = dict.fromkeys(("1", "on", "t", "true", "y", "yes"), True) | dict.fromkeys(
     ("0", "f", "false", "n", "no", "off"), False
 )
-# What a shell completes for an option of this metavar.
+# Kinds of completion in a shell by the metavar of an option.
 _PATHS = {"DIR": "dir", "FILE": "file", "FOLDER": "dir"}
 
 
@@ -45,12 +46,12 @@ class OptionField(NamedTuple):
         kind: Its type, with annotations.
         bare: Its type without them and without None.
         default: Its default; `msgspec.NODEFAULT` where it needs a value.
-        help: What it is for.
+        help: Its description.
         flag: How it is shown.
         parse: Reads a value; None leaves that to msgspec.
         range: Its bounds as the help shows them, such as `x>=1`.
         bounds: The same in words, such as `at least 1`.
-        expected: What a value is, such as `a whole number of at least 1`; empty when msgspec says it better.
+        expected: The expected value, such as `a whole number of at least 1`; empty when msgspec's message is better.
     """
 
     name: str
@@ -78,11 +79,11 @@ class OptionField(NamedTuple):
         """Return the value that is meant by a text, or by a value of another type.
 
         Args:
-            given: What the user gave.
-            shown: What an error calls it.
+            given: The user's value.
+            shown: Its name in an error.
 
         Raises:
-            ValueError: It is none; the message names the value, and what is expected.
+            ValueError: The field cannot have this value; the message names it, and the expected one.
         """
         if self.parse is not None:
             return self.parse(given)
@@ -141,6 +142,8 @@ def text_of(value: object) -> object:
     match value:
         case timedelta():
             return f"{value.total_seconds():g}s"
+        case BindAddress():
+            return str(value)
         case tuple() | frozenset():
             return ",".join(value)
     return value
@@ -188,9 +191,9 @@ def options(
     Args:
         kind: The struct.
         names: The fields to take; none for all.
-        prefix: What their variables begin with.
+        prefix: The prefix of their variables.
         words: Defaults as the help shows them, by field, where the struct says something else.
-        complete: What completes values in a shell, by field.
+        complete: Functions that complete values in a shell, by field.
         defaults: Defaults by field, where they are not the struct's.
     """
 

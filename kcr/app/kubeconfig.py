@@ -33,7 +33,7 @@ class Issued(NamedTuple):
     """Credentials.
 
     Attributes:
-        name: What the kubeconfig calls the user.
+        name: The user's name in the kubeconfig.
         user: The fields of the user in a kubeconfig; they are secrets.
         namespace: Where the user works unless he says so; `""` for that of the kubeconfig that was used.
     """

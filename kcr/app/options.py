@@ -12,21 +12,19 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from kcr.api.bindaddress import BindAddress, bind_address
 from kcr.api.durations import parse_duration
 from kcr.api.slots import check_shards
 from kcr.app.fields import text_of
 from kcr.controllers.policy import read_gates
-from kcr.errors import ConfigError
 from kcr.keywords import Flag
-
-_NOWHERE = ("", "0")
 
 
 def names(given: str) -> tuple[str, ...]:
     """Return the names of a list with commas, without blanks and repetitions, in the order given.
 
     Raises:
-        ValueError: There is none.
+        ValueError: The list has no name.
     """
     found = tuple(dict.fromkeys(part.strip() for part in given.split(",") if part.strip()))
     if not found:
@@ -38,7 +36,7 @@ def duration(given: str | timedelta) -> timedelta:
     """Return a duration, such as `1m30s`.
 
     Raises:
-        ValueError: The text is none.
+        ValueError: The text is no duration.
     """
     if isinstance(given, timedelta):
         return given
@@ -46,16 +44,6 @@ def duration(given: str | timedelta) -> timedelta:
         return timedelta(microseconds=parse_duration(given) / 1000)
     except ValueError as error:
         raise ValueError(f"{error}; write it as 15s or 1m30s") from error
-
-
-def _address(given: str) -> str:
-    from kcr.endpoint import parse_address  # noqa: PLC0415  # with it comes the client, which takes 0.15 s
-
-    try:
-        parse_address(given)
-    except ConfigError as error:
-        raise ValueError(str(error)) from error
-    return given
 
 
 class PluginOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,8 +125,11 @@ class ProgramOptions(msgspec.Struct, frozen=True, kw_only=True):
     kube_api_qps: Annotated[float, Meta(ge=0), "Requests per second in the long run.", Flag("N", "no limit")] = 0.0
     kube_api_burst: Annotated[int, Meta(ge=1), "Requests in a burst, under a limit.", Flag("N")] = 100
     metrics_bind_address: Annotated[
-        str, _address, "Address of /metrics, such as :8080; 0 disables it.", Flag("HOST:PORT")
-    ] = "0"
+        str | BindAddress | None,
+        bind_address,
+        "Address of /metrics, such as :8080; 0 disables it.",
+        Flag("HOST:PORT", "disabled"),
+    ] = None
     metrics_secure: Annotated[
         bool,
         "Serve /metrics over HTTPS, for bearer tokens whose user may get /metrics.",
@@ -152,11 +143,11 @@ class ProgramOptions(msgspec.Struct, frozen=True, kw_only=True):
     metrics_cert_name: Annotated[str, "File of the certificate in its folder.", Flag("FILE")] = "tls.crt"
     metrics_cert_key: Annotated[str, "File of the key in the folder of the certificate.", Flag("FILE")] = "tls.key"
     health_probe_bind_address: Annotated[
-        str,
-        _address,
+        str | BindAddress | None,
+        bind_address,
         "Address of /healthz, /livez, /readyz and /debug/kcr, such as :8081; 0 disables them.",
-        Flag("HOST:PORT"),
-    ] = "0"
+        Flag("HOST:PORT", "disabled"),
+    ] = None
     webhook_host: Annotated[str, "Address on which webhooks are served, when there are any.", Flag("HOST", "all")] = ""
     webhook_port: Annotated[
         int, Meta(ge=-1, le=65535), "Port of webhooks; -1 disables it.", Flag("PORT", guide="webhooks.md#serving")
@@ -200,7 +191,7 @@ class ProgramOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """Yield the fields that do not fit the others, each with the remedy, in which names of fields are in braces."""
-        if self.metrics_secure and self.metrics_bind_address in _NOWHERE:
+        if self.metrics_secure and self.metrics_bind_address is None:
             yield "metrics_secure", "metrics are served nowhere: add {metrics_bind_address}=:8443"
         if self.metrics_cert_path and not self.metrics_secure:
             yield "metrics_cert_path", "it has no effect without {metrics_secure}: add that as well"

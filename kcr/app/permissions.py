@@ -2,7 +2,7 @@
 
 One SelfSubjectRulesReview lists all rules that hold in a namespace. With the authorizers of most clusters (Node, RBAC)
 the list is complete for every identity but a kubelet's; with a webhook among them it says that it is not. So rights
-that a complete list has are granted, and each other one is asked for by itself (SelfSubjectAccessReview): a right is
+that a complete list has are granted, and each other one is checked by itself (SelfSubjectAccessReview): a right is
 never called missing because of a list.
 
 Source: RulesFor in kubernetes/plugin/pkg/auth/authorizer/node/node_authorizer.go,
@@ -25,7 +25,7 @@ REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 RULES_REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
 # A review of rules is about one namespace. In this one, whose name is none, only the rules of the whole cluster hold.
 _NO_NAMESPACE = "-"
-# So many rights of one scope are asked for one by one: a list would save nothing.
+# So many rights of one scope are checked one by one: a list would save nothing.
 _FEW = 2
 _AT_ONCE = 10
 
@@ -98,7 +98,7 @@ class Permissions:
         self._places = asyncio.Semaphore(_AT_ONCE)
 
     async def ask(self, needs: Iterable[Need]) -> dict[Need, bool | None]:
-        """Return which rights are granted; None for those of which the server does not tell.
+        """Return which rights are granted; None for those that the server does not report.
 
         Args:
             needs: The rights; the answers have their order.
@@ -119,7 +119,7 @@ class Permissions:
         return {need: self._known[need] for need in needs}
 
     async def has(self, right: Right, namespace: str) -> bool | None:
-        """Return whether one right is granted in a namespace; None when the server does not tell."""
+        """Return whether one right is granted in a namespace; None when the server does not report it."""
         return (await self.ask([Need(right, namespace)])).popitem()[1]
 
     async def _list_rules(self, namespace: str) -> None:

@@ -30,7 +30,7 @@ GROUP = "kcr.controllers"
 Setup = Callable[..., object]
 
 _SHAPE = "name a function that adds controllers to a manager: `def setup(manager)`, or with a struct of its options"
-# No options: what containers have beside a Service called kcr or kcr-metrics, and what those of `kcr dev` have.
+# No options: variables of containers beside a Service called kcr or kcr-metrics, and of containers on `kcr dev`.
 _NO_OPTION = re.compile(
     r"KCR_((\w+_)?(SERVICE_(HOST|PORT)\w*|PORT(_\d+_(TCP|UDP|SCTP)\w*)?)|MOUNT_\w+|TERMINATION_LOG)"
 )
@@ -54,7 +54,7 @@ def find_plugins(names: tuple[str, ...], installed: Mapping[str, EntryPoint] | N
 
     Args:
         names: As the user wrote them. `module:setup` names a function that is not installed as a plugin; its module is
-            looked for in the working directory as well.
+            searched in the working directory as well.
         installed: The entry points to choose from; None means those installed.
 
     Returns:
@@ -129,7 +129,7 @@ def _load(point: EntryPoint) -> Setup:
     if not callable(setup) or isinstance(setup, type):
         what = "a class" if isinstance(setup, type) else "no function"
         raise ConfigError(f"controller {point.name!r}: {point.value} is {what}: name its function setup(manager)")
-    return setup  # type: ignore[no-any-return]  # what an entry point loads is not typed
+    return setup  # type: ignore[no-any-return]  # entry points are not typed
 
 
 def read_options(kind: type[Any], environ: Mapping[str, str], given: Mapping[str, object]) -> Any:
@@ -170,7 +170,7 @@ def attach(setups: Mapping[str, Setup], manager: Manager, environ: Mapping[str, 
 
     Args:
         setups: The functions by name, as `--controllers` takes it; empty for that of a program of one's own.
-        manager: What they add controllers to.
+        manager: The manager to which they add controllers.
         environ: The environment that options are read from.
         given: Values of the command line by field name; they come before the environment.
 
@@ -261,7 +261,7 @@ def unknown_variables(environ: Mapping[str, str], known: Collection[str]) -> dic
         By variable the nearest name, empty where none is near.
     """
     names = sorted(one for one in environ if one.startswith(_PREFIX) and one not in known)
-    # Without what all of them begin with: it would make them alike.
+    # Without the common prefix, which would make them alike.
     rests = {one.removeprefix(_PREFIX): one for one in known}
     found = {}
     for name in names:
@@ -291,7 +291,7 @@ def warn_of_unknown_variables(setups: Mapping[str, Setup], warn: Callable[[str],
         return
     # They may be for another command, or for a plugin that does not run now: neither is imported to find out.
     known |= {*known_variables()}
-    # The variables of someone else's begin with its name, or are warned of.
+    # Variables of another package's command or plugin begin with its name; others cause a warning.
     points = (point for group in (GROUP, "kcr.commands") for point in entry_points(group=group))
     foreign = (point.name for point in points if not point.value.startswith(("kcr.", "kcr_devcluster.")))
     others = tuple(f"{_PREFIX}{name.upper().replace('-', '_')}_" for name in foreign)

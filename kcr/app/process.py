@@ -1,8 +1,8 @@
 """A command as a process: its event loop, signals that end it, and SIGUSR1, which logs its stacks.
 
-What a stuck process is doing is asked for while it is stuck, so the handler of SIGUSR1 is Python's own and not the
-event loop's: it also runs while a reconciler blocks the loop in Python code or in a system call. It only reads. A
-thread of its own writes, because the signal may arrive in the middle of a write to stderr, which is not reentrant.
+Users send SIGUSR1 to a process that is stuck, so its handler is Python's own and not the event loop's: it
+also runs while a reconciler blocks the loop in Python code or in a system call. It only reads. A thread of its own
+writes, because the signal may arrive in the middle of a write to stderr, which is not reentrant.
 """
 
 import _thread
@@ -91,7 +91,7 @@ async def _until_signal(
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         loop.add_signal_handler(number, stop, number)
-        # The loop hears of the signal all the same, by a file that it reads.
+        # The loop gets the signal all the same, by a file that it reads.
         signal.signal(number, note)
     with write_stacks_on_signal(loop):
         try:
@@ -188,8 +188,8 @@ def write_stacks_on_signal(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
             # Not `threading.Thread`: it takes a lock that the main thread may hold just now.
             _thread.start_new_thread(_write, (stacks,))
         except RuntimeError:
-            # There is no room for another thread, and what the signal has interrupted must not fail of that. So the
-            # loop writes them, as soon as it is not busy; one that has been closed has no reader.
+            # There is no room for another thread, and the interrupted code must not fail for that reason. So the loop
+            # writes them as soon as it is not busy; one that has been closed has no reader.
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(_write, stacks)
 

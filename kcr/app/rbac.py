@@ -14,16 +14,16 @@ from kcr.errors import ConfigError
 from kcr.manager import Manager
 from kcr.webhooks.serving import certificate_rights
 
-# What an elector asks of its Lease, and the event that tells of it.
+# The requests of an elector for its Lease, and its event.
 LEASE_RIGHTS = rights(Lease, "get", "create", "update") | rights(Event, "create", "patch")
-# What is asked of the API server about those who read protected metrics.
+# The reviews of clients that read protected metrics.
 METRICS_RIGHTS = frozenset(
     {
         Right("authentication.k8s.io", "tokenreviews", "create", namespaced=False),
         Right("authorization.k8s.io", "subjectaccessreviews", "create", namespaced=False),
     }
 )
-# What those need who read them.
+# The rights of these clients.
 READING_RULES = [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
 NO_RIGHTS = (frozenset[Right](), frozenset[Right]())
 _API = "rbac.authorization.k8s.io"
@@ -91,8 +91,8 @@ def rbac_manifests(  # noqa: PLR0913  # the options of `kcr rbac generate`, all 
         namespace: Grant the rights in this namespace only; empty for all. Rights on kinds that are in no namespace need
             a ClusterRole all the same.
         elects: Whether the program takes part in leader election, with a Lease in the account's namespace.
-        metrics_secure: Whether the program asks who may read its metrics. There is a role for the readers then, and its
-            binding is left to those who know them.
+        metrics_secure: Whether the program asks who may read its metrics. There is a role for the readers then, and the
+            user binds it to them.
         certificates: The rights for certificates of webhooks, from `certificate_rights`: in the namespace of the
             account, where their Secret is, and everywhere.
     """

@@ -101,8 +101,8 @@ def run_controllers(
         options: How to connect and to operate.
         find: Returns the setup functions by name; called once the logs are set up.
         given: Values of the command line for the options of the setup functions, by field name.
-        command: What runs, for the debug pages; empty for the program's name.
-        logged: What the line about the connection says besides server and version.
+        command: The name of the command, for the debug pages; empty for the program's name.
+        logged: Fields of the line about the connection besides server and version.
 
     Raises:
         ConfigError: A setting or the server cannot be used; the message has the cause and the remedy.
@@ -188,7 +188,7 @@ def _serving(options: ProgramOptions) -> SecureServing | None:
 
 
 def make_elector(options: ProgramOptions, config: ClusterConfig) -> ElectorThread | ShardedReplica | None:
-    """Return the elector of a program, or what holds its shards; None for one that always leads, and for a dry run.
+    """Return the elector of a program, or its sharded replica; None for one that always leads, and for a dry run.
 
     Its connections are its own, and so are its credentials: no limit, no pool and no lock of the program delays it.
 
@@ -225,7 +225,7 @@ def load_again(options: ProgramOptions, confirmed: ClusterConfig) -> ClusterConf
 
     Args:
         options: Which cluster, and whether its credential plugin may run.
-        confirmed: What was loaded at first; the user has been asked about its plugin.
+        confirmed: The configuration that was loaded at first; the user has been asked about its plugin.
 
     Raises:
         ConfigError: The kubeconfig names another plugin than the one that the user was asked about.

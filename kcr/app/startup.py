@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Any
 
+from kcr.api.bindaddress import BindAddress
 from kcr.api.coordination import Lease
 from kcr.api.meta import Key
 from kcr.app.checks import lease_need
@@ -16,7 +17,6 @@ from kcr.app.process import GRACE_SECONDS
 from kcr.client import Client
 from kcr.client.auth.cluster import ClusterConfig
 from kcr.controller import Right, rights
-from kcr.endpoint import BindAddress
 from kcr.errors import ApiError, ForbiddenError, KcrError, NotFoundError, TransportError, UnauthorizedError
 from kcr.informer import Selection
 from kcr.log import get_logger
@@ -30,14 +30,14 @@ from kcr.webhooks.serving.server import DRAIN_SECONDS
 async def check_access(client: Client, selections: Iterable[Selection[Any]], permissions: Permissions) -> None:
     """Check that all selections can be listed and watched: a missing permission shows at once, not later.
 
-    A kind that the server does not have is no failure: its controllers begin once it is installed. What the controllers
-    write is known to them alone: the client logs the first refusal of each right. Where the server does not tell
+    A kind that the server does not have is no failure: its controllers begin once it is installed. Only the
+    controllers know their writes: the client logs the first refusal of each right. Where the server does not report
     whether a kind can be watched, the watches themselves fail, and name the cause.
 
     Args:
         client: Where to look.
-        selections: What is to be watched.
-        permissions: What is known of the rights.
+        selections: The selections to watch.
+        permissions: The known rights.
 
     Raises:
         ApiError: The server refuses.
@@ -70,7 +70,7 @@ async def check_lease(permissions: Permissions, lease: Key) -> None:
     """Check that the Lease of leader election can be read and renewed, or this replica would stand by endlessly.
 
     Args:
-        permissions: What is known of the rights.
+        permissions: The known rights.
         lease: Namespace and name of the Lease.
 
     Raises:
@@ -155,7 +155,7 @@ def explain_failure(error: KcrError, server: str, source: str) -> str:
     """Return cause and remedy of a failed first contact, in one line.
 
     Args:
-        error: What the first requests came to.
+        error: The failure of the first requests.
         server: The address of the server.
         source: Where address and credentials come from, such as the kubeconfig's path.
     """

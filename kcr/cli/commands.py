@@ -25,13 +25,11 @@ COMMANDS: Mapping[str, _Entry] = {
     "crd": _Entry("generators.crd", "Make CustomResourceDefinitions of classes; migrate stored objects."),
     "debug": _Entry("debug.commands", "Look into a running kcr: an archive, a profile, its stacks."),
     "explain": _Entry("objects.explain", "Explain why an object is where it is, and what happens next."),
-    "init": _Entry("project.init", "Make a project of your own: a kind, its controller, and tests that pass."),
     "kubeconfig": _Entry("kubeconfig", "Make kubeconfigs for service accounts and users."),
     "logs": _Entry("objects.logs", "Print the logs of all pods of a Job."),
     "policy": _Entry("generators.policy", "Make admission policies of classes, for kinds of others."),
     "rbac": _Entry("generators.rbac", "Make roles with exactly the rights of controllers."),
     "run": _Entry("run", "Run controllers against a Kubernetes API server."),
-    "types": _Entry("generators.types", "Make typed classes of CustomResourceDefinitions and built-in kinds."),
     "version": _Entry("version", "Print the versions of kcr and of what it stands on."),
     "wait": _Entry("objects.wait", "Wait until Jobs have ended, whichever way."),
     "webhooks": _Entry("generators.webhooks", "Make webhook configurations of controllers."),
@@ -40,7 +38,9 @@ COMMANDS: Mapping[str, _Entry] = {
 # Those of kcr-devcluster, which need not be installed, with their lines in the help: help imports no command.
 EMBEDDED: Mapping[str, str] = {
     "dev": "Try it: a cluster in this process, its controllers, and your manifests.",
+    "init": "Make a project of your own: a kind, its controller, and tests that pass.",
     "snapshot": "Save and restore the state of `kcr dev --data-dir`.",
+    "types": "Make typed classes of CustomResourceDefinitions and built-in kinds.",
 }
 
 

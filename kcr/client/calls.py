@@ -62,7 +62,7 @@ class Calls:
             observer: Called for every request, retry and watch, such as `metrics.requests(host)`; None for no observer.
         """
         observed = transport if observer is None else ObservedTransport(transport, observer)
-        # Outside, so that what is counted knows the span.
+        # Outside, so that the observer knows the span.
         self._transport = TracedTransport(observed, getattr(transport, "server", ""))
         self._limiter = limiter
         self._options = WriteOptions(field_manager)

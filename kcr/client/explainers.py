@@ -25,7 +25,7 @@ Explain = Callable[[Client, R, Sequence[Event], datetime], Awaitable[Explanation
 
 # The attribute of a setup function that has its explainers.
 _ATTRIBUTE = "kcr_explainers"
-# So many pods and nodes are asked about: the others are most likely held up alike.
+# So many pods and nodes are read: the others most likely have the same obstacle.
 _ASKED = 3
 
 
@@ -108,7 +108,7 @@ async def read_pod_context(client: Client, pods: Iterable[Pod], change: str) -> 
 
     Args:
         client: Where to read.
-        pods: The pods; a few of those that are not ready are asked about.
+        pods: The pods; a few of those that are not ready are read.
         change: How a user gets other pods; see `PodContext`.
     """
     waiting = [pod for pod in pods if not is_terminal(pod) and not is_ready(pod)]

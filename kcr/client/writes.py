@@ -13,7 +13,7 @@ from kcr.errors import ApiError, error_for
 
 R = TypeVar("R", bound=Resource)
 U = TypeVar("U", bound=FullResource)
-# What can be created and applied.
+# Types of objects that can be created and applied.
 W = TypeVar("W", bound=Resource | Model)
 
 MERGE_PATCH = "application/merge-patch+json"

@@ -31,7 +31,7 @@ from kcr.workqueue import FairBy, RateLimiter, WorkQueue
 
 _log = get_logger()
 
-# How long running reconciles may go on once the controller is told to stop. Together with the last events
+# How long running reconciles may take once the controller stops. Together with the last events
 # it must fit into the five seconds a process has to end in.
 GRACE_SECONDS = 2.0
 
@@ -105,7 +105,7 @@ class Controller:
 
     plugin: str = ""
 
-    def __init__(  # what a manager gives to it
+    def __init__(  # the manager passes these
         self,
         name: str,
         reconciler: Reconciler,
@@ -150,7 +150,7 @@ class Controller:
         self.reconciler: Reconciler = reconciler
         self.own_writes: OwnWrites | None = options.own_writes
         self.metrics: ControllerMetrics = metrics.controller(name, options.workers)
-        # What the keys name, and everything that is watched.
+        # The kind of the keys, and all watched kinds.
         self._own_kind: ResourceType | None = None
         self._watched: dict[ResourceType, None] = {}
         # The roles of the watched kinds under sharding; None for a kind of which all objects are needed.
@@ -301,7 +301,7 @@ class Controller:
             # The innermost: events that arrived during a reconcile are enqueued even if another observer fails.
             observers.append(own_writes)
         if client is not None and client.is_dry_run:
-            # The last, for it counts what it admits as reconciled.
+            # The last, for it counts the keys that it admits as reconciled.
             gates.append(MinInterval(DRY_RUN_INTERVAL_SECONDS, self.queue))
         return Worker(
             self.name, self.queue, reconciler, gates=tuple(gates), outcomes=self._outcomes,

@@ -2,9 +2,9 @@
 
 The classical form of read-your-writes: before the first write is sent the reconciler says how many objects it is about
 to create or delete, and an event handler counts those that the watch shows. The counts are kept in `OwnWrites`, beside
-all else that is pending for the owner: `OwnWrites.forget` drops them, and an owner made anew under an old name inherits
-none. `OwnWrites` alone needs no counting, no handler and no time to live, because it compares with the store; use this
-where a controller is ported from Go.
+all else that is pending for the owner: `OwnWrites.forget` drops them, and an owner created again under an old name
+inherits none. `OwnWrites` alone needs no counting, no handler and no time to live, because it compares with the store;
+use this where a controller is ported from Go.
 """
 
 import asyncio

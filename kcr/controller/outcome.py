@@ -31,7 +31,7 @@ _ANSWERED = Reason("reconcile", "retry", detail="the API server answers again")
 _MANY_CONFLICTS = 6
 # Of an error. The log has all of it.
 _MAX_DETAIL = 200
-# A shorter delay may be too small to move a clock, and would be due for ever.
+# A shorter delay may be too small to move a clock, and would be due endlessly.
 MIN_DELAY_SECONDS = 0.001
 
 PROBE_SECONDS = 1.0
@@ -172,7 +172,7 @@ class Outcomes:
         key, causes = run.key, tuple(leaves(error))
         text = _text(causes)
         run.outcome, run.detail, run.error, run.causes = "error", text, error, causes
-        # All of the causes: with one answer among them the server is there.
+        # All of the causes: with one answer among them the server is available.
         if all(map(is_unanswered, causes)):
             self._unanswered(key, causes, text)
             return
@@ -192,7 +192,7 @@ class Outcomes:
             return
         unexpected = [cause for cause in causes if not isinstance(cause, self._expected)]
         if any(map(is_bug, unexpected)):
-            # What controller-runtime calls a panic: it costs this one reconcile, not the process.
+            # A panic, in controller-runtime's terms: it costs this one reconcile, not the process.
             self._metrics.panics += 1
             _log.error("reconcile panicked", error=text, retries=retries, exc_info=error)
         elif unexpected:
@@ -207,7 +207,7 @@ class Outcomes:
     def _end_outage(self, key: Key) -> None:
         """Retry the keys that had no answer either, if this one had none and has not failed so again.
 
-        Its backoff is reset: an outage tells nothing of what comes after it.
+        Its backoff is reset: an outage says nothing about the requests after it.
         """
         if not self._outage.has(key):
             return

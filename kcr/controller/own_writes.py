@@ -78,7 +78,7 @@ class OwnWrites:
         self._versions: dict[Key, PendingVersions] = {}
         self._objects: dict[Key, PendingObjects] = {}
         self._on_stale = on_stale
-        # The events that arrive while their key is reconciled, each with what enqueues the key for it.
+        # The events that arrive while their key is reconciled, each with the function that enqueues the key for it.
         self._events: dict[Key, list[tuple[str, Callable[[], object]]]] = {}
 
     def wrote(self, key: Key, store: Store[Any], written: Resource) -> None:
@@ -164,7 +164,7 @@ class OwnWrites:
         if self._versions.get(key) is not pending or _lagging(pending):
             return
         self.forget_versions(key)
-        # The store has passed the version of the write: it shows the object, or the object is gone again.
+        # The store has passed the version of the write: it shows the object, or the object is deleted again.
         if any(not store.is_closed and store.get(name) is None for store, name in pending.written):
             enqueue()
 
@@ -267,7 +267,7 @@ class OwnWrites:
             return False
         stale = _lagging(pending)
         if not stale:
-            # The reconcile that begins now sees all of it. Versions only grow, so the next write starts anew.
+            # The reconcile that begins now sees all of it. Versions only grow, so the next write starts from nothing.
             self.forget_versions(key)
             return False
         if self._on_stale is not None:

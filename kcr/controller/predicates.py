@@ -5,7 +5,7 @@ kcr.watch(Website, predicate=kcr.any_of(kcr.generation_changed, kcr.labels_chang
 ```
 
 A predicate is a function of the object before and the object after: None before means that it was created or is seen
-for the first time, None after that it is gone. Those named `…_changed` let both pass. Whoever leaves a change out must
+for the first time, None after that it is deleted. Those named `…_changed` let both pass. A user who drops a change must
 be sure that no reconcile needs it, for nothing brings it back.
 
 Source: controller-runtime/pkg/predicate/predicate.go.

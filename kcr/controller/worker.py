@@ -98,7 +98,7 @@ class Worker:
             finally:
                 del running[key]
                 self._queue.done(key)
-            # A reconcile that never awaits would hold up the event loop for as long as there are keys.
+            # A reconcile that never awaits would block the event loop for as long as there are keys.
             await _next_turn()
 
     def _admit(self, key: Key, now: float) -> ReconcileRun | None:

@@ -1,11 +1,11 @@
 """Access to the debug pages, and a program's options for them.
 
-They show names of objects and texts of errors, so they are for those who are on the machine already, or inside the pod:
-`kubectl port-forward` is, and asks the API server for the right to do so. A browser there may be asked by any website
+They show names of objects and texts of errors, so they are for users on the machine or inside the pod, such as
+`kubectl port-forward`, which asks the API server for the right to do so. A browser there may be asked by any website
 for a page of its own name that resolves to 127.0.0.1 (DNS rebinding): so the `Host` header must be a local one. And a
 website may let the browser send requests whose responses it cannot read; `Sec-Fetch-Site` says where a request comes
-from. Such a request is refused, unless a window is to show the response: a link to the page works. What costs the
-program something is for the page itself and for programs alone.
+from. Such a request is refused, unless a window is to show the response: a link to the page works. Requests that cost
+the program something are for the page itself and for programs alone.
 """
 
 import hmac

@@ -1,6 +1,6 @@
 """One controller as values: its keys, its running reconciles, and those that have ended.
 
-Everything is read from copies, so it may be done in any thread while the program's loop goes on. With ten thousand keys
+Everything is read from copies, so it may be done in any thread while the program's loop runs. With ten thousand keys
 that takes some milliseconds: only the keys that are shown become values of their own.
 """
 
@@ -28,7 +28,7 @@ _FRAMES = 3
 # How many groups are shown, and how many keys of each.
 MAX_GROUPS, MAX_EXAMPLES = 20, 5
 
-# What differs between errors of one kind: what is quoted, paths and namespace/name, and words with digits, which are
+# The differences between errors of one kind: quotations, paths and namespace/name, and words with digits, which are
 # numbers, uids, versions, times and generated names.
 _VARYING = re.compile(
     r'"[^"\n]*+"|\'[^\'\n]*+\''
@@ -46,7 +46,7 @@ class ControllerReader:
         Args:
             controller: The controller.
             now: The loop's time.
-            stores: What stores hold, by the identity of the store.
+            stores: The objects of stores, by the identity of the store.
             thread: Where the program's loop runs.
         """
         own_writes, journal = controller.own_writes, controller.journal

@@ -4,9 +4,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from urllib.parse import urlencode
 
+from kcr.api.bindaddress import BindAddress
 from kcr.debug.access import ROOT
 from kcr.debug.sources import StateSources
-from kcr.endpoint import BindAddress, HTTPServer, ProbeRequest, ProbeResponse, ProgramLoop, ServerThread
+from kcr.endpoint import HTTPServer, ProbeRequest, ProbeResponse, ProgramLoop, ServerThread
 from kcr.health import STUCK_SECONDS
 
 

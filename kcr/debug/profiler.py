@@ -1,6 +1,6 @@
 """A sampling profiler of the program's thread, with collapsed stacks as output.
 
-Another thread looks at the stack some 100 times a second, which costs the program a few percent while it lasts, and
+Another thread samples the stack some 100 times a second, which costs the program a few percent while it lasts, and
 nothing otherwise. C code that keeps the interpreter lock is seen at the line that calls it.
 """
 
@@ -25,9 +25,9 @@ IDLE, LOOP = "(idle)", "(event loop)"
 async def profile(thread: int, seconds: float) -> str:
     """Return how often each stack of a thread was seen, a line each, most often first: `outer;inner 12`.
 
-    What tools for flame graphs read. The frames below the event loop are left out; when its own code runs, the stack is
-    `(event loop)`, and `(idle)` when it waits. (uvloop's own code is no Python: all of its time without a callback is
-    idle.)
+    Tools for flame graphs read this format. The frames below the event loop are left out; when its own code runs, the
+    stack is `(event loop)`, and `(idle)` when it waits. (uvloop's own code is no Python: all of its time without a
+    callback is idle.)
 
     Args:
         thread: The thread.

@@ -20,8 +20,8 @@ from kcr.stacks import collect_stacks
 
 # Of each controller: so many keys, and at most so many.
 DEFAULT_KEYS, MAX_KEYS = 200, 10_000
-# How long what runs on the program's loop may take, and how long the readiness checks are waited for: after that, those
-# of before are shown.
+# Limits of calls on the program's loop, and of the readiness checks: after that, the previous results of the checks
+# are shown.
 LOOP_SECONDS, READY_SECONDS = 2.0, 0.03
 
 # The page that takes samples of the program for as long as a minute.

@@ -44,11 +44,11 @@ class StateSources:
     Attributes:
         health: The health checks.
         controllers: The controllers by name.
-        informers: The informers by what they are called.
+        informers: The informers by name.
         elector: Leader election; None without it.
         shards: The shards of this replica; None without sharding.
         monitor: Measures the event loop; None when nothing is served.
-        options: What the program says of itself.
+        options: The options of the program.
         clock: The source of time.
     """
 
@@ -77,7 +77,7 @@ class StateSources:
 
         Args:
             name: The controller's name; empty for any.
-            kind: What its keys name, as people write it for kubectl; empty for any.
+            kind: The kind of its keys, as users write it for kubectl; empty for any.
         """
         found = sorted(self.controllers.copy().items())
         return [

@@ -44,7 +44,7 @@ class CreateBackoffs:
         seconds, until, _ = self._pauses.get(owner.metadata.uid, (0.0, now, ""))
         if now < until:
             return
-        # An owner that has not created for long begins anew; so none is kept for ever.
+        # An owner that has not created for long begins again; so none is kept endlessly.
         self._pauses = {uid: pause for uid, pause in self._pauses.items() if now < pause[1] + 2 * MOST_SECONDS}
         seconds = min(2 * seconds, MOST_SECONDS) or FIRST_SECONDS
         self._pauses[owner.metadata.uid] = (seconds, now + seconds, str(error))

@@ -132,7 +132,7 @@ async def _release_all(
         except NotFoundError:
             released.append(obj.key)
         except KcrError as error:
-            # The uid did not fit: another object has the name, and ours is gone.
+            # The uid did not fit: another object has the name, and ours is deleted.
             if isinstance(error, InvalidError) and _knows_strategic(obj):
                 released.append(obj.key)
             else:

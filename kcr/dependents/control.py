@@ -29,9 +29,9 @@ R = TypeVar("R", bound=Resource)
 
 # How many names are drawn before a taken one is an error: two of thousands may be the same.
 NAME_DRAWS = 3
-# What the server leaves of a generated name's prefix: a pod's name is a label value elsewhere, of 63 characters.
+# The server cuts the prefix of a generated name to this: a pod's name is a label value elsewhere, of 63 characters.
 MAX_PREFIX = 58
-# As the server draws them: no vowels and nothing that looks like another letter, so that no words appear.
+# As the server draws them: no vowels and nothing that resembles another letter, so that no words appear.
 SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 SUFFIX_LENGTH = 5
 # How often finalizers are removed from an object that others write to.
@@ -132,7 +132,7 @@ class DependentControl(Generic[R]):
         prepared = self._prepare(owner, template) if isinstance(template, Resource) else None
         if prepared is not None and prepared.metadata.name and count > 1:
             raise ValueError(f"{prepared.key}: {count} objects of one name: let a function return each one's template")
-        # Names of objects that were there before: their creation was told then.
+        # Names of objects that existed before: their creation was reported then.
         found = set[str]()
 
         async def create(number: int) -> R:
@@ -299,7 +299,7 @@ class DependentControl(Generic[R]):
         """Note the answer to a create, and return the object.
 
         One that was found may have been changed since its creation, and one with a stated name may be older than the
-        create. So it is not judged: what its owner has lost meanwhile, `claim` releases.
+        create. So it is not judged: if its owner has lost it meanwhile, `claim` releases it.
 
         Raises:
             AlreadyExistsError: It has the stated name, and is being deleted.
@@ -320,8 +320,8 @@ class DependentControl(Generic[R]):
     async def _undo(self, owner: Resource, sent: Resource, made: R) -> bool:
         """Delete an object that its owner would lose, and return whether that succeeded.
 
-        The finalizers that it was sent with are removed first, for no reconcile would do it. What a crash in between
-        leaves behind is released by `claim`, as an object that the selector does not match.
+        The finalizers that it was sent with are removed first, for no reconcile would do it. An object that a
+        crash in between leaves is released by `claim`, as one that the selector does not match.
         """
         with suppress(KcrError):
             await self._untrack(owner, sent, made)

@@ -2,8 +2,8 @@
 
 The idempotent create sends the same object under the same name until the server answers.
 The answer may be lost, after the server has done its work or before. Sent again, the create either makes the object or
-meets AlreadyExists; then the object that is there counts as the answer, if it has our owner. What proves nothing, such
-as a proxy's page, is no answer.
+meets AlreadyExists; then the stored object counts as the answer, if it has our owner. A response that proves nothing,
+such as a proxy's page, is no answer.
 """
 
 import asyncio
@@ -95,8 +95,8 @@ async def _create_or_find(client: Client, kind: type[R], obj: Resource, *, uncon
     except ServerError:
         raise
     except ApiError:
-        # An object that is there may be refused for other reasons: it has used up the quota itself, for one. But
-        # one that was never sent before cannot be there: among thousands, two draw the same name.
+        # The create of an existing object may be refused for other reasons: it has used up the quota itself, for one.
+        # But one that was never sent before cannot exist: among thousands, two draw the same name.
         if not unconfirmed:
             raise
         if (found := await find_own(client, kind, obj)) is not None:
@@ -156,7 +156,7 @@ async def create_or_patch(client: Client, template: R, mutate: Callable[[R], R])
         return Ensured(await client.create(_mutated(template, mutate)), "created")
     wanted = _mutated(found, mutate)
     patched = await client.patch(found, _with_status_of(wanted, found))
-    # The patch may have brought a new version; the status is what it was.
+    # The patch may have brought a new version; the status is unchanged.
     recorded = await client.patch_status(patched, _with_status_of(patched, wanted))
     return Ensured(recorded, _RESULTS[patched is not found, recorded is not patched])
 

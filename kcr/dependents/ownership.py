@@ -92,7 +92,7 @@ def _with_references(obj: R, references: tuple[OwnerReference, ...]) -> R:
 
 
 def _same_owner(one: OwnerReference, other: OwnerReference) -> bool:
-    # Versions of a group are one kind; and the uid is what a reference to an object made anew gets replaced in.
+    # Versions of a group are one kind; and a reference to an object that was created again gets its new uid.
     return _identity(one) == _identity(other)
 
 

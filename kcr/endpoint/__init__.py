@@ -3,18 +3,15 @@
 from kcr.endpoint.access import ReviewedAccess
 from kcr.endpoint.certificate import CertificateOptions, PortCertificate, SecureServing, ServerCertificate
 from kcr.endpoint.server import (
-    BindAddress,
     BrowserHeaders,
     HTTPServer,
     ProbeRequest,
     ProbeResponse,
     ServerPort,
-    parse_address,
 )
 from kcr.endpoint.thread import ProgramLoop, ServerThread
 
 __all__ = [
-    "BindAddress",
     "BrowserHeaders",
     "CertificateOptions",
     "HTTPServer",
@@ -27,5 +24,4 @@ __all__ = [
     "ServerCertificate",
     "ServerPort",
     "ServerThread",
-    "parse_address",
 ]

@@ -78,7 +78,7 @@ class ReviewedAccess:
     """Lets those pass whom the API server knows and allows."""
 
     def __init__(self, client: Client) -> None:
-        """Make a filter; `refuse` is asked with each request.
+        """Make a filter; `refuse` is called with each request.
 
         Args:
             client: Sends the reviews: its identity must be allowed to create TokenReviews and SubjectAccessReviews.
@@ -123,7 +123,7 @@ class ReviewedAccess:
 
     async def _identify(self, token: str) -> _Identity:
         key = hmac.digest(self._secret, token.encode("utf-8", "surrogateescape"), "sha256")
-        # What is known needs no place: a flood of unknown tokens must not hold up those who come every few seconds.
+        # A known token needs no place: a flood of unknown tokens must not delay clients that come every few seconds.
         if (known := self._identities.get(key)) is not None:
             return known
         async with self._places:

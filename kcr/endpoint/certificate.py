@@ -145,7 +145,7 @@ class PortCertificate:
 class ServerCertificate(PortCertificate):
     """The TLS context of a port, with a certificate from files, or a self-signed one.
 
-    Files are looked at with each new connection: a renewed certificate is served from the next connection on. Files
+    Files are checked with each new connection: a renewed certificate is served from the next connection on. Files
     that cannot be used, perhaps because they are being written, are logged, and the certificate of before is served.
     """
 
@@ -154,7 +154,7 @@ class ServerCertificate(PortCertificate):
 
         Args:
             serving: Where the files are.
-            options: What errors name.
+            options: The options that errors name.
             client_ca: The file of the authorities whose clients may connect; empty for any client.
 
         Raises:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, NamedTuple, Self
 
+from kcr.api.bindaddress import BindAddress
 from kcr.client.auth.credentials import redacted
 from kcr.errors import ConfigError
 from kcr.log import get_logger
@@ -22,32 +23,6 @@ _IDLE_SECONDS = 90.0
 _LINGER_SECONDS = 0.5
 # Those of `BrowserHeaders`.
 _BROWSER = ("Sec-Fetch-Site", "Sec-Fetch-Mode", "User-Agent")
-
-
-class BindAddress(NamedTuple):
-    """An address to listen on; an empty host means all interfaces, port 0 any free one."""
-
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{host}:{self.port}"
-
-
-def parse_address(text: str) -> BindAddress | None:
-    """Read an address such as `:8080`, `127.0.0.1:8080` or `[::1]:8080`; None for `0` and nothing: do not listen.
-
-    Raises:
-        ConfigError: The text is no address.
-    """
-    if text in ("", "0"):
-        return None
-    host, colon, port = text.rpartition(":")
-    bare = host.removeprefix("[").removesuffix("]")
-    if not colon or not (port.isascii() and port.isdecimal()) or int(port) > 65535 or (":" in bare and bare == host):
-        raise ConfigError(f"{text!r} is no address to listen on: write host:port, :port, or 0 for none")
-    return BindAddress(bare, int(port))
 
 
 class ProbeResponse(NamedTuple):
@@ -91,7 +66,7 @@ class ProbeRequest(NamedTuple):
         authorization: The `Authorization` header.
         client: The address of the client, without its port.
         host: The `Host` header.
-        browser: What a browser says of itself and of where the request comes from.
+        browser: The browser's headers about itself and the origin of the request.
     """
 
     path: str
@@ -122,7 +97,7 @@ class ServerPort:
         """Make a port; it does not listen yet.
 
         Args:
-            what: What it serves, for the log.
+            what: Its purpose, for the log.
             address: Where to listen.
             answer: Answers a request.
             tls: With its certificate; None for plain HTTP.
@@ -186,7 +161,7 @@ class HTTPServer(ServerPort):
         """Make a server; it does not listen yet.
 
         Args:
-            what: What it serves, for the log.
+            what: Its purpose, for the log.
             address: Where to listen.
             page: Returns the response; None for 404.
             tls: With its certificate; None for plain HTTP.

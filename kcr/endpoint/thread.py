@@ -1,6 +1,6 @@
 """A port on a thread and an event loop of its own: it answers while the program's loop is busy or blocked.
 
-The thread reads, and changes nothing. What has to run on the program's loop is sent there, and waited for.
+The thread reads, and changes nothing. Functions for the program's loop are sent there and awaited.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ class ProgramLoop:
 
         Raises:
             TimeoutError: It took longer.
-            Exception: What the function raised, as it is.
+            Exception: The function's exception, unchanged.
         """
         own = asyncio.get_running_loop()
         result: asyncio.Future[T] = own.create_future()
@@ -80,7 +80,7 @@ class ProgramLoop:
 
         Raises:
             TimeoutError: It took longer.
-            Exception: What the function raised, as it is.
+            Exception: The function's exception, unchanged.
         """
 
         async def run() -> T:

@@ -46,7 +46,7 @@ class ListAccumulator(Generic[R]):
         # The list as far as it was read.
         self._objects: dict[tuple[str, str], R] = {}
         self._undecodable: dict[Key, str] = {}
-        # What was logged of which objects; forgotten once one of them can be decoded, or is deleted.
+        # The logged faults by object; forgotten once one of them can be decoded, or is deleted.
         self._logged: dict[Key, str] = {}
 
     def clear(self) -> None:
@@ -68,7 +68,7 @@ class ListAccumulator(Generic[R]):
                 self._undecodable[undecodable.key] = undecodable.why
             case obj:
                 self._forget(obj.metadata)
-                # The stored object where it is the same: a relist holds twice what has changed, and no more (RF-22).
+                # The stored object where it is the same: a relist holds only changed objects twice (RF-22).
                 shared = self._writer.share(obj)
                 self._objects[shared.metadata.namespace, shared.metadata.name] = shared
 

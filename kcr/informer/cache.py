@@ -20,7 +20,7 @@ R = TypeVar("R", bound=Resource)
 
 # Source: controller-runtime, Controller.CacheSyncTimeout.
 SYNC_SECONDS = 120.0
-# How often a log line names the caches that are not synced, and how often absent kinds are looked for.
+# How often a log line names the caches that are not synced, and how often absent kinds are searched.
 UNSYNCED_LINE_SECONDS = 20.0
 _LOOK_SECONDS = 1.0
 # With fewer objects a full collection is quick.
@@ -56,7 +56,7 @@ class InformerHandle(Generic[R]):
         self._informer = informer
         self._release = release
         self._registrations: list[Registration[R]] = []
-        # What ends the calls of `wait_synced` that are under way.
+        # The timeouts that end the running calls of `wait_synced`.
         self._waiting: set[asyncio.Timeout] = set()
         self._is_closed = False
 

@@ -139,7 +139,7 @@ class Registration(Generic[R]):
         self._synced.set()
         self._removed(self)
 
-    # What follows is the informer's.
+    # The methods below are the informer's.
 
     def added(self, obj: R, initial: bool) -> None:
         """Call the handler with a new object."""

@@ -76,7 +76,7 @@ def built_in(name: str) -> Values[Any]:
     """Return the values of a built-in index.
 
     Raises:
-        KeyError: There is none of this name.
+        KeyError: No index has this name.
     """
     prefix, _, rest = name.partition(":")
     match prefix:

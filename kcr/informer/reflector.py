@@ -50,7 +50,7 @@ _WARNING_SECONDS = 10.0
 _BROKEN_STREAMS = 2
 _PAGES_SECONDS = 600.0
 _LONG_STREAM_SECONDS = 20.0
-# After so many events the event loop may go on.
+# After so many events the event loop may run other tasks.
 _SLICE = 100
 
 _log = get_logger("kcr.informer")
@@ -178,7 +178,7 @@ class Reflector(Generic[R]):
             self._watchdog.cut(LostEventError(why))
 
     def narrow(self, selection: Selection[R]) -> None:
-        """Go on with a selection of fewer slots; a watch is resumed where it is. No other event is applied from now on.
+        """Continue with a selection of fewer slots; a watch is resumed where it is. No other event is applied.
 
         Args:
             selection: The present one, with some of its slots.
@@ -191,7 +191,7 @@ class Reflector(Generic[R]):
     async def _step(self, phase: Phase) -> Next:
         match phase:
             case Empty():
-                # What an attempt before this one has read may be of another version.
+                # Objects that a previous attempt has read may be of another version.
                 self._list.clear()
                 if self._streams and asyncio.get_running_loop().time() >= self._pages_until:
                     return await self._stream()
@@ -281,7 +281,7 @@ class Reflector(Generic[R]):
                         self._skip(foreign)
                     read += 1
                     if read % _SLICE == 0:
-                        # Reading what the connection has buffered never waits.
+                        # Reading from the connection's buffer never waits.
                         await asyncio.sleep(0)
         # The stream ended in good order, as it does at its timeout; all else is an exception.
         assert isinstance(self._phase, Streaming | Watching)

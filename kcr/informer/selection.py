@@ -93,7 +93,7 @@ def disjoint(selections: Sequence[Selection[R]]) -> tuple[Selection[R], ...]:
     Each has a namespace of its own; one may have none, and then has all others (IN-37).
 
     Raises:
-        ValueError: There is none, or they overlap or are of different kinds.
+        ValueError: The sequence is empty, or the selections overlap or are of different kinds.
     """
     normal = [selection.normal() for selection in selections]
     named = [selection.namespace for selection in normal]

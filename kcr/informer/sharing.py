@@ -53,7 +53,7 @@ def share(new: Struct, known: object, fallback: object) -> None:
 @cache
 def _plan(kind: type[Struct]) -> tuple[tuple[str, bool], ...]:
     fields = kind.__struct_fields__
-    # What has a uid has a name of its own; other names, of containers say, are words.
+    # A struct with a uid has a name of its own; other names, of containers say, are words.
     own = _OWN | {"name"} if "uid" in fields else _OWN
     return tuple((name, name in _WORDS) for name in fields if name not in own)
 
@@ -64,7 +64,7 @@ def _shared_entries(
     """Share key by key: pods of an Indexed Job have a label of their own among many that are alike."""
     entries: dict[object, object] = {}
     for key, value in mine.items():
-        # What is equal may yet be of another type, as 1 and true are.
+        # Equal values may yet be of different types, as 1 and true are.
         alike = (known for known in (theirs.get(key), others.get(key)) if known == value and type(known) is type(value))
         entries[sys.intern(key) if type(key) is str else key] = next(alike, value)
     return entries

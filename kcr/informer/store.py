@@ -61,7 +61,7 @@ class Store(Generic[R]):
         self._indexes: dict[str, Index[R]] = {}
         # Whose thread writes; None before it runs, when all happens on one thread.
         self._writer: tuple[int, asyncio.AbstractEventLoop] | None = None
-        # The object that came last: much of what is new now is new there too.
+        # The latest object: many of its new values recur in the next one.
         self._latest: R | None = None
         self._index_of("owner")
 
@@ -207,7 +207,7 @@ class Store(Generic[R]):
         """Call back once the store has reached a version; at once if it has, or never will."""
         self.progress.notify_at_version(resource_version, callback)
 
-    # What follows is the informer's.
+    # The methods below are the informer's.
 
     def close(self) -> None:
         """Drop everything, and call the callbacks that wait for a version."""

@@ -29,15 +29,15 @@ class Watchdog:
         self.last_event_time: float = float("-inf")
         self.has_cut: bool = False
         self._is_behind = is_behind
-        # What cuts the present stream; None while there is none.
+        # The timeout that cuts the present stream; None while there is none.
         self._stream: asyncio.Timeout | None = None
         self._begun = asyncio.Event()
-        # When the server was last found to know no more than the stream told.
+        # When the server was last found to have no newer version than the stream.
         self._cleared_at = float("-inf")
         # The time of the stream's last bookmark, and how long after the one before it that was.
         self._bookmark_at: float | None = None
         self._interval = 0.0
-        # What the present stream ends with; None for its silence.
+        # The error that ends the present stream; None for its silence.
         self._error: KcrError | None = None
 
     @property

@@ -18,7 +18,7 @@ from kcr.informer.store import Changes, Store, version_of
 
 R = TypeVar("R", bound=Resource)
 
-# After so many calls of handlers the event loop may go on.
+# After so many calls of handlers the event loop may run other tasks.
 _SLICE = 200
 
 

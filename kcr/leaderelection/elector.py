@@ -116,7 +116,7 @@ class Campaign:
             _log.error("failed to renew lease, leader election lost", lease=key, error=str(error))
             raise
         finally:
-            # Before the release: what this process writes must not overlap with the next leader's.
+            # Before the release: this process's writes must not overlap with the next leader's.
             self._leadership.end()
             if self.config.release_on_cancel and self._has_claimed:
                 await self._release()
@@ -132,7 +132,7 @@ class Campaign:
         while True:
             if await self._try() and self._seen is not None:
                 return self._seen.lease
-            # Drawn, so that candidates that were started together do not meet in conflicts for ever.
+            # Drawn, so that candidates that were started together do not meet in conflicts endlessly.
             await asyncio.sleep(self.config.retry_period * (1 - self._random.random() / 2))
 
     async def _renew(self) -> None:
@@ -253,7 +253,7 @@ class Campaign:
         """
         try:
             async with asyncio.timeout(RELEASE_SECONDS):
-                # The last claim may have been cancelled halfway, so the server says what is ours.
+                # The last claim may have been cancelled halfway, so the server's Lease decides.
                 while (lease := await self._read()).spec.holder_identity == self.config.identity:
                     try:
                         await self._write(lease, "release")

@@ -13,7 +13,7 @@ from kcr.leaderelection.config import LeaderElectionConfig
 from kcr.leaderelection.fence import Fence, Reading
 from kcr.log import get_logger
 
-# Writes stop so long before the others may take the Lease: what is on its way then still arrives in time.
+# Writes stop so long before the others may take the Lease: those on their way then still arrive in time.
 SAFETY_SECONDS = 1.0
 # How overdue a renewal may be before liveness fails. Source: cmd/kube-controller-manager/app/controllermanager.go,
 # ControllersHealthzAdaptor's LeaderHealthzAdaptorTimeout.
@@ -69,7 +69,7 @@ class Leadership(ABC):
             LeadershipLostError: This process has led, and does no longer; or not until the lease is renewed.
         """
         if not self._over:
-            # A standby is not fenced: what needs no election writes there, too.
+            # A standby is not fenced: components that need no election write there, too.
             if not self.leads or self._fence is None or not self._fence.is_closed:
                 return
             self._log_closed(self._fence)
@@ -106,11 +106,11 @@ class Leadership(ABC):
         if self.lease is not None:
             recorder.event(self.lease, "Normal", "LeaderElection", f"{self.config.identity} became leader")
 
-    # What follows is the campaign's.
+    # The methods below are the campaign's.
 
     def begin(self, loop_time: Callable[[], float]) -> Fence:
         """Begin to campaign, and return the fence; `loop_time` is the time of the campaign's loop."""
-        # With a short lease, half of what is between giving up and the others' claim.
+        # With a short lease, half of the time between giving up and the others' claim.
         safety = min(SAFETY_SECONDS, (self.config.lease_duration - self.config.renew_deadline) / 2)
         self._fence = Fence(self.clock, loop_time, int(self.config.lease_duration) - safety)
         return self._fence

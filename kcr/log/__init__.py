@@ -2,8 +2,8 @@
 
 A library that is imported does not configure logging, and is quiet: as long as its program has not configured
 structlog, warnings and errors are plain lines on stderr, and all else is dropped. Once structlog is configured, by the
-program itself, by `kcr.run` and the commands, or by the test kit, that configuration holds. What structlog begins with
-is no configuration, also where `structlog.testing.capture_logs` has restored it.
+program itself, by `kcr.run` and the commands, or by the test kit, that configuration holds. The defaults of
+structlog are no configuration, also where `structlog.testing.capture_logs` has restored it.
 """
 
 import logging

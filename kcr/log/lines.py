@@ -64,7 +64,7 @@ class TracebackOnce:
     """
 
     def __init__(self) -> None:
-        # Hashes of what was printed; and by the lines of code in it, how often.
+        # Hashes of printed tracebacks; and counts by the lines of code in them.
         self._printed: set[int] = set()
         self._places: Counter[int] = Counter()
 
@@ -93,7 +93,7 @@ class TracebackOnce:
 def as_plain_line(_logger: object, _method: str, fields: MutableMapping[str, Any]) -> str:
     """Render a record as a line of talk, `Warning: watch closed (kind=pods)`, with its traceback below."""
     mark = _MARKS.get(fields.pop("level", ""), "")
-    # What a server warns of is said in its own words, as kubectl says it.
+    # Warnings of a server are quoted, as by kubectl.
     event = fields.pop("event", "")
     event = fields.pop("warning", event)
     fields.pop("timestamp", None)
@@ -120,7 +120,7 @@ def printable(text: str) -> str:
 def one_line(text: str) -> str:
     r"""Return a text with all that is not printable escaped: line feeds and marks of direction as well.
 
-    What a file from elsewhere says stands beside words of ours then, and cannot take their place.
+    So a text from another source cannot replace our own words beside it.
     """
     return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
 

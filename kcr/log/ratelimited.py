@@ -39,7 +39,7 @@ class RateLimitedLogger:
 
         Args:
             now: The loop's time.
-            message: What went wrong.
+            message: The fault.
             details: More of it.
         """
         self._write(self._log.error, now, message, details)

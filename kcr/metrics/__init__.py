@@ -1,7 +1,7 @@
 """Metrics under upstream's names, in a registry of their own.
 
 Nothing here is global: each manager has its `Metrics`, so that two in one process do not meet. Queues, controllers
-and clients count in objects of their own, with plain numbers; series are made of them when the registry is read.
+and clients count in objects of their own, with plain numbers; the registry converts them into series when it is read.
 """
 
 from kcr.metrics.controllers import ControllerMetrics, Outcome

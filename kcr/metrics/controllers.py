@@ -29,7 +29,7 @@ class ControllerMetrics:
     Attributes:
         workers: The maximum number of concurrent reconciles.
         active: Workers that reconcile just now.
-        results: Reconciles by result. All are there from the start, at 0: a rate needs a beginning.
+        results: Reconciles by result. All exist from the start, at 0: a rate needs a beginning.
         seconds: How long reconciles took.
         errors: Reconciles that failed, terminal errors and panics among them.
         terminal_errors: Reconciles that failed with a `TerminalError`.

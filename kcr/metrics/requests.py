@@ -1,8 +1,8 @@
 """Metrics of client requests, as client-go's are registered.
 
-Two families differ in what they observe: a request's duration is until its answer begins, for each attempt by itself
-and for watches as well; upstream's is until the body is read, all attempts together. Those about transports, which
-client-go caches, and about certificates of exec plugins are not there.
+Two families observe other intervals than upstream's: a request's duration ends when its answer begins, for each attempt
+by itself and for watches as well; upstream's ends when the body is read, all attempts together. Families about
+transports, which client-go caches, and about certificates of exec plugins are missing.
 
 Source: component-base/metrics/prometheus/restclient/metrics.go; client-go/rest/{request,with_retry}.go.
 """
@@ -68,7 +68,7 @@ class Requests:
     def __init__(self) -> None:
         self._hosts: dict[str, HostRequests] = {}
         self._resolved: dict[str, Histogram] = {}
-        # Calls of exec plugins, by exit code and what came of them.
+        # Calls of exec plugins, by exit code and status.
         self._plugins: list[Mapping[tuple[int, str], int]] = []
 
     def host(self, host: str) -> HostRequests:

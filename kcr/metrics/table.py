@@ -82,7 +82,7 @@ class MetricsTable(Generic[T]):
         """Make a table without sources.
 
         Args:
-            labels: The names of the labels that tell the sources apart.
+            labels: The names of the labels that distinguish the sources.
             rows: The metric families.
         """
         self.sources: dict[tuple[str, ...], T] = {}

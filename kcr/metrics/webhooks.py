@@ -20,7 +20,7 @@ class WebhookMetrics:
 
     Attributes:
         seconds: How long requests took.
-        codes: Requests by HTTP status code. The most likely ones are there from the start, at 0.
+        codes: Requests by HTTP status code. The most likely ones exist from the start, at 0.
         in_flight: Requests that are served just now.
     """
 

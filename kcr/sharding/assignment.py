@@ -37,7 +37,7 @@ class Moves(NamedTuple):
 def shares(view: LeaseView) -> dict[str, int]:
     """Return how many shards each live replica is to hold: `ceil(shards / replicas)`, or one fewer."""
     base, extra = divmod(view.shards, max(len(view.replicas), 1))
-    # Those who hold most keep most.
+    # Replicas that hold most keep most.
     ranked = sorted(view.replicas, key=lambda replica: (-len(view.held_by(replica)), replica))
     return {replica: base + (rank < extra) for rank, replica in enumerate(ranked)}
 

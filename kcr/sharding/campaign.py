@@ -118,10 +118,10 @@ class ShardCampaign(Handler[Lease]):
         renew_at = self._now()
         while True:
             if self._now() >= renew_at:
-                # Drawn, so that replicas that were started together do not write at the same moment for ever.
+                # Drawn, so that replicas that were started together do not always write at the same moment.
                 renew_at = self._now() + self._config.retry_period * (1 - self._random.random() / 10)
                 await self._renew_all()
-            # Before the Leases are judged: what changes meanwhile is judged next.
+            # Before the Leases are judged: later changes are judged next.
             self._changed.clear()
             await self._release_drained()
             await self._move()
@@ -285,7 +285,7 @@ class ShardCampaign(Handler[Lease]):
                 spec = released(lease.spec, self._shards.clock.now())
                 self._observe(await self._client.update(replace(lease, spec=spec)))
         except (ConflictError, NotFoundError):
-            # Another client has written it: whoever holds it, it is not ours.
+            # Another client has written it: it is not ours, whichever replica holds it.
             return True
         except _FAILURES as error:
             self._note_failure(lease.metadata.name, error)

@@ -58,7 +58,7 @@ class ShardGate(HandlingGate):
         phase = None if shard is None else self._shards.phase(shard)
         if shard is None or phase in (None, ShardPhase.CLOSED):
             if not self.is_sharded:
-                # Its stores show everything: what happens while another replica holds the shard is not lost.
+                # Its stores show everything: no change is lost while another replica holds the shard.
                 self._waiting.setdefault(UNSHARDED, {})[key] = None
             return GateDecision.DROP
         if phase is ShardPhase.OPENING:
@@ -82,7 +82,7 @@ class ShardGate(HandlingGate):
                     self.controller.queue.add(obj.key, LOW_PRIORITY, _OPENED)
 
     def settle(self, shard: int) -> bool:
-        """Return whether nothing is running or unconfirmed in a shard; what is unconfirmed is enqueued."""
+        """Return whether nothing is running or unconfirmed in a shard; unconfirmed keys are enqueued."""
         own_writes = self.controller.own_writes
         pending = () if own_writes is None else own_writes.unconfirmed_creates
         unsettled = [key for key in pending if self._shard_of(key) == shard]

@@ -40,7 +40,7 @@ class ShardKeeper:
             gates: Returns the gates of all controllers.
             informers: Returns the informers of all kinds under sharding.
         """
-        # Notes that a shard is drained; set by those who run the campaign.
+        # Notes that a shard is drained; set by the runner of the campaign.
         self.drained: Callable[[int, bool], object] = lambda shard, is_clean: None
         self._shards = shards
         self._gates = gates
@@ -48,7 +48,7 @@ class ShardKeeper:
         self._moves: asyncio.Queue[tuple[Move, tuple[int, ...]]] = asyncio.Queue()
         # Set while the first shard is active, on which run the components that run once.
         self._first = asyncio.Event()
-        # The tasks of these components, and what tells that all of them have ended.
+        # The tasks of these components.
         self._components: set[asyncio.Task[None]] = set()
 
     def post(self, move: Move, shards: tuple[int, ...]) -> None:
@@ -115,7 +115,7 @@ class ShardKeeper:
         self.drained(shard, is_clean)
 
     def _is_drained(self, shard: int) -> bool:
-        # All of them: each enqueues what it has to settle.
+        # All of them: each enqueues the keys that it has to settle.
         drained = [gate.settle(shard) for gate in self._gates()]
         return all(drained)
 

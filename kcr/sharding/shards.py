@@ -162,7 +162,7 @@ class Shards:
             f"holds shards {shown(self._held)} of {self.count}" if self._held else f"holds none of {self.count} shards"
         )
 
-    # What follows is the campaign's.
+    # The methods below are the campaign's.
 
     def make_fence(self, loop_time: Callable[[], float]) -> Fence:
         """Return the fence of a Lease; `loop_time` is the time of the campaign's loop."""

@@ -101,7 +101,7 @@ def needed_by(name: str) -> Iterator[None]:
         raise ImportError(f"{name} needs the extra 'test': pip install 'kcr[test]'") from None
 
 
-if not TYPE_CHECKING:  # type checkers have the imports above, and shall refuse all other names
+if not TYPE_CHECKING:  # type checkers have the imports above, and must refuse all other names
 
     def __getattr__(name: str) -> object:
         if name == "build":

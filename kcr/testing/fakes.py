@@ -62,7 +62,7 @@ class FakeInformer(Informer[R], Generic[R]):
         self._released.set()
         self._newest = FIRST_VERSION
         self._present: dict[Key, R] = {}
-        # What the last list had: the test's own objects are not in it.
+        # The keys of the last list: the test's own objects are not in it.
         self._listed: set[Key] = set()
         for obj in objects:
             self.add(obj)
@@ -270,7 +270,7 @@ class FakeManager(Manager):
             *kinds: None for all that have been asked for, with `store`, `informer` or a watch of a controller.
         """
         for kind in kinds or self._kinds():
-            # A kind that is asked for here, too.
+            # A kind that is requested here, too.
             informer = self.informer(kind)
             found = [await self._list(selection) for selection in self.selections if selection.kind is kind]
             informer.relist([obj for objects in found for obj in objects])
@@ -281,7 +281,7 @@ class FakeManager(Manager):
 
     async def _follow(self) -> None:
         for kind in self._kinds():
-            # A kind that the server does not have: its store holds what the test adds.
+            # A kind that the server does not have: its store holds the test's own objects.
             with suppress(NotFoundError):
                 await self.relist(kind)
 

@@ -20,7 +20,7 @@ from kcr.log import is_configured
 from kcr.log.lines import Stderr, TracebackOnce, details_of
 from kcr.testing.loop import VirtualLoop
 
-# What is of no use in a test: the order of lines and their time say which reconcile they are of.
+# Fields of no use in a test: the order of lines and their time identify the reconcile.
 _LEFT_OUT = ("reconcile_id", "trace_id", "span_id")
 
 
@@ -50,7 +50,7 @@ def short_lines(level: str) -> Iterator[None]:
     try:
         yield
     finally:
-        # What the test has configured itself stays.
+        # The test's own configuration stays.
         if structlog.get_config() == ours:
             structlog.reset_defaults()
 

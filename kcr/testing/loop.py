@@ -135,7 +135,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def _move_to(self, moment: float) -> None:
         self._virtual_now = moment
-        # The loop fires what is due within its clock's resolution. Nothing may come early, and after some months
+        # The loop fires timers that are due within its clock's resolution. None may be early, and after some months
         # the usual nanosecond would vanish in the sum, so that nothing would ever come at all.
         self._clock_resolution = math.ulp(moment)
 

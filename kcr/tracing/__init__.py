@@ -1,7 +1,7 @@
 """OpenTelemetry: spans, exemplars and trace ids in log lines, for programs that have a tracer provider.
 
 kcr makes a span for each reconcile, the root of a trace of its own, and a client span for each request to the API
-server, a child of the current span. Without a provider all of this is a look into `sys.modules`: kcr never
+server, a child of the current span. Without a provider all of this is one lookup in `sys.modules`: kcr never
 imports OpenTelemetry, which takes 60 ms, because a program with a provider has done so.
 
 Spans take their duration from the event loop, which is the only source of time, and the calendar's time once per trace:
@@ -66,8 +66,8 @@ def guarded() -> Iterator[None]:
 def find_tracer() -> "Tracer | None":
     """Return the tracer of kcr; None as long as the program has no tracer provider."""
     trace = sys.modules.get(API)
-    # Each request comes by. As long as there is no provider, the public function takes 1 µs to say so, for it looks
-    # into the environment; where this name is gone, it is asked all the same.
+    # Each request calls this. Without a provider the public function takes 1 µs, because it reads the environment; if
+    # this private name no longer exists, the public function is called all the same.
     if trace is None or getattr(trace, "_TRACER_PROVIDER", trace) is None:
         return None
     # There is no such function yet while another thread imports the module.

@@ -46,7 +46,7 @@ class _Head(Object):
 async def answer_review(kinds: Mapping[tuple[str, str], Conversions], body: bytes) -> bytes:
     """Return the ConversionReview that answers one.
 
-    An object that cannot be converted fails the review; the message of its result goes to the client.
+    An object that cannot be converted fails the review; the client receives the message of its result.
 
     Args:
         kinds: The conversions by group and kind.

@@ -17,7 +17,7 @@ A = TypeVar("A", bound=Resource)
 B = TypeVar("B", bound=Resource)
 Converter = Callable[[Any], Resource]
 
-# What a conversion may change of the metadata.
+# Fields of the metadata that a conversion may change.
 MUTABLE = ("labels", "annotations")
 # The functions by the classes of their source and target.
 _FUNCTIONS: dict[type[Resource], dict[type[Resource], Converter]] = {}
@@ -128,7 +128,7 @@ class Conversions:
         """Return the class of a version.
 
         Raises:
-            ConversionError: There is none.
+            ConversionError: No class has this version.
         """
         for one in self.versions:
             if one.resource.version == name:

@@ -55,7 +55,7 @@ def _rebased_items(raw: list[Any], before: list[Any], after: list[Any]) -> list[
     """
     origins = _same_items(before, after)
     free = set(range(len(before))).difference(origins.values())
-    # One that has changed is known by its name, where that is unique, or by its place where no item came or went.
+    # A changed item is known by its name, where that is unique, or by its place where no item was added or removed.
     olds, news = _unique_keys(before), _unique_keys(after)
     places = {key: index for index, key in olds.items()}
     for index, item in enumerate(after):

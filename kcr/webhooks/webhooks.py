@@ -27,7 +27,7 @@ from kcr.webhooks.review import encode_status
 MAX_BODY_BYTES = 7 * 1024 * 1024
 # When the request does not say how long its caller waits. Source: admissionregistration/v1, timeoutSeconds.
 _DEFAULT_TIMEOUT_SECONDS, _MOST_TIMEOUT_SECONDS = 10.0, 30.0
-# What the answer needs to reach the caller in time.
+# The rest of the timeout is for the answer's way to the caller.
 _SHARE_OF_TIMEOUT = 0.9
 # Bounded: a bug may put something new into every error.
 _ERRORS_KEPT = 1000
@@ -68,7 +68,7 @@ class Webhooks:
     """Answers the requests of the API server: admission reviews, and conversions.
 
     Every request is answered: with 200 and a review, or with a Status and the code that fits. A handler that takes
-    longer than nine tenths of what the caller waits is cancelled, and answered with 504. An unexpected exception is
+    longer than nine tenths of the caller's timeout is cancelled, and answered with 504. An unexpected exception is
     answered with 500, counted as a panic, and logged once. The API server treats both as the configuration's
     `failurePolicy` says; a denial is a review with 200.
 

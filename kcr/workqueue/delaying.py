@@ -35,7 +35,7 @@ class DelayingQueue(Generic[K]):
         self._arrivals = 0
         # The one timer, set for the head of the heap or for an earlier deadline that is stale by now.
         self._timer: asyncio.Handle | None = None
-        # That deadline. The timer itself may not tell: uvloop has none for delays below half a millisecond.
+        # That deadline. The timer itself may not have it: uvloop has none for delays below half a millisecond.
         self._timer_deadline = 0.0
 
     def add(self, key: K, seconds: float, priority: int = 0, reason: Reason | None = None) -> None:
@@ -100,7 +100,7 @@ class DelayingQueue(Generic[K]):
 
     def _fire(self) -> None:
         self._timer = None
-        # A loop may fire a hair early; what the timer was set for is due all the same.
+        # A loop may fire a hair early; the keys of the timer are due all the same.
         now = max(self._timer_deadline, asyncio.get_running_loop().time())
         while self._heap and self._heap[0].deadline <= now:
             delay = heapq.heappop(self._heap)

@@ -187,7 +187,7 @@ class PriorityFIFO(Generic[K]):
             group_of: Returns the group of a key: groups of a priority take turns; None for one FIFO.
         """
         self._group_of = group_of
-        # The class of 0 is always there. The others are there as long as they have keys.
+        # The class of 0 always exists. The others exist as long as they have keys.
         self._normal = self._make_class(0, ages=False)
         # Whether its keys age, because there are or were keys above them.
         self._normal_ages = False

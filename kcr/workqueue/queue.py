@@ -60,7 +60,7 @@ class WorkQueue(Generic[K]):
         # Why keys are dirty, and why those being processed were. Empty as long as no one gives reasons.
         self._reasons: dict[K, Reasons] = {}
         self._processing_reasons: dict[K, Reasons] = {}
-        # Workers waiting in `get`. Waking one promises nothing: it looks again.
+        # Workers waiting in `get`. Waking one promises nothing: it checks the queue again.
         self._getters: deque[asyncio.Future[None]] = deque()
         # Callers waiting in `drain`.
         self._drains: list[asyncio.Future[None]] = []
@@ -107,8 +107,8 @@ class WorkQueue(Generic[K]):
             self._metrics.add(key)
         self._dirty[key] = priority
         if key in self._processing:
-            # Never processed concurrently: `done` makes it ready. What the worker has read may be older than this
-            # change, so the key has another turn in any case.
+            # Never processed concurrently: `done` makes it ready. The worker may have read an older state than
+            # this change, so the key has another turn in any case.
             self._waiting_for_done += 1
             return
         plain = self._ready.plain
@@ -240,7 +240,7 @@ class WorkQueue(Generic[K]):
             self._reasons.clear()
             # Keys being processed are no longer dirty, and `done` queues none of them again.
             self._waiting_for_done = 0
-        # All of them: each looks again, and ends once no key is left.
+        # All of them: each checks the queue again, and ends once no key is left.
         for getter in self._getters:
             _wake(getter)
         self._getters.clear()
@@ -275,7 +275,7 @@ class WorkQueue(Generic[K]):
             its `delay`, or None; its `retries`; its `reasons`, and its `processing_reasons`; how long it `waited`.
         """
         delay = self._delayed.get(key)
-        # A key that is both queued and delayed is queued for what has come first.
+        # A key that is both queued and delayed has the reasons for which it is queued.
         reasons = self._reasons.get(key) if key in self._dirty or delay is None else delay.reason
         return KeyState(
             queued=self._dirty.get(key),

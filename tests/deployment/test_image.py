@@ -65,7 +65,7 @@ def test_each_source_is_there_and_is_sent() -> None:
     assert not [source for source in copied() if not (ROOT / source).exists() or is_ignored(source)]
     assert is_ignored("tests")
     assert is_ignored("examples/pi.yaml")
-    assert not is_ignored("examples/website/controller.py")
+    assert not is_ignored("controllers/job/controller.py")
 
 
 def test_sources_have_all_that_the_wheel_links_to() -> None:

@@ -70,7 +70,7 @@ async def test_unknown_zone_is_one_line_and_two(kcr: Start) -> None:
     async with kcr("dev", KCR_CRONJOB_TIME_ZONE="Nowhere/At_All") as dev:
         assert await dev.end() == 2
     line = dev.err.splitlines()[-1]
-    assert line.startswith("kcr: the controller refuses its options: unknown time zone Nowhere/At_All")
+    assert line.startswith("kcr: KCR_CRONJOB_TIME_ZONE: unknown time zone Nowhere/At_All; write a name such as")
 
 
 @NEEDS_KUBECTL

@@ -45,7 +45,7 @@ def cronjob_controller(
     """Run the CronJob controller for as long as the context lives."""
     client = Client(transport or cluster.transport)
     manager = OpenManager(client, clock=clock, random=Random(seed), leader_election=leader_election)
-    setup(manager, Options(**{"take_over": True, "cronjob_time_zone": "UTC", **options}))
+    setup(manager, Options(**{"take_over": True, "cronjob_time_zone": UTC, **options}))
     return running(manager)
 
 

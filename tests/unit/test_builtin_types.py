@@ -2,11 +2,11 @@ import sys
 
 import pytest
 
-from kcr.codegen.model import flat
-from kcr.codegen.render import module_text
 from kcr.errors import ConfigError
 from kcr_devcluster.apiserver.http.openapi.prose import installed_prose
 from kcr_devcluster.builtin_types import builtin_kind, class_names, classes, no_prose, published_prose, types_of
+from kcr_devcluster.codegen.model import flat
+from kcr_devcluster.codegen.render import module_text
 from tests.kit.generated import imported
 
 

@@ -29,7 +29,7 @@ def decide(seen: Facts) -> Plan:
 
     Source: kubernetes/pkg/controller/cronjob/cronjob_controllerv2.go, syncCronJob.
     """
-    # First the list: whether a run may start depends on what is still active.
+    # First the list: whether a run may start depends on the Jobs that are still active.
     status, noticed = drop_ended(seen)
     work, events = _schedule(replace(seen, cron=replace(seen.cron, status=status)))
     return Plan(work=work, status=status, announcements=(*noticed, *events))
@@ -121,7 +121,7 @@ def forbidden(seen: Facts, _: datetime) -> tuple[Announcement, ...] | None:
 SkipRule = Callable[[Facts, datetime], tuple[Announcement, ...] | None]
 
 # Why a run that is due is not started: the events that say so, or None where nothing speaks against it. The first
-# to object is the one that is heard, so order is contract.
+# to object decides, so order is contract.
 SKIP_RULES: tuple[SkipRule, ...] = (too_late, already_started, forbidden)
 
 # The reason of the event about a last run in the future.

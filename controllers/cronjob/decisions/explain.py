@@ -26,7 +26,7 @@ _CONTROLLER = "see whether its controller runs: kube-controller-manager, or kcr 
 _SKEW = "see whether its controller was down or a clock is wrong; startingDeadlineSeconds limits the look back"
 # Reasons of events that the explanation shows in another place.
 _TOLD_OTHERWISE = ("SawCompletedJob", FUTURE_RUN)
-# What stops a schedule, by the reason of the event that says so: the headline and the remedy.
+# Obstacles of a schedule by the reason of their event: the headline and the remedy.
 _STOPS: Mapping[str, tuple[str, str]] = {
     "UnknownTimeZone": (
         "never runs: its time zone is unknown",
@@ -53,7 +53,7 @@ class CronJobEvidence(NamedTuple):
     Attributes:
         events: Those about it, the latest last.
         zone: The time zone of schedules that name none, as a controller knows; empty when it is not known.
-        pending: What a controller started itself, and is not confirmed or not on record.
+        pending: Writes of the controller itself that are unconfirmed or unrecorded.
     """
 
     events: tuple[Event, ...] = ()
@@ -68,8 +68,8 @@ def explain(seen: Facts, known: CronJobEvidence = NOTHING) -> Explanation:
     """Return why a CronJob is where it is, from the decision that a reconcile would make now.
 
     Args:
-        seen: What a reconcile would see.
-        known: What else is known.
+        seen: The snapshot that a reconcile would read.
+        known: All other evidence.
     """
     plan = decide(seen)
     failed = _latest_failure(seen.jobs)

@@ -13,7 +13,7 @@ def next_run_of(seen: Facts) -> datetime | None:
     """Return when the next run is due; None for never.
 
     Args:
-        seen: What a reconcile would see.
+        seen: The snapshot that a reconcile would read.
     """
     left = next_run_delay(seen.cron, seen.local, seen.now)
     return seen.now + left - PADDING if left is not None else None
@@ -23,7 +23,7 @@ def lost_run(seen: Facts) -> datetime | None:
     """Return the most recent run if it was not started and will not be, for its starting deadline is over.
 
     Args:
-        seen: What a reconcile would see, of a CronJob of which no run is due.
+        seen: The snapshot that a reconcile would read, of a CronJob without a run that is due.
     """
     cron = seen.cron
     if cron.spec.starting_deadline_seconds is None:
@@ -41,7 +41,7 @@ def moment_text(moment: datetime, seen: Facts) -> str:
 
     Args:
         moment: A run.
-        seen: What a reconcile would see; its own zone is used where the CronJob names none, or one that is unknown.
+        seen: The snapshot; its own zone is used where the CronJob names none, or one that is unknown.
     """
     try:
         zone = zone_of(seen.cron, seen.local)

@@ -56,7 +56,7 @@ class NoOp(msgspec.Struct, frozen=True):
     """Start nothing.
 
     Attributes:
-        requeue_after: When to look again if nothing happens before; None for never.
+        requeue_after: The time until the next reconcile if nothing happens before; None for none.
     """
 
     requeue_after: timedelta | None = None
@@ -71,7 +71,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         work: Start a run, or not.
         status: The status as it is to be, whatever becomes of the work.
-        announcements: The events of what was seen and decided, in their order.
+        announcements: The events of the observations and the decision, in their order.
     """
 
     work: Work
@@ -85,7 +85,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         job: The Job of the run; None when there is none, or none of ours.
         is_new: Whether the Job was not there before.
-        error: What failed; whether the Job may exist all the same, `OwnWrites` knows.
+        error: The failure; `OwnWrites` knows whether the Job may exist all the same.
     """
 
     job: Job | None = None

@@ -93,7 +93,7 @@ def drop_ended(seen: Facts) -> tuple[CronJobStatus, tuple[Announcement, ...]]:
         *(_completed(job) for job in ended),
         *(Announcement("Normal", "MissingJob", f"Active job went missing: {lost.name}") for lost in missing),
     )
-    # Missing is what the server itself does not have: the store may only be late.
+    # A Job is missing if the server itself does not have it: the store may only be late.
     status = without(seen.cron.status, {job.metadata.uid for job in ended} | seen.missing)
     return with_successes(status, seen.jobs), events
 

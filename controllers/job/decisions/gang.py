@@ -65,7 +65,7 @@ def pod_group_of(job: Job, workload: Workload) -> PodGroup:
     """Return the group that is made of a Workload's only template."""
     template, name = workload.spec.pod_group_templates[0], workload.metadata.name
     room = MAX_NAME - HASH_LENGTH - 2
-    # Each part gets half of the room, and what the other one leaves.
+    # Each part gets half of the room, and the rest of the other half.
     first = name[: max(room // 2, room - len(template.name))]
     second = template.name[: room - len(first)]
     owner = OwnerReference(

@@ -48,7 +48,7 @@ def sort(job: Job, pods: Iterable[Pod], tracked: Set[str]) -> Indexes | None:
     """Return the Job's indexes by outcome, or None if it has none.
 
     Args:
-        job: The Job; what its status has on record stays.
+        job: The Job; the indexes in its status stay on record.
         pods: Its pods.
         tracked: UIDs of the pods that still carry the finalizer; the others are on record.
 
@@ -60,7 +60,7 @@ def sort(job: Job, pods: Iterable[Pod], tracked: Set[str]) -> Indexes | None:
     given_up = IndexSet.parse(status.failed_indexes or "", completions)
     listed = status.uncounted_terminated_pods.failed if status.uncounted_terminated_pods else ()
     placed = [(index, pod) for pod in pods if (index := index_in(job, pod)) is not None]
-    # What has lost its finalizer is on record; an index that has failed for good stays failed, whatever its pods do.
+    # A pod without its finalizer is on record; an index that has failed permanently stays failed, whatever its pods do.
     ended = [(index, pod) for index, pod in placed if pod.metadata.uid in tracked and index not in given_up]
     # A pod that was counted as failed stays so, though it succeeded in the end.
     done = (i for i, pod in ended if pod.status.phase == "Succeeded" and pod.metadata.uid not in listed)
@@ -126,11 +126,11 @@ def members(
 ) -> tuple[tuple[IndexedPod, ...], timedelta | None]:
     """Return the pods to create, the lowest indexes first, and how long the next one has to wait if there is room.
 
-    An index that waits holds up no other one, unlike upstream, where it fills the place of a higher one.
+    An index that waits blocks no other one, unlike upstream, where it fills the place of a higher one.
 
     Args:
         job: The Job.
-        indexes: What became of its indexes.
+        indexes: The results of its indexes.
         present: The pods that hold their index: active ones, and terminating ones where those are waited for.
         count: How many pods there is room for.
         wait: Says how long an index with these failures has to wait.

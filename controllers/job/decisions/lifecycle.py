@@ -39,7 +39,7 @@ def is_being_deleted(job: Job) -> bool:
 def with_suspension(job: Job, status: JobStatus, now: datetime) -> JobStatus:
     """Return the status with the Suspended condition as the spec has it; the same status if it says so already.
 
-    Suspension clears the start time, and with it the deadline; resuming sets it anew. A Job that was never
+    Suspension clears the start time, and with it the deadline; resuming sets it again. A Job that was never
     suspended has no such condition.
 
     Source: kubernetes/pkg/controller/job/job_controller.go, syncJob (suspend bookkeeping).

@@ -104,7 +104,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         delayed: Whether pods are missing that have to wait after a failure.
         started: When the Job started, now if only now; None while it is suspended and has not.
         backoff: The failures, this snapshot's included.
-        requeue_after: When to look again if nothing happens before; None for never.
+        requeue_after: The time until the next reconcile if nothing happens before; None for none.
     """
 
     work: Work
@@ -121,7 +121,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """The results of a plan.
 
     Attributes:
-        created: How many pods are there, or may be there, that were not.
+        created: The number of new pods that exist or may exist.
         refused: How many the server would not create, though their namespace is to stay.
         deleted: The pods that are deleted or terminating.
         untracked: UIDs of the pods that have lost their finalizer.

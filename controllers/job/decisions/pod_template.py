@@ -11,7 +11,7 @@ from kcr.api.meta import Object, ObjectMeta, controller_reference
 from kcr.api.pods import PodToCreate, pod_from_template
 from kcr.controllers.job.decisions.pods import FAILURE_COUNT, IGNORED_FAILURE_COUNT, TRACKING_FINALIZER
 
-# What the server leaves of a generated name's prefix: a pod's name is a label value elsewhere, of 63 characters.
+# The server cuts the prefix of a generated name to this: a pod's name is a label value elsewhere, of 63 characters.
 MAX_PREFIX = 58
 # Where a container finds the index of its pod.
 INDEX_VARIABLE = "JOB_COMPLETION_INDEX"

@@ -65,7 +65,7 @@ def newly_ended(job: Job, pods: Iterable[Pod], tracked: Set[str]) -> tuple[tuple
 def counted(status: JobStatus, tracked: Set[str]) -> JobStatus:
     """Return the status with every listed pod that lost its finalizer moved into the counters.
 
-    The lists are there afterwards, though they may be empty: their absence means that no pod has been counted yet.
+    The lists exist afterwards, though they may be empty: their absence means that no pod has been counted yet.
     """
     listed = status.uncounted_terminated_pods or _NOTHING
     remaining = UncountedTerminatedPods(
@@ -194,8 +194,8 @@ def compute_status(seen: Snapshot, plan: Plan, outcome: Outcome) -> StatusUpdate
     Source: kubernetes/pkg/controller/job/job_controller.go, syncJob and trackJobStatusAndRemoveFinalizers.
     """
     status = _present(seen, plan, outcome)
-    # The order of the steps is the protocol: what ends decides who is listed, and who is listed is on record before any
-    # finalizer is removed.
+    # The order of the steps is the protocol: the end decides which pods are listed, and all listed pods are on record
+    # before any finalizer is removed.
     ending = _ending(seen, plan, outcome, status.active)
     announcements: tuple[tuple[str, str], ...] = ()
     # A Job that ends is neither suspended nor resumed any more: the condition would contradict its end.
@@ -206,7 +206,7 @@ def compute_status(seen: Snapshot, plan: Plan, outcome: Outcome) -> StatusUpdate
     status = counted(status, plan.counts.tracked)
     listing = _listed(seen, plan, status, ending)
     status = _with_indexes(seen, plan, replace(status, uncounted_terminated_pods=listing.uncounted), listing)
-    # In the same write as the lists: once a finalizer is removed, its pod may be gone, and with it the reason of the
+    # In the same write as the lists: once a finalizer is removed, its pod may be deleted, and with it the reason of the
     # end.
     if ending is not None:
         status = _with_interim(status, ending, seen.now)
@@ -332,7 +332,7 @@ def _needs_requeue(seen: Snapshot, work: Work) -> bool:
         case ScaleDown():
             return not seen.job.spec.suspend
         case ScaleUp(members):
-            # Failures that are held until their replacement is there come to be counted once it is.
+            # Failures that wait for their replacement are counted once it exists.
             replaces = any(member.failures or member.ignored for member in members)
             return replaces or len(members) >= seen.limits.max_changes
         case _:

@@ -93,7 +93,7 @@ class Nodes(Mapping[str, NodeAgent]):
         """
         stored = {record.metadata.name for record in server.registry.storage.cache(NODES).records.values()}
         if heartbeats or stored - set(self):
-            # Nodes of the cluster before, of which there were more, will never be heard of again.
+            # The previous cluster had more nodes: the rest never report again.
             self.heartbeats.set()
         if not self._nodes:
             return
@@ -123,7 +123,7 @@ class Nodes(Mapping[str, NodeAgent]):
         return next((running for running in found if running), {})
 
     def publish(self, api_url: str, kubeconfig: str) -> None:
-        """Tell the processes on all nodes where the server is."""
+        """Pass the server's address to the processes on all nodes."""
         for node in self._nodes.values():
             node.info.api_url, node.info.kubeconfig = api_url, kubeconfig
 

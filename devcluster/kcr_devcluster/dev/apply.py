@@ -7,11 +7,11 @@ import msgspec
 
 from kcr.api.meta import Key
 from kcr.api.resources import ResourceType
-from kcr.cli.generators.manifests import Document
 from kcr.client import Client
 from kcr.client.discovery import served_kinds
 from kcr.client.writes import STRATEGIC_PATCH
 from kcr.errors import AlreadyExistsError, ApiError, ConfigError
+from kcr_devcluster.manifests import Document
 
 # As `kubectl apply`: fields that no type has are refused.
 _QUERY = "fieldManager=kcr-dev&fieldValidation=Strict"

@@ -5,6 +5,7 @@ import os
 import random
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from datetime import tzinfo
 from typing import NamedTuple
 
 from kcr.api.meta import Key
@@ -47,15 +48,15 @@ class DevCluster(NamedTuple):
 
 @asynccontextmanager
 async def dev_cluster(
-    options: DevOptions, plugins: PluginOptions, setups: Mapping[str, Setup], environ: Mapping[str, str]
+    options: DevOptions, plugins: PluginOptions, setups: Mapping[str, Setup], zone: tzinfo
 ) -> AsyncIterator[DevCluster]:
     """Serve an embedded cluster for as long as the context lives.
 
     Args:
-        options: What it consists of.
-        plugins: What all controllers are given; it comes before the environment.
+        options: Its parts.
+        plugins: The options of all controllers; they take precedence over the environment.
         setups: The controllers that the manager gets, by name.
-        environ: Where their options are read.
+        zone: The zone of schedules that name none.
 
     Raises:
         ConfigError: The port, the data folder or the file of faults cannot be used. Also later, when the data folder
@@ -89,7 +90,7 @@ async def dev_cluster(
                 f"cannot listen on port {options.port} of 127.0.0.1: {reason}: name another with --port"
             ) from error
         manager = Manager(cluster.client, random=random.Random())
-        attach(setups, manager, environ, **plugins.given())
+        attach(setups, manager, os.environ, **plugins.given(), cronjob_time_zone=zone)
         user = Client(InProcessTransport(cluster.server, advised=True))
 
         def read_log(pod: Key, container: str, limit: int) -> bytes:
@@ -113,7 +114,7 @@ async def _ended_by_full_disk(cluster: EmbeddedCluster) -> AsyncIterator[None]:
 
     def end(reason: str) -> None:
         if not reasons:
-            # The line that ends the process says what all errors from here on come from.
+            # The line that ends the process has the cause of all errors from here on.
             configure_logs("plain", "critical")
             task.cancel()
         reasons.append(reason)

@@ -1,6 +1,6 @@
 """Jobs, CronJobs, Deployments and pods for the page of `kcr dev`: a pure function of the cluster's objects.
 
-Those in trouble come first where there are more than fit: a reader wants to see what still runs and what has failed.
+Those in trouble come first where there are more than fit: a reader wants to see running and failed ones.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,7 +36,7 @@ class ClusterObjects(NamedTuple):
     """The objects of a cluster, each kind in any order.
 
     Attributes:
-        explanations: What `kcr explain` says of an object, by its uid, where that is known.
+        explanations: The headline of `kcr explain` for an object, by its uid, where that is known.
     """
 
     jobs: Sequence[Job]
@@ -52,7 +52,7 @@ def cluster_overview(objects: ClusterObjects, now: datetime, zone: tzinfo, job: 
     """Return the overview of a cluster.
 
     Args:
-        objects: What there is.
+        objects: The objects of the cluster.
         now: The moment at which it was read.
         zone: The zone of schedules that name none.
         job: The Job whose pods are shown; None for the pods that belong to no Job.

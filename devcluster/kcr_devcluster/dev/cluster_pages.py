@@ -1,7 +1,7 @@
 """The pages of `kcr dev`'s debug port: the tab "Jobs" of `/debug/kcr`, `/debug/kcr/cluster` and `/debug/kcr/logs`.
 
 They only read, and before the first request they cost nothing. Jobs, CronJobs, pods and events come from stores that
-are there in any case, read on the port's thread, however busy the program's event loop is. Logs, Deployments and
+exist in any case, read on the port's thread, however busy the program's event loop is. Logs, Deployments and
 explanations are read on the loop, from the cluster itself; while that is blocked, those of before are shown.
 """
 

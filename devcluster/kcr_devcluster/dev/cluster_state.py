@@ -204,7 +204,7 @@ class ClusterOverview(_Part, frozen=True, kw_only=True):
         pods: The pods: those of `job` by index and time of creation, at most 200. Without `job`, those that belong to
             no Job, those that have not ended first, then the newest, at most 200.
         pods_left_out: How many more there are.
-        explanation: What `kcr explain` says of `job`; None without `job`, and when that is not known.
+        explanation: The headline of `kcr explain` for `job`; None without `job`, and when that is not known.
     """
 
     now: datetime

@@ -32,8 +32,8 @@ class Workings(NamedTuple):
     Attributes:
         deployments: All Deployments.
         replica_sets: All ReplicaSets.
-        explanations: What `kcr explain` says of an object, by its uid; of one that is not in question any more, what it
-            said last.
+        explanations: The headline of `kcr explain` for an object, by its uid; the last one for an object that is no
+            longer in question.
     """
 
     deployments: tuple[Deployment, ...] = ()
@@ -45,7 +45,7 @@ class Explanations:
     """Reads the objects of which the program needs no store, and explains those in question.
 
     Attributes:
-        last: What was read last; to be read on any thread.
+        last: The last reading; to be read on any thread.
     """
 
     def __init__(self, client: Client, explain: Explain) -> None:

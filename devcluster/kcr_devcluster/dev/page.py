@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from kcr.api.bindaddress import BindAddress
 from kcr.cli.debug.port import EXTENSION
 from kcr.debug.access import DebugOptions
 from kcr.errors import ConfigError
@@ -70,7 +71,7 @@ class DevPage:
         debug = DebugOptions(
             "kcr dev", options=shown, token=self._token, routes=self._routes, on_listening=self._listening
         )
-        self._dev.manager.expose(probes=f"{_HOST}:{port}", debug=debug)
+        self._dev.manager.expose(probes=BindAddress(_HOST, port), debug=debug)
 
     def _listening(self, address: str) -> None:
         self._file.write(with_debug_port(self._dev.kubeconfig, f"http://{address}", self._token))
@@ -83,7 +84,7 @@ def with_debug_port(kubeconfig: str, address: str, token: str) -> str:
     Args:
         kubeconfig: The text of the kubeconfig.
         address: The URL of the port, without a path.
-        token: What it asks for.
+        token: The token that it requires.
     """
     config = yaml.safe_load(kubeconfig)
     # Not `token`: programs search the file for the user's under that name.

@@ -5,7 +5,7 @@ import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
-from datetime import UTC, tzinfo
+from datetime import tzinfo
 from functools import partial
 from pathlib import Path
 
@@ -19,7 +19,6 @@ from kcr.app.options import PluginOptions, shown
 from kcr.app.plugins import Setup, find_explainers, find_plugins, warn_of_unknown_variables
 from kcr.app.process import run_to_end
 from kcr.cli.display.display import Display, open_display
-from kcr.cli.generators.manifests import Document, read_documents
 from kcr.cli.objects.look import look
 from kcr.cli.target import ObjectName
 from kcr.client.explainers import Explainer
@@ -33,10 +32,12 @@ from kcr_devcluster.dev.explanations import Explanations
 from kcr_devcluster.dev.options import COMMAND_LINE, DevOptions
 from kcr_devcluster.dev.page import DevPage, check_port
 from kcr_devcluster.dev.private_file import candidates, default_path, private_file
+from kcr_devcluster.manifests import Document, read_documents
 
 _DEFINITION = "CustomResourceDefinition"
-# A cluster that ends with its Jobs says where to look once they have taken so long: before, it would be gone.
+# A cluster that ends with its Jobs prints how to inspect it only once they have taken so long.
 _LATE_SECONDS = 10.0
+_ZONE = "KCR_CRONJOB_TIME_ZONE"
 
 
 def start(title: str, options: DevOptions, plugins: PluginOptions, files: Sequence[str]) -> int:
@@ -45,7 +46,7 @@ def start(title: str, options: DevOptions, plugins: PluginOptions, files: Sequen
     Args:
         title: The first line to print; empty when it is printed already.
         options: How the cluster is made and shown.
-        plugins: The controllers, and what all of them are given.
+        plugins: The controllers, and the options of all of them.
         files: Manifests to apply: files, folders and URLs.
 
     Raises:
@@ -78,15 +79,13 @@ async def _dev(
 ) -> int:  # fmt: skip
     default = Path(options.data_dir) / "kubeconfig" if options.data_dir else default_path(os.environ)
     paths = iter([options.kubeconfig]) if options.kubeconfig else candidates(default)
-    # A manifest means the same on every machine.
-    environ = {"KCR_CRONJOB_TIME_ZONE": "UTC", **os.environ}
+    zone = _zone()
     async with AsyncExitStack() as stack:
-        dev = await stack.enter_async_context(dev_cluster(options, plugins, setups, environ))
+        dev = await stack.enter_async_context(dev_cluster(options, plugins, setups, zone))
         manager, client = dev.manager, dev.client
         file = stack.enter_context(private_file(paths, dev.kubeconfig, keep=options.data_dir is not None))
         path = file.path
         display = open_display(stack, manager)
-        zone = _zone(environ["KCR_CRONJOB_TIME_ZONE"])
         explainers = find_explainers(tuple(setups), get_logger().warning)
         explanations = Explanations(client, partial(_explain, manager, explainers))
         progress = Progress(manager, display, zone, explanations)
@@ -125,11 +124,12 @@ async def _dev(
     return 0
 
 
-def _zone(name: str) -> tzinfo:
+def _zone() -> tzinfo:
+    # UTC, because a manifest means the same on every machine.
     try:
-        return load_zone(name)
-    except UnknownZoneError:
-        return UTC
+        return load_zone(os.environ.get(_ZONE) or "UTC")
+    except UnknownZoneError as error:
+        raise click.UsageError(f"{_ZONE}: {error}; write a name such as Europe/Berlin") from error
 
 
 async def _explain(manager: Manager, explainers: Sequence[Explainer], kind: type[Resource], key: Key) -> Explanation:

@@ -60,7 +60,7 @@ def save(file: Path, data_dir: Path) -> None:
 def restore(file: Path, data_dir: Path) -> None:
     """Make DIR, a new folder for `kcr dev --data-dir`, of a FILE that `save` wrote.
 
-    Its versions continue a billion higher, so that controllers list anew and take no old object for a new one. Token
+    Its versions continue a billion higher, so that controllers relist and take no old object for a new one. Token
     and certificates are new.
     """
     lock = lock_folder(data_dir)

@@ -1,6 +1,6 @@
 """A real etcd and kube-apiserver for tests, from the folder that `KUBEBUILDER_ASSETS` names.
 
-The binaries and their folder are those of envtest, so what `setup-envtest` has fetched for other projects serves
+The binaries and their folder are those of envtest, so binaries that `setup-envtest` fetched for other projects serve
 here too. As there, no controllers run: nothing is collected, no pod is scheduled, and a namespace that is deleted
 never ends.
 

@@ -250,7 +250,7 @@ class _Disturbed:
 
     async def _end(self) -> None:
         if isinstance(self._fault, _Freeze):
-            # As over HTTP: a reader that names the silence it bears is told when it has lasted so long.
+            # As over HTTP: a reader with an idle timeout gets an error when the silence has lasted so long.
             idle = self._request.idle_seconds
             await (asyncio.get_running_loop().create_future() if idle is None else asyncio.sleep(idle))
         raise TransportError(f"{self._request.method} {self._request.target}: the connection was cut")

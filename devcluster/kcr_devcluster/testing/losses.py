@@ -6,7 +6,7 @@ from kcr.client import Request, Response
 from kcr.errors import TransportError
 from kcr.testing.answers import MadeUp
 
-# What becomes of the reply to a request that the server has executed: none comes (`silence`), half of its body (`cut`),
+# Losses of the reply to a request that the server has executed: none comes (`silence`), half of its body (`cut`),
 # a success or refusal that is no JSON (`garbage`) or another object (`other`), or a proxy's page with code 404 or 502.
 Loss = Literal["silence", "cut", "garbage", "other", "404", "502"]
 LOSSES: tuple[Loss, ...] = get_args(Loss)

@@ -25,7 +25,7 @@ from kcr.clock import Clock
 from kcr.errors import NotFoundError
 
 NODE = "node-1"
-# What a container ends with that SIGTERM ends.
+# The exit code of a container that SIGTERM ends.
 TERMINATED = 143
 
 

@@ -28,7 +28,7 @@ _WORDS = (
 )  # fmt: skip
 
 
-def check_round_trip(  # what is drawn, how often, and what is left out
+def check_round_trip(  # the drawn objects, their number, and the fields to leave out
     kind: type[R],
     through: type[Resource],
     *,

@@ -1,6 +1,6 @@
 """The story of a test: every write that the embedded server was asked for, in virtual time.
 
-A test in virtual time that fails shows it, so that a wrong end can be read off what came before:
+The report of a failed test in virtual time has it, so that a wrong end can be traced to earlier writes:
 
 ```
       0.0  test               create  websites.example.dev default/shop
@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # pytest imports the plugin in every project
 KEPT, SHOWN = 500, 60
 # How much of a patch is shown.
 _DETAIL_CHARACTERS = 140
-# What repeats for ever, and is about no object of the test.
+# These writes repeat endlessly, and concern no object of the test.
 _SILENT = frozenset({"leases", "nodes"})
 _NAMESPACE = re.compile(r"/namespaces/([^/?]+)/")
 
@@ -143,7 +143,7 @@ def _detail(patch: Any) -> str:
     status = dict(patch.get("status") or {})
     conditions = [_condition(one) for one in status.pop("conditions", None) or () if isinstance(one, Mapping)]
     fields = [*_fields("metadata.", metadata), *_fields("", rest), *_fields("", status)]
-    # In three steps, because what comes last may be cut off.
+    # In three steps, because the end may be cut off.
     deep = [text for text in fields if text.endswith(_NESTED) or "." in text.partition("=")[0]]
     return _short([*(text for text in fields if text not in deep), *conditions, *deep])
 

@@ -11,7 +11,7 @@ from kcr.api.crd.structural import Schema, object_schema
 from kcr.api.meta import Resource
 
 _API_VERSION = "apiextensions.k8s.io/v1"
-# What kubectl explain shows of the fields that all kinds have.
+# The texts of kubectl explain for the fields that all kinds have.
 _TYPE_META: dict[str, Schema] = {
     "apiVersion": {"description": "The group and version of the object's schema.", "type": "string"},
     "kind": {"description": "The kind of the object.", "type": "string"},

@@ -1,7 +1,7 @@
 """Declarations of a class for its CustomResourceDefinition, named like kubebuilder's markers.
 
-Keywords of a class carry what is said of a kind or of an object, `Annotated` what is said of a field. Limits of values
-are msgspec's own: `Annotated[int, msgspec.Meta(ge=1)]`.
+Keywords of a class carry declarations of a kind or of an object, `Annotated` those of a field. Limits of values are
+msgspec's own: `Annotated[int, msgspec.Meta(ge=1)]`.
 
 Source: sigs.k8s.io/controller-tools/pkg/crd/markers.
 """
@@ -110,7 +110,7 @@ class CrdOptions(NamedTuple):
     def extended(self, options: dict[str, Any]) -> "CrdOptions":
         """Return the options of a class whose base has these, and take its own out of its keywords.
 
-        Rules of the base hold for the class as well; what is said of a version is for that version alone.
+        Rules of the base hold for the class as well; options of a version hold for that version alone.
         """
         own = {name: options.pop(name) for name in self._fields if name in options}
         for name, item in _ITEMS.items():
@@ -124,7 +124,7 @@ class CrdOptions(NamedTuple):
         return self._replace(**{**_OF_A_VERSION, **own})
 
 
-# What the keywords that take several are tuples of.
+# The types of the items of keywords that take several.
 _ITEMS: Mapping[str, type] = {
     "short_names": str, "categories": str, "selectable_fields": str,
     "columns": PrinterColumn, "validations": Validation,

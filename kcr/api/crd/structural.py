@@ -69,10 +69,10 @@ _KNOWN: Mapping[type, Schema] = {
     },
 }  # fmt: skip
 _ATOMIC = (LabelSelector,)
-# What the default of a field may be.
+# Types of the default of a field.
 _VALUES = (str, bytes, int, float, tuple, list, dict, set, datetime, Enum, msgspec.Struct)
 
-# Names of msgspec.Meta that are limits of numbers, and what they are in a schema.
+# Names of msgspec.Meta that are limits of numbers, and their keywords in a schema.
 _LIMITS = {"ge": "minimum", "gt": "minimum", "le": "maximum", "lt": "maximum", "multiple_of": "multipleOf"}
 _SIZES = {"string": "{}Length", "array": "{}Items", "object": "{}Properties"}
 # A value of Enum or Literal, by the type of its members.
@@ -98,7 +98,7 @@ def object_schema(kind: type[msgspec.Struct], outer: tuple[type, ...] = ()) -> S
         outer: The classes in which it is used, from the outermost.
 
     Raises:
-        TypeError: No schema can say what the class says; the message names class, field and remedy.
+        TypeError: No schema can express the class; the message names class, field and remedy.
     """
     if kind in _KNOWN:
         return dict(_KNOWN[kind])

@@ -3,7 +3,7 @@
 A type of a built-in kind is one of two things:
 
 - A `kcr.ResourceView` (Pod, Node and Service of `kcr.api.core`) has the fields that controllers read, in few bytes. It
-  is cached and patched; the client refuses to create or apply it, for what it has no field for would be missing.
+  is cached and patched; the client refuses to create or apply it, because fields that it lacks would be missing.
 - A `kcr.FullResource` has all fields but managed fields; `client.update` takes it as well. Those of `kcr.api.core`,
   `kcr.api.apps` and `kcr.api.batch` are small and carry templates as bytes; the types here are typed to the last field:
 

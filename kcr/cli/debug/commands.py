@@ -140,14 +140,14 @@ async def _metrics_of(port: DebugPort, named: str | None) -> MetricsPlace:
         return unknown
     if options.metrics_secure:
         return MetricsPlace("", "they are for those who may get /metrics, over HTTPS: add them with curl")
-    _, _, number = options.metrics_bind_address.rpartition(":")
+    _, _, number = (options.metrics_bind_address or "").rpartition(":")
     url = urlsplit(port.url)
     host = f"[{url.hostname}]" if ":" in (url.hostname or "") else url.hostname
     return MetricsPlace(f"http://{host}:{number}/metrics") if number.isdecimal() and int(number) else unknown
 
 
 class _MetricsOptions(msgspec.Struct):
-    metrics_bind_address: str = ""
+    metrics_bind_address: str | None = None
     metrics_secure: bool = False
 
 

@@ -98,7 +98,7 @@ def parse_address(text: str) -> DebugPort:
     """Read an address: `HOST:PORT`, `:PORT`, or a URL as `kcr dev` prints it, with a token.
 
     Raises:
-        ConfigError: It is none.
+        ConfigError: The text is no address.
     """
     url = text if "://" in text else f"http://{text}"
     try:

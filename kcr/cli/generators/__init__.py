@@ -1,1 +1,1 @@
-"""Commands that write files: definitions, roles, classes."""
+"""Commands that write manifests: definitions, roles, policies, webhook configurations."""

@@ -66,7 +66,7 @@ def conditions_of(obj: Unstructured) -> tuple[Condition, ...]:
 
 
 def explain_object(obj: Unstructured, now: datetime) -> Explanation:
-    """Return why an object is where it is, as far as metadata, generation and conditions tell.
+    """Return why an object is where it is, as far as metadata, generation and conditions show it.
 
     Args:
         obj: The object.

@@ -124,7 +124,7 @@ def _base(config: ClusterConfig) -> ssl.SSLContext:
 
 
 def _identify(made: ssl.SSLContext, certificate: str, key: str, names: str) -> None:
-    # The ssl module loads certificates from files only. This one is private and gone at once.
+    # The ssl module loads certificates from files only. This one is private and deleted at once.
     with tempfile.TemporaryDirectory(prefix="kcr-") as folder:
         path = Path(folder, "client.pem")
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:

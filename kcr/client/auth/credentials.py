@@ -24,7 +24,7 @@ _REREAD_SECONDS = 60.0
 _PLUGIN_SECONDS = 60.0
 # A credential is renewed this long before it expires.
 _MARGIN = timedelta(seconds=10)
-# What the names of options contain whose values are secrets.
+# Parts of the names of options whose values are secrets.
 _SECRET = re.compile("secret|token|passw|api-?key", re.IGNORECASE)
 
 

@@ -1,7 +1,7 @@
 """Decoding of responses: pages, watch lines, errors, and undecodable objects.
 
 One bad object must not hide the others (ST-6), whatever is wrong with it: a field of another type, a byte that is
-no UTF-8, nesting beyond what Python's C stack takes. So pages and events that are refused as a whole are decoded
+no UTF-8, nesting too deep for Python's C stack. So pages and events that are refused as a whole are decoded
 again object by object. Of the bad one, its names are kept.
 
 An answer's body decides its value as proof, for a proxy between us and the API server may have written it:
@@ -10,7 +10,7 @@ An answer's body decides its value as proof, for a proxy between us and the API 
   lost reply does: a write may have happened.
 - A refusal whose body is a Status is the API server's, and raises the class of its reason.
 - Any other refusal raises `ServerError`, whatever its code, with the cause `UnexpectedServerResponse`: no caller may
-  conclude from it that an object is gone, exists or has changed, nor that a write did not happen. Three exceptions:
+  conclude from it that an object is missing, exists or has changed, nor that a write did not happen. Three exceptions:
   401 and 429, which the API server's own filters may answer in plain text, keep their classes, and so does the plain
   "404 page not found" to a list or watch, which is how it says that it does not have the group.
 """

@@ -214,7 +214,7 @@ class _Connections:
     def __init__(self) -> None:
         self.calls = asyncio.Semaphore(_CALLS_AT_ONCE)
         # The pool that new requests use; None before the first. Pools with outdated certificates stay
-        # open for what still runs on them.
+        # open for requests that still run on them.
         self.pool: _Pool | None = None
         self._outdated: set[_Pool] = set()
         self._ending: AsyncGenerator[None, None] | None = None
@@ -291,7 +291,7 @@ class HttpResponse:
             if size > _LINE_BYTES:
                 raise _failure(self._request, ValueError(f"a line of more than {_LINE_BYTES >> 20} MiB"))
             if others:
-                # Most of what comes is many lines at once: each that is whole costs no more than a slice.
+                # Most chunks have many lines: each whole line costs no more than a slice.
                 yield b"".join(begun)
                 *whole, last = others
                 for line in whole:

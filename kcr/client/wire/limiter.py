@@ -30,7 +30,7 @@ class RateLimit:
             on_wait: Called for every request, with its method and the seconds it has waited, which may be 0.
         """
         self._on_wait = on_wait
-        TokenBucket(qps, burst)  # refuses at once what none can be made of
+        TokenBucket(qps, burst)  # refuses invalid values at once
         self._buckets = PerLoop(lambda: TokenBucket(qps, burst))
         self._home = HomeLoop()
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class RequestObserver(Protocol):
-    """Hears of requests; `Metrics.requests` is one. It is called on one event loop only, that of the first request."""
+    """Receives requests and results, on one event loop, that of the first request; `Metrics.requests` is one."""
 
     def answered(self, method: str, code: int, seconds: float, sent: int | None, is_retry: bool) -> None:
         """Count a request, retry or watch whose answer has begun, or has not come.

@@ -8,7 +8,7 @@ from kcr.api.meta import Key, PartialObjectMetadata, Resource
 
 PAGE_SIZE = 500
 # A server that sends bookmarks does so about once a minute; a watch that is silent for longer than this
-# may hang on a connection that is gone (RF-19).
+# may hang on a broken connection (RF-19).
 IDLE_SECONDS = 90.0
 
 
@@ -99,5 +99,5 @@ def path_template(target: str) -> str:
     if len(rest) > 2 and rest[0] == "namespaces" and rest[2] not in ("status", "finalize"):
         head += ["namespaces", "{namespace}"]
         rest = rest[2:]
-    # Plural, name, subresource; beyond that is what a proxied server is asked for.
+    # Plural, name, subresource; beyond that is the path on a proxied server.
     return "/".join((*head, *rest[:1], *["{name}"][: len(rest) - 1], *rest[2:3], *["{path}"][: max(len(rest) - 3, 0)]))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# How long one call may take, its retries included; what must wait longer is the caller's to decide.
+# How long one call may take, its retries included; the caller decides about longer waits.
 CALL_SECONDS = 30.0
 _TRIES = 10
 # A read whose connection failed is sent again this often; the pauses double from the first on.

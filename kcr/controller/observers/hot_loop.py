@@ -1,6 +1,6 @@
 """Hot loops: a key that is reconciled over and over, because of writes or because its reconciler asks for that.
 
-Two writers that each set a field to a value of their own enqueue the key for ever, and so does one reconciler whose
+Two writers that each set a field to a value of their own enqueue the key endlessly, and so does one reconciler whose
 every write differs from the one before, such as a time in a status, or that returns `requeue_after=0` each time. None
 of them fails, so no error shows the loop.
 

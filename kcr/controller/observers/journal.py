@@ -1,7 +1,7 @@
 """The journal of a controller: its running reconciles, the last that have ended, and the keys that fail.
 
 It is for people, never for decisions. The workers write it on the event loop: an append for each reconcile, and an
-entry for each key that fails. Readers copy what they need (`dict(journal.failing)`), and may do so in any thread.
+entry for each key that fails. Readers copy it (`dict(journal.failing)`), and may do so in any thread.
 """
 
 import asyncio
@@ -58,7 +58,7 @@ class ReconcileJournal(Observer):
     def __init__(self) -> None:
         self.failing: dict[Key, EndedReconcile] = {}
         self.running: dict[Key, asyncio.Task[Any] | None] = {}
-        # Plain tuples: they take a third of the time of named ones, and most are never looked at.
+        # Plain tuples: they take a third of the time of named ones, and most are never read.
         self._runs: deque[_Entry] = deque(maxlen=MAX_RUNS)
 
     @property

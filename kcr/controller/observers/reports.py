@@ -19,11 +19,11 @@ _log = get_logger()
 class ReconcileSpans(Observer):
     """Makes the current span of a worker while it reconciles a key: a root, named `reconcile` and its controller.
 
-    It begins when the reconcile begins, so that its duration is what `controller_runtime_reconcile_time_seconds`
-    counts, and an exemplar of that histogram leads to it. The time in the queue is an attribute, `kcr.queue.seconds`,
+    It begins when the reconcile begins, so that `controller_runtime_reconcile_time_seconds` observes its duration,
+    and an exemplar of that histogram leads to it. The time in the queue is an attribute, `kcr.queue.seconds`,
     and no span before it: a child that begins before its parent is taken for a wrong clock by trace viewers, a parent
     around both would double the spans and hide how long reconciles take, and an attribute can be searched for.
-    Kubernetes' advice to make no span of a reconcile that does nothing is left to samplers: what a reconciler will do
+    Kubernetes' advice to make no span of a reconcile that does nothing is left to samplers: the work of a reconcile
     is not known before.
 
     Source: kubernetes/community, contributors/devel/sig-instrumentation/trace-instrumentation.md, for the advice.

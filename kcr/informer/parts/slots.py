@@ -164,12 +164,12 @@ class SlotFilter:
     """
 
     def __init__(self, selection: SlotSelection | None) -> None:
-        """Drop what a selection does not cover; nothing without one."""
+        """Drop objects that a selection does not cover; none without one."""
         self.selection = selection
         self.is_active: bool = selection is not None and not selection.is_labelled
 
     def narrow(self, selection: SlotSelection | None) -> None:
-        """Drop from now on what a smaller selection does not cover."""
+        """Drop from now on objects that a smaller selection does not cover."""
         self.selection, self.is_active = selection, True
 
     @property

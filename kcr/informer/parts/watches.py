@@ -13,7 +13,7 @@ from kcr.informer.writer import DispatchingWriter, StorePart
 
 R = TypeVar("R", bound=Resource)
 
-# After so many removed objects the event loop may go on.
+# After so many removed objects the event loop may run other tasks.
 _SLICE = 200
 
 

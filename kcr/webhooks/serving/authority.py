@@ -1,6 +1,6 @@
 """Keeps self-made certificates in a Secret, and their authorities in configurations: the shell around `rotation`.
 
-Each write has a precondition, so two processes that both believe to lead do no harm: one loses, and looks again.
+Each write has a precondition, so two processes that both believe to lead do no harm: one loses, and reads again.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ from kcr.webhooks.serving.rotation import Chain, Observed, decide
 LIFE = timedelta(days=365)
 # Pauses after failures: doubled from the first to the last.
 _RACE_PAUSE, _FIRST_PAUSE, _LAST_PAUSE = 0.05, 1.0, 30.0
-# Clocks jump, and a watch may be late: everything is looked at again after so long.
+# Clocks jump, and a watch may be late: everything is checked again after so long.
 _MOST_PAUSE = 3600.0
 # Steps that write: per second in the long run, and at once.
 _STEPS = (0.2, 20)
@@ -164,7 +164,7 @@ class CertificateAuthority(Handler[Any]):
                     until = await self.step()
                     pause = 0.0
                 except KcrError as error:
-                    # Perhaps someone else has written first. A webhook or a policy may also refuse it for long.
+                    # Perhaps another client has written first. A webhook or a policy may also refuse it for long.
                     is_race = isinstance(error, ConflictError | AlreadyExistsError | NotFoundError)
                     pause = min(max(2 * pause, _RACE_PAUSE if is_race else _FIRST_PAUSE), _LAST_PAUSE)
                     until = self._clock.now() + timedelta(seconds=pause)

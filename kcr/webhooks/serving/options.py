@@ -4,8 +4,9 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
+from kcr.api.bindaddress import BindAddress
 from kcr.api.meta import Key
-from kcr.endpoint import BindAddress, CertificateOptions, PortCertificate, SecureServing, ServerCertificate
+from kcr.endpoint import CertificateOptions, PortCertificate, SecureServing, ServerCertificate
 from kcr.errors import ConfigError
 from kcr.informer import Handler
 from kcr.webhooks.conversion import WebhookService

@@ -90,7 +90,7 @@ def check_package() -> None:
         ConfigError: The package `cryptography` is missing.
     """
     try:
-        import cryptography  # noqa: F401, PLC0415  # only whether it is there
+        import cryptography  # noqa: F401, PLC0415  # only to see that it can be imported
     except ImportError as error:
         hint = "pip install 'kcr[secure]', or name the folder of a certificate with --webhook-cert-dir"
         raise ConfigError(f"webhooks: making a certificate needs the extra 'secure': {hint}") from error

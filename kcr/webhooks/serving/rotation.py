@@ -3,7 +3,7 @@
 The order keeps every handshake valid. A new authority is stored beside the old one, then published in all
 configurations together with it, and only after a while, when all API servers have seen that, is a certificate issued by
 it. The old authority is trusted until it expires, so a replica may learn of the new certificate late. A process may end
-after each step: the next one decides from what it finds.
+after each step: the next one decides from the stored state.
 """
 
 from datetime import datetime, timedelta
@@ -70,7 +70,7 @@ class Observed(NamedTuple):
 
     Attributes:
         stored: The content of the Secret; None when there is none.
-        draft: What this process has for a missing Secret: the certificates that it saw last, or an authority.
+        draft: This process's content for a missing Secret: the certificates that it saw last, or an authority.
         bundles: The `caBundle` of every `clientConfig` that asks for one.
         trusted_since: Since when this process has seen all of them with the authority; None while some lack it.
     """
@@ -120,7 +120,7 @@ def decide(observed: Observed, now: datetime) -> Step:
     """Return the next step.
 
     Args:
-        observed: What is stored and trusted.
+        observed: The stored and the trusted certificates.
         now: The moment to judge at.
     """
     if observed.stored is None:
@@ -153,8 +153,8 @@ def _without_secret(observed: Observed, now: datetime) -> Step:
 def _has_to_issue(authority: Certificate, chain: Chain, now: datetime) -> bool:
     """Return whether to issue before all configurations trust the authority.
 
-    One by the authority of what is served is trusted as well. Otherwise the configurations that can be written do not
-    wait forever for one that cannot.
+    A certificate by the authority of the served one is trusted as well. Otherwise the configurations that can be
+    written do not wait endlessly for one that cannot.
     """
     serving = chain.serving
     if serving is None:

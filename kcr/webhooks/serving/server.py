@@ -10,7 +10,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from kcr.endpoint import BindAddress, PortCertificate, ServerPort, ServerThread
+from kcr.api.bindaddress import BindAddress
+from kcr.endpoint import PortCertificate, ServerPort, ServerThread
 from kcr.log import get_logger
 from kcr.webhooks.conversion import PATH as CONVERT
 from kcr.webhooks.webhooks import MAX_BODY_BYTES, refusal, timeout_in
@@ -33,7 +34,7 @@ _UNNOTICED_SECONDS = 0.01
 _LOCAL = {"": "localhost", "0.0.0.0": "127.0.0.1", "::": "::1"}
 # Source: controller-runtime/pkg/webhook/server.go, StartedChecker and Start.
 _DIAL_SECONDS, DRAIN_SECONDS = 10.0, 60.0
-# How often files are looked at, and the port is dialled.
+# Intervals at which files are checked and the port is dialled.
 _FIRST_PAUSE, POLL_SECONDS = 0.05, 10.0
 
 _log = get_logger("kcr.webhooks")
@@ -179,7 +180,7 @@ class WebhookServer:
                     await self._synced.wait()
                 what = "its turn"
                 async with self._places:
-                    # From here on the webhook has what is left of the time.
+                    # From here on the webhook has the rest of the time.
                     left = (deadline.when() or 0.0) - asyncio.get_running_loop().time()
                     if left <= _UNNOTICED_SECONDS / 10:  # less than a query can say
                         raise TimeoutError

@@ -3,9 +3,11 @@
 from typing import Any
 
 import pytest
+from click import UsageError
 
 import kcr
 from kcr.api.batch import CronJob, Job
+from kcr.app.plugins import read_options
 from kcr.client import Client
 from kcr.controllers.cronjob.controller import Options, setup
 from kcr.errors import ConfigError
@@ -105,5 +107,5 @@ async def test_controller_needs_a_cluster_to_itself() -> None:
 
 
 def test_unknown_zone_is_refused_as_an_option() -> None:
-    with pytest.raises(ValueError, match="unknown time zone Bad/Zone"):
-        Options(cronjob_time_zone="Bad/Zone")
+    with pytest.raises(UsageError, match="KCR_CRONJOB_TIME_ZONE: unknown time zone Bad/Zone; write a name such as"):
+        read_options(Options, {"KCR_CRONJOB_TIME_ZONE": "Bad/Zone"}, {})

@@ -1,5 +1,7 @@
 """What the CronJob controller says of a CronJob itself: from its own store and memory."""
 
+from zoneinfo import ZoneInfo
+
 import pytest
 
 from kcr.api.batch import CronJob, Job
@@ -20,7 +22,7 @@ HELLO = Key("default", "hello")
 
 async def test_explanation_names_the_zone_of_the_controller(server: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
     await create(server.client, manifest(schedule="0 12 * * *"))
-    async with cronjob_controller(server, kcr_clock, cronjob_time_zone="Europe/Berlin") as manager:
+    async with cronjob_controller(server, kcr_clock, cronjob_time_zone=ZoneInfo("Europe/Berlin")) as manager:
         await until(kcr_clock, at("09:59:30"))
         inside = await explanation_of(manager, "cronjob", HELLO)
         outside = await look(server.client, ObjectName(CronJob, "hello"), HELLO, kcr_clock.now(), EXPLAINERS)

@@ -5,11 +5,11 @@ from random import Random
 import pytest
 
 from kcr.api.core import Pod
-from kcr.cli.generators.manifests import read_documents
 from kcr.testing import VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.node import RunResult
 from kcr_devcluster.dev.apply import apply
+from kcr_devcluster.manifests import read_documents
 from tests.kit.harness import finished, job_controller, pods_of
 from tests.kit.observers import observing_pods
 

@@ -16,13 +16,13 @@ import pytest
 
 from kcr.api.batch import Job
 from kcr.api.core import Pod
-from kcr.cli.generators.manifests import Document, read_documents
 from kcr.clock import SystemClock
 from kcr.testing import VirtualClock, eventually
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.node import RunResult
 from kcr_devcluster.cluster.node.pods import KubeletPod
 from kcr_devcluster.dev.apply import apply
+from kcr_devcluster.manifests import Document, read_documents
 from tests.kit.harness import conditions, ended, finished, job_controller, pods_of
 from tests.kit.observers import observing_pods
 

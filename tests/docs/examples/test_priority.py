@@ -6,11 +6,11 @@ import pytest
 
 from kcr.api.batch import Job
 from kcr.api.meta import Key
-from kcr.cli.generators.manifests import read_documents
 from kcr.testing import VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.node import RunResult
 from kcr_devcluster.dev.apply import apply
+from kcr_devcluster.manifests import read_documents
 from tests.kit.harness import finished, job_controller, pods_of
 from tests.kit.node_pods import events
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from kcr.api.pods import is_ready
-from kcr.cli.generators.manifests import read_documents
 from kcr.testing import eventually
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.dev.apply import apply
+from kcr_devcluster.manifests import read_documents
 from tests.kit.documents import ROOT
 from tests.kit.node_pods import delete, events, get, names, state
 

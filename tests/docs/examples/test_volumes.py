@@ -5,10 +5,10 @@ import pytest
 from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.api.meta import Key, controller_of
-from kcr.cli.generators.manifests import Document, read_documents
 from kcr.clock import SystemClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.dev.apply import apply
+from kcr_devcluster.manifests import Document, read_documents
 from tests.kit.harness import conditions, finished, job_controller, pods_of
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(60)]

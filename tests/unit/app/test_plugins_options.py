@@ -7,6 +7,7 @@ from typing import Any
 import click
 import pytest
 
+from kcr.api.bindaddress import BindAddress
 from kcr.app.plugins import Setup, attach, find_plugins, read_options
 from kcr.cli.run import command
 from kcr.controllers.job import controller as job
@@ -44,7 +45,7 @@ RUN: dict[str, tuple[str, str, object]] = {
     "KCR_LEADER_ELECT_RETRY_PERIOD": ("500ms", "leader_elect_retry_period", timedelta(seconds=0.5)),
     "KCR_KUBE_API_QPS": ("50.5", "kube_api_qps", 50.5),
     "KCR_KUBE_API_BURST": ("60", "kube_api_burst", 60),
-    "KCR_METRICS_BIND_ADDRESS": (":8080", "metrics_bind_address", ":8080"),
+    "KCR_METRICS_BIND_ADDRESS": (":8080", "metrics_bind_address", BindAddress("", 8080)),
     "KCR_METRICS_SECURE": ("true", "metrics_secure", True),
     "KCR_METRICS_CERT_PATH": ("/certs", "metrics_cert_path", "/certs"),
     "KCR_METRICS_CERT_NAME": ("a.crt", "metrics_cert_name", "a.crt"),
@@ -59,7 +60,7 @@ RUN: dict[str, tuple[str, str, object]] = {
     "KCR_WEBHOOK_SERVICE_NAMESPACE": ("team", "webhook_service_namespace", "team"),
     "KCR_WEBHOOK_SECRET_NAME": ("certs", "webhook_secret_name", "certs"),
     "KCR_WEBHOOK_SHUTDOWN_DELAY": ("10s", "webhook_shutdown_delay", timedelta(seconds=10)),
-    "KCR_HEALTH_PROBE_BIND_ADDRESS": ("127.0.0.1:8081", "health_probe_bind_address", "127.0.0.1:8081"),
+    "KCR_HEALTH_PROBE_BIND_ADDRESS": ("127.0.0.1:8081", "health_probe_bind_address", BindAddress("127.0.0.1", 8081)),
     "KCR_READY_FILE": ("/some/ready", "ready_file", Path("/some/ready")),
     "KCR_LOG_FORMAT": ("json", "log_format", "json"),
     "KCR_LOG_LEVEL": ("debug", "log_level", "debug"),

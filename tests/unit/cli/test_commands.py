@@ -72,7 +72,11 @@ def test_broken_command_is_one_line(code: str, line: str, install: Install, caps
     assert "command water:" in " ".join(capsys.readouterr().out.split())
 
 
-@pytest.mark.parametrize("arguments", [["dev"], ["dev", "--wait", "-f", "x"], ["dev", "--help"], ["snapshot", "save"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [["dev"], ["dev", "--wait", "-f", "x"], ["dev", "--help"], ["snapshot", "save"], ["init", "shop", "--kind", "Shop"],
+     ["types", "generate", "v1/Pod"]],
+)  # fmt: skip
 def test_missing_development_cluster_is_named_with_its_extra(
     arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -105,4 +109,4 @@ def test_help_imports_neither_client_nor_runtime(command: str) -> None:
 
 
 def test_help_imports_no_command() -> None:
-    assert not {"kcr.cli.run", "kcr.cli.project.init"} & loaded_by("--help")
+    assert not {"kcr.cli.run", "kcr_devcluster.generators"} & loaded_by("--help")

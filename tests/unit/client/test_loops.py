@@ -11,10 +11,11 @@ import pytest
 import trustme
 from aiohttp import web
 
+from kcr.api.bindaddress import BindAddress
 from kcr.client import Client, Credential, HttpTransport, RateLimit
 from kcr.client.auth.credentials import RenewedCredentials
 from kcr.client.loops import HomeLoop, PerLoop
-from kcr.endpoint import BindAddress, ServerPort, ServerThread
+from kcr.endpoint import ServerPort, ServerThread
 from kcr.metrics import Metrics
 from tests.kit.http_servers import trusting
 

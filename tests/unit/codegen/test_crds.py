@@ -12,11 +12,11 @@ from msgspec import UNSET, Meta, Raw, UnsetType
 
 import kcr
 from kcr.api import codec
-from kcr.codegen.crds import crd_classes
-from kcr.codegen.model import flat
-from kcr.codegen.render import module_text
 from kcr.errors import ConfigError
 from kcr_devcluster.apiserver.apiextensions.schema_rules import schema_errors
+from kcr_devcluster.codegen.crds import crd_classes
+from kcr_devcluster.codegen.model import flat
+from kcr_devcluster.codegen.render import module_text
 from tests.kit.drawn_objects import structural_value
 from tests.kit.generated import imported, kinds_of
 

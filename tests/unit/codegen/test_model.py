@@ -1,6 +1,6 @@
 import pytest
 
-from kcr.codegen.model import CallExpr, Either, Expr, Later, Pair, Text, flat, literal, names_in, quoted
+from kcr_devcluster.codegen.model import CallExpr, Either, Expr, Later, Pair, Text, flat, literal, names_in, quoted
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 import pytest
 
-from kcr.codegen.model import class_name, encoded, field_name, field_names
+from kcr_devcluster.codegen.model import class_name, encoded, field_name, field_names
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from kcr.api.meta import Key
-from kcr.cli.generators.manifests import Document, read_documents
 from kcr.client import Client, Request, Response
 from kcr.errors import ConfigError
 from kcr_devcluster.dev.apply import apply
+from kcr_devcluster.manifests import Document, read_documents
 
 JOB = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: pi}\n"
 SPACE = "apiVersion: v1\nkind: Namespace\nmetadata: {name: math}\n"

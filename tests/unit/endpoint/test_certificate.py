@@ -17,7 +17,8 @@ import trustme
 from cryptography import x509
 from structlog.testing import capture_logs
 
-from kcr.endpoint import BindAddress, HTTPServer, ProbeRequest, ProbeResponse, SecureServing, ServerCertificate
+from kcr.api.bindaddress import BindAddress
+from kcr.endpoint import HTTPServer, ProbeRequest, ProbeResponse, SecureServing, ServerCertificate
 from kcr.endpoint.certificate import self_signed
 from kcr.errors import ConfigError
 

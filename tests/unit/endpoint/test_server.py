@@ -4,30 +4,9 @@ from collections.abc import Mapping
 import aiohttp
 import pytest
 
-from kcr.endpoint import BindAddress, HTTPServer, ProbeRequest, ProbeResponse, parse_address
+from kcr.api.bindaddress import BindAddress
+from kcr.endpoint import HTTPServer, ProbeRequest, ProbeResponse
 from kcr.errors import ConfigError
-
-
-@pytest.mark.parametrize(
-    ("text", "address"),
-    [
-        pytest.param("0", None, id="off"),
-        pytest.param("", None, id="empty"),
-        pytest.param(":8080", BindAddress("", 8080), id="everywhere"),
-        pytest.param("127.0.0.1:0", BindAddress("127.0.0.1", 0), id="free-port"),
-        pytest.param("[::1]:80", BindAddress("::1", 80), id="version-6"),
-        pytest.param("localhost:8081", BindAddress("localhost", 8081), id="name"),
-    ],
-)
-def test_address_is_read_as_go_reads_it(text: str, address: BindAddress | None) -> None:  # CM-50, CM-52
-    assert parse_address(text) == address
-    assert address is None or str(address) == text
-
-
-@pytest.mark.parametrize("text", ["8080", "localhost", ":", ":http", ":65536", "::1:80", ":-1"])
-def test_text_that_is_no_address_is_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match="is no address to listen on"):
-        parse_address(text)
 
 
 async def page(asked: ProbeRequest) -> ProbeResponse | None:

@@ -4,7 +4,8 @@ import threading
 import aiohttp
 import pytest
 
-from kcr.endpoint import BindAddress, HTTPServer, ProbeRequest, ProbeResponse, ProgramLoop, ServerThread
+from kcr.api.bindaddress import BindAddress
+from kcr.endpoint import HTTPServer, ProbeRequest, ProbeResponse, ProgramLoop, ServerThread
 from kcr.errors import ConfigError
 from kcr.testing import eventually
 

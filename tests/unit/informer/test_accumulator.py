@@ -23,6 +23,9 @@ class Writer:
     def share(self, obj: Pod) -> Pod:
         return obj
 
+    def has(self, key: Key) -> bool:
+        return False
+
     def replace(self, objects: Iterable[Pod], undecodable: Mapping[Key, str], version: str) -> Iterator[None]:
         self.given.append((tuple(objects), dict(undecodable), version))
         yield

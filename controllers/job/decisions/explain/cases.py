@@ -87,7 +87,7 @@ def managed_by_another(seen: Snapshot, _: Plan, known: Evidence) -> Explanation 
 
 
 _COLLECT = "see whether a garbage collector runs: kube-controller-manager has one, kcr run has none"
-# What the garbage collector does about its finalizers.
+# The garbage collector's work by the finalizer that it removes.
 _COLLECTOR: Mapping[str, str] = {
     "foregroundDeletion": "the garbage collector deletes its pods, and removes foregroundDeletion when they are gone",
     "orphan": "the garbage collector takes the Job's owner references off its pods, and removes orphan then",

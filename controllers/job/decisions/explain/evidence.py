@@ -22,11 +22,11 @@ class Evidence(NamedTuple):
         pods: All its pods, those that are counted already included.
         events: The events about it, in the order in which they were last seen.
         writers: The field managers that have written its status lately, when there are several.
-        duplicate_event: What two controllers told of late, each in an event of its own; empty when there is one.
+        duplicate_event: The message that two controllers reported lately, each in its own event; empty for one.
         context: Warnings about those of its pods that have not started, and the nodes.
         changed: When it was last written, by any client; None when the server does not say.
-        pending: What was written for it and is not observed, as a controller knows of itself.
-        is_own: Whether its controller itself says so, or is told to be silent: then nothing is amiss when it is.
+        pending: Writes for it that are not observed, as its controller knows.
+        is_own: Whether this is its controller's own evidence, or its controller may be silent: silence is fine then.
     """
 
     pods: tuple[Pod, ...] = ()

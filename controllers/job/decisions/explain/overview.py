@@ -28,8 +28,8 @@ def explain(seen: Snapshot, known: Evidence) -> Explanation:
     """Return why a Job is where it is, from the decision that a reconcile would make now.
 
     Args:
-        seen: What a reconcile would see.
-        known: What else is known.
+        seen: The snapshot that a reconcile would read.
+        known: All other evidence.
     """
     plan = decide(seen)
     case = next(found for rule in CASES if (found := rule(seen, plan, known)) is not None)

@@ -13,7 +13,7 @@ from kcr.controllers.job.decisions.explain.evidence import Evidence
 from kcr.controllers.job.decisions.plan import Plan, ScaleDown, ScaleUp, Snapshot
 from kcr.controllers.job.decisions.pods import TRACKING_FINALIZER, finish_time
 
-# What nodes give as the reason when a container could not be started: its command or image is wrong.
+# Reasons that nodes report when a container could not be started: its command or image is wrong.
 _UNSTARTED = ("StartError", "ContainerCannotRun")
 # Between two tries, at most. Source: kubernetes/pkg/controller/job/job_controller.go, MaxJobApiBackOff.
 _MOST = timedelta(seconds=60)
@@ -123,8 +123,8 @@ def refused(seen: Snapshot, plan: Plan, known: Evidence) -> Explanation | None:
 def _next_try(tries: Sequence[Event], pods: str, now: datetime) -> Step:
     """Return when the controller tries again: each wait is twice as long as the one before it.
 
-    Events tell of the last tries to the second: one each, or one that counts the same message from the first try on.
-    Those that were combined from several messages do not tell of the last wait.
+    Events have the last tries to the second: one each, or one that counts the same message from the first try on.
+    An event that was combined from several messages does not have the last wait.
     """
     text, last = f"tries again to create {pods}", tries[-1]
     first, latest, wait = last.first_timestamp, last.last_timestamp, None

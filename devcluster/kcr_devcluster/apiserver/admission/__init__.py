@@ -4,8 +4,8 @@ The registry is synchronous: between reading the old version of an object and st
 review awaits. So a write is replayed (`protocol.replay`): where the registry needs a review whose answer is not known,
 it raises `PendingError`; the server awaits the review, remembers the answer by its exact input, and makes the write
 again from the start. The attempt that stores has all answers and is one step, so no update is lost: an object that has
-changed in the meantime is a new input, and is reviewed again, as upstream's GuaranteedUpdate does. What a request draws
-(uid, generated name, time) is the same in each attempt.
+changed in the meantime is a new input, and is reviewed again, as upstream's GuaranteedUpdate does. Values that a
+request draws (uid, generated name, time) are the same in each attempt.
 
 A request is reviewed in two phases. Mutating: policies, then webhooks one after another, with the defaults of the
 schema after each patch; where they changed the object, the steps of the server run again, and with them the webhooks

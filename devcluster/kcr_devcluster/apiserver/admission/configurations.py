@@ -18,12 +18,12 @@ class Webhook(NamedTuple):
     """A webhook of a configuration, with the defaults of its fields.
 
     Attributes:
-        uid: Tells it from all others, as long as its configuration keeps its order.
+        uid: Unique among all webhooks, as long as its configuration keeps its order.
         name: Its name, for messages.
         configuration: The name of its configuration.
         client_config: Where it is served.
         rules: The requests that it reviews.
-        ignores_failures: Whether a request goes on when the webhook cannot be called (`failurePolicy: Ignore`).
+        ignores_failures: Whether a request continues when the webhook cannot be called (`failurePolicy: Ignore`).
         is_exact: Whether its rules match the version of the request only (`matchPolicy: Exact`).
         namespace_selector: Selects by the labels of the namespace; `{}` for all.
         object_selector: Selects by the labels of the object; `{}` for all.

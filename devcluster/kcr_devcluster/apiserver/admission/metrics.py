@@ -66,7 +66,7 @@ class AdmissionMetrics:
             seconds: How long it took.
             code: 200, the code of the denial, or that of the failure.
             error_type: `""` where the webhook admits the request, `no_error` where it denies it, else the failure.
-            ignored: Whether the call failed, and the request goes on all the same.
+            ignored: Whether the call failed, and the request continues all the same.
         """
         rejected = bool(error_type) and not ignored
         durations = self._durations.setdefault((labels, rejected), Histogram(_SECONDS))

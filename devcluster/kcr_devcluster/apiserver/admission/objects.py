@@ -59,7 +59,7 @@ class MutatingReview(Review):
         obj: The object as the plugins so far leave it; None for a DELETE.
         is_reinvocation: Whether this is the second round, after the first has changed the object.
         is_changed: Whether a plugin has changed the object in this round.
-        memory: What each plugin remembers from the first round for the second, by its name.
+        memory: The memory of each plugin from the first round for the second, by its name.
     """
 
     def __init__(

@@ -114,7 +114,7 @@ def decode_response(body: bytes) -> _Review:
     """Return the review in the body of a response.
 
     Raises:
-        ValueError: It is none.
+        ValueError: The body is no review.
     """
     return _decode(body)
 

@@ -35,7 +35,7 @@ def matched_kind(
         rules: The rules.
         attributes: The request.
         served: The kinds that are served.
-        is_exact: Whether only the version of the request is looked at; else all versions of its objects.
+        is_exact: Whether only the version of the request matches; otherwise all versions of its objects do.
     """
     requested = attributes.requested
     if any(_matches(rule, attributes, requested) for rule in rules):

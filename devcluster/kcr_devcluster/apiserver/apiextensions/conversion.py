@@ -37,7 +37,7 @@ TIMEOUT_SECONDS = 30.0
 # Upstream sends each stored object alone. Here a list is one review, unless it is larger than webhooks like to read.
 _LARGEST_REVIEW = 3 << 20
 
-# Tells the questions to one webhook from those to others, and to what it was before its definition changed.
+# Distinguishes the reviews of one webhook from those of others, and of the webhook before its definition changed.
 _serial = count()
 _encode = msgspec.json.Encoder().encode
 
@@ -119,7 +119,7 @@ class WebhookConverter:
     """Converts objects between the versions of a definition.
 
     Attributes:
-        kinds: The kinds of all versions, served or not, by version: what objects are stored as.
+        kinds: The kinds of all versions, served or not, by version, in which objects are stored.
     """
 
     def __init__(self, webhook: ConversionWebhook) -> None:

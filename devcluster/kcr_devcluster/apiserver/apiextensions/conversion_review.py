@@ -29,7 +29,7 @@ class ReviewError(Exception):
     """An answer that cannot be used.
 
     Attributes:
-        has_failed: Whether the message follows the word "failed"; else it begins with what was returned.
+        has_failed: Whether the message follows the word "failed"; otherwise it begins with the returned value.
     """
 
     def __init__(self, message: str, *, has_failed: bool = True) -> None:

@@ -110,7 +110,7 @@ def decode(fields_v1: object) -> FieldSet:
     """Return the set that a fieldsV1 stands for.
 
     Raises:
-        ValueError: It is none.
+        ValueError: The value is no fieldsV1.
     """
     if not isinstance(fields_v1, dict):
         raise ValueError("fieldsV1 is no object")

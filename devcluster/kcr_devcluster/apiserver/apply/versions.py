@@ -1,8 +1,9 @@
 """The versions in which managers own fields: where a webhook converts, each manager's fields are of its own version.
 
 A manager that applied `spec.host` in version 1 owns it there, whatever field holds the value in version 2. So two
-versions of an object are compared in the version of each manager, and what a manager no longer applies is pruned in the
-version in which it was applied. Without a webhook all versions have the same fields, and nothing is converted.
+versions of an object are compared in the version of each manager, and fields that a manager no longer applies are
+pruned in the version in which it applied them. Without a webhook all versions have the same fields, and nothing is
+converted.
 
 Source: sigs.k8s.io/structured-merge-diff, merge/update.go, update, prune and addBackOwnedItems;
 kubernetes/staging/src/k8s.io/apimachinery/pkg/util/managedfields/internal/versionconverter.go.
@@ -101,7 +102,7 @@ class FieldVersions:
         for version in dict.fromkeys(entry.api_version for entry in owners.values()):
             if version == last.api_version:
                 continue
-            # What was removed and what this version's managers own is added again.
+            # Removed fields that this version's managers own are added again.
             field, merged = self.shown(manifest, version)
             removed = difference(all_paths(field, merged), all_paths(field, self.shown(pruned, version)[1]))
             pruned = prune(field, merged, removed, _fields_of(owners, version))

@@ -34,7 +34,7 @@ _NODE = "system:node:"
 _NODES = "system:nodes"
 _NODE_NAME = "authentication.kubernetes.io/node-name"
 _GROUP_OF_REVIEWS = "authentication.k8s.io"
-# From so many on, the right to all is asked for first.
+# From so many on, the right to all is checked first.
 _MANY = 4
 
 

@@ -40,7 +40,7 @@ def check_parameters(authorizer: Rbac, user: User, plural: str, new: Manifest, o
         user: The author.
         plural: The resource that is written, such as `validatingadmissionpolicies`.
         new: The object, with its defaults.
-        old: The stored object; None on create. What it refers to already is not checked again.
+        old: The stored object; None on create. Its references are not checked again.
 
     Raises:
         StatusError: 422, with the cause Forbidden at the field that refers to the parameters.

@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import Generator
 from typing import Any
 
-from kcr.api.yaml_json import load_yaml, repeated_keys
 from kcr_devcluster.apiserver.apply import field_manager, managed_fields
 from kcr_devcluster.apiserver.apply.field_manager import ApplyResult, Configuration
 from kcr_devcluster.apiserver.apply.managed_fields import APPLY, Managed
@@ -41,6 +40,7 @@ from kcr_devcluster.apiserver.registry.registry import Registry, WriteResult
 from kcr_devcluster.apiserver.schema.builtin import type_shape
 from kcr_devcluster.apiserver.storage.admission import UPDATE
 from kcr_devcluster.apiserver.storage.records import Record, in_version
+from kcr_devcluster.yaml_json import load_yaml, repeated_keys
 
 _WITH_STATUS = ("apiVersion", "kind", "metadata", "status")
 _PRECONDITIONS = ("name", "namespace", "uid", "resourceVersion")

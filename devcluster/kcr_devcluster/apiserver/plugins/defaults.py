@@ -1,7 +1,7 @@
 """Fields of new objects that come from other objects: default classes, and the topology labels of nodes.
 
 Claims without a StorageClass and Ingresses without an IngressClass get the default one. Several defaults are allowed:
-the newest counts, of equally old ones the first by name. Pods get the labels of their node that tell zone and region,
+the newest counts, of equally old ones the first by name. Pods get the labels of their node for zone and region,
 which the downward API shows to them.
 
 Source: kubernetes/plugin/pkg/admission/storage/storageclass/setdefault/admission.go;

@@ -6,7 +6,7 @@ question, and runs the request again from the start. On the same objects the ste
 answer; of an object that has changed meanwhile it asks again, as upstream's GuaranteedUpdate tries again. The last run
 has all answers and is one synchronous step.
 
-What a request draws (uid, generated name, time) is remembered as well: a question must not change from run to run.
+Values that a request draws (uid, generated name, time) are remembered as well: a review must not change between runs.
 """
 
 from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
@@ -42,7 +42,7 @@ class _Memory:
 
     def __init__(self, answers: dict[Hashable, Any]) -> None:
         self.answers = answers
-        # By what is drawn: all that was drawn, in order.
+        # The drawn values by their kind, in order.
         self.drawn: dict[str, list[Any]] = {}
         # How many of them this run has taken.
         self.position: dict[str, int] = {}
@@ -70,7 +70,7 @@ def drawn(what: str, draw: Callable[[], T]) -> T:
     """Return the value that the request drew at this place in its earlier runs, or draw it now.
 
     Args:
-        what: What is drawn, such as `uid`; a request that draws several takes them in order.
+        what: The kind of value, such as `uid`; a request that draws several takes them in order.
         draw: Draws it.
     """
     memory = _memory.get()
@@ -88,7 +88,7 @@ def kept(what: str, make: Callable[[], T], release: Callable[[T], None]) -> T | 
     """Return a value that the request keeps from run to run until it ends, such as reserved numbers.
 
     Args:
-        what: What is kept, as in `drawn`.
+        what: The kind of value, as in `drawn`.
         make: Makes it in the first run.
         release: Takes it back when the request ends, however it ends.
 

@@ -361,7 +361,7 @@ def _drop_unstored(kind: Kind, obj: Manifest) -> None:
     stored objects.
     """
     conversion = kind.conversion
-    # Where a webhook converts, the response shows what is stored, converted back.
+    # Where a webhook converts, the response shows the stored object, converted back.
     if kind.custom is not None and kind.converter is None and conversion is not None and not conversion.same_fields:
         conversion.to_hub(obj)
         conversion.from_hub(obj)

@@ -72,7 +72,7 @@ class BuiltinKind(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _Table(msgspec.Struct, frozen=True):
-    """The table. Types stay as they are written until they are asked for.
+    """The table. Types are decoded when they are first used.
 
     Attributes:
         atomic: The types whose objects server-side apply replaces as a whole.

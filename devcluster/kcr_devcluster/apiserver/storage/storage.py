@@ -52,7 +52,7 @@ class StorageReader(Protocol):
         ...
 
     def revision_to_read(self, kind: Kind, exact: int = 0) -> int:
-        """Return the revision at which a read shows the objects of a kind: the one that is asked for, or the newest."""
+        """Return the revision at which a read shows the objects of a kind: the requested one, or the newest."""
         ...
 
     async def wait_for_revision(self, revision: int) -> None:
@@ -134,7 +134,7 @@ class Storage:
 
         Args:
             kind: The kind.
-            exact: The revision that is asked for; 0 for the newest.
+            exact: The requested revision; 0 for the newest.
         """
         return exact or self.revision
 
@@ -165,7 +165,7 @@ class Storage:
         if len(record.body) > _LARGEST_OBJECT:
             raise StatusError(500, "", "etcdserver: request is too large")
         if shown.converter is not None:
-            # What the response shows: nothing may fail after the commit.
+            # The object of the response: nothing may fail after the commit.
             in_version(record, shown)
         self._commit(Change(record.revision, old, record))
         return record

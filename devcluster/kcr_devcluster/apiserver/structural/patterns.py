@@ -39,7 +39,7 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
     """Return a regular expression of Go as one of Python.
 
     Raises:
-        PatternError: It is none in Go.
+        PatternError: Go refuses the pattern.
     """
     translated = _Translation(pattern).run()
     try:

@@ -74,7 +74,7 @@ class SignerReconciler:
         types = {condition.type for condition in status.conditions}
         if APPROVED not in types or types & {DENIED, FAILED} or status.certificate:
             return Result()
-        with suppress(ConflictError, NotFoundError):  # changed or deleted meanwhile: a watch event will tell
+        with suppress(ConflictError, NotFoundError):  # changed or deleted meanwhile: a watch event follows
             await self._sign(request)
         return Result()
 

@@ -77,7 +77,7 @@ class GarbageCollector:
         seen = self._graph.get(key.name)
         if seen is None or self._graph.is_settled(seen):
             return Result()
-        with suppress(NotFoundError):  # deleted meanwhile: a watch event will tell
+        with suppress(NotFoundError):  # deleted meanwhile: a watch event follows
             obj = await self._client.get(type(seen), seen.key)
             if obj.metadata.uid == seen.metadata.uid:
                 await self._process(obj)

@@ -48,7 +48,7 @@ class TokenSecretReconciler:
         secret = self._secrets.get(key)
         if secret is None or secret.metadata.deletion_timestamp is not None:
             return Result()
-        with suppress(ConflictError, NotFoundError):  # changed or deleted meanwhile: a watch event will tell
+        with suppress(ConflictError, NotFoundError):  # changed or deleted meanwhile: a watch event follows
             account = await self._account(secret)
             if account is None:
                 await self._client.delete(Secret, key, uid=secret.metadata.uid)

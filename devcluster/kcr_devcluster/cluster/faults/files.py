@@ -6,11 +6,11 @@ from typing import NamedTuple, get_args
 
 import msgspec
 
-from kcr.api.yaml_json import YamlError, load_yaml
 from kcr.errors import ConfigError
 from kcr_devcluster.calls import Verb
 from kcr_devcluster.cluster.faults.listener_faults import ListenerFaults
 from kcr_devcluster.cluster.faults.rules import FailCode, FaultRule
+from kcr_devcluster.yaml_json import YamlError, load_yaml
 
 _TOP = {"seed", "faults"}
 # The permitted values of a rule's fields, by the path at which msgspec names another value.

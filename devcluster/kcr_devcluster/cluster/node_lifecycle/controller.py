@@ -23,7 +23,7 @@ from kcr_devcluster.cluster.node_lifecycle.health import GRACE_SECONDS, silent_c
 from kcr_devcluster.cluster.scheduling.objects import ScheduledNode
 
 _LEASES = "kube-node-lease"
-# When this process itself stood still, no node could be heard.
+# While this process itself stood still, no heartbeat of a node could arrive.
 _LATE_SECONDS = 5.0
 
 
@@ -80,7 +80,7 @@ class NodeLifecycleReconciler(Handler[Lease]):
         if node is None:
             self._health.pop(key, None)
             return Result()
-        with suppress(NotFoundError, ConflictError):  # changed or deleted meanwhile: a watch event will tell
+        with suppress(NotFoundError, ConflictError):  # changed or deleted meanwhile: a watch event follows
             left = self._time_left(node) if self._is_monitoring else None
             if left is not None and left <= 0:
                 await self._mark_silent(node)

@@ -186,7 +186,7 @@ class SchedulerReconciler(Handler[ScheduledPod]):
             await self._client.bind(pod.key, node, uid=pod.metadata.uid)
         except ApiError as error:
             self._placements.withdraw(pod)
-            if not isinstance(error, ConflictError | NotFoundError):  # these: a watch event will tell
+            if not isinstance(error, ConflictError | NotFoundError):  # these: a watch event follows
                 raise
         else:
             self._placements.confirm(pod)
@@ -208,7 +208,7 @@ class SchedulerReconciler(Handler[ScheduledPod]):
                 self._placements.forget(key)
 
     async def _reject(self, pod: ScheduledPod, found: Unschedulable) -> None:
-        with suppress(ConflictError, NotFoundError):  # changed or deleted meanwhile: a watch event will tell
+        with suppress(ConflictError, NotFoundError):  # changed or deleted meanwhile: a watch event follows
             node = pod.status.nominated_node_name
             if found.preemption is not None:
                 node = found.preemption.node

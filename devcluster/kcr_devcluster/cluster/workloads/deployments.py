@@ -73,7 +73,7 @@ class DeploymentReconciler:
         if found is None:
             self._own_writes.forget(key)
             return Result()
-        with suppress(NotFoundError):  # it or a ReplicaSet was deleted meanwhile: a watch event will tell
+        with suppress(NotFoundError):  # it or a ReplicaSet was deleted meanwhile: a watch event follows
             return await self._sync(found)
         return Result()
 

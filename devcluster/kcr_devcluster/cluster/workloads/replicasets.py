@@ -47,7 +47,7 @@ class ReplicaSetReconciler:
         if found is None:
             self._own_writes.forget(key)
             return Result()
-        with suppress(NotFoundError):  # deleted meanwhile: a watch event will tell
+        with suppress(NotFoundError):  # deleted meanwhile: a watch event follows
             return await self._sync(found)
         return Result()
 

@@ -50,12 +50,12 @@ class Progress:
             manager: Its informers call the handlers, and its client reads logs.
             display: Shows everything.
             zone: The zone of schedules that name none.
-            explanations: Explains what Jobs wait for.
+            explanations: The obstacles of Jobs that wait.
         """
         self._display = display
         self._explanations = explanations
         self._job_store, self._pods = manager.store(Job), manager.store(Pod)
-        # The uids of what has a container that runs.
+        # The uids of owners of pods with a running container.
         self._running: set[str] = set()
         # Events of before belong to an earlier run of a cluster with a data folder; they have whole seconds.
         self._since = manager.clock.now().replace(microsecond=0)

@@ -1,7 +1,7 @@
 """The obstacles of Jobs and Deployments: states, explanations of `kcr explain`, and last warnings.
 
-The status of a Job says that pods are active, whether they run or wait for a node, a volume or an image for ever. So a
-state combines the status and the pods; `kcr explain` and the events say what the Job waits for.
+The status of a Job says that pods are active, whether they run or wait endlessly for a node, a volume or an image. So a
+state combines the status and the pods; `kcr explain` and the events have the obstacle of the Job.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,7 +16,7 @@ from kcr.client.explainers import last_seen
 from kcr.controller.gates import is_paused
 from kcr_devcluster.dev.cluster_state import DeploymentOverview, WarningOverview
 
-# The states of Jobs that may tell of trouble; of all others the reason is in the spec.
+# The states of Jobs that may be a problem; of all others the reason is in the spec.
 UNSETTLED = ("Running", "Waiting", "Terminating")
 
 
@@ -85,10 +85,10 @@ class Workloads:
             pods: All pods.
             replica_sets: All ReplicaSets.
             events: All events.
-            explanations: What `kcr explain` says of an object, by its uid.
+            explanations: The headline of `kcr explain` for an object, by its uid.
         """
         self._explanations = explanations
-        # The uids of what objects control, by their uid.
+        # The uids of the dependents that objects control, by their own uid.
         self._controlled: dict[str, list[str]] = {}
         # The Deployments of ReplicaSets.
         self._deployments: dict[str, str] = {}

@@ -3,6 +3,7 @@
 import asyncio
 from datetime import UTC
 from functools import partial
+from zoneinfo import ZoneInfo
 
 import pytest
 from msgspec.structs import replace
@@ -167,7 +168,7 @@ def owned(job: Job, owner: OwnerReference) -> Job:
     [
         ("KCR_WORKERS", "7", "workers", 7),
         ("KCR_TAKE_OVER", "true", "take_over", True),
-        ("KCR_CRONJOB_TIME_ZONE", "Europe/Rome", "cronjob_time_zone", "Europe/Rome"),
+        ("KCR_CRONJOB_TIME_ZONE", "Europe/Rome", "cronjob_time_zone", ZoneInfo("Europe/Rome")),
     ],
 )
 async def test_variable_reaches_the_controller(variable: str, text: str, field: str, value: object) -> None:

@@ -14,11 +14,11 @@ import aiohttp
 import pytest
 
 import kcr
+from kcr.api.bindaddress import BindAddress
 from kcr.api.core import ConfigMap, Namespace, Secret
 from kcr.api.meta import Key, ObjectMeta
 from kcr.client import Request
 from kcr.clock import SystemClock
-from kcr.endpoint import BindAddress
 from kcr.errors import TransportError
 from kcr.leaderelection import LeaderElectionConfig, LeaderElector
 from kcr.testing import eventually

@@ -15,7 +15,8 @@ import aiohttp
 import pytest
 import trustme
 
-from kcr.endpoint import BindAddress, PortCertificate
+from kcr.api.bindaddress import BindAddress
+from kcr.endpoint import PortCertificate
 from kcr.testing import eventually
 from kcr.webhooks.serving.server import WebhookServer
 from kcr.webhooks.webhooks import MAX_BODY_BYTES

@@ -27,7 +27,7 @@ class _Failure(NamedTuple):
     Attributes:
         message: Why.
         reason: The reason of the Status.
-        is_action: Whether the actions of the binding say what follows; else the request is denied.
+        is_action: Whether the actions of the binding decide; otherwise the request is denied.
     """
 
     message: str

@@ -7,7 +7,6 @@ import logging
 from functools import lru_cache
 from typing import Any
 
-from kcr.api.yaml_json import load_yaml
 from kcr_devcluster.apiserver.http.serialization import MEDIA_TYPES
 from kcr_devcluster.apiserver.kinds.catalogue import Kind
 from kcr_devcluster.apiserver.kinds.strategy import conform
@@ -21,6 +20,7 @@ from kcr_devcluster.apiserver.registry.deletion import POLICIES, DeleteOptions
 from kcr_devcluster.apiserver.schema import protobuf
 from kcr_devcluster.apiserver.schema.builtin import builtin_kinds, type_shape
 from kcr_devcluster.apiserver.schema.shape import Shape
+from kcr_devcluster.yaml_json import load_yaml
 
 LIMIT = 3 * 1024 * 1024
 

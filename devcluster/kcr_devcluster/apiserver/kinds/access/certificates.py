@@ -92,7 +92,7 @@ def parse_request(encoded: str) -> "CertificateSigningRequest | None":
     """Return the PKCS#10 request that is base64 of PEM; None where the extra `embedded` is not installed.
 
     Raises:
-        ValueError: It is none.
+        ValueError: The text has no PKCS#10 request.
     """
     text = b64decode(encoded)
     if b"-----BEGIN CERTIFICATE REQUEST-----" not in text:

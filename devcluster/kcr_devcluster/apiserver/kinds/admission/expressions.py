@@ -17,7 +17,7 @@ from kcr_devcluster.apiserver.structural.cel.admission import (
 from kcr_devcluster.apiserver.structural.cel.expressions import LIBRARY, CompilationError, is_available
 from kcr_devcluster.apiserver.structural.shapes import Schema
 
-# What expressions are for: this decides their type and the variables that they may use.
+# The uses of expressions, which decide their type and the variables that they may use.
 MATCH_CONDITION, VARIABLE, VALIDATION = "matchCondition", "variable", "validation"
 MESSAGE, AUDIT_ANNOTATION = "messageExpression", "auditAnnotation"
 APPLY_CONFIGURATION, JSON_PATCH = "applyConfiguration", "jsonPatch"

@@ -1,6 +1,6 @@
 """The common base of the strategies of admissionregistration.k8s.io, above all the checks of expressions.
 
-The strategies check that expressions are there, unique and not too many, and compile each in upstream's order.
+The strategies check that expressions exist, are unique and not too many, and compile each in upstream's order.
 
 Source: kubernetes/pkg/apis/admissionregistration/validation/validation.go, validateMatchConditions, validateVariable;
 static_suffix.go; pkg/registry/admissionregistration/*/strategy.go.

@@ -85,7 +85,7 @@ class Declarations(NamedTuple):
     Attributes:
         has_params: Whether there is `params`.
         has_authorizer: Whether there is `authorizer`.
-        has_patches: Whether the types of patches, `Object` and `JSONPatch`, are there.
+        has_patches: Whether the types of patches, `Object` and `JSONPatch`, are declared.
         variables: The schemas of `variables`, by their names, `{}` for one of any type; None for no variables.
         schemas: The schemas of `object`, `oldObject` and `params`, where they are known.
     """

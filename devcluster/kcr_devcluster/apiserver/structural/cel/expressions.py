@@ -144,7 +144,7 @@ def compile_search(pattern: str) -> Callable[[str], bool]:
     """Return the search of a regular expression by RE2, in linear time.
 
     Raises:
-        CompilationError: It is none, or needs too much memory.
+        CompilationError: RE2 refuses the pattern, or it needs too much memory.
     """
     text = f"self.matches({msgspec.json.encode(pattern).decode()})"
     program = _compile(_environment("string", ()), text, 0)

@@ -37,7 +37,7 @@ def parse_version(text: str, normalize: bool = False) -> SemanticVersion:
         normalize: Whether a prefix `v`, leading zeros and absent minor and patch numbers are allowed.
 
     Raises:
-        ValueError: It is none.
+        ValueError: The text is no semantic version.
     """
     found = _VERSION.fullmatch(_normalized(text) if normalize else text)
     if found is None or any(int(number) >= _LARGEST for number in found.group(1, 2, 3)):

@@ -16,7 +16,7 @@ from kcr_devcluster.apiserver.schema.protobuf_encoder import write_bytes, write_
 # The entry of a constructed object that names its type; no field has such a name.
 TYPE = "@type"
 VARIABLES = "variables"
-# The function that returns a variable, and the library's variable that tells it of which evaluation.
+# The function that returns a variable, and the library's variable that identifies the evaluation.
 VARIABLE_FUNCTION, EVALUATION = "variable__", "evaluation__"
 
 # Numbers of fields in cel.expr's messages.
@@ -48,7 +48,7 @@ def constructed_type(serialized: bytes) -> str | None:
     """Return the type of the objects that an expression constructs, such as `Object` or `list(JSONPatch)`.
 
     Returns:
-        None where the tree does not tell.
+        None where the tree does not show it.
     """
     parsed = dict(read_fields(_bytes(dict(read_fields(serialized))[_ANY_VALUE])))
     return _type_of(_bytes(parsed[_EXPR]))

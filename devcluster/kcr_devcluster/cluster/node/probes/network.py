@@ -75,7 +75,7 @@ async def get(url: str, action: HTTPGetAction) -> tuple[int, str]:
     Certificates are not verified. Redirects are followed on the same host, as far as they lead there.
 
     Raises:
-        RequestError: There is none.
+        RequestError: No response came.
     """
     headers = _headers(action)
     connector = aiohttp.TCPConnector(ssl=False, force_close=True)

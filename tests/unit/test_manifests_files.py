@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from kcr.cli.generators.manifests import read_texts
 from kcr.errors import ConfigError
+from kcr_devcluster.manifests import read_texts
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):

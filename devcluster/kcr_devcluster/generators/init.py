@@ -1,6 +1,6 @@
 """`kcr init`: a new folder with a kind of your own, its controller and its tests.
 
-It writes the example Website under other names: `kcr/cli/_website` is a link to `examples/website`.
+It writes the example Website under other names: the folder `_website` is a link to `examples/website`.
 """
 
 import io
@@ -26,10 +26,10 @@ from kcr.cli.generators.crd import file_name, kinds_in_all, manifest_of
 from kcr.cli.generators.rbac import roles_text
 from kcr.cli.generators.webhooks import webhooks_text
 from kcr.cli.output import manifest_text, unwritable
-from kcr.cli.project.imports import LINE_LENGTH, with_sorted_imports
-from kcr.cli.project.requirement import KcrRequirement, devcluster_requirement, installed_requirement
 from kcr.errors import ConfigError
 from kcr.webhooks.conversion import WebhookService
+from kcr_devcluster.generators.imports import LINE_LENGTH, with_sorted_imports
+from kcr_devcluster.generators.requirement import KcrRequirement, devcluster_requirement, installed_requirement
 
 _LABEL = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 _GROUP = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+")
@@ -202,7 +202,7 @@ def plural_of(singular: str) -> str:
 
 
 def _example() -> Traversable:
-    return resources.files("kcr.cli") / "_website"
+    return resources.files("kcr_devcluster.generators") / "_website"
 
 
 def _names_in_example() -> frozenset[str]:

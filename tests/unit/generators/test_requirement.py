@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kcr.cli.project.requirement import requirement_of
+from kcr_devcluster.generators.requirement import requirement_of
 
 
 def installed(folder: Path, origin: dict[str, Any] | None) -> Distribution:
@@ -43,28 +43,6 @@ def test_requirement_is_where_kcr_was_installed_from(
     origin: dict[str, Any] | None, expected: str, tmp_path: Path
 ) -> None:
     assert requirement_of(installed(tmp_path, origin)).named("kcr[test]") == expected
-
-
-@pytest.mark.parametrize(
-    ("origin", "expected"),
-    [
-        pytest.param(None, "kcr-devcluster>=0.1.0", id="index"),
-        pytest.param(
-            {"url": "https://example.dev/r.git", "vcs_info": {"vcs": "git", "commit_id": "abc"}, "subdirectory": "kcr"},
-            "kcr-devcluster @ git+https://example.dev/r.git@abc#subdirectory=kcr/devcluster", id="repository",
-        ),
-        pytest.param(
-            {"url": "https://example.dev/kcr-0.1.0-py3-none-any.whl", "archive_info": {}},
-            "kcr-devcluster>=0.1.0", id="archive",
-        ),
-        pytest.param({"url": "file:///usr", "dir_info": {}}, "kcr-devcluster @ file:///usr/lib", id="checkout"),
-    ],
-)  # fmt: skip
-def test_development_cluster_is_required_from_the_same_place(
-    origin: dict[str, Any] | None, expected: str, tmp_path: Path
-) -> None:
-    folder = "lib" if origin and origin["url"] == "file:///usr" else "devcluster"
-    assert requirement_of(installed(tmp_path, origin), folder).named("kcr-devcluster") == expected
 
 
 def test_folder_that_is_gone_is_named(tmp_path: Path) -> None:

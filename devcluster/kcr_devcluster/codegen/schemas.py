@@ -5,8 +5,8 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from kcr.codegen import model
-from kcr.codegen.model import CallExpr, Expr
+from kcr_devcluster.codegen import model
+from kcr_devcluster.codegen.model import CallExpr, Expr
 
 Schema = Mapping[str, Any]
 
@@ -15,7 +15,7 @@ _SCALARS: Mapping[tuple[str, str], str] = {
     ("string", "date-time"): "datetime", ("string", "byte"): "bytes", ("integer", "int64"): "int",
 }  # fmt: skip
 _PLAIN: Mapping[str, str] = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}
-# What types, defaults and docstrings say.
+# Keywords that types, defaults and docstrings express.
 _TOLD = {
     "type", "properties", "required", "items", "additionalProperties", "description", "default", "nullable", "enum",
     "title", _OPAQUE, _INT_OR_STRING,
@@ -61,7 +61,7 @@ def constraints(schema: Schema, of: str) -> tuple[dict[str, Any], dict[str, Any]
 
     Args:
         schema: Of the value.
-        of: What msgspec checks the limits of: a scalar type, `array` or `object`; empty for none.
+        of: The type whose limits msgspec checks: a scalar type, `array` or `object`; empty for none.
     """
     known = _LIMITS.get(of, {})
     limits = {"title": schema["title"]} if "title" in schema else {}

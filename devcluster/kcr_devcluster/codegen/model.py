@@ -12,10 +12,10 @@ import msgspec
 Atom = str
 
 _WORD = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?=V\d)|V\d+|[A-Z]+(?![a-z])|[A-Z][a-z0-9]*|[a-z0-9]+")
-# What a field of this name would hide from the annotations below it, or from its class; and what from that of a kind.
+# Names that a field would hide from the annotations below it or from its class; and those hidden from a kind's class.
 _HIDES = frozenset(("bool", "bytes", "crd_options", "datetime", "float", "int", "msgspec", "str", "tuple"))
 _KIND_HIDES = frozenset(("detached", "key", "resource"))
-# What modules of types import.
+# Names that modules of types import.
 RESERVED = frozenset(
     ("Annotated", "Any", "Condition", "FullResource", "IntOrString", "ListType", "Literal", "Mapping", "MicroTime",
      "None", "Object", "ObjectMeta", "PrinterColumn", "Quantity", "Requirement", "ScaleSubresource", "Self", "True",
@@ -105,7 +105,7 @@ class ClassField(NamedTuple):
         wire: On the wire.
         type: Its annotation.
         default: None where it is required.
-        text: What it is for, in paragraphs; may be empty.
+        text: Its description, in paragraphs; may be empty.
     """
 
     name: str
@@ -121,7 +121,7 @@ class Class(NamedTuple):
     Attributes:
         name: Of the class.
         base: `Object`, or for a kind `FullResource`.
-        text: What it is, in paragraphs; may be empty.
+        text: Its description, in paragraphs; may be empty.
         fields: In the order of the schema.
         keywords: Of the class.
         refers: The classes that its fields name.

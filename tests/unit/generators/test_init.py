@@ -8,8 +8,8 @@ import click
 import pytest
 
 from kcr.cli.main import exit_code_of
-from kcr.cli.project.init import Names, names_of, plural_of, renamed
 from kcr_devcluster.apiserver.schema.builtin import builtin_kinds
+from kcr_devcluster.generators.init import Names, names_of, plural_of, renamed
 
 
 @pytest.mark.parametrize(

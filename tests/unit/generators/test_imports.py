@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kcr.cli.main import exit_code_of
-from kcr.cli.project.imports import with_sorted_imports
+from kcr_devcluster.generators.imports import with_sorted_imports
 
 MODULE = '''"""A module."""
 

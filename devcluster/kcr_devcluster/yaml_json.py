@@ -1,6 +1,6 @@
 """YAML as the JSON values that it stands for, within bounds: a small text cannot become a large value.
 
-Aliases and merge keys repeat what they name, and aliases of aliases do so exponentially. Values are therefore
+Aliases and merge keys repeat the nodes that they name, and aliases of aliases do so exponentially. Values are therefore
 counted as they are in JSON, and nesting is counted while a text is read.
 
 Source: sigs.k8s.io/yaml, YAMLToJSON; go.yaml.in/yaml/v2, decode.go, which bounds aliases by their share of a document.

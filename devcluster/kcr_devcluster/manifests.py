@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kcr.api.yaml_json import YamlError, load_yaml_documents, repeated_keys
 from kcr.errors import ConfigError
+from kcr_devcluster.yaml_json import YamlError, load_yaml_documents, repeated_keys
 
 # Source: kubernetes/staging/src/k8s.io/cli-runtime/pkg/resource/builder.go, FileExtensions.
 EXTENSIONS = (".json", ".yaml", ".yml")

@@ -5,14 +5,13 @@ A package without such a file came from an index, which still has its version.
 """
 
 from collections.abc import Mapping
-from importlib.metadata import Distribution, PackageNotFoundError, distribution
-from pathlib import Path, PurePosixPath
+from importlib.metadata import Distribution, distribution
+from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 import msgspec
-from msgspec import structs
 
 
 class Origin(msgspec.Struct, frozen=True):
@@ -53,32 +52,17 @@ def installed_requirement() -> KcrRequirement:
 
 
 def devcluster_requirement() -> KcrRequirement:
-    """Return how projects require kcr-devcluster; where it is not installed, from the place that kcr is from."""
-    try:
-        return requirement_of(distribution("kcr-devcluster"))
-    except PackageNotFoundError:
-        return requirement_of(distribution("kcr"), "devcluster")
+    """Return how projects require the kcr-devcluster that runs."""
+    return requirement_of(distribution("kcr-devcluster"))
 
 
-def requirement_of(installed: Distribution, folder: str = "") -> KcrRequirement:
-    """Return how projects require an installed package.
-
-    Args:
-        installed: The package, with the metadata of its installer.
-        folder: The package is another one: the one in this folder of that package's checkout or repository.
-    """
+def requirement_of(installed: Distribution) -> KcrRequirement:
+    """Return how projects require an installed package, from the metadata of its installer."""
     version, recorded = f">={installed.version}", installed.read_text("direct_url.json")
     if recorded is None:
         return KcrRequirement(version)
     origin = msgspec.json.decode(recorded, type=Origin)
     path = _path_of(origin.url)
-    if folder and origin.vcs_info:
-        origin = structs.replace(origin, subdirectory=str(PurePosixPath(origin.subdirectory, folder)))
-    elif folder and path is not None and path.is_dir():
-        origin, path = structs.replace(origin, url=f"{origin.url.rstrip('/')}/{folder}"), path / folder
-    elif folder:
-        # An archive has one package.
-        return KcrRequirement(version)
     if path is not None and not path.exists():
         return KcrRequirement(version, missing=path)
     return KcrRequirement(version, _url_of(origin))

@@ -4,7 +4,7 @@ import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 
-from kcr.codegen.model import (
+from kcr_devcluster.codegen.model import (
     EMPTY_MAP,
     CallExpr,
     Class,
@@ -62,7 +62,7 @@ def module_text(title: str, classes: Iterable[Class], command: str, elsewhere: M
     Args:
         title: The first line of its docstring.
         classes: In any order.
-        command: What makes the module, for its header.
+        command: The command that makes the module, for its header.
         elsewhere: For a module of kcr itself, the modules of classes that stand in others, by name.
     """
     ordered = _ordered({one.name: one for one in classes})
@@ -150,7 +150,7 @@ def _docstring(one: Class) -> str:
         return ""
     text = text.replace('"""', "'''")
     prefix = "r" if "\\" in text else ""
-    # What has entries only begins below the quotes, or they would count as indented too far.
+    # A text of entries alone begins below the quotes, or they would count as indented too far.
     indented = ("\n    " if text.startswith("Attributes:") else "") + textwrap.indent(text, "    ").lstrip()
     closing = (
         '"""'
@@ -224,7 +224,7 @@ def _laid_out(expr: Expr, indent: int, taken: int) -> str:
     Args:
         expr: The expression.
         indent: Of the line that it begins on.
-        taken: What else stands on that line.
+        taken: The rest of that line.
     """
     if indent + taken + len(flat(expr)) <= _WIDTH:
         return flat(expr)

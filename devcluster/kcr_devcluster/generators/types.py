@@ -1,16 +1,15 @@
 """`kcr types generate`: typed classes of CustomResourceDefinitions and of built-in kinds."""
 
-from collections.abc import Callable, Iterable, Sequence
-from importlib.metadata import entry_points
+from collections.abc import Iterable
 
 import click
 
-from kcr.cli.generators.manifests import EXTENSIONS, read_documents
 from kcr.cli.output import write_output
-from kcr.codegen.crds import crd_classes
-from kcr.codegen.model import Class, flat
-from kcr.codegen.render import module_text
 from kcr.errors import ConfigError
+from kcr_devcluster.codegen.crds import crd_classes
+from kcr_devcluster.codegen.model import Class, flat
+from kcr_devcluster.codegen.render import module_text
+from kcr_devcluster.manifests import EXTENSIONS, read_documents
 
 
 @click.group("types")
@@ -42,17 +41,9 @@ def generate(sources: tuple[str, ...], version: str, output: str) -> None:
 
 def _builtin_classes(names: list[str]) -> list[Class]:
     kinds = [_split(name) for name in names]
-    return _generator()(kinds) if kinds else []
+    from kcr_devcluster.builtin_types import classes_of_kinds  # noqa: PLC0415  # definitions need no API server's schema
 
-
-def _generator() -> Callable[[Sequence[tuple[str, str]]], list[Class]]:
-    """Return the function that has the schema of the built-in kinds; it is of kcr-devcluster."""
-    try:
-        return next(point.load() for point in entry_points(group="kcr.types"))  # type: ignore[no-any-return]  # see above
-    except (ModuleNotFoundError, StopIteration):
-        raise ConfigError(
-            "the schema of built-in kinds needs the extra 'embedded': pip install 'kcr[embedded]'"
-        ) from None
+    return classes_of_kinds(kinds)
 
 
 def _split(name: str) -> tuple[str, str]:

@@ -5,8 +5,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kcr.cli.generators.manifests import read_documents
 from kcr.errors import ConfigError
+from kcr_devcluster.manifests import read_documents
 
 JOB = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: pi}\n"
 SPACE = "apiVersion: v1\nkind: Namespace\nmetadata: {name: math}\n"

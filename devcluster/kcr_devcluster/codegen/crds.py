@@ -1,7 +1,7 @@
 """Classes of the kinds that CustomResourceDefinitions declare.
 
 A schema that a class cannot say stays beside the type, in `msgspec.Meta(extra_json_schema=…)`, so that
-`kcr.crd_manifest` of the classes has it again. What has unknown fields is carried as bytes.
+`kcr.crd_manifest` of the classes has it again. Objects with unknown fields are carried as bytes.
 """
 
 from base64 import b64decode
@@ -11,10 +11,20 @@ from typing import Any
 import msgspec
 
 from kcr.api.crd.markers import Quantity
-from kcr.codegen import model
-from kcr.codegen.model import CallExpr, Class, ClassField, Expr, Pair, Text, class_name, field_name, field_names
-from kcr.codegen.schemas import Schema, constraints, enumerated, is_opaque, scalar
 from kcr.errors import ConfigError
+from kcr_devcluster.codegen import model
+from kcr_devcluster.codegen.model import (
+    CallExpr,
+    Class,
+    ClassField,
+    Expr,
+    Pair,
+    Text,
+    class_name,
+    field_name,
+    field_names,
+)
+from kcr_devcluster.codegen.schemas import Schema, constraints, enumerated, is_opaque, scalar
 
 _TYPE_META = ("apiVersion", "kind", "metadata")
 _CONDITION = {"lastTransitionTime", "message", "observedGeneration", "reason", "status", "type"}
@@ -51,7 +61,7 @@ def crd_classes(manifest: Mapping[str, Any], wanted: str = "", found: dict[str, 
         found: Other classes of the same module by name, to which those of the kind are added.
 
     Raises:
-        ConfigError: It is none, has no such version, or no schema that a class can have.
+        ConfigError: The manifest is no definition, or has no such version, or no schema that a class can have.
     """
     try:
         names = msgspec.convert(manifest, _Definition).spec
@@ -81,7 +91,7 @@ class _Version:
         """Begin with the classes of other versions.
 
         Args:
-            prefix: What the names of classes begin with: the class of the kind.
+            prefix: The first part of the names of classes: the class of the kind.
             found: All classes by name; those of this version are added.
         """
         self._prefix = prefix

@@ -1,0 +1,1 @@
+"""Commands that write code for developers: `kcr init` and `kcr types generate`."""

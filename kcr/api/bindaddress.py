@@ -1,0 +1,34 @@
+"""Addresses to listen on: a value that options, endpoints and webhooks share."""
+
+from typing import NamedTuple
+
+
+class BindAddress(NamedTuple):
+    """An address to listen on; an empty host means all interfaces, port 0 any free one."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+
+def bind_address(given: "str | BindAddress | None") -> BindAddress | None:
+    """Return an address such as `:8080`, `127.0.0.1:8080` or `[::1]:8080`; None for `0` and nothing: do not listen.
+
+    Args:
+        given: A text, or the address that was read from it.
+
+    Raises:
+        ValueError: The text is no address.
+    """
+    if not isinstance(given, str):
+        return given
+    if given in ("", "0"):
+        return None
+    host, colon, port = given.rpartition(":")
+    bare = host.removeprefix("[").removesuffix("]")
+    if not colon or not (port.isascii() and port.isdecimal()) or int(port) > 65535 or (":" in bare and bare == host):
+        raise ValueError(f"{given!r} is no address to listen on: write host:port, :port, or 0 for none")
+    return BindAddress(bare, int(port))

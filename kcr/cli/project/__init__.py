@@ -1,1 +1,0 @@
-"""`kcr init`: the contents of a new project."""
