@@ -177,7 +177,7 @@ class ReflectorBackoff:
         """Return the seconds to wait after a failure, or after a watch that ended at once without an error."""
         self._delivered = False
         if isinstance(error, GoneError) and not self._relisted_at_once:
-            # What ends a gap, as after a restart of the server: the store is old, and to wait makes it older.
+            # A relist ends the gap, as after a restart of the server: the store is old, and to wait makes it older.
             self._relisted_at_once = True
             return 0.0
         if isinstance(error, NotFoundError):

@@ -193,7 +193,7 @@ class ShardCampaign(Handler[Lease]):
             holder = live.spec.holder_identity
             if holder != self._config.identity:
                 raise LeadershipLostError(
-                    f"lease {name}: {holder or 'nobody'} has it instead of {self._config.identity}"
+                    f"lease {name}: {holder or 'no replica'} has it instead of {self._config.identity}"
                 )
             self._own[shard] = await self._write(name, shard, live, own.fence)
         except _FAILURES as error:

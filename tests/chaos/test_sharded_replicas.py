@@ -56,7 +56,7 @@ class Witness:
             lease = await self._server.get(Lease, Key("default", f"{NAME}-shard-{shard}"))
             AUTHOR.reset(token)
             if lease.spec.holder_identity != self._identity:
-                holder = lease.spec.holder_identity or "nobody"
+                holder = lease.spec.holder_identity or "no replica"
                 self._history.note(f"{self._identity} writes in shard {shard} of {holder}: {request.target}")
         async with self._inner.send(request) as response:
             yield response

@@ -2,8 +2,6 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -20,6 +18,7 @@ from kcr.leaderelection import LeaderElectionConfig, LeaderElector
 from kcr.testing import CrashingTransport, VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.clocks import ShiftedClock
+from tests.kit.replicas import running
 
 pytestmark = [pytest.mark.kcr_virtual, pytest.mark.asyncio]
 
@@ -65,18 +64,6 @@ class Replica:
         assert result is not None
         assert result.status == 200, result.text
         return result.text
-
-
-@asynccontextmanager
-async def running(*replicas: Replica) -> AsyncIterator[list[asyncio.Task[None]]]:
-    async with asyncio.TaskGroup() as group:
-        tasks = []
-        for replica in replicas:
-            tasks.append(group.create_task(replica.run()))
-            await replica.manager.wait_ready()
-        yield tasks
-        for task in tasks:
-            task.cancel()
 
 
 async def labels(cluster: EmbeddedCluster, name: str = "default") -> Any:

@@ -2,8 +2,6 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import pytest
 
@@ -20,6 +18,7 @@ from kcr.sharding import ShardedReplica
 from kcr.sharding.replica import same_loop
 from kcr.testing import CrashingTransport, VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
+from tests.kit.replicas import running
 
 pytestmark = [pytest.mark.kcr_virtual, pytest.mark.asyncio]
 
@@ -69,18 +68,6 @@ class Replica:
             await self.manager.run()
         except Exception as error:
             self.failure = error
-
-
-@asynccontextmanager
-async def running(*replicas: Replica) -> AsyncIterator[list[asyncio.Task[None]]]:
-    async with asyncio.TaskGroup() as group:
-        tasks = []
-        for replica in replicas:
-            tasks.append(group.create_task(replica.run()))
-            await replica.manager.wait_ready()
-        yield tasks
-        for task in tasks:
-            task.cancel()
 
 
 async def create(cluster: EmbeddedCluster, *names: str) -> list[ConfigMap]:
