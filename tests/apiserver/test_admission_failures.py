@@ -53,6 +53,23 @@ BROKEN: dict[str, tuple[Any, str]] = {
 }  # fmt: skip
 
 
+class DefectiveCaller:
+    """A caller with a defect."""
+
+    async def call(
+        self, client_config: dict[str, Any], path_and_query: str, body: bytes, timeout: float
+    ) -> tuple[int, bytes]:
+        raise LookupError("no such thing")
+
+
+@pytest.mark.parametrize("kind", ["Mutating", "Validating"])
+async def test_defect_of_the_server_is_named(api: Api, webhooks: Webhooks, kind: str) -> None:
+    await webhooks.add(kind, "one")
+    api.server.admission.caller = DefectiveCaller()
+    reply = await api.call("POST", PODS, pod("pa"))
+    assert (reply.status, reply.body["message"]) == (500, "Internal error occurred: LookupError: no such thing")
+
+
 @pytest.mark.parametrize(("answer", "message"), BROKEN.values(), ids=BROKEN)
 async def test_broken_response_is_an_internal_error(api: Api, webhooks: Webhooks, answer: Any, message: str) -> None:
     await webhooks.add("Validating", "one", lambda request: answer)

@@ -86,6 +86,7 @@ class ValidatingWebhooks:
 
         Raises:
             StatusError: The first denial or failure, in the order of the webhooks; all of them have answered.
+            Exception: The first is a defect of this server.
         """
         found = [(webhook, await self.matcher.match(webhook, review)) for webhook in self.matcher.webhooks()]
         matching = [(webhook, kind) for webhook, kind in found if kind is not None]
@@ -95,10 +96,10 @@ class ValidatingWebhooks:
         if refusals:
             raise refusals[0]
 
-    async def _refusal(self, webhook: Webhook, review: Review, kind: Kind) -> StatusError | None:
+    async def _refusal(self, webhook: Webhook, review: Review, kind: Kind) -> Exception | None:
         try:
             await self._calls.ask(webhook, review, kind)
-        except StatusError as error:
+        except Exception as error:
             return error
         return None
 
