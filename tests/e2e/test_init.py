@@ -13,8 +13,10 @@ from sysconfig import get_path
 import pytest
 
 from tests.e2e.kubectl import NEEDS_KUBECTL, Kubectl
-from tests.e2e.processes import Start
+from tests.e2e.processes import Serve, Start
+from tests.kit.charts import NEEDS_HELM, documents
 from tests.kit.documents import ROOT, blocks
+from tools.helm import find_helm
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
@@ -30,6 +32,13 @@ def run(folder: Path, environment: Mapping[str, str], command: str) -> str:
     done = subprocess.run([path, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def rendered(chart: Path, namespace: str) -> str:
+    """Return what helm makes of a chart, or why it does not."""
+    command = [str(find_helm()), "template", "mine", str(chart), "--namespace", namespace]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout or done.stderr
 
 
 def test_new_project_is_green_under_any_name(tmp_path: Path, environment: Mapping[str, str]) -> None:
@@ -70,6 +79,23 @@ async def test_webhooks_of_a_new_project_serve_kubectl(
         assert "Warning: spec.replicas is 0: no pod serves the page" in warned
         older = "get shop.v1beta1.example.dev/hello --output=jsonpath={.spec.page}"
         assert "<h1>Hello world!</h1>" in await kubectl(older)
+
+
+@NEEDS_HELM
+@NEEDS_KUBECTL
+@pytest.mark.asyncio
+async def test_chart_of_a_new_project_is_accepted(tmp_path: Path, environment: Mapping[str, str], serve: Serve) -> None:
+    run(tmp_path, environment, "kcr init shop --webhook")
+    chart = tmp_path / "shop" / "chart"
+    assert "install it in the namespace shop: the webhook configurations name it" in rendered(chart, "team")
+    manifests = rendered(chart, "shop")
+    async with serve(runtime="simulated") as kubeconfig:
+        kubectl = Kubectl(kubeconfig, environment)
+        await kubectl("create namespace shop")
+        await kubectl("label namespace shop pod-security.kubernetes.io/enforce=restricted")
+        applied = await kubectl("apply --validate=strict -f -", typed=manifests)
+        assert applied.count(" created\n") == len(documents(manifests))
+        await kubectl("rollout status deployment/shop --namespace shop --timeout=60s")
 
 
 @pytest.mark.soak
