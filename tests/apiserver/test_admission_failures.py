@@ -109,7 +109,8 @@ async def test_response_of_a_go_program_is_understood(
         pytest.param(b"<html>", "couldn't get version/kind; json parse error: ", id="html"),
         pytest.param(b'{"response":{"allowed":"yes"}}', "json: cannot unmarshal: ", id="type"),
         pytest.param(b"[" * 100_000, "", id="deep"),
-        pytest.param(b"", "couldn't get version/kind; json parse error: ", id="empty"),
+        pytest.param(b"", "0-length response with status code: 200 and content type: application/json", id="empty"),
+        pytest.param(b'{"kind":"Pod"}', 'no kind "Pod" is registered for version "admission.k8s.io/v1"', id="kind"),
         pytest.param(b"\xff\xfe", "couldn't get version/kind; json parse error: ", id="no-text"),
     ],
 )
@@ -172,8 +173,15 @@ async def test_patch_is_no_list(api: Api, webhooks: Webhooks) -> None:
     text = base64.b64encode(b"{}").decode()
     await webhooks.add("Mutating", "one", lambda request: {"patch": text, "patchType": "JSONPatch"})
     reply = await api.call("POST", PODS, pod("pa"))
-    words = "json: cannot unmarshal object into Go value of type jsonpatch.Patch"
-    assert (reply.status, reply.body["message"]) == (500, f"Internal error occurred: {words}")
+    words = "received undecodable patch in webhook response: json: cannot unmarshal object into Go value of type "
+    assert (reply.status, reply.body["message"]) == (500, f"{PREFIX}{words}jsonpatch.Patch")
+
+
+async def test_undecodable_patch_is_a_failure_that_may_be_ignored(api: Api, webhooks: Webhooks) -> None:
+    text = base64.b64encode(b"{}").decode()
+    answer = {"patch": text, "patchType": "JSONPatch"}
+    await webhooks.add("Mutating", "one", lambda request: answer, failurePolicy="Ignore")
+    assert (await api.call("POST", PODS, pod("pa"))).status == 201
 
 
 async def test_webhook_cannot_change_a_deleted_object(api: Api, webhooks: Webhooks) -> None:

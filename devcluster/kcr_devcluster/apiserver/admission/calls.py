@@ -125,12 +125,18 @@ class WebhookCalls:
             words = "webhook does not accept known AdmissionReview versions (v1, v1beta1)"
             raise CallFailedError(f"could not create admission objects: {words}")
         uid = new_uid(self._random)
-        body = encode_request(version, uid, review.attributes, kind, await review.versioned(kind))
+        try:
+            objects = await review.versioned(kind)
+        except StatusError as error:
+            raise unpatchable(error) from None
+        body = encode_request(version, uid, review.attributes, kind, objects)
         status, answer = await self._send(webhook, body)
         if status not in SUCCESS:
             raise CallFailedError(f"failed to call webhook: {meaning(status, answer)}", status)
         try:
-            decoded = decode_response(answer)
+            decoded = decode_response(answer, version, status)
+        except InvalidResponseError as error:
+            raise CallFailedError(f"failed to call webhook: {error}") from None
         except msgspec.ValidationError as error:
             raise CallFailedError(f"failed to call webhook: json: cannot unmarshal: {error}") from None
         except (ValueError, RecursionError) as error:
@@ -183,5 +189,5 @@ def _status_message(body: bytes) -> str:
 
 
 def unpatchable(error: StatusError | str) -> StatusError:
-    """500: the patch of a webhook does not apply, or leaves no object of its kind."""
+    """500: an object cannot be converted for a webhook, or its patch does not apply, or leaves no object."""
     return internal(error if isinstance(error, str) else error.message)
