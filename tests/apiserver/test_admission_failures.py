@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kcr.testing import VirtualClock
-from kcr_devcluster.apiserver.admission.caller import WebhookCallError
+from kcr_devcluster.apiserver.admission.caller import NoClientError, WebhookCallError
 from kcr_devcluster.apiserver.kinds.catalogue import VALIDATING_WEBHOOKS
 from tests.kit.api import Api, pod
 from tests.kit.webhooks import Webhooks, denied, json_patch
@@ -51,6 +51,23 @@ BROKEN: dict[str, tuple[Any, str]] = {
         {"patchType": "JSONPatch"}, f"{INVALID}validating webhook may not return response.patchType"
     ),
 }  # fmt: skip
+
+
+class RefusingCaller:
+    """A caller that cannot read the authority of a webhook."""
+
+    async def call(
+        self, client_config: dict[str, Any], path_and_query: str, body: bytes, timeout: float
+    ) -> tuple[int, bytes]:
+        raise NoClientError("unable to load root certificates: unable to parse bytes as PEM block")
+
+
+async def test_webhook_without_a_readable_authority_is_not_called(api: Api, webhooks: Webhooks) -> None:
+    await webhooks.add("Validating", "one")
+    api.server.admission.caller = RefusingCaller()
+    reply = await api.call("POST", PODS, pod("pa"))
+    words = "could not get REST client: unable to load root certificates: unable to parse bytes as PEM block"
+    assert (reply.status, reply.body["message"]) == (500, f"{PREFIX}{words}")
 
 
 class DefectiveCaller:
