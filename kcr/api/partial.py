@@ -25,7 +25,7 @@ def decode_partial(kind: type[T], data: bytes) -> T:
     """Return a value whose required fields may be missing in the JSON; a zero value is not validated.
 
     Raises:
-        msgspec.DecodeError: The fields that are there do not fit the type, or a missing one has no zero value.
+        msgspec.DecodeError: A field does not fit its type, or a missing one has no zero value.
     """
     try:
         found: T = _decoded(kind, data)

@@ -153,7 +153,7 @@ def reviewed_scale(attributes: AdmissionAttributes, scale: Manifest, old: Record
         return scale
     before = scale_of(old)
     sent = {**scale, "kind": "Scale", "apiVersion": "autoscaling/v1"}
-    # Validated is what the object will say, not what was sent.
+    # Validators see the Scale of the changed object.
     changed = review_sent(attributes, sent, before, lambda new: {**before, "spec": new.get("spec") or {}})
     conform(type_shape(SCALE), changed)
     return changed
