@@ -13,7 +13,7 @@ from kcr.api.meta import Resource
 from kcr.client import Client
 from kcr.client.wire.decoding import Undecodable, read_event, read_page
 from kcr.client.wire.requests import accept, watch_query
-from kcr.errors import ApiError, GoneError, KcrError, NotFoundError, TransportError
+from kcr.errors import ApiError, GoneError, KcrError, NotFoundError, TooManyRequestsError, TransportError
 from kcr.informer.accumulator import ListAccumulator, ListTiming
 from kcr.informer.phases import (
     Empty,
@@ -369,6 +369,9 @@ class Reflector(Generic[R]):
         elif isinstance(self._phase, Watching) and isinstance(error, TransportError):
             self.counts["error"] += 1
             _log.info("watch closed unexpectedly, resuming", kind=kind, error=str(error))
+        elif isinstance(error, TooManyRequestsError) and isinstance(self._phase, Listed | Watching):
+            self.counts["error"] += 1
+            _log.info("watch refused (429), retrying", kind=kind, error=str(error))
         elif isinstance(error, NotFoundError):
             if not self.is_absent:
                 _log.warning("kind is not served, waiting for it", kind=kind, error=str(error))

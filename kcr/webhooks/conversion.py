@@ -1,6 +1,7 @@
 """The answer to a ConversionReview, and the `conversion` of a CustomResourceDefinition that asks for it.
 
-All objects of a review are converted or none. Metadata that kcr has no field for, such as managed fields, is kept.
+All objects of a review are converted or none. A required field that an object lacks has its zero value, as in Go: the
+server converts parts of objects, too. Metadata that kcr has no field for, such as managed fields, is kept.
 Other fields that the class of the source version lacks are dropped, as in Go: an object that the API server has pruned
 with the schema of the class has none.
 """
@@ -12,6 +13,7 @@ import msgspec
 
 from kcr.api import codec
 from kcr.api.meta import Object, Resource
+from kcr.api.partial import decode_partial
 from kcr.webhooks.converters import MUTABLE, ConversionError, Conversions
 from kcr.webhooks.review import bad_request
 
@@ -122,7 +124,7 @@ def _one(kinds: Mapping[tuple[str, str], Conversions], data: msgspec.Raw, desire
     source, target = conversions.version(given), conversions.version(wanted)
     if source is target:
         return data
-    old = _decode(source, data, f"{source.resource.version} {head.kind}")
+    old = _decode_version(source, data)
     new = conversions.convert(old, target)
     try:
         fields = msgspec.json.decode(codec.encode(new), type=Fields)
@@ -136,6 +138,17 @@ def _decode(kind: type[Any], data: msgspec.Raw, what: str) -> Any:
         return codec.decode(kind, bytes(data))
     except msgspec.DecodeError as error:
         raise ConversionError(f"{what}: {error}") from error
+
+
+def _decode_version(kind: type[Resource], data: msgspec.Raw) -> Resource:
+    """Return an object, or a part of one: for server-side apply, parts are converted as well."""
+    try:
+        return codec.decode(kind, bytes(data))
+    except msgspec.DecodeError as error:
+        try:
+            return decode_partial(kind, bytes(data))
+        except msgspec.DecodeError:
+            raise ConversionError(f"{kind.resource.version} {kind.resource.kind}: {error}") from error
 
 
 def _metadata(raw: msgspec.Raw, old: Resource, new: Resource) -> msgspec.Raw:

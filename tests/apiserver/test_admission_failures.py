@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kcr.testing import VirtualClock
-from kcr_devcluster.apiserver.admission.caller import WebhookCallError
+from kcr_devcluster.apiserver.admission.caller import NoClientError, WebhookCallError
 from kcr_devcluster.apiserver.kinds.catalogue import VALIDATING_WEBHOOKS
 from tests.kit.api import Api, pod
 from tests.kit.webhooks import Webhooks, denied, json_patch
@@ -53,6 +53,40 @@ BROKEN: dict[str, tuple[Any, str]] = {
 }  # fmt: skip
 
 
+class RefusingCaller:
+    """A caller that cannot read the authority of a webhook."""
+
+    async def call(
+        self, client_config: dict[str, Any], path_and_query: str, body: bytes, timeout: float
+    ) -> tuple[int, bytes]:
+        raise NoClientError("unable to load root certificates: unable to parse bytes as PEM block")
+
+
+async def test_webhook_without_a_readable_authority_is_not_called(api: Api, webhooks: Webhooks) -> None:
+    await webhooks.add("Validating", "one")
+    api.server.admission.caller = RefusingCaller()
+    reply = await api.call("POST", PODS, pod("pa"))
+    words = "could not get REST client: unable to load root certificates: unable to parse bytes as PEM block"
+    assert (reply.status, reply.body["message"]) == (500, f"{PREFIX}{words}")
+
+
+class DefectiveCaller:
+    """A caller with a defect."""
+
+    async def call(
+        self, client_config: dict[str, Any], path_and_query: str, body: bytes, timeout: float
+    ) -> tuple[int, bytes]:
+        raise LookupError("no such thing")
+
+
+@pytest.mark.parametrize("kind", ["Mutating", "Validating"])
+async def test_defect_of_the_server_is_named(api: Api, webhooks: Webhooks, kind: str) -> None:
+    await webhooks.add(kind, "one")
+    api.server.admission.caller = DefectiveCaller()
+    reply = await api.call("POST", PODS, pod("pa"))
+    assert (reply.status, reply.body["message"]) == (500, "Internal error occurred: LookupError: no such thing")
+
+
 @pytest.mark.parametrize(("answer", "message"), BROKEN.values(), ids=BROKEN)
 async def test_broken_response_is_an_internal_error(api: Api, webhooks: Webhooks, answer: Any, message: str) -> None:
     await webhooks.add("Validating", "one", lambda request: answer)
@@ -92,7 +126,8 @@ async def test_response_of_a_go_program_is_understood(
         pytest.param(b"<html>", "couldn't get version/kind; json parse error: ", id="html"),
         pytest.param(b'{"response":{"allowed":"yes"}}', "json: cannot unmarshal: ", id="type"),
         pytest.param(b"[" * 100_000, "", id="deep"),
-        pytest.param(b"", "couldn't get version/kind; json parse error: ", id="empty"),
+        pytest.param(b"", "0-length response with status code: 200 and content type: application/json", id="empty"),
+        pytest.param(b'{"kind":"Pod"}', 'no kind "Pod" is registered for version "admission.k8s.io/v1"', id="kind"),
         pytest.param(b"\xff\xfe", "couldn't get version/kind; json parse error: ", id="no-text"),
     ],
 )
@@ -155,8 +190,15 @@ async def test_patch_is_no_list(api: Api, webhooks: Webhooks) -> None:
     text = base64.b64encode(b"{}").decode()
     await webhooks.add("Mutating", "one", lambda request: {"patch": text, "patchType": "JSONPatch"})
     reply = await api.call("POST", PODS, pod("pa"))
-    words = "json: cannot unmarshal object into Go value of type jsonpatch.Patch"
-    assert (reply.status, reply.body["message"]) == (500, f"Internal error occurred: {words}")
+    words = "received undecodable patch in webhook response: json: cannot unmarshal object into Go value of type "
+    assert (reply.status, reply.body["message"]) == (500, f"{PREFIX}{words}jsonpatch.Patch")
+
+
+async def test_undecodable_patch_is_a_failure_that_may_be_ignored(api: Api, webhooks: Webhooks) -> None:
+    text = base64.b64encode(b"{}").decode()
+    answer = {"patch": text, "patchType": "JSONPatch"}
+    await webhooks.add("Mutating", "one", lambda request: answer, failurePolicy="Ignore")
+    assert (await api.call("POST", PODS, pod("pa"))).status == 201
 
 
 async def test_webhook_cannot_change_a_deleted_object(api: Api, webhooks: Webhooks) -> None:

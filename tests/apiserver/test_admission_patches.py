@@ -85,9 +85,12 @@ NO_CONVERSION = "converting (v1.Secret) to (core.ConfigMap): unknown conversion"
 NO_KIND = (
     "couldn't get version/kind; json parse error: json: cannot unmarshal array into Go struct field .kind of type "
 )
+UNDECODABLE = (
+    'failed calling webhook "one.example.com": received undecodable patch in webhook response: json: cannot unmarshal'
+)
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "number": (raw(3), "json: cannot unmarshal number into Go value of type jsonpatch.Patch"),
-    "operation": (raw([1]), "json: cannot unmarshal number into Go value of type jsonpatch.Operation"),
+    "number": (raw(3), f"{UNDECODABLE} number into Go value of type jsonpatch.Patch"),
+    "operation": (raw([1]), f"{UNDECODABLE} number into Go value of type jsonpatch.Operation"),
     "null-operation": (raw([None]), "Unexpected kind: unknown"),
     "unknown-operation": (raw([{"op": "merge", "path": "/data"}]), "Unexpected kind: merge"),
     "kind": (replaced("/kind", "Secret"), NO_CONVERSION),

@@ -209,7 +209,10 @@ async def test_status_of_a_new_quota_is_the_servers(api: Api) -> None:
     ("hard", "text"),
     [
         pytest.param(
-            {"tea": "1"}, 'spec.hard[tea]: Invalid value: "tea": must be a standard resource for quotas', id="unknown"
+            {"tea": "1"},
+            '[spec.hard[tea]: Invalid value: "tea": must be a standard resource type or fully qualified, '
+            'spec.hard[tea]: Invalid value: "tea": must be a standard resource for quota]',
+            id="unknown",
         ),
         pytest.param(
             {"pods": "-1"}, 'spec.hard[pods]: Invalid value: "-1": must be greater than or equal to 0', id="negative"

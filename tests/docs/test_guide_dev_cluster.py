@@ -9,6 +9,7 @@ import pytest
 from kcr_devcluster.apiserver.plugins import (
     DefaultIngressClass,
     DefaultStorageClass,
+    DefaultTolerationSeconds,
     PersistentVolumeClaimResize,
     PodTopologyLabels,
     StorageObjectInUseProtection,
@@ -40,6 +41,7 @@ def test_silent_node_of_the_guide_does_what_it_says(tmp_path: Path) -> None:
 STEPS: Mapping[type[AdmissionStep], str] = {
     DefaultIngressClass: "DefaultIngressClass",
     DefaultStorageClass: "DefaultStorageClass",
+    DefaultTolerationSeconds: "DefaultTolerationSeconds",
     LimitRangeAdmission: "LimitRanger",
     PersistentVolumeClaimResize: "PersistentVolumeClaimResize",
     PodSecurityAdmission: "PodSecurity",

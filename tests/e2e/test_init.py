@@ -12,9 +12,13 @@ from sysconfig import get_path
 
 import pytest
 
+from kcr.api.meta import Key
+from kcr.app.kubeconfig import ServiceAccountLogin, issue_kubeconfig
 from tests.e2e.kubectl import NEEDS_KUBECTL, Kubectl
-from tests.e2e.processes import Start
+from tests.e2e.processes import Serve, Start
+from tests.kit.charts import NEEDS_HELM, documents, of_kind
 from tests.kit.documents import ROOT, blocks
+from tools.helm import find_helm
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
@@ -30,6 +34,13 @@ def run(folder: Path, environment: Mapping[str, str], command: str) -> str:
     done = subprocess.run([path, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def rendered(chart: Path, namespace: str) -> str:
+    """Return what helm makes of a chart, or why it does not."""
+    command = [str(find_helm()), "template", "mine", str(chart), "--namespace", namespace]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout or done.stderr
 
 
 def test_new_project_is_green_under_any_name(tmp_path: Path, environment: Mapping[str, str]) -> None:
@@ -70,6 +81,37 @@ async def test_webhooks_of_a_new_project_serve_kubectl(
         assert "Warning: spec.replicas is 0: no pod serves the page" in warned
         older = "get shop.v1beta1.example.dev/hello --output=jsonpath={.spec.page}"
         assert "<h1>Hello world!</h1>" in await kubectl(older)
+
+
+@NEEDS_HELM
+@NEEDS_KUBECTL
+@pytest.mark.asyncio
+async def test_chart_of_a_new_project_is_accepted_and_its_program_runs(
+    tmp_path: Path, environment: Mapping[str, str], serve: Serve, kcr: Start
+) -> None:
+    run(tmp_path, environment, "kcr init shop --webhook")
+    project, own = tmp_path / "shop", tmp_path / "own.kubeconfig"
+    assert "install it in the namespace shop: the webhook configurations name it" in rendered(project / "chart", "team")
+    manifests = rendered(project / "chart", "shop")
+    (program,) = (one["spec"]["template"]["spec"] for one in of_kind(documents(manifests), "Deployment"))
+    container = program["containers"][0]
+    assert container["command"] == ["python", "-m", "shop.webhook"]
+    # Outside of a pod: a port that is free, and the namespace by name.
+    arguments = [re.sub(r"=:\d+$", "=127.0.0.1:0", argument) for argument in container["args"]]
+    arguments += ["--webhook-port=0", "--webhook-service-namespace=shop", "--leader-elect-resource-namespace=shop"]
+    async with serve(runtime="simulated", authorization="rbac") as kubeconfig:
+        kubectl = Kubectl(kubeconfig, environment)
+        await kubectl(f"apply -f {project}/manifests/example.dev_shops.yaml")
+        await kubectl("create namespace shop")
+        await kubectl("label namespace shop pod-security.kubernetes.io/enforce=restricted")
+        applied = await kubectl("apply --validate=strict -f -", typed=manifests)
+        assert applied.count(" created\n") == len(documents(manifests))
+        await kubectl("rollout status deployment/shop --namespace shop --timeout=60s")
+        login = ServiceAccountLogin(Key("shop", program["serviceAccountName"]), 3600)
+        own.write_text(await issue_kubeconfig(login, str(kubeconfig)))
+        places = {"KUBECONFIG": str(own), "PYTHONPATH": str(project)}
+        async with kcr(*arguments, program="shop/webhook.py", folder=project, **places) as running:
+            await running.ready()
 
 
 @pytest.mark.soak

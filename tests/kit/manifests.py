@@ -6,6 +6,7 @@ from typing import Any
 
 from kcr_devcluster.apiserver.kinds.batch.cronjob import CronJobStrategy
 from kcr_devcluster.apiserver.kinds.batch.job import JobStrategy
+from kcr_devcluster.apiserver.kinds.pods.defaults import tolerate_eviction
 from kcr_devcluster.apiserver.kinds.pods.strategy import PodStrategy
 from kcr_devcluster.apiserver.kinds.strategy import Strategy
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError
@@ -83,6 +84,7 @@ def stored(manifest: Manifest, status: Manifest | None = None) -> Manifest:
 def stored_pod(manifest: Manifest) -> Manifest:
     """A pod that was created."""
     made = prepared(manifest, PODS)
+    tolerate_eviction(made)
     assert PODS.validate(made) == []
     return made
 

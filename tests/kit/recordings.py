@@ -25,7 +25,7 @@ _DRAWN = re.compile("<(?:uid|time|rv|clusterIP|nodePort|token|drawn)>")
 # The class that a recorded pod names.
 _PRIORITY_CLASS = {"metadata": {"name": "pc"}, "value": 100, "preemptionPolicy": "Never"}
 # What the embedded server says of kinds that nothing acts on, which no real server has to say.
-_NOTICE = re.compile(r'(?:, )?299 - "[a-z.0-9]+ are stored by this server, and [^"]*nothing here acts on them[^"]*"')
+NOTICE = re.compile(r'(?:, )?299 - "[a-z.0-9]+ are stored by this server, and [^"]*nothing here acts on them[^"]*"')
 
 
 class Recording(msgspec.Struct, frozen=True):
@@ -89,7 +89,7 @@ async def replay(api: Api, row: Recording) -> list[str]:
 
 
 def _warning_difference(row: Recording, reply: Reply) -> list[str]:
-    said = _NOTICE.sub("", reply.headers.get("Warning", "")).removeprefix(", ")
+    said = NOTICE.sub("", reply.headers.get("Warning", "")).removeprefix(", ")
     # Of several headers, the recording has the last.
     last = f"299 - {said.rpartition('299 - ')[2]}" if said else None
     return [] if last == row.warning else [f"warning {last!r} for {row.warning!r}"]

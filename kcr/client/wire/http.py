@@ -67,7 +67,6 @@ class HttpTransport:
         self._looked_at = float("-inf")
         self._tls = tls_context(config)
         self._loops = PerLoop(_Connections)
-        self._own: _Connections | None = None
 
     @property
     def server(self) -> str:
@@ -180,10 +179,7 @@ class HttpTransport:
             request_class=FencedRequest,
         )
         pool = here.replace(_Pool(session, context))
-        if self._own is None:
-            self._own = here
-        elif self._own is not here:
-            await here.close_with_loop()
+        await here.close_with_loop()
         return pool
 
     def _refresh(self, credential: Credential) -> None:
@@ -232,10 +228,9 @@ class _Connections:
             await unused.session.close()
 
     async def aclose(self) -> None:
-        pools = [*self._outdated, *([self.pool] if self.pool else [])]
-        self._outdated, self.pool = set(), None
-        for pool in pools:
-            await pool.session.close()
+        ending, self._ending = self._ending, None
+        if ending is not None:
+            await ending.aclose()
 
     async def close_with_loop(self) -> None:
         """Close all when the loop ends: asyncio closes the asynchronous generators of a loop with it."""
@@ -247,7 +242,10 @@ class _Connections:
         try:
             yield
         finally:
-            await self.aclose()
+            pools = [*self._outdated, *([self.pool] if self.pool else [])]
+            self._outdated, self.pool = set(), None
+            for pool in pools:
+                await pool.session.close()
 
 
 class HttpResponse:

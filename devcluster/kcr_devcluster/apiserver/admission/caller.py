@@ -21,6 +21,10 @@ class WebhookCallError(KcrError):
     """A webhook could not be called; its text is the cause, such as `connection refused`, in Go's words."""
 
 
+class NoClientError(WebhookCallError):
+    """The `clientConfig` of a webhook is of no use: nothing was sent."""
+
+
 class WebhookCaller(Protocol):
     """Calls webhooks: an HTTP client, or handlers in the same process."""
 
@@ -37,6 +41,7 @@ class WebhookCaller(Protocol):
 
         Raises:
             WebhookCallError: There is no response.
+            NoClientError: Its `caBundle` cannot be read.
         """
         ...
 
@@ -103,7 +108,7 @@ def target_of(client_config: Manifest) -> Target:
     """Return where a `clientConfig` points to.
 
     Raises:
-        WebhookCallError: Its URL is none.
+        NoClientError: Its URL is none.
 
     Source: kubernetes/staging/src/k8s.io/apiserver/pkg/util/webhook/client.go, HookClient.
     """
@@ -119,7 +124,7 @@ def target_of(client_config: Manifest) -> Target:
         parts = urlsplit(url)
         host = parts.hostname or ""
     except ValueError as error:
-        raise WebhookCallError(f'parse "{url}": {error}') from None
+        raise NoClientError(f'parse "{url}": {error}') from None
     given = _PORT.search(parts.netloc)
     # Go reads any number, and refuses it when it connects.
     port = int(given[1]) if given else 80 if parts.scheme == "http" else _DEFAULT_PORT

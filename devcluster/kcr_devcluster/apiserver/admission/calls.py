@@ -10,7 +10,13 @@ from random import Random
 
 import msgspec
 
-from kcr_devcluster.apiserver.admission.caller import NoCaller, WebhookCaller, WebhookCallError, target_of
+from kcr_devcluster.apiserver.admission.caller import (
+    NoCaller,
+    NoClientError,
+    WebhookCaller,
+    WebhookCallError,
+    target_of,
+)
 from kcr_devcluster.apiserver.admission.configurations import Webhook
 from kcr_devcluster.apiserver.admission.metrics import AdmissionMetrics, CallLabels
 from kcr_devcluster.apiserver.admission.objects import MutatingReview, Review
@@ -30,6 +36,7 @@ from kcr_devcluster.apiserver.protocol.responses import StatusError, bad_request
 from kcr_devcluster.apiserver.registry.metadata import new_uid
 
 _WITHOUT_EFFECTS = ("None", "NoneOnDryRun")
+_NO_CLIENT = "could not get REST client"
 _UNREADABLE = "couldn't get version/kind; json parse error: "
 _MEANINGS = {
     400: "the server rejected our request for an unknown reason",
@@ -125,12 +132,18 @@ class WebhookCalls:
             words = "webhook does not accept known AdmissionReview versions (v1, v1beta1)"
             raise CallFailedError(f"could not create admission objects: {words}")
         uid = new_uid(self._random)
-        body = encode_request(version, uid, review.attributes, kind, await review.versioned(kind))
+        try:
+            objects = await review.versioned(kind)
+        except StatusError as error:
+            raise unpatchable(error) from None
+        body = encode_request(version, uid, review.attributes, kind, objects)
         status, answer = await self._send(webhook, body)
         if status not in SUCCESS:
             raise CallFailedError(f"failed to call webhook: {meaning(status, answer)}", status)
         try:
-            decoded = decode_response(answer)
+            decoded = decode_response(answer, version, status)
+        except InvalidResponseError as error:
+            raise CallFailedError(f"failed to call webhook: {error}") from None
         except msgspec.ValidationError as error:
             raise CallFailedError(f"failed to call webhook: json: cannot unmarshal: {error}") from None
         except (ValueError, RecursionError) as error:
@@ -143,8 +156,8 @@ class WebhookCalls:
     async def _send(self, webhook: Webhook, body: bytes) -> tuple[int, bytes]:
         try:
             target, seconds = target_of(webhook.client_config), webhook.timeout_seconds
-        except WebhookCallError as error:
-            raise CallFailedError(f"failed to call webhook: {error}") from None
+        except NoClientError as error:
+            raise CallFailedError(f"{_NO_CLIENT}: {error}") from None
         path = f"{target.path}?timeout={seconds}s"
         sent = f'failed to call webhook: Post "{target.base}{path}"'
         deadline = asyncio.timeout(seconds)
@@ -155,6 +168,8 @@ class WebhookCalls:
             if not deadline.expired():
                 raise
             raise CallFailedError(f"{sent}: context deadline exceeded") from None
+        except NoClientError as error:
+            raise CallFailedError(f"{_NO_CLIENT}: {error}") from None
         except WebhookCallError as error:
             raise CallFailedError(f"{sent}: {error}") from None
 
@@ -183,5 +198,5 @@ def _status_message(body: bytes) -> str:
 
 
 def unpatchable(error: StatusError | str) -> StatusError:
-    """500: the patch of a webhook does not apply, or leaves no object of its kind."""
+    """500: an object cannot be converted for a webhook, or its patch does not apply, or leaves no object."""
     return internal(error if isinstance(error, str) else error.message)

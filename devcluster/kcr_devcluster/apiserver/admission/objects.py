@@ -34,10 +34,13 @@ class Review:
         self.warnings: list[str] = []
 
     async def versioned(self, kind: Kind) -> tuple[Manifest | None, Manifest | None]:
-        """Return copies of the new and the old object as ones of another version of their kind."""
-        return await self._converted(self.obj, self.attributes.kind, kind), await self._converted(
-            self.old, self.attributes.kind, kind
-        )
+        """Return copies of the new and the old object as ones of another version of their kind.
+
+        Raises:
+            StatusError: 500, they cannot be converted.
+        """
+        source = self.attributes.kind
+        return await self._converted(self.obj, source, kind), await self._converted(self.old, source, kind)
 
     async def _converted(self, obj: Manifest | None, source: Kind, target: Kind) -> Manifest | None:
         if obj is None:

@@ -19,6 +19,9 @@ GROUP = "admission.k8s.io"
 # The versions that the server speaks, best first.
 VERSIONS = ("v1", "v1beta1")
 JSON_PATCH = "JSONPatch"
+_KIND = "AdmissionReview"
+# The types that the server reads responses with.
+_SCHEME = "k8s.io/apiserver/pkg/util/webhook/client.go:71"
 
 
 class DenialStatus(msgspec.Struct, rename="camel"):
@@ -110,13 +113,32 @@ def _resource(kind: Kind) -> Mapping[str, str]:
     return {"group": kind.type.group, "version": kind.type.version, "resource": kind.type.plural}
 
 
-def decode_response(body: bytes) -> _Review:
+def decode_response(body: bytes, version: str, status: int) -> _Review:
     """Return the review in the body of a response.
 
+    Args:
+        body: The body.
+        version: The version of the AdmissionReview that was sent.
+        status: The HTTP status.
+
     Raises:
-        ValueError: The body is no review.
+        InvalidResponseError: The body is another object; missing names are those of the review.
+        ValueError: The body is no JSON of a review.
+
+    Source: k8s.io/client-go/rest/request.go, Result.Into; apimachinery/pkg/runtime/serializer/json, Decode.
     """
-    return _decode(body)
+    if not body:
+        words = f"0-length response with status code: {status} and content type: application/json"
+        raise InvalidResponseError(words)
+    review = _decode(body)
+    api_version, kind = review.api_version or f"{GROUP}/{version}", review.kind or _KIND
+    if kind != _KIND or api_version not in (f"{GROUP}/{one}" for one in VERSIONS):
+        words = f"no kind {quoted(kind)} is registered for version {quoted(api_version)}"
+        raise InvalidResponseError(f"{words} in scheme {quoted(_SCHEME)}")
+    if api_version != f"{GROUP}/{version}":
+        given = api_version.rpartition("/")[2]
+        raise InvalidResponseError(f"converting ({given}.{_KIND}) to ({version}.{_KIND}): unknown conversion")
+    return review
 
 
 def verified(review: _Review, version: str, uid: str, *, is_mutating: bool) -> ReviewResponse:

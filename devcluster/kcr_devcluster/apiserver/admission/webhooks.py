@@ -7,8 +7,6 @@ reinvocationcontext}.go; pkg/admission/plugin/webhook/validating/dispatcher.go.
 import asyncio
 from typing import Any
 
-import msgspec
-
 from kcr_devcluster.apiserver.admission.calls import WebhookCalls, unpatchable
 from kcr_devcluster.apiserver.admission.configurations import Webhook
 from kcr_devcluster.apiserver.admission.matching import Matcher
@@ -16,8 +14,9 @@ from kcr_devcluster.apiserver.admission.objects import MutatingReview, Review
 from kcr_devcluster.apiserver.admission.reinvocation import Reinvocation
 from kcr_devcluster.apiserver.admission.review import JSON_PATCH, quoted
 from kcr_devcluster.apiserver.kinds.catalogue import Kind
+from kcr_devcluster.apiserver.kinds.strategy import UndecodableError
 from kcr_devcluster.apiserver.patch import json_patch
-from kcr_devcluster.apiserver.protocol.gojson import kind_of
+from kcr_devcluster.apiserver.protocol.gojson import decode_json, kind_of
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.responses import StatusError, internal
 
@@ -53,7 +52,7 @@ class MutatingWebhooks:
         response = await self._calls.ask(webhook, review, kind)
         if response is None or not response.patch:
             return False
-        operations = _operations(response.patch)
+        operations = _operations(webhook, response.patch)
         if not operations:
             return False
         obj, _ = await review.versioned(kind)
@@ -70,6 +69,8 @@ class MutatingWebhooks:
         patched = _patched(obj, operations)
         try:
             return await review.change(kind, patched)
+        except UndecodableError as error:
+            raise unpatchable(error.text) from None
         except StatusError as error:
             raise unpatchable(error) from None
 
@@ -86,6 +87,7 @@ class ValidatingWebhooks:
 
         Raises:
             StatusError: The first denial or failure, in the order of the webhooks; all of them have answered.
+            Exception: The first is a defect of this server.
         """
         found = [(webhook, await self.matcher.match(webhook, review)) for webhook in self.matcher.webhooks()]
         matching = [(webhook, kind) for webhook, kind in found if kind is not None]
@@ -95,27 +97,39 @@ class ValidatingWebhooks:
         if refusals:
             raise refusals[0]
 
-    async def _refusal(self, webhook: Webhook, review: Review, kind: Kind) -> StatusError | None:
+    async def _refusal(self, webhook: Webhook, review: Review, kind: Kind) -> Exception | None:
         try:
             await self._calls.ask(webhook, review, kind)
-        except StatusError as error:
+        except Exception as error:
             return error
         return None
 
 
-def _operations(patch: bytes) -> list[Any]:
+def _operations(webhook: Webhook, patch: bytes) -> list[Any]:
+    """Return the operations of a patch; none where it cannot be decoded, and failures are ignored.
+
+    Raises:
+        StatusError: 500, it cannot be decoded.
+    """
     try:
-        found = msgspec.json.decode(patch)
+        found = decode_json(patch)
     except (ValueError, RecursionError) as error:
-        raise unpatchable(str(error)) from None
+        return _undecodable(webhook, str(error))
     if found is None:
         return []
     if not isinstance(found, list):
-        raise unpatchable(_UNREADABLE.format(kind_of(found), "Patch"))
+        return _undecodable(webhook, _UNREADABLE.format(kind_of(found), "Patch"))
     for operation in found:
         if not isinstance(operation, dict | None):
-            raise unpatchable(_UNREADABLE.format(kind_of(operation), "Operation"))
+            return _undecodable(webhook, _UNREADABLE.format(kind_of(operation), "Operation"))
     return [operation or {} for operation in found]
+
+
+def _undecodable(webhook: Webhook, why: str) -> list[Any]:
+    if webhook.ignores_failures:
+        return []
+    words = f"failed calling webhook {quoted(webhook.name)}: received undecodable patch in webhook response"
+    raise unpatchable(f"{words}: {why}")
 
 
 def _patched(obj: Manifest, operations: list[Any]) -> Manifest:
@@ -143,5 +157,17 @@ def _failing(obj: Manifest, operations: list[Any]) -> str:
                 return f"Unexpected kind: {name if isinstance(name, str) else 'unknown'}"
             if name == "test":
                 return f"testing value {path} failed: test failed"
+            if name == "remove" and (key := _missing_key(obj, path)):
+                return f"error in remove for path: '{path}': Unable to remove nonexistent key: {key}: missing value"
             return f'{name} operation does not apply: doc is missing path: "{path}": missing value'
     return ""
+
+
+def _missing_key(obj: Manifest, path: Any) -> str:
+    """Return the last key of a path that leads into a map, `""` for any other."""
+    parent, _, key = str(path).rpartition("/")
+    try:
+        found = json_patch({"in": obj}, [{"op": "copy", "from": f"/in{parent}", "path": "/found"}])
+    except StatusError:
+        return ""
+    return key.replace("~1", "/").replace("~0", "~") if isinstance(found["found"], dict) else ""

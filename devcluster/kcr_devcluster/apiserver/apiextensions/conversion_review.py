@@ -17,6 +17,8 @@ from kcr_devcluster.apiserver.protocol.manifests import Manifest, in_order
 from kcr_devcluster.apiserver.protocol.names import check_annotations, check_labels
 
 _GROUP = "apiextensions.k8s.io"
+# A request carries an empty response, too.
+_NO_RESPONSE: Manifest = {"uid": "", "convertedObjects": None, "result": {"metadata": {}}}
 _VERSIONS = ("v1", "v1beta1")
 _CHANGEABLE = ("labels", "annotations")
 _GO_TYPES = {
@@ -59,7 +61,8 @@ def review_request(version: str, uid: str, desired: str, objects: Sequence[Manif
         objects: The objects in other versions.
     """
     request = {"uid": uid, "desiredAPIVersion": desired, "objects": objects}
-    return msgspec.json.encode({"kind": "ConversionReview", "apiVersion": f"{_GROUP}/{version}", "request": request})
+    head = {"kind": "ConversionReview", "apiVersion": f"{_GROUP}/{version}"}
+    return msgspec.json.encode({**head, "request": request, "response": _NO_RESPONSE})
 
 
 def converted_objects(version: str, uid: str, body: bytes, objects: Sequence[Manifest], desired: str) -> list[Manifest]:

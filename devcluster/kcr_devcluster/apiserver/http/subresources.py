@@ -151,7 +151,10 @@ def reviewed_scale(attributes: AdmissionAttributes, scale: Manifest, old: Record
     """
     if attributes.context.reviews is None:
         return scale
-    changed = review_sent(attributes, {**scale, "kind": "Scale", "apiVersion": "autoscaling/v1"}, scale_of(old))
+    before = scale_of(old)
+    sent = {**scale, "kind": "Scale", "apiVersion": "autoscaling/v1"}
+    # Validators see the Scale of the changed object.
+    changed = review_sent(attributes, sent, before, lambda new: {**before, "spec": new.get("spec") or {}})
     conform(type_shape(SCALE), changed)
     return changed
 

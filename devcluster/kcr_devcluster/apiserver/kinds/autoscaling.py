@@ -71,8 +71,12 @@ class AutoscalerStrategy(Strategy):
         spec = obj["spec"]
         least, most = spec["minReplicas"], spec.get("maxReplicas", 0)
         errors = [] if least >= 1 else [invalid("spec.minReplicas", least, "must be greater than or equal to 1")]
+        scales_from_zero = any(metric.get("type") in ("Object", "External") for metric in spec["metrics"])
+        if least == 0 and not scales_from_zero:
+            words = "must specify at least one Object or External metric to support scaling to zero replicas"
+            errors.append(forbidden("spec.metrics", words))
         if most < 1:
-            errors.append(invalid("spec.maxReplicas", most, _POSITIVE))
+            errors.append(required("spec.maxReplicas", "must be set and greater than 0"))
         if most < least:
             errors.append(invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`"))
         target = spec.get("scaleTargetRef") or {}
@@ -116,7 +120,8 @@ def _check_metric(metric: Manifest, field: str) -> list[FieldError]:
     kind = metric.get("type") or ""
     errors = [] if kind else [required(f"{field}.type", "must specify a metric source type")]
     if kind not in _SOURCES:
-        errors.append(not_supported(f"{field}.type", kind, _SOURCES))
+        # Upstream says it twice.
+        errors += [not_supported(f"{field}.type", kind, _SOURCES)] * (2 if kind else 1)
     present = [source for source in _SOURCES.values() if metric.get(source) is not None]
     if present:
         errors += _check_source(present[0], metric[present[0]], f"{field}.{present[0]}")

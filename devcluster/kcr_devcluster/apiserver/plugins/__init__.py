@@ -3,6 +3,7 @@
 from kcr_devcluster.apiserver.plugins.defaults import (
     DefaultIngressClass,
     DefaultStorageClass,
+    DefaultTolerationSeconds,
     PodTopologyLabels,
     add_topology_labels,
 )
@@ -11,6 +12,7 @@ from kcr_devcluster.apiserver.plugins.volumes import PersistentVolumeClaimResize
 __all__ = [
     "DefaultIngressClass",
     "DefaultStorageClass",
+    "DefaultTolerationSeconds",
     "PersistentVolumeClaimResize",
     "PodTopologyLabels",
     "StorageObjectInUseProtection",

@@ -1,4 +1,4 @@
-"""Fields of new objects that come from other objects: default classes, and the topology labels of nodes.
+"""Fields of new objects that come from other objects: default classes, and the topology labels of nodes; tolerations.
 
 Claims without a StorageClass and Ingresses without an IngressClass get the default one. Several defaults are allowed:
 the newest counts, of equally old ones the first by name. Pods get the labels of their node for zone and region,
@@ -6,12 +6,13 @@ which the downward API shows to them.
 
 Source: kubernetes/plugin/pkg/admission/storage/storageclass/setdefault/admission.go;
 plugin/pkg/admission/network/defaultingressclass/admission.go; pkg/volume/util/storageclass.go, GetDefaultClass;
-plugin/pkg/admission/podtopologylabels/admission.go, on by default since 1.35.
+plugin/pkg/admission/{podtopologylabels,defaulttolerationseconds}/admission.go.
 """
 
 from collections.abc import Iterable
 
 from kcr_devcluster.apiserver.kinds.catalogue import CLAIMS, NODES, PODS
+from kcr_devcluster.apiserver.kinds.pods.defaults import tolerate_eviction
 from kcr_devcluster.apiserver.kinds.served import kind_named
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.storage.admission import AdmissionAttributes, AdmissionStep
@@ -93,6 +94,16 @@ def add_topology_labels(storage: Storage, metadata: Manifest, node: str) -> None
     found = {name: labels[name] for name in TOPOLOGY_LABELS if name in labels}
     if found:
         metadata["labels"] = {**found, **(metadata.get("labels") or {})}
+
+
+class DefaultTolerationSeconds(AdmissionStep):
+    """Adds the tolerations of evictions to pods, before webhooks see them."""
+
+    kinds = (PODS,)
+
+    def admit(self, attributes: AdmissionAttributes, obj: Manifest) -> None:
+        """Add the tolerations that a new pod does not have."""
+        tolerate_eviction(obj)
 
 
 class PodTopologyLabels(AdmissionStep):

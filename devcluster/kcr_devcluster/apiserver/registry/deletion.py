@@ -84,9 +84,14 @@ def delete(
             _mark_terminating(kind, new, now)
     # A pod that is terminating, and stays so, was reviewed when that began; so was a namespace that is being emptied.
     is_reviewed_once = kind.strategy.graceful_deletion or (kind is NAMESPACES and _has_spec_finalizers(new))
-    if context.reviews is not None and not (is_reviewed_once and held and new == before):
+    reviews = context.reviews
+    if reviews is not None and not (is_reviewed_once and held and new == before):
+        if kind is NAMESPACES and not options.uid:
+            # Upstream deletes this one, and no other of its name.
+            context = context._replace(options=options._replace(uid=record.metadata.uid).manifest())
         attributes = attributes_of(DELETE, kind, before["metadata"], "", context)
-        context.reviews.review_delete(attributes._replace(name="") if context.is_collection else attributes, before)
+        reviewed = attributes._replace(name="") if context.is_collection else attributes
+        reviews.review_delete(reviewed, before)
     if held:
         return DeleteResult(registry.store(record, new, before, dry_run=options.dry_run), gone=False)
     if options.dry_run:

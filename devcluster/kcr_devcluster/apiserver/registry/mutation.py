@@ -11,6 +11,11 @@ from kcr_devcluster.apiserver.protocol.responses import invalid
 from kcr_devcluster.apiserver.registry import metadata as meta
 from kcr_devcluster.apiserver.storage.admission import AdmissionAttributes, RequestContext, Reviews
 
+# Metadata that updates need not have.
+_OF_SERVER = (
+    "uid", "creationTimestamp", "resourceVersion", "generation", "deletionTimestamp", "deletionGracePeriodSeconds",
+)  # fmt: skip
+
 
 def attributes_of(
     operation: str, kind: Kind, metadata: Manifest, subresource: str, context: RequestContext
@@ -29,6 +34,13 @@ def as_requested(attributes: AdmissionAttributes, obj: Manifest) -> Manifest:
     hidden = ("uid", "creationTimestamp", "resourceVersion", "" if attributes.name else "name")
     metadata = {name: value for name, value in obj["metadata"].items() if name not in hidden}
     return {**obj, "metadata": metadata}
+
+
+def as_sent(new: Manifest, given: Manifest) -> Manifest:
+    """Return a new version of an object without the metadata of the server that its request does not have."""
+    sent = given.get("metadata") or {}
+    metadata = {name: value for name, value in new["metadata"].items() if name in sent or name not in _OF_SERVER}
+    return {**new, "metadata": metadata}
 
 
 def with_initial_fields(attributes: AdmissionAttributes, changed: Manifest, drawn: Manifest) -> Manifest:

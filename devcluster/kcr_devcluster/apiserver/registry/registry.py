@@ -17,6 +17,7 @@ from kcr_devcluster.apiserver.kinds.priority_classes import SYSTEM_PRIORITY_CLAS
 from kcr_devcluster.apiserver.plugins import (
     DefaultIngressClass,
     DefaultStorageClass,
+    DefaultTolerationSeconds,
     PersistentVolumeClaimResize,
     PodTopologyLabels,
     StorageObjectInUseProtection,
@@ -38,7 +39,13 @@ from kcr_devcluster.apiserver.protocol.responses import (
 )
 from kcr_devcluster.apiserver.quota import LimitRangeAdmission, QuotaAdmission
 from kcr_devcluster.apiserver.registry import metadata as meta
-from kcr_devcluster.apiserver.registry.mutation import as_requested, attributes_of, mutate_update, with_initial_fields
+from kcr_devcluster.apiserver.registry.mutation import (
+    as_requested,
+    as_sent,
+    attributes_of,
+    mutate_update,
+    with_initial_fields,
+)
 from kcr_devcluster.apiserver.registry.priority import PriorityAdmission
 from kcr_devcluster.apiserver.registry.runtime_classes import RuntimeClassAdmission
 from kcr_devcluster.apiserver.registry.service_accounts import ServiceAccountAdmission
@@ -62,8 +69,8 @@ _NAME_TRIES = 8
 # is the answer. Quotas come last, for an object that another step refuses uses nothing.
 ADMISSION: tuple[type[AdmissionStep], ...] = (
     ServiceAddresses, LimitRangeAdmission, ServiceAccountAdmission, PodSecurityAdmission, PriorityAdmission,
-    DefaultStorageClass, StorageObjectInUseProtection, PersistentVolumeClaimResize, RuntimeClassAdmission,
-    DefaultIngressClass, PodTopologyLabels, QuotaAdmission,
+    DefaultTolerationSeconds, DefaultStorageClass, StorageObjectInUseProtection, PersistentVolumeClaimResize,
+    RuntimeClassAdmission, DefaultIngressClass, PodTopologyLabels, QuotaAdmission,
 )  # fmt: skip
 
 
@@ -256,7 +263,7 @@ class Registry:
         kind.strategy.default(new)
         attributes = attributes_of(UPDATE, kind, before["metadata"], subresource, context)
         if context.reviews is not None:
-            changed = mutate_update(attributes, context.reviews, new, before)
+            changed = mutate_update(attributes, context.reviews, as_sent(new, given), before)
             new, _ = self._with_kept_fields(old, changed, before)
         if context.guard is not None:
             context.guard(new, before)

@@ -109,8 +109,19 @@ class AdmissionAttributes(NamedTuple):
         return self.context.options
 
 
-def review_sent(attributes: AdmissionAttributes, obj: Manifest, old: Manifest | None = None) -> Manifest:
+def review_sent(
+    attributes: AdmissionAttributes,
+    obj: Manifest,
+    old: Manifest | None = None,
+    result: Callable[[Manifest], Manifest] = lambda changed: changed,
+) -> Manifest:
     """Take an object through both phases of reviews, where nothing is between them: it is sent, and not stored.
+
+    Args:
+        attributes: The write.
+        obj: The object.
+        old: The object before, if there is one.
+        result: Makes the object that is validated of the mutated one.
 
     Returns:
         The object with changes; `obj` itself if there are none.
@@ -125,7 +136,7 @@ def review_sent(attributes: AdmissionAttributes, obj: Manifest, old: Manifest | 
     changed = reviews.mutate(attributes, obj, old)
     if changed is not obj:
         changed = reviews.reinvoke(attributes, changed, old)
-    reviews.validate(attributes, changed, old)
+    reviews.validate(attributes, result(changed), old)
     return changed
 
 

@@ -11,7 +11,7 @@ import ssl
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from kcr_devcluster.apiserver.admission.caller import Target, WebhookCallError, target_of
+from kcr_devcluster.apiserver.admission.caller import NoClientError, Target, WebhookCallError, target_of
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.cluster.webhooks.services import Services, WebhookAddress
 
@@ -107,7 +107,7 @@ class HTTPCaller:
                 pem = base64.b64decode(ca_bundle).decode() if ca_bundle else None
                 context = ssl.create_default_context(cadata=pem)
             except (ssl.SSLError, binascii.Error, ValueError):
-                raise WebhookCallError("unable to load root certificates: unable to parse bytes as PEM block") from None
+                raise NoClientError("unable to load root certificates: unable to parse bytes as PEM block") from None
             # As Go, which demands no key identifiers.
             context.verify_flags &= ~ssl.VERIFY_X509_STRICT
             if len(self._contexts) >= _MOST_CONTEXTS:

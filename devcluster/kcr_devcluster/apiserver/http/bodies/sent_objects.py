@@ -44,7 +44,8 @@ class SentObject(NamedTuple):
         """
         if attributes.context.reviews is None:
             return self
-        shown = {**self.manifest, "kind": self.shape.short_name, "apiVersion": self.api_version}
+        metadata = {**self.metadata, "namespace": attributes.namespace}
+        shown = {**self.manifest, "metadata": metadata, "kind": self.shape.short_name, "apiVersion": self.api_version}
         changed = review_sent(attributes, shown, old)
         conform(self.shape, changed)
         return self._replace(manifest=changed, metadata=changed.get("metadata") or {})

@@ -13,10 +13,10 @@ from kcr_devcluster.apiserver.protocol.field_errors import not_supported, requir
 from kcr_devcluster.apiserver.protocol.manifests import Manifest, timestamp
 from kcr_devcluster.apiserver.protocol.responses import (
     APIResponse,
+    StatusError,
     bad_request,
     conflict,
     encoded,
-    invalid,
     json_response,
     warning_headers,
 )
@@ -38,7 +38,9 @@ def bind(registry: Registry, write: Write) -> APIResponse:
     if not node:
         errors.append(required("target.name"))
     if errors:
-        raise invalid("Binding", "", route.name, errors)
+        # Upstream returns them as they are, which is a 500.
+        said = ", ".join(f"{error.field}: {error.message}" for error in errors)
+        raise StatusError(500, "", said if len(errors) == 1 else f"[{said}]")
     old = registry.find(route.kind, route.namespace, route.name)
     uid, version = sent.metadata.get("uid", ""), sent.metadata.get("resourceVersion", "")
     check_preconditions(old, DeleteOptions(uid=uid, resource_version=version))

@@ -144,7 +144,8 @@ class NodeStrategy(Strategy):
         if before.get("providerID") and before["providerID"] != after.get("providerID"):
             words = 'node updates may not change providerID except from "" to valid'
             errors.append(forbidden("spec.providerID", words))
-        return errors + _check_taints(after.get("taints") or (), "metadata.taints")
+        # Upstream validates the node, and its update: each is a cause twice.
+        return errors + _check_taints(after.get("taints") or (), "metadata.taints") * 2
 
     def validate_status(self, new: Manifest, old: Manifest) -> list[FieldError]:
         """Return the field errors of an update of the status."""

@@ -34,7 +34,7 @@ _RESOURCES = tuple(
 )
 _STANDARD = frozenset((*_OBJECTS, *_RESOURCES, "requests.storage"))
 _HUGE_PAGES = ("hugepages-", "requests.hugepages-")
-_NOT_STANDARD = "must be a standard resource for quotas"
+_NOT_STANDARD = ("must be a standard resource type or fully qualified", "must be a standard resource for quota")
 
 
 class ResourceQuotaStrategy(Strategy):
@@ -69,7 +69,7 @@ def _check(field: str, amounts: Manifest) -> list[FieldError]:
         path = f"{field}[{name}]"
         reasons = qualified_name(name)
         if not reasons and "/" not in name and name not in _STANDARD and not name.startswith(_HUGE_PAGES):
-            reasons = (_NOT_STANDARD,)
+            reasons = _NOT_STANDARD
         errors += [invalid(path, name, reason) for reason in reasons]
         if amount(value) < 0:
             errors.append(invalid(path, value, NON_NEGATIVE))

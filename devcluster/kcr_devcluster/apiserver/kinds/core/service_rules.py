@@ -74,6 +74,11 @@ def _check_configured(spec: Manifest) -> list[FieldError]:
     """
     if spec["type"] == "ExternalName":
         return []
+    given = zip(spec.get("ipFamilies") or (), spec.get("clusterIPs") or (), strict=False)
+    for position, (family, address) in enumerate(given):
+        if parse_address(address) is not None and (":" in address) is not (family == "IPv6"):
+            words = f"expected an {family} value as indicated by `ipFamilies[{position}]`"
+            return [invalid(f"{_ADDRESSES}[{position}]", address, words)]
     errors = [
         invalid(f"spec.ipFamilies[{position}]", family, "not configured on this cluster")
         for position, family in enumerate(spec.get("ipFamilies") or ())
@@ -143,8 +148,9 @@ def _check_twice(ports: Sequence[Manifest]) -> list[FieldError]:
         for position, port in enumerate(ports):
             key = port.get("protocol", ""), port.get(name) or 0
             if key in seen:
-                shown = key[1] if suffix else {"protocol": key[0], "port": key[1]}
-                errors.append(duplicate(f"spec.ports[{position}]{suffix}", shown))
+                shown = {"protocol": key[0], "port": key[1]}
+                taken = invalid(f"spec.ports[{position}].nodePort", key[1], "provided port is already allocated")
+                errors.append(taken if suffix else duplicate(f"spec.ports[{position}]", shown))
             if key[1] or not suffix:
                 seen.add(key)
     return errors

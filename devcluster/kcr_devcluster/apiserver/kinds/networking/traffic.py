@@ -80,7 +80,8 @@ def _check_policy_port(port: Manifest, field: str) -> list[FieldError]:
         return errors + [invalid(f"{field}.port", number, reason) for reason in (port_name(number) if number else ())]
     errors += port_number(f"{field}.port", number)
     if end is not None and end < number:
-        errors.append(invalid(f"{field}.endPort", end, "must be greater than or equal to `port`"))
+        # Upstream shows the port.
+        errors.append(invalid(f"{field}.endPort", number, "must be greater than or equal to `port`"))
     return errors if end is None else errors + port_number(f"{field}.endPort", end)
 
 
@@ -182,9 +183,13 @@ def _check_endpoint_address(address: str, kind: str, field: str) -> list[FieldEr
     family = {"IPv4": IPv4Address, "IPv6": IPv6Address}.get(kind)
     if family is None:
         return []
-    if not isinstance(parse_address(address), family):
+    found = parse_address(address)
+    if found is None:
         return [invalid(field, address, f"must be a valid {kind} address")]
-    return check_reachable_address(field, address)
+    errors = check_reachable_address(field, address)
+    if isinstance(found, family):
+        return errors
+    return [invalid(field.rpartition("[")[0], address, f"must be an {kind} address"), *errors]
 
 
 def _check_ports(ports: Sequence[Manifest]) -> list[FieldError]:

@@ -62,7 +62,7 @@ def containers_of(spec: Manifest) -> Iterator[Manifest]:
     yield from spec.get("containers") or ()
 
 
-def admit(pod: Manifest) -> None:
+def tolerate_eviction(pod: Manifest) -> None:
     """Add the two tolerations of evictions, as a default admission plugin does to every pod."""
     spec = pod["spec"]
     tolerations: list[Manifest] = spec.get("tolerations") or []

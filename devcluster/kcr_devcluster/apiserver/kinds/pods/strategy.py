@@ -3,7 +3,7 @@
 Source: kubernetes/pkg/registry/core/pod/strategy.go.
 """
 
-from kcr_devcluster.apiserver.kinds.pods.defaults import admit, default_pod, select_own_labels
+from kcr_devcluster.apiserver.kinds.pods.defaults import default_pod, select_own_labels, tolerate_eviction
 from kcr_devcluster.apiserver.kinds.pods.status import check_pod_status, default_pod_status
 from kcr_devcluster.apiserver.kinds.pods.update import check_pod_update
 from kcr_devcluster.apiserver.kinds.pods.validation.annotations import check_pod_annotations
@@ -42,8 +42,7 @@ class PodStrategy(Strategy):
         default_pod_status(obj["status"])
 
     def prepare_create(self, obj: Manifest) -> None:
-        """Reset the status, and add the default tolerations; the registry has set the priority."""
-        admit(obj)
+        """Reset the status; admission has set priority and tolerations."""
         if not _SELECTING.isdisjoint(obj["spec"]):
             select_own_labels(obj["spec"], obj["metadata"].get("labels") or {})
         obj["status"] = {"phase": "Pending", "qosClass": qos_class(obj["spec"])}
@@ -56,7 +55,7 @@ class PodStrategy(Strategy):
         for name in _ADMITTED:
             if name in old["spec"]:
                 new["spec"].setdefault(name, old["spec"][name])
-        admit(new)
+        tolerate_eviction(new)
 
     def prepare_status(self, new: Manifest, old: Manifest) -> None:
         """Keep the spec, the owner references, and status fields that are not set again."""

@@ -70,7 +70,7 @@ class VolumeStrategy(GenericStrategy):
         if nfs := spec.get("nfs"):
             errors += check_nfs(nfs, "spec.nfs")
         if sources == ["local"] and not spec.get("nodeAffinity"):
-            errors.append(required("metadata.annotations", "Local volume requires node affinity"))
+            errors.append(required("spec.nodeAffinity", "Local volume requires node affinity"))
         if name := spec.get("storageClassName"):
             errors += [invalid("spec.storageClassName", name, reason) for reason in dns_subdomain(name)]
         return errors if mode in VOLUME_MODES else [*errors, not_supported("spec.volumeMode", mode, VOLUME_MODES)]
@@ -156,9 +156,7 @@ class StorageClassStrategy(GenericStrategy):
     def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:
         """Return the field errors of an update."""
         errors = self.validate(new)
-        for name in ("parameters", "provisioner", "reclaimPolicy"):
+        for name in ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"):
             if not semantic_equal(new.get(name), old.get(name)):
-                errors.append(forbidden(name, f"updates to {name} are forbidden."))
-        if new["volumeBindingMode"] != old["volumeBindingMode"]:
-            errors.append(invalid("volumeBindingMode", new["volumeBindingMode"], IMMUTABLE))
+                errors.append(invalid(name, new.get(name), IMMUTABLE))
         return errors

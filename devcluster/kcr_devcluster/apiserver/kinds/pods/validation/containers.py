@@ -128,6 +128,6 @@ def _check_resize(policies: Sequence[Manifest], spec: Manifest, field: str) -> l
         errors += one_of(field, name, _RESIZED)
         errors += one_of(field, restart, _RESIZE_POLICIES)
         if spec.get("restartPolicy") == "Never" and restart != "NotRequired":
-            words = "must be 'NotRequired' when `restartPolicy` is 'Never'"
+            words = "must be 'NotRequired' when pod `restartPolicy` is 'Never'"
             errors.append(invalid(field, restart, words))
     return errors

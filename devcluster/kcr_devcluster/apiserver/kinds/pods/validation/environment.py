@@ -73,7 +73,7 @@ def _check_source(variable: Manifest, source: Manifest, field: str) -> list[Fiel
         elif name != "fileKeyRef":
             errors += _check_key_ref(reference, path)
     if not given:
-        words = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`"
+        words = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
         errors.append(invalid(field, "", words))
     elif variable.get("value"):
         errors.append(invalid(field, "", "may not be specified when `value` is not empty"))

@@ -193,8 +193,10 @@ def check_pod_resources(resources: Manifest, spec: Manifest, field: str) -> list
         field: The path of the requirements.
     """
     errors: list[FieldError] = []
-    if resources.get("claims"):
-        errors.append(forbidden(f"{field}.claims", "claims cannot be set for Resources at pod-level"))
+    if claims := resources.get("claims"):
+        errors.append(forbidden(f"{field}.claims", "claims may not be set for Resources at pod-level"))
+        known = [one.get("name", "") for one in spec.get("resourceClaims") or ()]
+        errors += _check_claims(claims, known, f"{field}.claims")
     limits = resources.get("limits") or {}
     stated = {**resources, "claims": None}
     errors += check_resources(stated, (), field, _check_pod_resource_name)

@@ -77,7 +77,7 @@ def check_shared_namespaces(spec: Manifest, field: str) -> list[FieldError]:
         errors.append(invalid(f"{field}.securityContext.shareProcessNamespace", True, words))
     if spec.get("hostUsers") is False:
         shared = (("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC"))
-        errors += [forbidden(f"{field}.{shown}", "when `pod.Spec.HostUsers` is false") for name, shown in shared
+        errors += [forbidden(f"{field}.{shown}", "when `hostUsers` is false") for name, shown in shared
                    if spec.get(name)]  # fmt: skip
     return errors
 
@@ -191,7 +191,7 @@ def check_os(os: Manifest, spec: Manifest, field: str) -> list[FieldError]:
     """
     name = os.get("name", "")
     if not name:
-        return [required(f"{field}.os.name", "cannot be empty")]
+        return [required(f"{field}.os.name")]
     if name not in ("linux", "windows"):
         return [not_supported(f"{field}.os", name, ("linux", "windows"))]
     context = spec.get("securityContext") or {}

@@ -134,10 +134,13 @@ def _check_projected(source: Manifest, field: str) -> list[FieldError]:
                 errors.append(invalid(field, shown, "conflicting duplicate paths"))
             files.add(file)
         given = [name for name, value in projection.items() if value is not None]
-        errors += [forbidden(f"{path}.{extra}", _MOUNTED_ONCE) for extra in given[1:]]
+        errors += [forbidden(path, f"{_MOUNTED_ONCE} per source")] * (len(given) > 1)
         for name in given[:1]:
             if rule := _PROJECTIONS.get(name):
                 errors += rule(projection[name] or {}, f"{path}.{name}")
+            if name == "serviceAccountToken" and not (projection[name] or {}).get("path"):
+                # Upstream names the volume.
+                errors.append(required(f"{field}.path"))
     return errors
 
 
@@ -162,7 +165,7 @@ def _check_token(source: Manifest, field: str) -> list[FieldError]:
     if seconds is not None and seconds > _LONGEST_TOKEN:
         words = "may not specify a duration larger than 2^32 seconds"
         errors.append(invalid(f"{field}.expirationSeconds", seconds, words))
-    return errors + (_check_file_path(f"{field}.path", path) if path else [required(f"{field}.path")])
+    return errors + (_check_file_path(f"{field}.path", path) if path else [])
 
 
 _PROJECTIONS: Mapping[str, Callable[[Manifest, str], list[FieldError]]] = {
