@@ -343,7 +343,7 @@ class Manager:
             Exception: The exception of a component, unchanged.
         """
         if self._replica is not None:
-            self._replica.begin(self._cache)
+            self._replica.begin(self._cache, self.client)
         with first_failure():
             local = self.webhooks.in_process(self.client)
             # Conversions are served before the first list, which may need them; webhooks outlive the lease.

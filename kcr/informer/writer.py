@@ -128,7 +128,7 @@ class DispatchingWriter(Generic[R]):
         if self.has_ended:
             return
         if event.type == "DELETED":
-            self._remove(event.object)
+            self.remove(event.object)
         else:
             self.put(self.store.share(event.object))
 
@@ -156,7 +156,8 @@ class DispatchingWriter(Generic[R]):
                 registration.deleted(old, True)
                 registration.added(obj, False)
 
-    def _remove(self, obj: R) -> None:
+    def remove(self, obj: R) -> None:
+        """Remove an object from the store, and call the handlers."""
         known = self.store.remove(obj.key)
         if known is None:
             return
@@ -179,7 +180,11 @@ class StorePart(Generic[R]):
     """
 
     def __init__(
-        self, writer: DispatchingWriter[R], covers: Callable[[ObjectMeta], bool], parts: "list[StorePart[R]]"
+        self,
+        writer: DispatchingWriter[R],
+        covers: Callable[[ObjectMeta], bool],
+        parts: "list[StorePart[R]]",
+        on_left: Callable[[R], object] | None = None,
     ) -> None:
         """Make a part and add it to the others.
 
@@ -187,7 +192,9 @@ class StorePart(Generic[R]):
             writer: The informer's.
             covers: Whether an object belongs to this part.
             parts: All parts of the informer, as far as they are made.
+            on_left: Called with a stored object that exists and belongs to no part any more; None to remove it.
         """
+        self._on_left = on_left or writer.remove
         self.progress: StoreProgress = StoreProgress()
         self.filled: asyncio.Event = asyncio.Event()
         self.covers = covers
@@ -234,12 +241,13 @@ class StorePart(Generic[R]):
         """Apply one ADDED, MODIFIED or DELETED event."""
         obj = event.object
         if not self._is_older(obj):
-            if event.type == "DELETED" or not self.covers(obj.metadata):
-                # It is deleted, or it has left this part, perhaps for another one that has stored it already.
-                if not self._has_moved(obj):
-                    self._writer.apply_object(WatchEvent(type="DELETED", object=obj))
-            else:
+            if event.type != "DELETED" and self.covers(obj.metadata):
                 self._writer.apply_object(event)
+            elif (known := self._known(obj)) is None or (event.type == "DELETED" and not _exists(obj)):
+                self._writer.apply_object(WatchEvent(type="DELETED", object=obj))
+            elif self.covers(known.metadata):
+                # Else another part has stored it already.
+                self._on_left(known)
         self.advance(event.object.metadata.resource_version)
 
     def advance(self, version: str) -> None:
@@ -270,14 +278,18 @@ class StorePart(Generic[R]):
             return obj
         return known
 
-    def _has_moved(self, obj: R) -> bool:
-        """Return whether an object has left this part for another one, which has stored it."""
-        known = self._known(obj)
-        return known is not None and not self.covers(known.metadata)
-
     def _known(self, obj: R) -> R | None:
         known = self._writer.store.stored(obj.key)
         return known if known is not None and known.metadata.uid == obj.metadata.uid else None
+
+
+def _exists(obj: Resource) -> bool:
+    """Return whether an object whose deletion a watch shows has left the selection instead.
+
+    An object with finalizers is deleted only after it got a deletionTimestamp.
+    """
+    metadata = obj.metadata
+    return bool(metadata.finalizers) and metadata.deletion_timestamp is None
 
 
 def _version(obj: Resource) -> int:

@@ -1,10 +1,10 @@
 """The gate of a sharded controller: keys of active shards are reconciled, those of other replicas dropped."""
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
-from kcr.api.meta import Key, Resource
-from kcr.api.slots import hashed_slot, labelled_slot, slot_of
+from kcr.api.meta import Key, OwnerReference, Resource
+from kcr.api.slots import SLOT_LABEL, hashed_slot, labelled_slot, slot_of
 from kcr.controller import Controller
 from kcr.controller.gates import GateDecision, HandlingGate
 from kcr.informer import Store
@@ -13,6 +13,9 @@ from kcr.sharding.shards import CURRENT_SHARD, UNSHARDED, ShardPhase, Shards
 from kcr.workqueue import Reason
 from kcr.workqueue.priorities import LOW_PRIORITY
 
+T = TypeVar("T")
+
+_GATHERED = Reason("sharding", "relabelled", detail="its label was changed, and its dependents were gathered")
 _OPENED = Reason("sharding", "shard opened")
 _SETTLED = Reason("sharding", "shard handed over", detail="a create is not answered yet")
 # So many deleted objects and reconciles of this process are remembered.
@@ -47,6 +50,11 @@ class ShardGate(HandlingGate):
         # The shard of each object that was deleted, and of each key that was admitted, the oldest first.
         self._deleted: dict[Key, int] = {}
         self._admitted: dict[Key, int] = {}
+        # Called with an object that a user has moved here; `gathered` answers it. By uid and label, those that wait and
+        # those that were answered.
+        self.on_relabelled: Callable[[ShardGate, Resource], object] = lambda gate, obj: gate.gathered(obj)
+        self._gathering: dict[Key, tuple[str, str]] = {}
+        self._gathered: dict[Key, tuple[str, str]] = {}
 
     @property
     def _store(self) -> Store[Any] | None:
@@ -63,6 +71,8 @@ class ShardGate(HandlingGate):
             return GateDecision.DROP
         if phase is ShardPhase.OPENING:
             self._waiting.setdefault(shard, {})[key] = None
+            return GateDecision.DEFER
+        if self._is_gathering(key):
             return GateDecision.DEFER
         if phase is ShardPhase.DRAINING and not self._is_unsettled(key):
             return GateDecision.DROP
@@ -104,6 +114,33 @@ class ShardGate(HandlingGate):
             self._admitted.pop(key, None)
             self.controller.release(key)
 
+    def _is_gathering(self, key: Key) -> bool:
+        """Return whether a key waits because a user has moved its object here: its dependents are gathered first."""
+        obj = None if self._store is None or not self.is_sharded else self._store.stored(key)
+        if obj is None or self.controller.keys_are_dependents or not is_relabelled(obj):
+            return False
+        identity = obj.metadata.uid, obj.metadata.labels[SLOT_LABEL]
+        if self._gathered.get(key) == identity:
+            return False
+        if self._gathering.get(key) != identity:
+            self._gathering[key] = identity
+            self.on_relabelled(self, obj)
+        return True
+
+    def gathered(self, owner: Resource) -> None:
+        """Reconcile the key of an object that a user has moved here."""
+        if (identity := self._gathering.pop(owner.key, None)) is not None:
+            _remember(self._gathered, owner.key, identity)
+            self.controller.queue.add(owner.key, reason=_GATHERED)
+
+    def own_object(self, reference: OwnerReference, namespace: str) -> Resource | None:
+        """Return the object of the controller's own kind that a reference means, if the store has it."""
+        store = self._store
+        if store is None:
+            return None
+        found = store.stored(Key(namespace, reference.name)) or store.stored(Key("", reference.name))
+        return found if found is not None and found.metadata.uid == reference.uid else None
+
     def on_delete(self, obj: Resource, final_state_unknown: bool) -> None:
         """Remember the shard of a deleted object: its key is reconciled once more, and the store has it no longer."""
         _remember(self._deleted, obj.key, self._shards.shard_of(self._slot_of(obj)))
@@ -124,6 +161,12 @@ class ShardGate(HandlingGate):
         return own_writes is not None and key in own_writes.unconfirmed_creates
 
 
+def is_relabelled(obj: Resource) -> bool:
+    """Return whether an object's label states another slot than it was created in: a user has written it."""
+    slot = labelled_slot(obj.metadata.labels)
+    return slot is not None and slot != hashed_slot(controller_uid(obj.metadata) or obj.metadata.uid)
+
+
 def _own_slot(obj: Resource) -> int:
     return slot_of(obj.metadata)
 
@@ -134,8 +177,8 @@ def _slot_in_tree(obj: Resource) -> int:
     return hashed_slot(controller_uid(obj.metadata) or obj.metadata.uid) if slot is None else slot
 
 
-def _remember(known: dict[Key, int], key: Key, shard: int) -> None:
+def _remember(known: dict[Key, T], key: Key, value: T) -> None:
     known.pop(key, None)
-    known[key] = shard
+    known[key] = value
     if len(known) > _KEPT:
         del known[next(iter(known))]

@@ -10,10 +10,13 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from kcr.api.meta import Resource
+from kcr.client import Client
 from kcr.informer import Informer
 from kcr.log import get_logger
 from kcr.runnables import Runnable
 from kcr.sharding.gate import ShardGate
+from kcr.sharding.relabel import SlotRepair
 from kcr.sharding.shards import CURRENT_SHARD, UNSHARDED, Move, ShardPhase, Shards, shown
 
 # How long running reconciles and unanswered creates may take before the Lease of their shard is left to expire.
@@ -45,6 +48,9 @@ class ShardKeeper:
         self._shards = shards
         self._gates = gates
         self._informers = informers
+        # Brings trees together whose labels a user has changed; None before the manager runs.
+        self._repair: SlotRepair | None = None
+        self._group: asyncio.TaskGroup | None = None
         self._moves: asyncio.Queue[tuple[Move, tuple[int, ...]]] = asyncio.Queue()
         # Set while the first shard is active, on which run the components that run once.
         self._first = asyncio.Event()
@@ -55,9 +61,24 @@ class ShardKeeper:
         """Note the news of the campaign; on the program's loop."""
         self._moves.put_nowait((move, shards))
 
+    def repair_with(self, client: Client) -> None:
+        """Repair the labels of slots that users change, with a client of the manager."""
+        self._repair = SlotRepair(client, self._shards, self._gates, self._informers)
+
+    def on_relabelled(self, gate: ShardGate, owner: Resource) -> None:
+        """Gather the dependents of an object that a user has moved here."""
+        if self._repair is not None and self._group is not None:
+            self._group.create_task(self._repair.gather(gate, owner), name=f"gather dependents of {owner.key}")
+
+    def on_left(self, informer: Informer[Any], left: Resource) -> None:
+        """Bring back a dependent that has left the watched slots."""
+        if self._repair is not None and self._group is not None:
+            self._group.create_task(self._repair.restore(informer, left), name=f"restore {left.key}")
+
     async def run(self) -> None:
         """Follow the campaign until cancelled."""
         async with asyncio.TaskGroup() as group:
+            self._group = group
             while True:
                 move, shards = await self._moves.get()
                 match move:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from random import Random
 from typing import Annotated, Any
 
@@ -94,12 +95,14 @@ class ShardedReplica:
     def add_controller(self, controller: Controller, *, is_sharded: bool) -> None:
         """Let a controller reconcile the keys of held shards only."""
         gate = ShardGate(self.shards, controller, is_sharded=is_sharded)
+        gate.on_relabelled = self.keeper.on_relabelled
         self._gates.append(gate)
         controller.add_shard_gate(gate)
 
-    def begin(self, informers: Iterable[Informer[Any]]) -> None:
+    def begin(self, informers: Iterable[Informer[Any]], client: Client) -> None:
         """Let the manager's informers, which do not run yet, keep the objects of held shards; label created objects."""
         STAMPING.set(True)
+        self.keeper.repair_with(client)
         self._rules = slot_rules(self._gates)
         for informer in informers:
             self.add_informer(informer)
@@ -111,6 +114,7 @@ class ShardedReplica:
             return
         held = frozenset(self.shards.held)
         watches = informer.shard(rules)
+        watches.on_left = partial(self.keeper.on_left, informer)
         self._informers.append(informer)
         if held:
             watches.open(self.shards.slots_of(held))

@@ -60,6 +60,8 @@ class ShardedWatches(Generic[R]):
         self._parts: list[StorePart[R]] = []
         # Runs a reflector; None before the informer runs.
         self._spawn: Callable[[Reflector[R]], asyncio.Task[None]] | None = None
+        # Called with an object that exists and has left the watched slots; the store keeps it.
+        self.on_left: Callable[[R], object] = writer.remove
         writer.store.parts = self._showing
 
     @property
@@ -85,7 +87,7 @@ class ShardedWatches(Generic[R]):
         for selection in self._selections:
             for is_labelled in (True, False):
                 mine = selection._replace(slots=SlotSelection(slots, is_labelled, self.rules))
-                part = StorePart(self._writer, mine.covers, self._parts)
+                part = StorePart(self._writer, mine.covers, self._parts, self.on_left)
                 reflectors.append((self._make(mine, part), part))
         watch = _SlotWatch(tuple(reflectors), slots)
         self._watches.append(watch)
