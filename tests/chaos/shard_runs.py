@@ -18,13 +18,16 @@ from random import Random
 import msgspec
 import structlog
 
+from kcr.api.batch import Job
 from kcr.api.coordination import Lease
+from kcr.api.core import Pod
 from kcr.api.meta import Key
-from kcr.api.slots import labelled_slot, shard_of, slot_of
+from kcr.api.slots import SLOT_LABEL, labelled_slot, shard_of, slot_of
 from kcr.client import Client, Request, Response, Transport
-from kcr.errors import LeadershipLostError
+from kcr.errors import ApiError, LeadershipLostError
 from kcr.leaderelection import LeaderElectionConfig
 from kcr.sharding import ShardedReplica
+from kcr.sharding.relabel import SETTLE_SECONDS
 from kcr.sharding.replica import same_loop
 from kcr.testing import CrashingTransport, VirtualClock
 from kcr.testing.loop import VirtualLoop
@@ -32,7 +35,7 @@ from kcr_devcluster.calls import call_of
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.chaos.job_runs import JOB_LAWS, PATIENCE, POD_LAWS
 from tests.chaos.laws.history import History
-from tests.chaos.network_faults import AUTHOR, FaultRates, FaultyNetwork, faulty_network
+from tests.chaos.network_faults import AUTHOR, USER, FaultRates, FaultyNetwork, faulty_network
 from tests.chaos.random_jobs import random_job, random_options, random_outcomes
 from tests.chaos.random_user import RandomUser
 from tests.kit.harness import job_controller
@@ -44,17 +47,17 @@ NAME = "job"
 class Witness:
     """The wire of one replica: notes writes that arrive while another replica holds the Lease of their shard."""
 
-    def __init__(self, inner: FaultyNetwork, identity: str, shards: int, history: History, server: Client) -> None:
+    def __init__(self, inner: FaultyNetwork, identity: str, shards: int, history: History, user: "Relabeller") -> None:
         self._inner = inner
         self._identity, self._shards = identity, shards
-        self._history, self._server = history, server
+        self._history, self._user = history, user
 
     @asynccontextmanager
     async def send(self, request: Request) -> AsyncIterator[Response]:
-        if request.method != "GET" and (slot := self._slot(request)) is not None:
+        if request.method != "GET" and not self._user.is_recent() and (slot := self._slot(request)) is not None:
             shard = shard_of(slot, self._shards)
             token = AUTHOR.set("")
-            lease = await self._server.get(Lease, Key("default", f"{NAME}-shard-{shard}"))
+            lease = await self._user.client.get(Lease, Key("default", f"{NAME}-shard-{shard}"))
             AUTHOR.reset(token)
             if lease.spec.holder_identity != self._identity:
                 holder = lease.spec.holder_identity or "no replica"
@@ -71,6 +74,34 @@ class Witness:
             jobs = [trail.job for trail in self._history.jobs.values() if trail.here]
             return next((slot_of(job.metadata) for job in jobs if job.metadata.name == call.name), None)
         return None
+
+
+class Relabeller:
+    """A user who changes labels of slots by hand, of the Job and of its pods."""
+
+    def __init__(self, client: Client, random: Random) -> None:
+        self.client = client
+        self._random = random
+        self._changed_at = float("-inf")
+
+    def is_recent(self) -> bool:
+        """Return whether a label of the Job has just changed: its last holder cannot know yet."""
+        return asyncio.get_running_loop().time() - self._changed_at < SETTLE_SECONDS
+
+    async def act(self) -> None:
+        AUTHOR.set(USER)
+        for _ in range(self._random.choice((0, 0, 1, 4))):
+            await asyncio.sleep(self._random.random() * self._random.choice((1, 20)))
+            kind: type[Job | Pod] = self._random.choice((Job, Pod))
+            if found := await self.client.list(kind, "default"):
+                if kind is Job:
+                    self._changed_at = asyncio.get_running_loop().time()
+                label = self._random.choice(
+                    (str(self._random.randint(0, 63)), str(self._random.randint(0, 63)), "x", None)
+                )
+                with suppress(ApiError):
+                    change = {"metadata": {"labels": {SLOT_LABEL: label}}}
+                    await self.client.merge_patch(kind, self._random.choice(found).key, change)
 
 
 class StallingTransport:
@@ -106,6 +137,7 @@ class Replicas:
     ) -> None:
         self._cluster, self._clock, self._network = cluster, clock, network
         self._history, self._random = history, random
+        self.user = Relabeller(cluster.client, random)
         self._options = random_options(random)
         self._shards = random.choice((1, 2, 4, 8))
         self.started = 0
@@ -122,7 +154,7 @@ class Replicas:
         self.started += 1
         number, random = self.started, self._random
         identity = f"replica-{number}"
-        witness = Witness(self._network, identity, self._shards, self._history, self._cluster.client)
+        witness = Witness(self._network, identity, self._shards, self._history, self.user)
         wire, lease_wire = CrashingTransport(witness), CrashingTransport(self._cluster.transport)
         stalling = StallingTransport(lease_wire)
         config = LeaderElectionConfig(name=NAME, identity=identity)
@@ -161,6 +193,7 @@ async def live(seed: int) -> tuple[list[str], int]:
             replicas = Replicas(cluster, clock, wire, history, random)
             tasks = [group.create_task(replicas.keep_running()) for _ in range(random.choice((2, 2, 3, 4, 7)))]
             group.create_task(RandomUser(cluster.client, random, job).act())
+            group.create_task(replicas.user.act())
             await history.see_the_end(clock, PATIENCE)
             for task in tasks:
                 task.cancel()

@@ -2,7 +2,7 @@
 
 Nearly all do within 200, and which are the rare ones changes with every change of the requests that a pass makes.
 
-Likewise the invariants of requests, and those in requests/request_defects.py, within 60 stories.
+Likewise the laws of sharding, and those in shard_defects.py; and the invariants of requests, and those in requests/request_defects.py, within 60 stories.
 
 Run by `make soak`, or by itself: `.venv/bin/pytest -n auto -m soak tests/chaos/test_defects.py`, one of them
 with `-k NAME`. A defect that can no longer be planted fails as well, and says what it has to follow.
@@ -20,10 +20,11 @@ import pytest
 from tests.chaos.job_defects import DEFECTS as JOB_DEFECTS
 from tests.chaos.planting import Defect, Edit
 from tests.chaos.requests.request_defects import DEFECTS as REQUEST_DEFECTS
+from tests.chaos.shard_defects import DEFECTS as SHARD_DEFECTS
 
 ROOT = Path(__file__).parents[2]
 SEEDS, STORIES = 1000, 60
-DEFECTS = (*JOB_DEFECTS, *REQUEST_DEFECTS)
+DEFECTS = (*JOB_DEFECTS, *SHARD_DEFECTS, *REQUEST_DEFECTS)
 
 
 @pytest.mark.soak
@@ -31,6 +32,13 @@ DEFECTS = (*JOB_DEFECTS, *REQUEST_DEFECTS)
 @pytest.mark.parametrize("defect", [pytest.param(defect, id=defect.name) for defect in JOB_DEFECTS])
 def test_defect_breaks_a_law(defect: Defect, tmp_path: Path) -> None:
     _hunt(defect, tmp_path, "tests.chaos.job_runs", "0", str(SEEDS))
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("defect", [pytest.param(defect, id=defect.name) for defect in SHARD_DEFECTS])
+def test_defect_of_sharding_breaks_a_law(defect: Defect, tmp_path: Path) -> None:
+    _hunt(defect, tmp_path, "tests.chaos.shard_runs", "0", str(SEEDS))
 
 
 @pytest.mark.soak
