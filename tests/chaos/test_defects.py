@@ -2,7 +2,8 @@
 
 Nearly all do within 200, and which are the rare ones changes with every change of the requests that a pass makes.
 
-Likewise the laws of sharding, and those in shard_defects.py; and the invariants of requests, and those in requests/request_defects.py, within 60 stories.
+Likewise the laws of sharding, and those in shard_defects.py; the invariants of requests, and those in
+requests/request_defects.py, within 60 stories.
 
 Run by `make soak`, or by itself: `.venv/bin/pytest -n auto -m soak tests/chaos/test_defects.py`, one of them
 with `-k NAME`. A defect that can no longer be planted fails as well, and says what it has to follow.
