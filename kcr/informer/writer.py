@@ -243,12 +243,20 @@ class StorePart(Generic[R]):
         if not self._is_older(obj):
             if event.type != "DELETED" and self.covers(obj.metadata):
                 self._writer.apply_object(event)
-            elif (known := self._known(obj)) is None or (event.type == "DELETED" and not _exists(obj)):
-                self._writer.apply_object(WatchEvent(type="DELETED", object=obj))
-            elif self.covers(known.metadata):
-                # Else another part has stored it already.
-                self._on_left(known)
-        self.advance(event.object.metadata.resource_version)
+            else:
+                self._leave(event)
+        self.advance(obj.metadata.resource_version)
+
+    def _leave(self, event: WatchEvent[R]) -> None:
+        """Apply the event of an object that is deleted, or has left this part, perhaps for another one."""
+        obj, known = event.object, self._known(event.object)
+        if known is not None and not self.covers(known.metadata):
+            # Another part has stored it already.
+            return
+        if known is not None and (event.type != "DELETED" or _exists(obj)):
+            self._on_left(known)
+        else:
+            self._writer.apply_object(WatchEvent(type="DELETED", object=obj))
 
     def advance(self, version: str) -> None:
         """Note that nothing else happened in this part up to a version."""

@@ -54,16 +54,26 @@ class Witness:
 
     @asynccontextmanager
     async def send(self, request: Request) -> AsyncIterator[Response]:
-        if request.method != "GET" and not self._user.is_recent() and (slot := self._slot(request)) is not None:
-            shard = shard_of(slot, self._shards)
-            token = AUTHOR.set("")
-            lease = await self._user.client.get(Lease, Key("default", f"{NAME}-shard-{shard}"))
-            AUTHOR.reset(token)
-            if lease.spec.holder_identity != self._identity:
-                holder = lease.spec.holder_identity or "no replica"
-                self._history.note(f"{self._identity} writes in shard {shard} of {holder}: {request.target}")
+        wrong = "" if request.method == "GET" or self._user.is_recent() else await self._judge(request)
         async with self._inner.send(request) as response:
+            # One that is refused, such as the status of a Job that was created again since, has written nothing.
+            if wrong and response.status < 300:
+                self._history.note(wrong)
             yield response
+
+    async def _judge(self, request: Request) -> str:
+        """Return what is wrong with a write that arrives now; empty when nothing is."""
+        slot = self._slot(request)
+        if slot is None:
+            return ""
+        shard = shard_of(slot, self._shards)
+        token = AUTHOR.set("")
+        lease = await self._user.client.get(Lease, Key("default", f"{NAME}-shard-{shard}"))
+        AUTHOR.reset(token)
+        holder = lease.spec.holder_identity
+        if holder == self._identity:
+            return ""
+        return f"{self._identity} writes in shard {shard} of {holder or 'no replica'}: {request.target}"
 
     def _slot(self, request: Request) -> int | None:
         """Return the slot of the Job in whose name a write is made."""
