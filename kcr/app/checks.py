@@ -21,7 +21,7 @@ from kcr.api.managed_fields import ManagedObject, ManagedObjectList, ManagedObje
 from kcr.api.meta import Key, Object
 from kcr.api.resources import ResourceType
 from kcr.app.permissions import Need, Permissions
-from kcr.app.rbac import LEASE_RIGHTS, METRICS_RIGHTS
+from kcr.app.rbac import LEASE_RIGHTS, METRICS_RIGHTS, SHARDING_RIGHTS
 from kcr.client import Client, Request
 from kcr.client.client import version_in
 from kcr.client.wire.decoding import error_from
@@ -49,7 +49,8 @@ class Finding(NamedTuple):
     """The result of a check.
 
     Attributes:
-        check: Which check: `version`, `clock`, `namespace`, `kinds`, `rights` or `controllers`.
+        check: Which check: `version`, `clock`, `namespace`, `kinds`, `rights`, `controllers` or
+            `sharding`.
         is_wrong: Whether something has to be done.
         text: The finding and its remedy.
     """
@@ -67,6 +68,7 @@ class Wanted(NamedTuple):
         namespace: The one namespace to work in; empty for all.
         takes_over: Whether they take the place of the cluster's own.
         lease: The Lease of leader election; None without election.
+        shards_in: The namespace of the Leases of sharding; empty without sharding.
         kinds: The kinds that they watch, to check that the server has them. Running controllers log that themselves.
         metrics_secure: Whether the API server is asked who may read the metrics.
         certificates: The rights for the certificates of webhooks, where kcr makes them.
@@ -76,6 +78,7 @@ class Wanted(NamedTuple):
     namespace: str = ""
     takes_over: bool = False
     lease: Key | None = None
+    shards_in: str = ""
     kinds: frozenset[ResourceType] = frozenset()
     metrics_secure: bool = False
     certificates: frozenset["Need"] = frozenset()
@@ -208,6 +211,8 @@ def needs_of(wanted: Wanted) -> list[Need]:
     needs = [Need.of(right, wanted.namespace) for right in sorted(wanted.rights)]
     if wanted.lease is not None:
         needs += [lease_need(right, wanted.lease) for right in sorted(LEASE_RIGHTS)]
+    if wanted.shards_in:
+        needs += [Need.of(right, wanted.shards_in) for right in sorted(SHARDING_RIGHTS)]
     if wanted.metrics_secure:
         needs += [Need.of(right, "") for right in sorted(METRICS_RIGHTS)]
     return needs + sorted(wanted.certificates)
@@ -228,6 +233,7 @@ async def _rights(permissions: Permissions, wanted: Wanted) -> Finding:
     if missing:
         text = "; ".join(missing_rights(found, namespace) for namespace, found in missing.items())
         options = " --leader-elect" if wanted.lease is not None else ""
+        options += " --shards" if wanted.shards_in else ""
         options += " --metrics-secure" if wanted.metrics_secure else ""
         return Finding("rights", True, f"{text}: grant them with the role that `kcr rbac generate{options}` writes")
     if any(granted is None for granted in answers.values()):
@@ -250,7 +256,11 @@ def missing_rights(missing: Iterable[Right], namespace: str) -> str:
 async def _namespaces(client: Client, permissions: Permissions, wanted: Wanted) -> list[Finding]:
     """Look whether the namespaces that are named exist; none is named by default."""
     elected_in = wanted.lease.namespace if wanted.lease is not None else ""
-    uses = {wanted.namespace: "nothing is reconciled", elected_in: "no replica is elected"}
+    uses = {
+        wanted.namespace: "nothing is reconciled",
+        elected_in: "no replica is elected",
+        wanted.shards_in: "no replica takes a shard",
+    }
     found = []
     for namespace in filter(None, uses):
         # A role of one namespace need not allow to read it; then nothing is known.
