@@ -1,0 +1,59 @@
+"""Two replicas of `kcr run --shards` as processes, and `kcr shards`, which shows who holds what."""
+
+import re
+import signal
+from collections.abc import Mapping
+
+import pytest
+
+from kcr.api.coordination import Lease
+from kcr.client import Client, HttpTransport, load_config
+from kcr.clock import SystemClock
+from kcr.sharding.leases import GROUP_LABEL
+from kcr.sharding.overview import overview
+from kcr.testing import eventually
+from tests.e2e.processes import Running, Serve, Start
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120), pytest.mark.asyncio]
+
+NAME = "kcr-controller-manager"
+SHARDED = (
+    "run", "--shards", "8", "--leader-elect-lease-duration", "3s", "--leader-elect-renew-deadline", "2s",
+    "--leader-elect-retry-period", "200ms",
+)  # fmt: skip
+
+
+async def has(client: Client, counts: Mapping[str, int]) -> bool:
+    """Whether each of these replicas holds so many shards, and no other one any."""
+    leases = await client.list(Lease, "default", labels=f"{GROUP_LABEL}={NAME}")
+    found = overview(leases, SystemClock().now())
+    return {one.identity: len(one.shards) for one in found.replicas if one.shards} == counts
+
+
+def identity(run: Running) -> str:
+    found = re.search(r'"identity":"([^"]+)"', run.err)
+    assert found is not None, run.err
+    return found[1]
+
+
+async def test_shards_move_after_a_kill_and_at_once_after_a_stop(kcr: Start, serve: Serve) -> None:
+    async with serve(runtime=None) as path:
+        run = (*SHARDED, "--kubeconfig", str(path))
+        async with kcr(*run) as first, kcr(*run) as second, HttpTransport(load_config(str(path))) as transport:
+            client = Client(transport)
+            await first.ready()
+            await second.ready()
+            both = {identity(first), identity(second)}
+            await eventually(lambda: has(client, dict.fromkeys(both, 4)))
+            async with kcr("shards", "--kubeconfig", str(path)) as asked:
+                assert await asked.end() == 0, asked.err
+                replicas = asked.out.partition("REPLICA")[2].splitlines()[1:]
+                assert {tuple(line.split()[:2]) for line in replicas} == {(one, "4") for one in both}
+            await first.stop(signal.SIGKILL)
+            await eventually(lambda: has(client, {identity(second): 8}))
+            async with kcr(*run) as third:
+                await third.ready()
+                await eventually(lambda: has(client, {identity(second): 4, identity(third): 4}))
+                assert await second.stop() == 0
+                # Its Leases were released: they would expire after 3 s.
+                await eventually(lambda: has(client, {identity(third): 8}), seconds=2)
