@@ -142,6 +142,7 @@ async def _run(
         metrics.exec_plugin(config.credentials.calls)
         get_logger().info("credential plugin", command=config.credentials.spec.command, source=config.origin)
     async with HttpTransport(config, on_resolve=metrics.resolver) as transport:
+        metrics.streams(host, lambda: transport.streamed_bytes)
         client = Client(transport, limiter=limiter, observer=metrics.requests(host))
         if options.dry_run == "server":
             client = client.with_options(dry_run=True)

@@ -100,6 +100,15 @@ class Metrics:
         """Record the duration of a name resolution; an `HttpTransport`'s `on_resolve`."""
         self._requests.resolved(host, seconds)
 
+    def streams(self, host: str, size: Callable[[], int]) -> None:
+        """Export the size of what was read from watches from now on.
+
+        Args:
+            host: The server.
+            size: Returns the bytes read so far, an `HttpTransport`'s `streamed_bytes`.
+        """
+        self._requests.add_streams(host, size)
+
     def exec_plugin(self, calls: Mapping[tuple[int, str], int]) -> None:
         """Export the calls of a credential plugin from now on.
 
