@@ -5,12 +5,12 @@ Each finding is one line with the remedy. `kcr check` prints them all; `kcr run`
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -20,6 +20,7 @@ from kcr.api.core import Namespace
 from kcr.api.managed_fields import ManagedObject, ManagedObjectList, ManagedObjectMeta
 from kcr.api.meta import Key, Object
 from kcr.api.resources import ResourceType
+from kcr.api.slots import SLOTS
 from kcr.app.permissions import Need, Permissions
 from kcr.app.rbac import LEASE_RIGHTS, METRICS_RIGHTS, SHARDING_RIGHTS
 from kcr.client import Client, Request
@@ -29,6 +30,8 @@ from kcr.client.wire.retry import with_retries
 from kcr.clock import Clock
 from kcr.controller import Right
 from kcr.errors import KcrError, NotFoundError
+from kcr.informer import Selection
+from kcr.informer.parts.slots import SlotRules, SlotSelection
 
 # The controllers are tested with these versions, `docs/guide/compatibility.md`. v1.30 refuses the status of a Job that
 # completes; `spec.managedBy`, by which Jobs are shared, is on by default since v1.32.
@@ -43,6 +46,13 @@ _STATUSES = {"jobs": "Job", "cronjobs": "CronJob"}
 
 _LEASE_UNREAD = "no other controller has written the status of a Job lately; its lease in kube-system cannot be read"
 _READ_NAMESPACE, _READ_LEASE = Right("", "namespaces", "get"), Right("coordination.k8s.io", "leases", "get")
+
+
+_FILTERS = "the API server filters unlabelled objects by shard (KEP-5866)"
+_FILTERS_NOT = "the API server does not filter by shard; kcr drops foreign objects before decoding"
+_NOT_TOLD = "not told whether the API server filters by shard: no watched kind can be listed"
+# Not all of them: the API server has nothing to filter then.
+_HALF = SlotSelection(frozenset(range(SLOTS // 2)), is_labelled=False, rules=SlotRules(is_root=True))
 
 
 class Finding(NamedTuple):
@@ -99,6 +109,14 @@ class ServerVersion(NamedTuple):
 
     version: str
     skew_seconds: float | None
+
+
+class _ListMetadata(Object):
+    shard_info: Mapping[str, Any] = {}
+
+
+class _List(Object):
+    metadata: _ListMetadata = _ListMetadata()
 
 
 class _Named(Object):
@@ -332,3 +350,22 @@ async def _list_managed(client: Client, plural: str, namespace: str) -> tuple[Ma
         return codec.decode(ManagedObjectList, body).items
     except (KcrError, msgspec.DecodeError):
         return None
+
+
+async def filter_finding(client: Client, selections: Iterable[Selection[Any]]) -> Finding:
+    """Return which of the two filters unlabelled objects by their shard: the API server, or kcr.
+
+    Args:
+        client: Lists one object of the first kind that can be listed.
+        selections: What is to be watched.
+
+    Source: KEP-5866: `metadata.shardInfo` of a list is present where the server has obeyed the `shardSelector`.
+    """
+    for selection in sorted(selections, key=str):
+        try:
+            body = await client.request("GET", selection._replace(slots=_HALF).target({"limit": 1}))
+            has_filtered = bool(codec.decode(_List, body).metadata.shard_info)
+        except (KcrError, msgspec.DecodeError):
+            continue
+        return Finding("sharding", False, _FILTERS if has_filtered else _FILTERS_NOT)
+    return Finding("sharding", False, _NOT_TOLD)

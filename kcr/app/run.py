@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import click
 import msgspec
 
-from kcr.app.checks import Wanted, ask_version, check_cluster, needs_of
+from kcr.app.checks import Wanted, ask_version, check_cluster, filter_finding, needs_of
 from kcr.app.faults import run_command
 from kcr.app.fields import given_as
 from kcr.app.fields import options as program_options
@@ -24,8 +24,7 @@ from kcr.app.options import ProgramOptions, shown
 from kcr.app.permissions import Permissions
 from kcr.app.plugins import Setup, attach, warn_of_unknown_variables
 from kcr.app.process import GRACE_SECONDS, fast_loop, run_to_end, tune_gc
-from kcr.app.shards import check_shard_leases, filter_finding
-from kcr.app.startup import check_access, check_lease, explain_failure, serve_webhooks
+from kcr.app.startup import check_access, check_lease, check_shard_leases, explain_failure, serve_webhooks
 from kcr.client import Client, HttpTransport, RateLimit, load_config
 from kcr.client.auth.cluster import ClusterConfig
 from kcr.client.auth.credentials import PluginCredentials, PluginSpec

@@ -8,10 +8,9 @@ from typing import Any
 import click
 
 from kcr.api.meta import Key
-from kcr.app.checks import Finding, Wanted, check_cluster
+from kcr.app.checks import Finding, Wanted, check_cluster, filter_finding
 from kcr.app.plugins import Setup, find_plugins, warn_of_unknown_variables
 from kcr.app.rbac import declared_by
-from kcr.app.shards import filter_finding
 from kcr.app.startup import explain_failure
 from kcr.cli import options as shared
 from kcr.client import Client, HttpTransport, load_config

@@ -101,7 +101,7 @@ class Metrics:
         self._requests.resolved(host, seconds)
 
     def streams(self, host: str, size: Callable[[], int]) -> None:
-        """Export the size of what was read from watches from now on.
+        """Export the number of bytes read from watches from now on.
 
         Args:
             host: The server.
