@@ -38,6 +38,7 @@ NAME = "kcr-controller-manager"
 LABEL = "shards"
 SETTLE_SECONDS = 60.0
 ROUNDS = 3
+IDLE_SECONDS = 5.0
 BUDGET_JOBS = 2000
 CPU, WATCHED, MEMORY = "CPU seconds", "MB watched", "MB resident"
 # Of each replica beside the single one, and the sum of all.
@@ -56,13 +57,15 @@ class Size(NamedTuple):
 class Cost(NamedTuple):
     """What a replica has used for the load: CPU seconds, bytes read from watches; bytes in memory, and their growth.
 
-    `bare` is the CPU milliseconds of a bare request of the bench, which grow with what else the machine does.
+    `idle` is the CPU seconds that it uses in a second without any load, and `bare` the CPU milliseconds of a bare
+    request of the bench, which grow with what else the machine does.
     """
 
     cpu_seconds: float
     watched: float
     resident: float
     grown: float
+    idle: float
     bare: float
 
     @property
@@ -162,6 +165,8 @@ async def cost(namespaces: Sequence[str], size: Size, *, moves: bool = False) ->
             if shards:
                 await settled(server, made, shards)
             bare = await yardstick(server.client)
+            rested = [one.process.usage for one in made]
+            await asyncio.sleep(IDLE_SECONDS)
             before = [await Snapshot.take(one) for one in made]
             await run(server, namespaces, size)
             await server.quiet()
@@ -175,9 +180,10 @@ async def cost(namespaces: Sequence[str], size: Size, *, moves: bool = False) ->
             then.watched - first.watched,
             then.usage.resident,
             then.usage.resident - first.usage.resident,
+            (first.usage.cpu_seconds - idle.cpu_seconds) / IDLE_SECONDS,
             bare,
         )
-        for first, then in zip(before, after, strict=True)
+        for idle, first, then in zip(rested, before, after, strict=True)
     ]
     return costs, largest, took
 
@@ -207,6 +213,8 @@ def figures(single: Cost, several: Sequence[Cost]) -> dict[str, float]:
         found |= {f"replica {number}: {CPU}": one.cpu_seconds, f"replica {number}: {WATCHED}": one.watched / 1e6,
                   f"replica {number}: {MEMORY}": one.resident / 1e6}  # fmt: skip
     return found | {
+        "single: idle, ms of CPU per second": single.idle * 1000,
+        "several: idle, ms of CPU per second": max(one.idle for one in several) * 1000,
         "single: bare request, ms of CPU": single.bare,
         "several: bare request, ms of CPU": several[0].bare,
         "most CPU, of a single one's": max(one.work for one in several) / single.work,
