@@ -28,6 +28,7 @@ class ShardView(NamedTuple):
 
     Attributes:
         number: The shard.
+        count: How many shards there are.
         first_slot: The first of its slots.
         last_slot: The last of its slots.
         holder: The identity of its holder; of an expired Lease the last one, empty for a free shard.
@@ -37,6 +38,7 @@ class ShardView(NamedTuple):
     """
 
     number: int
+    count: int
     first_slot: int
     last_slot: int
     holder: str = ""
@@ -124,10 +126,10 @@ def _shard(number: int, count: int, lease: Lease | None, now: datetime) -> Shard
     size = SLOTS // count
     first, last = number * size, (number + 1) * size - 1
     if lease is None:
-        return ShardView(number, first, last)
+        return ShardView(number, count, first, last)
     spec = lease.spec
     return ShardView(
-        number, first, last, spec.holder_identity, spec.acquire_time, spec.renew_time, state_of(lease, now)
+        number, count, first, last, spec.holder_identity, spec.acquire_time, spec.renew_time, state_of(lease, now)
     )
 
 

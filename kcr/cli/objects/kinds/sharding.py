@@ -55,16 +55,25 @@ async def name_holder(
         return explanation
     if inside is not None and inside.state.sharding is None:
         return explanation
-    shard, line = await _find(client, metadata, now, inside)
+    shard, program = await _find(client, metadata, now, inside)
     if shard is None or (explanation.code is Code.NO_CONTROLLER and shard.state is LeaseState.HELD):
         return explanation
-    return replace(explanation, reasons=(*explanation.reasons, line))
+    where = f"shard {shard.number} of {shard.count}"
+    if shard.state is LeaseState.HELD:
+        return replace(explanation, reasons=(*explanation.reasons, f"{where}, held by {shard.holder}"))
+    namespace, _, base = program.partition("/")
+    remedy = f"to see all shards: kcr shards -n {namespace} --name {base}"
+    return replace(
+        explanation,
+        reasons=(*explanation.reasons, f"{where} has no holder: no replica reconciles its objects"),
+        remedies=(*explanation.remedies, remedy),
+    )
 
 
 async def _find(
     client: Client, metadata: ObjectMeta, now: datetime, inside: Inside | None
 ) -> tuple[ShardView | None, str]:
-    """Return the shard of an object, and its line; None where no program, or more than one, may be meant."""
+    """Return the shard of an object, and the program; None where no program, or more than one, may be meant."""
     sharding = None if inside is None else inside.state.sharding
     program = "" if sharding is None else sharding.lease
     try:
@@ -78,9 +87,4 @@ async def _find(
     shards = overview(programs.get(name, ()), now).shards
     if not shards:
         return None, ""
-    shard = shards[_number(metadata, len(shards), inside)]
-    where = f"shard {shard.number} of {len(shards)}"
-    if shard.state is LeaseState.HELD:
-        return shard, f"{where}, held by {shard.holder}"
-    namespace, _, base = name.partition("/")
-    return shard, f"{where} has no holder: kcr shards -n {namespace} --name {base} shows all"
+    return shards[_number(metadata, len(shards), inside)], name

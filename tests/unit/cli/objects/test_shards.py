@@ -9,8 +9,8 @@ NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
 FOUND = Overview(
     (
-        ShardView(0, 0, 31, "node-1_a", NOW - 90 * SECOND, NOW - SECOND, LeaseState.HELD),
-        ShardView(1, 32, 63),
+        ShardView(0, 2, 0, 31, "node-1_a", NOW - 90 * SECOND, NOW - SECOND, LeaseState.HELD),
+        ShardView(1, 2, 32, 63),
     ),
     (ReplicaView("node-1_a", (0,), NOW - SECOND, LeaseState.HELD),),
     (2,),

@@ -67,8 +67,10 @@ async def test_holder_of_a_jobs_shard_is_the_last_reason() -> None:
 
 
 async def test_shard_without_holder_names_the_command() -> None:
-    (line,) = await reasons(leases(*EIGHT[:7], lease(7, "")))
-    assert line == "shard 7 of 8 has no holder: kcr shards -n kcr-system --name kcr shows all"
+    answer = leases(*EIGHT[:7], lease(7, ""))
+    found = await name_holder(Client(Script(answer)), Job, METADATA, WAITS, NOW, None)
+    assert found.reasons[-1] == "shard 7 of 8 has no holder: no replica reconciles its objects"
+    assert found.remedies == ("to see all shards: kcr shards -n kcr-system --name kcr",)
 
 
 @pytest.mark.parametrize(
