@@ -58,7 +58,7 @@ class Cost(NamedTuple):
     """What a replica has used for the load: CPU seconds, bytes read from watches; bytes in memory, and their growth.
 
     `idle` is the CPU seconds that it uses in a second without any load, and `bare` the CPU milliseconds of a bare
-    request of the bench, which grow with what else the machine does.
+    request of the bench, which grow with the other load of the machine.
     """
 
     cpu_seconds: float
@@ -67,6 +67,8 @@ class Cost(NamedTuple):
     grown: float
     idle: float
     bare: float
+    reconciles: float
+    requests: float
 
     @property
     def work(self) -> float:
@@ -79,17 +81,24 @@ class Snapshot(NamedTuple):
 
     usage: Usage
     watched: float
+    reconciles: float
+    requests: float
 
     @classmethod
     async def take(cls, replica: ShardReplica) -> Self:
         """Take one."""
         replica.process.check()
-        return cls(replica.process.usage, read_watched(await replica.metrics()))
+        page = await replica.metrics()
+        return cls(
+            replica.process.usage,
+            total(page, "kcr_client_streamed_bytes_total"),
+            total(page, "controller_runtime_reconcile_total"),
+            total(page, "rest_client_requests_total"),
+        )
 
 
-def read_watched(page: str) -> float:
-    """Return the bytes that a replica has read from watches, from its page of metrics."""
-    name = "kcr_client_streamed_bytes_total"
+def total(page: str, name: str) -> float:
+    """Return the sum of the series of a counter in a page of metrics."""
     families = text_string_to_metric_families(page)
     return sum(sample.value for family in families for sample in family.samples if sample.name == name)
 
@@ -182,6 +191,8 @@ async def cost(namespaces: Sequence[str], size: Size, *, moves: bool = False) ->
             then.usage.resident - first.usage.resident,
             (first.usage.cpu_seconds - idle.cpu_seconds) / IDLE_SECONDS,
             bare,
+            then.reconciles - first.reconciles,
+            then.requests - first.requests,
         )
         for idle, first, then in zip(rested, before, after, strict=True)
     ]
@@ -213,6 +224,10 @@ def figures(single: Cost, several: Sequence[Cost]) -> dict[str, float]:
         found |= {f"replica {number}: {CPU}": one.cpu_seconds, f"replica {number}: {WATCHED}": one.watched / 1e6,
                   f"replica {number}: {MEMORY}": one.resident / 1e6}  # fmt: skip
     return found | {
+        "single: reconciles": single.reconciles,
+        "several: reconciles": sum(one.reconciles for one in several),
+        "single: requests": single.requests,
+        "several: requests": sum(one.requests for one in several),
         "single: idle, ms of CPU per second": single.idle * 1000,
         "several: idle, ms of CPU per second": max(one.idle for one in several) * 1000,
         "single: bare request, ms of CPU": single.bare,
