@@ -28,7 +28,7 @@ class ShardView(NamedTuple):
 
     Attributes:
         number: The shard.
-        count: How many shards there are.
+        shards: How many shards there are.
         first_slot: The first of its slots.
         last_slot: The last of its slots.
         holder: The identity of its holder; of an expired Lease the last one, empty for a free shard.
@@ -38,7 +38,7 @@ class ShardView(NamedTuple):
     """
 
     number: int
-    count: int
+    shards: int
     first_slot: int
     last_slot: int
     holder: str = ""

@@ -58,7 +58,7 @@ async def name_holder(
     shard, program = await _find(client, metadata, now, inside)
     if shard is None or (explanation.code is Code.NO_CONTROLLER and shard.state is LeaseState.HELD):
         return explanation
-    where = f"shard {shard.number} of {shard.count}"
+    where = f"shard {shard.number} of {shard.shards}"
     if shard.state is LeaseState.HELD:
         return replace(explanation, reasons=(*explanation.reasons, f"{where}, held by {shard.holder}"))
     namespace, _, base = program.partition("/")
