@@ -18,8 +18,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120), pytest.mark.asyncio]
 
 NAME = "kcr-controller-manager"
 SHARDED = (
-    "run", "--shards", "8", "--leader-elect-lease-duration", "3s", "--leader-elect-renew-deadline", "2s",
-    "--leader-elect-retry-period", "200ms",
+    "run", "--shards", "8", "--leader-elect-lease-duration", "6s", "--leader-elect-renew-deadline", "4s",
+    "--leader-elect-retry-period", "500ms",
 )  # fmt: skip
 
 
@@ -30,10 +30,10 @@ async def has(client: Client, counts: Mapping[str, int]) -> bool:
     return {one.identity: len(one.shards) for one in found.replicas if one.shards} == counts
 
 
-def identity(run: Running) -> str:
-    found = re.search(r'"identity":"([^"]+)"', run.err)
-    assert found is not None, run.err
-    return found[1]
+async def identity(run: Running) -> str:
+    """Return the identity of a replica, which it logs when it joins the others."""
+    found = await eventually(lambda: re.search(r'"identity":"([^"]+)"', run.err))
+    return str(found[1])
 
 
 async def test_shards_move_after_a_kill_and_at_once_after_a_stop(kcr: Start, serve: Serve) -> None:
@@ -41,19 +41,17 @@ async def test_shards_move_after_a_kill_and_at_once_after_a_stop(kcr: Start, ser
         run = (*SHARDED, "--kubeconfig", str(path))
         async with kcr(*run) as first, kcr(*run) as second, HttpTransport(load_config(str(path))) as transport:
             client = Client(transport)
-            await first.ready()
-            await second.ready()
-            both = {identity(first), identity(second)}
-            await eventually(lambda: has(client, dict.fromkeys(both, 4)))
+            one, two = await identity(first), await identity(second)
+            await eventually(lambda: has(client, {one: 4, two: 4}))
             async with kcr("shards", "--kubeconfig", str(path)) as asked:
                 assert await asked.end() == 0, asked.err
                 replicas = asked.out.partition("REPLICA")[2].splitlines()[1:]
-                assert {tuple(line.split()[:2]) for line in replicas} == {(one, "4") for one in both}
+                assert {tuple(line.split()[:2]) for line in replicas} == {(one, "4"), (two, "4")}
             await first.stop(signal.SIGKILL)
-            await eventually(lambda: has(client, {identity(second): 8}))
+            await eventually(lambda: has(client, {two: 8}))
             async with kcr(*run) as third:
-                await third.ready()
-                await eventually(lambda: has(client, {identity(second): 4, identity(third): 4}))
+                three = await identity(third)
+                await eventually(lambda: has(client, {two: 4, three: 4}))
                 assert await second.stop() == 0
-                # Its Leases were released: they would expire after 3 s.
-                await eventually(lambda: has(client, {identity(third): 8}), seconds=2)
+                # Its Leases were released: they would expire after 6 s.
+                await eventually(lambda: has(client, {three: 8}), seconds=3)
