@@ -357,7 +357,7 @@ async def filter_finding(client: Client, selections: Iterable[Selection[Any]]) -
 
     Args:
         client: Lists one object of the first kind that can be listed.
-        selections: What is to be watched.
+        selections: The objects to watch.
 
     Source: KEP-5866: `metadata.shardInfo` of a list is present where the server has obeyed the `shardSelector`.
     """

@@ -90,7 +90,7 @@ async def check_shard_leases(permissions: Permissions, namespace: str) -> None:
     """Check that the Leases of sharding can be watched and written, or this replica would hold no shard, endlessly.
 
     Args:
-        permissions: What is known of the rights.
+        permissions: The rights as far as they are known.
         namespace: The namespace of the Leases.
 
     Raises:

@@ -1,6 +1,6 @@
 """The shards of a program as its Leases show them: holder, age and state of each, and the replicas with their shares.
 
-A decision over the Leases alone, for those who look from outside: `kcr shards`, `kcr explain`. Whether a Lease has
+A decision over the Leases alone, for readers outside of the program: `kcr shards`, `kcr explain`. Whether a Lease has
 expired is judged by its own times, so clocks that are apart make it imprecise; replicas do not judge so.
 """
 

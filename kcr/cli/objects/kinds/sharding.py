@@ -17,7 +17,7 @@ from kcr.sharding.leases import GROUP_LABEL
 from kcr.sharding.overview import LeaseState, ShardView, overview
 from kcr.sharding.shards import UNSHARDED
 
-# What is over, or is another controller's, is reconciled by no replica.
+# Finished objects, and those of another controller, are reconciled by no replica.
 _SETTLED = frozenset({Code.FINISHED, Code.FAILED, Code.MANAGED_BY_ANOTHER, Code.NOT_FOUND})
 
 
