@@ -33,8 +33,8 @@ from kcr.sharding.shards import shown
 def command(name: str, output: str | None, **values: Any) -> int:
     """Show which replica holds which shard of a program that runs with --shards.
 
-    It reads the Leases only, so the right to list them is enough. A shard whose holder does not renew it is expired, and is
-    taken by another replica; a free one was released, or never taken.
+    It reads the Leases only, so the right to list them is enough. A shard whose holder does not renew it is expired,
+    and is taken by another replica; a free one was released, or never taken.
     """
     return run_quietly(lambda: _show(name, output, values))
 
