@@ -32,8 +32,12 @@ async def has(client: Client, counts: Mapping[str, int]) -> bool:
 
 async def identity(run: Running) -> str:
     """Return the identity of a replica, which it logs when it joins the others."""
-    found = await eventually(lambda: re.search(r'"identity":"([^"]+)"', run.err))
-    return str(found[1])
+
+    def logged() -> str:
+        found = re.search(r'"identity":"([^"]+)"', run.err)
+        return found[1] if found else ""
+
+    return await eventually(logged)
 
 
 async def test_shards_move_after_a_kill_and_at_once_after_a_stop(kcr: Start, serve: Serve) -> None:

@@ -10,6 +10,7 @@ from kcr.api import codec
 from kcr.api.coordination import Lease
 from kcr.api.explanation import ago
 from kcr.cli import options as shared
+from kcr.cli.completers import complete_programs
 from kcr.cli.connection import connected, run_quietly
 from kcr.clock import SystemClock
 from kcr.errors import ConfigError
@@ -27,7 +28,8 @@ from kcr.sharding.shards import shown
 @shared.program_options("kubeconfig", "context", "exec_plugins", "namespace", words={"namespace": "the context's"})
 @click.option(
     "--name", default="kcr-controller-manager", metavar="NAME", show_default=True,
-    allow_from_autoenv=False, help="Name of the program's Leases: its --leader-elect-resource-name.",
+    allow_from_autoenv=False, shell_complete=complete_programs,
+    help="Name of the program's Leases: its --leader-elect-resource-name.",
 )  # fmt: skip
 @click.option("-o", "--output", type=click.Choice(["json"]), help="Print one JSON object.")
 def command(name: str, output: str | None, **values: Any) -> int:
