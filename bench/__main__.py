@@ -31,7 +31,7 @@ MEASURES: dict[str, tuple[Callable[[int], dict[str, float]], str, int, int]] = {
     "peers": (lambda size: asyncio.run(peers(size)), "one server, HTTPS", 10_000, 50),
 }
 # Measurements with options of their own, `python -m bench NAME --help`, and processes of their own.
-PROGRAMS = {"jobs": "bench.jobs", "indexed": "bench.indexed", "cronjobs": "bench.cronjobs"}
+PROGRAMS = {"jobs": "bench.jobs", "indexed": "bench.indexed", "cronjobs": "bench.cronjobs", "shards": "bench.shards"}
 
 
 def main() -> None:

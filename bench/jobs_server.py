@@ -1,8 +1,8 @@
-"""An embedded server in a process of its own: `python -m bench.jobs_server KUBECONFIG MILLISECONDS`.
+"""An embedded server in a process of its own: `python -m bench.jobs_server KUBECONFIG MILLISECONDS [sharded]`.
 
 It serves HTTPS and counts what it is asked, as kube-apiserver does at `/metrics`. No node and no garbage collector
 run beside it. It ends when its stdin does, so that it never outlives whoever started it. A write may be made to take
-its time, as it does where etcd puts it on disks.
+its time, as it does where etcd puts it on disks. With `sharded` it obeys the `shardSelector` of lists and watches.
 """
 
 import asyncio
@@ -32,10 +32,10 @@ END_SECONDS = 10.0
 class CountingServer(APIServer):
     """The embedded server with an account of what it was asked."""
 
-    def __init__(self, write_seconds: float) -> None:
+    def __init__(self, write_seconds: float, *, is_sharded: bool) -> None:
         self._clock = SystemClock()
         self._write_seconds = write_seconds
-        super().__init__(Storage(), clock=self._clock, random=random.Random())
+        super().__init__(Storage(), clock=self._clock, random=random.Random(), sharded_list_and_watch=is_sharded)
         self._asked: Counter[tuple[str, str]] = Counter()
         self._created: dict[str, list[float]] = {}
 
@@ -56,9 +56,9 @@ class CountingServer(APIServer):
         return answer
 
 
-async def main(kubeconfig: Path, write_seconds: float) -> None:
+async def main(kubeconfig: Path, write_seconds: float, *, is_sharded: bool) -> None:
     """Serve until stdin ends."""
-    listener = Listener(CountingServer(write_seconds))
+    listener = Listener(CountingServer(write_seconds, is_sharded=is_sharded))
     tune_gc()
     _announce(await listener.open(0), kubeconfig)
     try:
@@ -73,16 +73,20 @@ def _announce(address: ServerAddress, kubeconfig: Path) -> None:
 
 
 @asynccontextmanager
-async def embedded_server(folder: Path, *, write_ms: float = 0.0) -> AsyncIterator[tuple[Path, psutil.Process]]:
+async def embedded_server(
+    folder: Path, *, write_ms: float = 0.0, is_sharded: bool = False
+) -> AsyncIterator[tuple[Path, psutil.Process]]:
     """Run a server for as long as the context lives; give its kubeconfig and its process.
 
     Args:
         folder: For its kubeconfig.
         write_ms: How long each write takes at least.
+        is_sharded: Whether it obeys `shardSelector`.
     """
     kubeconfig = folder / "kubeconfig"
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "bench.jobs_server", str(kubeconfig), str(write_ms),
+        *(["sharded"] if is_sharded else []),
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
     )  # fmt: skip
     assert process.stdin is not None
@@ -102,4 +106,4 @@ async def embedded_server(folder: Path, *, write_ms: float = 0.0) -> AsyncIterat
 
 if __name__ == "__main__":
     with asyncio.Runner(loop_factory=fast_loop()) as runner:
-        runner.run(main(Path(sys.argv[1]), float(sys.argv[2]) / 1000))
+        runner.run(main(Path(sys.argv[1]), float(sys.argv[2]) / 1000, is_sharded="sharded" in sys.argv[3:]))

@@ -145,8 +145,9 @@ class Observability:
         self._health.add_live("leaderElection", elector.overdue)
 
     def _add_shards(self, shards: Shards) -> None:
-        """Let liveness depend on the renewals of the shards' Leases; readiness names the shards."""
+        """Export the metrics of sharding, and let liveness depend on its Leases; readiness names the shards."""
         self._sources.shards = shards
+        self._metrics.sharding(shards.config.name, shards)
         self._health.add_ready("sharding", str, remark=shards.remark)
         self._health.add_live("sharding", shards.overdue)
 

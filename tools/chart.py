@@ -12,7 +12,7 @@ from pathlib import Path
 import yaml
 
 from kcr.app.plugins import find_plugins
-from kcr.app.rbac import LEASE_RIGHTS, METRICS_RIGHTS, READING_RULES, rights_of
+from kcr.app.rbac import LEASE_RIGHTS, METRICS_RIGHTS, READING_RULES, SHARDING_RIGHTS, rights_of
 from kcr.controller import policy_rules
 from tools.helm import find_helm
 
@@ -37,10 +37,11 @@ _OF_HELM = re.compile(r"^ *(?:helm\.sh/chart|app\.kubernetes\.io/managed-by): .*
 
 
 async def rights_by_controller() -> str:
-    """Return the rules of each controller, of the workloads of Jobs, of leader election and of metrics, as YAML."""
+    """Return the rules of each controller, of the workloads of Jobs, of Leases and of metrics, as YAML."""
     rights = {name: rights_of(find_plugins((name,)), {}) for name in CONTROLLERS}
     rights["job-with-workloads"] = rights_of(find_plugins(("job",)), _GATES) - rights["job"]
     rights["leader-election"] = LEASE_RIGHTS
+    rights["sharding"] = SHARDING_RIGHTS
     rights["metrics-auth"] = METRICS_RIGHTS
     rules = {name: policy_rules(wanted) for name, wanted in rights.items()} | {"metrics-reader": READING_RULES}
     return "# Made by `python -m tools.chart`.\n" + yaml.safe_dump(rules, sort_keys=False, default_flow_style=None)

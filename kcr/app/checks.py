@@ -5,12 +5,12 @@ Each finding is one line with the remedy. `kcr check` prints them all; `kcr run`
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -20,8 +20,9 @@ from kcr.api.core import Namespace
 from kcr.api.managed_fields import ManagedObject, ManagedObjectList, ManagedObjectMeta
 from kcr.api.meta import Key, Object
 from kcr.api.resources import ResourceType
+from kcr.api.slots import SLOTS
 from kcr.app.permissions import Need, Permissions
-from kcr.app.rbac import LEASE_RIGHTS, METRICS_RIGHTS
+from kcr.app.rbac import LEASE_RIGHTS, METRICS_RIGHTS, SHARDING_RIGHTS
 from kcr.client import Client, Request
 from kcr.client.client import version_in
 from kcr.client.wire.decoding import error_from
@@ -29,6 +30,8 @@ from kcr.client.wire.retry import with_retries
 from kcr.clock import Clock
 from kcr.controller import Right
 from kcr.errors import KcrError, NotFoundError
+from kcr.informer import Selection
+from kcr.informer.parts.slots import SlotRules, SlotSelection
 
 # The controllers are tested with these versions, `docs/guide/compatibility.md`. v1.30 refuses the status of a Job that
 # completes; `spec.managedBy`, by which Jobs are shared, is on by default since v1.32.
@@ -45,11 +48,19 @@ _LEASE_UNREAD = "no other controller has written the status of a Job lately; its
 _READ_NAMESPACE, _READ_LEASE = Right("", "namespaces", "get"), Right("coordination.k8s.io", "leases", "get")
 
 
+_FILTERS = "the API server filters unlabelled objects by shard (KEP-5866)"
+_FILTERS_NOT = "the API server does not filter by shard; kcr drops foreign objects before decoding"
+_NOT_TOLD = "not told whether the API server filters by shard: no watched kind can be listed"
+# Not all of them: the API server has nothing to filter then.
+_HALF = SlotSelection(frozenset(range(SLOTS // 2)), is_labelled=False, rules=SlotRules(is_root=True))
+
+
 class Finding(NamedTuple):
     """The result of a check.
 
     Attributes:
-        check: Which check: `version`, `clock`, `namespace`, `kinds`, `rights` or `controllers`.
+        check: Which check: `version`, `clock`, `namespace`, `kinds`, `rights`, `controllers` or
+            `sharding`.
         is_wrong: Whether something has to be done.
         text: The finding and its remedy.
     """
@@ -67,6 +78,7 @@ class Wanted(NamedTuple):
         namespace: The one namespace to work in; empty for all.
         takes_over: Whether they take the place of the cluster's own.
         lease: The Lease of leader election; None without election.
+        shards_in: The namespace of the Leases of sharding; empty without sharding.
         kinds: The kinds that they watch, to check that the server has them. Running controllers log that themselves.
         metrics_secure: Whether the API server is asked who may read the metrics.
         certificates: The rights for the certificates of webhooks, where kcr makes them.
@@ -76,6 +88,7 @@ class Wanted(NamedTuple):
     namespace: str = ""
     takes_over: bool = False
     lease: Key | None = None
+    shards_in: str = ""
     kinds: frozenset[ResourceType] = frozenset()
     metrics_secure: bool = False
     certificates: frozenset["Need"] = frozenset()
@@ -96,6 +109,14 @@ class ServerVersion(NamedTuple):
 
     version: str
     skew_seconds: float | None
+
+
+class _ListMetadata(Object):
+    shard_info: Mapping[str, Any] = {}
+
+
+class _List(Object):
+    metadata: _ListMetadata = _ListMetadata()
 
 
 class _Named(Object):
@@ -208,6 +229,8 @@ def needs_of(wanted: Wanted) -> list[Need]:
     needs = [Need.of(right, wanted.namespace) for right in sorted(wanted.rights)]
     if wanted.lease is not None:
         needs += [lease_need(right, wanted.lease) for right in sorted(LEASE_RIGHTS)]
+    if wanted.shards_in:
+        needs += [Need.of(right, wanted.shards_in) for right in sorted(SHARDING_RIGHTS)]
     if wanted.metrics_secure:
         needs += [Need.of(right, "") for right in sorted(METRICS_RIGHTS)]
     return needs + sorted(wanted.certificates)
@@ -228,6 +251,7 @@ async def _rights(permissions: Permissions, wanted: Wanted) -> Finding:
     if missing:
         text = "; ".join(missing_rights(found, namespace) for namespace, found in missing.items())
         options = " --leader-elect" if wanted.lease is not None else ""
+        options += " --shards" if wanted.shards_in else ""
         options += " --metrics-secure" if wanted.metrics_secure else ""
         return Finding("rights", True, f"{text}: grant them with the role that `kcr rbac generate{options}` writes")
     if any(granted is None for granted in answers.values()):
@@ -250,7 +274,11 @@ def missing_rights(missing: Iterable[Right], namespace: str) -> str:
 async def _namespaces(client: Client, permissions: Permissions, wanted: Wanted) -> list[Finding]:
     """Look whether the namespaces that are named exist; none is named by default."""
     elected_in = wanted.lease.namespace if wanted.lease is not None else ""
-    uses = {wanted.namespace: "nothing is reconciled", elected_in: "no replica is elected"}
+    uses = {
+        wanted.namespace: "nothing is reconciled",
+        elected_in: "no replica is elected",
+        wanted.shards_in: "no replica takes a shard",
+    }
     found = []
     for namespace in filter(None, uses):
         # A role of one namespace need not allow to read it; then nothing is known.
@@ -322,3 +350,22 @@ async def _list_managed(client: Client, plural: str, namespace: str) -> tuple[Ma
         return codec.decode(ManagedObjectList, body).items
     except (KcrError, msgspec.DecodeError):
         return None
+
+
+async def filter_finding(client: Client, selections: Iterable[Selection[Any]]) -> Finding:
+    """Return which of the two filters unlabelled objects by their shard: the API server, or kcr.
+
+    Args:
+        client: Lists one object of the first kind that can be listed.
+        selections: The objects to watch.
+
+    Source: KEP-5866: `metadata.shardInfo` of a list is present where the server has obeyed the `shardSelector`.
+    """
+    for selection in sorted(selections, key=str):
+        try:
+            body = await client.request("GET", selection._replace(slots=_HALF).target({"limit": 1}))
+            has_filtered = bool(codec.decode(_List, body).metadata.shard_info)
+        except (KcrError, msgspec.DecodeError):
+            continue
+        return Finding("sharding", False, _FILTERS if has_filtered else _FILTERS_NOT)
+    return Finding("sharding", False, _NOT_TOLD)

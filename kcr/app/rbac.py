@@ -16,6 +16,8 @@ from kcr.webhooks.serving import certificate_rights
 
 # The requests of an elector for its Lease, and its event.
 LEASE_RIGHTS = rights(Lease, "get", "create", "update") | rights(Event, "create", "patch")
+# The requests of a replica for the Leases of sharding. A role cannot name them: each replica has one of its own.
+SHARDING_RIGHTS = rights(Lease, "get", "list", "watch", "create", "update", "delete")
 # The reviews of clients that read protected metrics.
 METRICS_RIGHTS = frozenset(
     {
@@ -79,6 +81,7 @@ def rbac_manifests(  # noqa: PLR0913  # the options of `kcr rbac generate`, all 
     account: Key,
     namespace: str,
     elects: bool,
+    shards: bool = False,
     metrics_secure: bool = False,
     certificates: tuple[frozenset[Right], frozenset[Right]] = NO_RIGHTS,
 ) -> list[dict[str, Any]]:
@@ -91,6 +94,7 @@ def rbac_manifests(  # noqa: PLR0913  # the options of `kcr rbac generate`, all 
         namespace: Grant the rights in this namespace only; empty for all. Rights on kinds that are in no namespace need
             a ClusterRole all the same.
         elects: Whether the program takes part in leader election, with a Lease in the account's namespace.
+        shards: Whether its replicas share the objects, with Leases in the account's namespace.
         metrics_secure: Whether the program asks who may read its metrics. There is a role for the readers then, and the
             user binds it to them.
         certificates: The rights for certificates of webhooks, from `certificate_rights`: in the namespace of the
@@ -100,6 +104,8 @@ def rbac_manifests(  # noqa: PLR0913  # the options of `kcr rbac generate`, all 
     grants = [("Role", name, namespace, scoped), ("ClusterRole", name, "", wanted - scoped)]
     if elects:
         grants.append(("Role", f"{name}-leader-election", account.namespace, LEASE_RIGHTS))
+    if shards:
+        grants.append(("Role", f"{name}-sharding", account.namespace, SHARDING_RIGHTS))
     grants.append(("Role", f"{name}-webhooks", account.namespace, certificates[0]))
     grants.append(("ClusterRole", f"{name}-webhooks", "", certificates[1]))
     if metrics_secure:

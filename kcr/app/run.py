@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import click
 import msgspec
 
-from kcr.app.checks import Wanted, ask_version, check_cluster, needs_of
+from kcr.app.checks import Wanted, ask_version, check_cluster, filter_finding, needs_of
 from kcr.app.faults import run_command
 from kcr.app.fields import given_as
 from kcr.app.fields import options as program_options
@@ -24,7 +24,7 @@ from kcr.app.options import ProgramOptions, shown
 from kcr.app.permissions import Permissions
 from kcr.app.plugins import Setup, attach, warn_of_unknown_variables
 from kcr.app.process import GRACE_SECONDS, fast_loop, run_to_end, tune_gc
-from kcr.app.startup import check_access, check_lease, explain_failure, serve_webhooks
+from kcr.app.startup import check_access, check_lease, check_shard_leases, explain_failure, serve_webhooks
 from kcr.client import Client, HttpTransport, RateLimit, load_config
 from kcr.client.auth.cluster import ClusterConfig
 from kcr.client.auth.credentials import PluginCredentials, PluginSpec
@@ -141,6 +141,7 @@ async def _run(
         metrics.exec_plugin(config.credentials.calls)
         get_logger().info("credential plugin", command=config.credentials.spec.command, source=config.origin)
     async with HttpTransport(config, on_resolve=metrics.resolver) as transport:
+        metrics.streams(host, lambda: transport.streamed_bytes)
         client = Client(transport, limiter=limiter, observer=metrics.requests(host))
         if options.dry_run == "server":
             client = client.with_options(dry_run=True)
@@ -159,14 +160,15 @@ async def _run(
             attach(setups, manager, os.environ, **{**given, "take_over": take_over})
             wanted = Wanted(
                 manager.rights, options.namespace, takes_over=bool(given.get("take_over")),
-                lease=elector.config.key if elector else None, metrics_secure=options.metrics_secure,
+                lease=elector.config.key if isinstance(elector, ElectorThread) else None,
+                shards_in=elector.config.namespace if isinstance(elector, ShardedReplica) else "",
+                metrics_secure=options.metrics_secure,
                 certificates=serve_webhooks(manager, options, config, set_grace),
             )  # fmt: skip
             permissions = Permissions(client)
             await permissions.ask(needs_of(wanted))
             await check_access(client, manager.selections, permissions)
-            if elector is not None:
-                await check_lease(permissions, elector.config.key)
+            await _check_leases(client, manager, permissions, elector)
             for finding in await check_cluster(client, wanted, manager.clock, permissions, server):
                 if finding.is_wrong:
                     get_logger().warning("cluster check failed", check=finding.check, finding=finding.text)
@@ -178,6 +180,19 @@ async def _run(
         tune_gc()
         await manager.run()
     return 0
+
+
+async def _check_leases(
+    client: Client, manager: Manager, permissions: Permissions, elector: ElectorThread | ShardedReplica | None
+) -> None:
+    match elector:
+        case ElectorThread():
+            await check_lease(permissions, elector.config.key)
+        case ShardedReplica():
+            await check_shard_leases(permissions, elector.config.namespace)
+            get_logger().info((await filter_finding(client, manager.selections)).text)
+        case None:
+            pass
 
 
 def _serving(options: ProgramOptions) -> SecureServing | None:

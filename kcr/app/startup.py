@@ -10,7 +10,7 @@ from typing import Any
 from kcr.api.bindaddress import BindAddress
 from kcr.api.coordination import Lease
 from kcr.api.meta import Key
-from kcr.app.checks import lease_need
+from kcr.app.checks import lease_need, missing_rights
 from kcr.app.options import ProgramOptions
 from kcr.app.permissions import Need, Permissions
 from kcr.app.process import GRACE_SECONDS
@@ -25,6 +25,9 @@ from kcr.webhooks import Webhooks
 from kcr.webhooks.conversion import PATH, WebhookService
 from kcr.webhooks.serving import WebhookServing, certificate_rights
 from kcr.webhooks.serving.server import DRAIN_SECONDS
+
+# Without these a replica takes no shard, and would wait endlessly; without `delete` its sign of life merely stays.
+_SHARD_NEEDS = rights(Lease, "list", "watch", "create", "update")
 
 
 async def check_access(client: Client, selections: Iterable[Selection[Any]], permissions: Permissions) -> None:
@@ -81,6 +84,21 @@ async def check_lease(permissions: Permissions, lease: Key) -> None:
         words = f'cannot {", ".join(verbs)} resource "leases" in API group "coordination.k8s.io" in the namespace'
         text = f'leases.coordination.k8s.io "{lease.name}" is forbidden: {words} "{lease.namespace}"'
         raise ForbiddenError(403, "Forbidden", f"{text}, and leader election needs it")
+
+
+async def check_shard_leases(permissions: Permissions, namespace: str) -> None:
+    """Check that the Leases of sharding can be watched and written, or this replica would hold no shard, endlessly.
+
+    Args:
+        permissions: The rights as far as they are known.
+        namespace: The namespace of the Leases.
+
+    Raises:
+        ForbiddenError: They cannot.
+    """
+    answers = await permissions.ask(Need.of(right, namespace) for right in sorted(_SHARD_NEEDS))
+    if missing := [need.right for need, granted in answers.items() if granted is False]:
+        raise ForbiddenError(403, "Forbidden", f"{missing_rights(missing, namespace)}, and sharding needs it")
 
 
 def serve_webhooks(

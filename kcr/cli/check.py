@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from kcr.api.meta import Key
-from kcr.app.checks import Finding, Wanted, check_cluster
+from kcr.app.checks import Finding, Wanted, check_cluster, filter_finding
 from kcr.app.plugins import Setup, find_plugins, warn_of_unknown_variables
 from kcr.app.rbac import declared_by
 from kcr.app.startup import explain_failure
@@ -31,9 +31,13 @@ from kcr.log.lines import one_line
     "--take-over", is_flag=True, show_envvar=True, help="Check for taking the place of the cluster's own controllers."
 )
 @click.option("--leader-elect", is_flag=True, show_envvar=True, help="Check the rights of leader election as well.")
+@shared.program_options(
+    "shards", "leader_elect_resource_name", leader_elect_resource_name="kcr-controller-manager",
+    words={"shards": "none"},
+)  # fmt: skip
 @click.option(
     "--leader-elect-resource-namespace", metavar="NAME", default="", show_envvar=True,
-    show_default="the pod's own, or the context's", help="Namespace of the Lease.",
+    show_default="the pod's own, or the context's", help="Namespace of the Leases.",
 )  # fmt: skip
 @click.option("--metrics-secure", is_flag=True, show_envvar=True, help="Check the rights of protected metrics as well.")
 def command(*, controllers: tuple[str, ...], **values: Any) -> None:
@@ -60,10 +64,12 @@ async def _findings(setups: Mapping[str, Setup], values: Mapping[str, Any]) -> l
         declared.rights, namespace, takes_over=take_over,
         kinds=frozenset(selection.kind.resource for selection in declared.selections),
         lease=Key(lease_namespace, values["leader_elect_resource_name"]) if values["leader_elect"] else None,
-        metrics_secure=values["metrics_secure"],
+        shards_in=lease_namespace if values["shards"] else "", metrics_secure=values["metrics_secure"],
     )  # fmt: skip
     async with HttpTransport(config) as transport:
         try:
-            return await check_cluster(Client(transport), wanted, SystemClock())
+            client = Client(transport)
+            findings = await check_cluster(client, wanted, SystemClock())
+            return [*findings, await filter_finding(client, declared.selections)] if values["shards"] else findings
         except (ApiError, TransportError) as error:
             raise ConfigError(explain_failure(error, config.server, config.origin)) from error

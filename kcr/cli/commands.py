@@ -30,6 +30,7 @@ COMMANDS: Mapping[str, _Entry] = {
     "policy": _Entry("generators.policy", "Make admission policies of classes, for kinds of others."),
     "rbac": _Entry("generators.rbac", "Make roles with exactly the rights of controllers."),
     "run": _Entry("run", "Run controllers against a Kubernetes API server."),
+    "shards": _Entry("objects.shards", "Show which replica holds which shard of a program."),
     "version": _Entry("version", "Print the versions of kcr and of what it stands on."),
     "wait": _Entry("objects.wait", "Wait until Jobs have ended, whichever way."),
     "webhooks": _Entry("generators.webhooks", "Make webhook configurations of controllers."),

@@ -1,7 +1,7 @@
 """The names that a shell completes: controllers, namespaces, objects."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 
@@ -29,6 +29,14 @@ def complete_namespaces(ctx: click.Context, parameter: click.Parameter, incomple
     return _items("", _names(ctx, Namespace), incomplete)
 
 
+def complete_programs(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the programs with Leases of sharding in the namespace; none when the cluster cannot be asked."""
+    from kcr.api.coordination import Lease  # noqa: PLC0415  # see above
+    from kcr.sharding.leases import GROUP_LABEL  # noqa: PLC0415  # see above
+
+    return _items("", _names(ctx, Lease, lambda lease: lease.metadata.labels.get(GROUP_LABEL, "")), incomplete)
+
+
 def complete_jobs(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return the Jobs of the namespace whose name begins so; none when the cluster cannot be asked."""
     from kcr.api.batch import Job  # noqa: PLC0415  # see above
@@ -51,7 +59,11 @@ def _items(prefix: str, names: Iterable[str], incomplete: str) -> list[Completio
     return [CompletionItem(prefix + name) for name in names if (prefix + name).startswith(incomplete)]
 
 
-def _names(ctx: click.Context, kind: "type[Resource] | str") -> list[str]:
+def _name(obj: "Resource") -> str:
+    return obj.metadata.name
+
+
+def _names(ctx: click.Context, kind: "type[Resource] | str", name_of: "Callable[[Resource], str]" = _name) -> list[str]:
     from kcr.app.logs import configure_logs  # noqa: PLC0415  # for a completion alone
     from kcr.cli.connection import connected  # noqa: PLC0415  # see above
     from kcr.cli.target import UnresolvedName, resolved  # noqa: PLC0415  # see above
@@ -67,7 +79,7 @@ def _names(ctx: click.Context, kind: "type[Resource] | str") -> list[str]:
         async with asyncio.timeout(_SECONDS), connected(values) as (client, namespace, _):
             wanted = (await resolved(client, UnresolvedName(kind, ""))).kind if isinstance(kind, str) else kind
             found = await client.list(wanted, namespace if wanted.resource.namespaced else "")
-            return sorted(one.metadata.name for one in found)
+            return sorted({*map(name_of, found)} - {""})
 
     try:
         return asyncio.run(names())

@@ -100,6 +100,7 @@ class Controller:
         metrics: Its metrics.
         own_writes: Defers keys until the stores show the controller's writes; None to never defer.
         journal: The running reconciles and the last that have ended.
+        is_sharded: Whether, under sharding, each replica reconciles its share of the keys.
         plugin: The plugin that has added it, as `--controllers` names it; empty for a program of one's own.
     """
 
@@ -144,6 +145,7 @@ class Controller:
             if options.queue is None
             else options.queue
         )
+        self.is_sharded: bool = options.sharded
         self._options, self._grace = options, options.graceful_shutdown_timeout
         # Whether running reconciles must not write any more.
         self._skips_grace = False

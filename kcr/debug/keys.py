@@ -82,6 +82,7 @@ class ControllerReader:
             errors=error_groups({key: str(run.detail) for key, run in self._failing.items()}),
             slowest=self._slowest(),
             recent=tuple(map(self._run_state, islice(reversed(self._runs), RECENT))),
+            is_sharded=controller.is_sharded,
         )
 
     def key_state(self, key: Key) -> KeyState:

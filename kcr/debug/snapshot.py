@@ -11,8 +11,9 @@ from pathlib import Path
 
 from kcr.debug.keys import ControllerReader
 from kcr.debug.sources import StateSources, WatchedKind, retried
-from kcr.debug.state import DebugState, InformerState, LeadershipState, LoopState, ProcessState
+from kcr.debug.state import DebugState, InformerState, LeadershipState, LoopState, ProcessState, ShardingState
 from kcr.endpoint import ProgramLoop
+from kcr.sharding.shards import shown
 
 
 class StateReader:
@@ -42,6 +43,7 @@ class StateReader:
             process=self._process(now, not_ready),
             loop=self._loop_state(now),
             leadership=self._leadership(),
+            sharding=self._sharding(),
             informers=tuple(informer_state(name, one, now) for name, one in sorted(sources.informers.copy().items())),
             controllers=tuple(self.controller(name, now).state(max_keys) for name in names),
         )
@@ -87,6 +89,21 @@ class StateReader:
             holder=spec.holder_identity if spec is not None else "",
             is_leading=elector.leads,
             renewed_seconds_ago=None if renewed is None else (self._sources.clock.now() - renewed).total_seconds(),
+        )
+
+    def _sharding(self) -> ShardingState | None:
+        shards = self._sources.shards
+        if shards is None:
+            return None
+        held = shards.held
+        return ShardingState(
+            lease=str(shards.config.key),
+            identity=shards.config.identity,
+            shards=shards.count,
+            phases={number: held[number].phase.value for number in sorted(held)},
+            held=shown(held),
+            moves=dict(shards.moves),
+            last_handover_seconds=shards.last_handover_seconds,
         )
 
 

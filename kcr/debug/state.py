@@ -206,6 +206,7 @@ class ControllerState(_Value, frozen=True, kw_only=True):
         errors: The failing keys by error, most first.
         slowest: The slowest keys, the slowest first.
         recent: The last reconciles, the newest first.
+        is_sharded: Whether, under sharding, it reconciles a share of the keys; else all where the first shard is held.
     """
 
     name: str
@@ -224,6 +225,29 @@ class ControllerState(_Value, frozen=True, kw_only=True):
     errors: tuple[ErrorGroup, ...]
     slowest: tuple[SlowKey, ...]
     recent: tuple[RunState, ...]
+    is_sharded: bool = True
+
+
+class ShardingState(_Value, frozen=True, kw_only=True):
+    """The shards of a replica.
+
+    Attributes:
+        lease: Namespace and base name of the Leases.
+        identity: The name of this replica in them.
+        shards: How many shards there are.
+        phases: The phase of each shard that it holds, by number.
+        held: The held shards as text: `0-3, 7`; empty for none.
+        moves: How many shards it has taken, released and abandoned.
+        last_handover_seconds: How long the last shard that it took waited for its caches.
+    """
+
+    lease: str
+    identity: str
+    shards: int
+    phases: dict[int, str]
+    held: str
+    moves: dict[str, int]
+    last_handover_seconds: float
 
 
 class DebugState(_Value, frozen=True, kw_only=True):
@@ -233,6 +257,7 @@ class DebugState(_Value, frozen=True, kw_only=True):
         process: The process.
         loop: Its event loop.
         leadership: Leader election; None without it.
+        sharding: The shards that it holds; None without sharding.
         informers: Its informers, by kind.
         controllers: Its controllers, by name.
     """
@@ -242,6 +267,7 @@ class DebugState(_Value, frozen=True, kw_only=True):
     leadership: LeadershipState | None
     informers: tuple[InformerState, ...]
     controllers: tuple[ControllerState, ...]
+    sharding: ShardingState | None = None
 
 
 class HotLoopState(_Value, frozen=True, kw_only=True):

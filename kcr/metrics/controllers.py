@@ -1,4 +1,4 @@
-"""Metrics of controllers, informers and leader election.
+"""Metrics of controllers, informers, leader election and sharding.
 
 Those of informers are read from the informers' own counters on scrape, so watch events cost nothing extra.
 
@@ -112,6 +112,36 @@ ELECTION_ROWS = (
 )  # fmt: skip
 
 
+# A hand-over lists the shard's objects: milliseconds for few of them, seconds for many.
+HANDOVER_BUCKETS = (.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60)  # fmt: skip
+# The base name of the Leases.
+SHARDING_LABELS = ("name",)
+
+SHARDING_ROWS = (
+    Row(
+        GaugeMetricFamily, "kcr_sharding_shards",
+        "Number of shards that the objects are divided into, the same in all replicas.",
+        lambda shards: shards.count,
+    ),
+    Row(
+        GaugeMetricFamily, "kcr_sharding_held_shards",
+        "Current number of shards held by this replica, by phase; the keys of active ones are reconciled.",
+        lambda shards: shards.phases(), label="phase",
+    ),
+    Row(
+        CounterMetricFamily, "kcr_sharding_moves",
+        "Total number of shards that this replica has taken, released after its reconciles ended, and abandoned to "
+        "the expiry of their lease.",
+        lambda shards: shards.moves, label="kind",
+    ),
+    Row(
+        HistogramMetricFamily, "kcr_sharding_handover_duration_seconds",
+        "Time in seconds from taking the lease of shards until their caches are filled and their keys are reconciled.",
+        lambda shards: shards.handover_seconds,
+    ),
+)  # fmt: skip
+
+
 INFORMER_LABELS = ("name", "group", "version", "resource")
 
 
@@ -144,6 +174,11 @@ INFORMER_ROWS = (
     Row(
         CounterMetricFamily, "kcr_reflector_decode_errors", "Total number of undecodable objects.",
         _count("undecodable"),
+    ),
+    Row(
+        CounterMetricFamily, "kcr_reflector_foreign_events",
+        "Total number of watch events dropped before decoding because another replica has the object's shard.",
+        _count("foreign"),
     ),
     Row(
         CounterMetricFamily, "kcr_handler_errors", "Total number of exceptions in event handlers.",

@@ -13,6 +13,8 @@ from kcr.metrics.controllers import (
     ELECTION_ROWS,
     INFORMER_LABELS,
     INFORMER_ROWS,
+    SHARDING_LABELS,
+    SHARDING_ROWS,
     ControllerMetrics,
 )
 from kcr.metrics.queues import QUEUE_LABELS, QUEUE_ROWS, QueueMetrics
@@ -39,6 +41,7 @@ class Metrics:
         self._controllers: MetricsTable[ControllerMetrics] = MetricsTable(("controller",), CONTROLLER_ROWS)
         self._informers: MetricsTable[Any] = MetricsTable(INFORMER_LABELS, INFORMER_ROWS)
         self._elections: MetricsTable[Any] = MetricsTable(ELECTION_LABELS, ELECTION_ROWS)
+        self._sharding: MetricsTable[Any] = MetricsTable(SHARDING_LABELS, SHARDING_ROWS)
         self._webhooks: MetricsTable[WebhookMetrics] = MetricsTable(("webhook",), WEBHOOK_ROWS)
         self._panics: MetricsTable[WebhookPanics] = MetricsTable((), PANIC_ROWS)
         self._certificates: MetricsTable[Any] = MetricsTable((), CERTIFICATE_ROWS)
@@ -49,8 +52,8 @@ class Metrics:
             buckets=LAG_BUCKETS, registry=self.registry,
         )  # fmt: skip
         parts = (
-            self._queues, self._controllers, self._requests, self._informers, self._elections, self._webhooks,
-            self._panics, self._certificates,
+            self._queues, self._controllers, self._requests, self._informers, self._elections, self._sharding,
+            self._webhooks, self._panics, self._certificates,
         )  # fmt: skip
         for part in parts:
             self.registry.register(part)
@@ -97,6 +100,15 @@ class Metrics:
         """Record the duration of a name resolution; an `HttpTransport`'s `on_resolve`."""
         self._requests.resolved(host, seconds)
 
+    def streams(self, host: str, size: Callable[[], int]) -> None:
+        """Export the number of bytes read from watches from now on.
+
+        Args:
+            host: The server.
+            size: Returns the bytes read so far, an `HttpTransport`'s `streamed_bytes`.
+        """
+        self._requests.add_streams(host, size)
+
     def exec_plugin(self, calls: Mapping[tuple[int, str], int]) -> None:
         """Export the calls of a credential plugin from now on.
 
@@ -126,6 +138,15 @@ class Metrics:
             elector: A `kcr.LeaderElector`, which counts for itself.
         """
         self._elections.sources[name,] = elector
+
+    def sharding(self, name: str, shards: Any) -> None:
+        """Export the metrics of the shards of this replica from now on.
+
+        Args:
+            name: The base name of their Leases.
+            shards: The `Shards` of the replica, which counts for itself.
+        """
+        self._sharding.sources[name,] = shards
 
     def render(self, accept: str = "") -> tuple[bytes, str]:
         """Return all metrics as text, and its content type; to be called on the event loop.

@@ -8,7 +8,7 @@ Source: component-base/metrics/prometheus/restclient/metrics.go; client-go/rest/
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
 
@@ -68,6 +68,8 @@ class Requests:
     def __init__(self) -> None:
         self._hosts: dict[str, HostRequests] = {}
         self._resolved: dict[str, Histogram] = {}
+        # Readers of the bytes of streamed responses.
+        self._streamed: dict[str, Callable[[], int]] = {}
         # Calls of exec plugins, by exit code and status.
         self._plugins: list[Mapping[tuple[int, str], int]] = []
 
@@ -82,6 +84,10 @@ class Requests:
     def add_plugin(self, calls: Mapping[tuple[int, str], int]) -> None:
         """Export the calls of an exec plugin from now on."""
         self._plugins.append(calls)
+
+    def add_streams(self, host: str, size: Callable[[], int]) -> None:
+        """Export the size of streamed responses of a server from now on."""
+        self._streamed[host] = size
 
     def collect(self) -> Iterator[Metric]:
         """Yield the metric families."""
@@ -106,6 +112,11 @@ class Requests:
         for host, histogram in self._resolved.items():
             histogram.add_to(resolved, (host,))
         yield resolved
+        words = "Total number of bytes read from watches and other streams, after decompression, by host."
+        streamed = CounterMetricFamily("kcr_client_streamed_bytes", words, labels=("host",))
+        for host, size in self._streamed.items():
+            streamed.add_metric((host,), size())
+        yield streamed
         plugins = CounterMetricFamily("rest_client_exec_plugin_call", _PLUGIN_HELP, labels=("code", "call_status"))
         for (code, status), count in sum(map(Counter, self._plugins), Counter[tuple[int, str]]()).items():
             plugins.add_metric((str(code), status), count)

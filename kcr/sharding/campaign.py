@@ -67,7 +67,7 @@ class ShardCampaign(Handler[Lease]):
         """
         self._shards = shards
         self._config = shards.config
-        self._names = LeaseNames(shards.config)
+        self._names = LeaseNames(shards.config, shards.count)
         self._client = client
         self._random = random
         self._is_blocked = is_blocked

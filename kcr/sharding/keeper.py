@@ -104,6 +104,7 @@ class ShardKeeper:
         finally:
             slow.cancel()
         seconds = self._shards.last_handover_seconds = loop.time() - began
+        self._shards.handover_seconds.observe(seconds)
         opened = [shard for shard in shards if self._shards.phase(shard) is ShardPhase.OPENING]
         self._shards.set_phase(opened, ShardPhase.ACTIVE)
         _log.info("shards are active", shards=shown(opened), seconds=round(seconds, 3))

@@ -13,6 +13,8 @@ from kcr.sharding.assignment import LeaseView
 # On all Leases of a program: its name, and on those of shards the number.
 GROUP_LABEL = "kcr.dev/sharding"
 SHARD_LABEL = "kcr.dev/shard"
+# On those of replicas: with how many shards they were started.
+SHARDS_LABEL = "kcr.dev/shards"
 _MAX_NAME = 63 - len("-replica-0123456789abcdef")
 
 
@@ -20,6 +22,7 @@ class LeaseNames(NamedTuple):
     """The names of a program's Leases."""
 
     config: LeaderElectionConfig
+    shards: int
 
     @property
     def selector(self) -> str:
@@ -42,9 +45,8 @@ class LeaseNames(NamedTuple):
             name: Its name.
             shard: The shard; None for a replica's.
         """
-        labels = {GROUP_LABEL: self.config.name}
-        if shard is not None:
-            labels[SHARD_LABEL] = str(shard)
+        own = {SHARDS_LABEL: str(self.shards)} if shard is None else {SHARD_LABEL: str(shard)}
+        labels = {GROUP_LABEL: self.config.name, **own}
         return Lease(metadata=ObjectMeta(name=name, namespace=self.config.namespace, labels=labels))
 
 

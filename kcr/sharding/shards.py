@@ -17,6 +17,8 @@ from kcr.errors import LeadershipLostError
 from kcr.leaderelection.config import LeaderElectionConfig
 from kcr.leaderelection.fence import Fence, Reading
 from kcr.leaderelection.leadership import SAFETY_SECONDS, TOLERATED_SECONDS
+from kcr.metrics.controllers import HANDOVER_BUCKETS
+from kcr.metrics.table import Histogram
 
 R = TypeVar("R", bound=Resource)
 
@@ -89,6 +91,7 @@ class Shards:
         clock: For the times in the Leases, and for the fences.
         moves: How many shards were taken and given up.
         last_handover_seconds: How long the last shard that was taken waited for its caches.
+        handover_seconds: How long all of them did.
     """
 
     def __init__(self, config: LeaderElectionConfig, count: int, clock: Clock) -> None:
@@ -98,6 +101,7 @@ class Shards:
         self.clock = clock
         self.moves: dict[str, int] = {"taken": 0, "released": 0, "abandoned": 0}
         self.last_handover_seconds: float = 0.0
+        self.handover_seconds: Histogram = Histogram(HANDOVER_BUCKETS)
         # Replaced and never changed: other threads read it.
         self._held: dict[int, HeldShard] = {}
         # Whether the campaign has ended: nothing is written any more.
@@ -118,6 +122,11 @@ class Shards:
         for shard in shards:
             if (held := self._held.get(shard)) is not None:
                 held.phase = phase
+
+    def phases(self) -> dict[str, int]:
+        """Return how many held shards are in each phase."""
+        held = self._held.values()
+        return {phase.value: sum(one.phase is phase for one in held) for phase in ShardPhase}
 
     def shard_of(self, slot: int) -> int:
         """Return the shard that has a slot."""

@@ -12,9 +12,10 @@ from tests.kit.charts import NEEDS_HELM, documented_metrics, manifests, of_kind
 from tests.kit.documents import ROOT
 
 RUNBOOKS = ROOT / "docs" / "runbooks"
-# Without election there is one replica and another alert; the rules have their defaults otherwise.
+# Without election there is one replica and another alert, with sharding there are others.
 VALUES: Mapping[str, Mapping[str, Any]] = {
     "elected": {"metrics": {"prometheusRule": {"enabled": True}, "dashboard": {"enabled": True}}},
+    "sharded": {"sharding": {"shards": 8}, "metrics": {"prometheusRule": {"enabled": True}}},
     "alone": {"replicas": 1, "leaderElection": {"enabled": False}, "metrics": {"prometheusRule": {"enabled": True}}},
 }
 # What Prometheus adds to each series, and its own metric of a target.
@@ -24,7 +25,7 @@ pytestmark = NEEDS_HELM
 
 
 def rules() -> dict[str, dict[str, Any]]:
-    """The alerts of the chart by name, under both ways to run it."""
+    """The alerts of the chart by name, under all ways to run it."""
     found = [one for values in VALUES.values() for one in of_kind(manifests(values), "PrometheusRule")]
     return {rule["alert"]: rule for one in found for rule in one["spec"]["groups"][0]["rules"]}
 

@@ -92,6 +92,7 @@ SETS = {
     },
     "no-roles": {"rbac": {"create": False}, "podDisruptionBudget": {"enabled": False}},
     "self-signed": {"metrics": {"secure": True, "serviceMonitor": {"enabled": True}}},
+    "sharded": {"sharding": {"shards": 8}},
     "alerts-without-election": {
         "replicas": 1, "leaderElection": {"enabled": False}, "metrics": {"prometheusRule": {"enabled": True}},
     },
@@ -182,7 +183,9 @@ async def test_server_takes_what_is_rendered(name: str) -> None:
         ({"logLevel": "trace"}, "value must be one of"),
         ({"image": {"digest": "sha256:0"}}, "does not match pattern"),
         ({"controllers": ["ttl"]}, "controllers: ttl cannot run beside the cluster's own: set takeOver=true"),
-        ({"leaderElection": {"enabled": False}}, "set leaderElection.enabled=true or replicas=1"),
+        ({"leaderElection": {"enabled": False}}, "set leaderElection.enabled=true, sharding.shards=8 or replicas=1"),
+        ({"sharding": {"shards": 6}}, "value must be one of"),
+        ({"sharding": {"shards": 8}, "fullnameOverride": "a" * 39}, "set a fullnameOverride of at most 38 characters"),
         ({"featureGates": {"WorkloadWithJob": True}}, "WorkloadWithJob needs GenericWorkload=true"),
         ({"metrics": {"certSecret": "a"}}, "certSecret needs metrics.secure=true"),
         ({"metrics": {"enabled": False, "dashboard": {"enabled": True}}}, "need metrics.enabled=true"),
@@ -195,11 +198,13 @@ def test_wrong_value_is_refused_with_its_name(values: dict[str, Any], words: str
 
 
 def test_each_option_is_set_by_a_value_or_left_to_arguments() -> None:
-    (deployment,) = of_kind(manifests(EVERYTHING), "Deployment")
-    (container,) = deployment["spec"]["template"]["spec"]["containers"]
-    given = command.make_context("run", list(container["args"]))
-    fields = (*PluginOptions.__struct_fields__, *ProgramOptions.__struct_fields__)
-    unset = {name for name in fields if given.get_parameter_source(name) is not ParameterSource.COMMANDLINE}
+    unset = {*PluginOptions.__struct_fields__, *ProgramOptions.__struct_fields__}
+    # Leader election and sharding exclude each other.
+    for values in (EVERYTHING, SETS["sharded"]):
+        (deployment,) = of_kind(manifests(values), "Deployment")
+        (container,) = deployment["spec"]["template"]["spec"]["containers"]
+        given = command.make_context("run", list(container["args"]))
+        unset = {name for name in unset if given.get_parameter_source(name) is not ParameterSource.COMMANDLINE}
     # The last of them is an argument of the test's values.
     assert unset == LEFT_TO_ARGUMENTS - {"leader_elect_resource_namespace"}
 
@@ -234,7 +239,7 @@ def test_command_line_takes_the_arguments(name: str) -> None:
     (deployment,) = of_kind(manifests(SETS[name]), "Deployment")
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     params = command.make_context("run", list(container["args"])).params
-    assert params["leader_elect"] is (deployment["spec"]["replicas"] > 1)
+    assert (params["leader_elect"] or bool(params["shards"])) is (deployment["spec"]["replicas"] > 1)
 
 
 def test_readers_of_protected_metrics_verify_the_certificate_there_is() -> None:

@@ -15,7 +15,7 @@ from kcr.api.coordination import Lease
 from kcr.api.meta import Key
 from kcr.app.checks import Finding, Wanted, check_cluster
 from kcr.app.plugins import attach, find_plugins
-from kcr.app.rbac import LEASE_RIGHTS, rights_of
+from kcr.app.rbac import LEASE_RIGHTS, SHARDING_RIGHTS, rights_of
 from kcr.client import Client
 from kcr.controller import policy_rules
 from kcr.errors import ApiError
@@ -72,6 +72,12 @@ def test_role_grants_what_the_controllers_declare(names: tuple[str, ...]) -> Non
     found = manifests({"controllers": list(names), "takeOver": True})
     assert rights_in(of_kind(found, "ClusterRole")) == asyncio.run(declared(names))
     assert rights_in(of_kind(found, "Role")) == LEASE_RIGHTS
+
+
+@NEEDS_HELM
+def test_role_of_a_sharded_program_covers_all_leases() -> None:
+    found = manifests({"sharding": {"shards": 8}})
+    assert rights_in(of_kind(found, "Role")) == SHARDING_RIGHTS
 
 
 @NEEDS_HELM

@@ -8,7 +8,9 @@ from kcr.api.meta import Key
 from kcr.client import Client
 from kcr.controller import Controller, ControllerOptions, Result
 from kcr.errors import TransportError
+from kcr.leaderelection import LeaderElectionConfig
 from kcr.metrics import QUEUE_BUCKETS, Metrics
+from kcr.sharding.shards import ShardPhase, Shards
 from kcr.testing import VirtualClock
 from kcr.workqueue import LOW_PRIORITY, ItemExponential, WorkQueue
 from tests.kit.scripted_transport import Say, Script, failure
@@ -299,3 +301,24 @@ async def test_metrics_of_a_busy_process_stay_few() -> None:  # ST-38
         observe(method, 200, 0.0, 0, is_retry=False)
     await asyncio.sleep(0)
     assert len(metrics.render()[0].splitlines()) < 2000
+
+
+async def test_shards_are_counted_by_phase_and_moves_by_kind(kcr_clock: VirtualClock) -> None:
+    metrics, shards = Metrics(), Shards(LeaderElectionConfig(name="web"), 4, kcr_clock)
+    metrics.sharding("web", shards)
+    fence = shards.make_fence(asyncio.get_running_loop().time)
+    for shard in range(3):
+        shards.take(shard, fence, fence.read(), 1, 0.0)
+    shards.set_phase((0, 1), ShardPhase.ACTIVE)
+    shards.drop(1, released=True)
+    shards.handover_seconds.observe(0.2)
+
+    def of(series: str, **labels: str) -> float | None:
+        return value(metrics, f"kcr_sharding_{series}", name="web", **labels)
+
+    assert of("shards") == 4
+    assert {phase.value: of("held_shards", phase=phase.value) for phase in ShardPhase} == {
+        "opening": 1, "active": 1, "draining": 0, "closed": 0,
+    }  # fmt: skip
+    assert [of("moves_total", kind=kind) for kind in ("taken", "released", "abandoned")] == [3, 1, 0]
+    assert of("handover_duration_seconds_sum") == 0.2

@@ -47,8 +47,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- fail (printf "controllers: %s cannot run beside the cluster's own: set takeOver=true, and switch that one off" .) -}}
 {{- end -}}
 {{- end -}}
-{{- if and (gt (int .Values.replicas) 1) (not .Values.leaderElection.enabled) -}}
-{{- fail "replicas: more than one need leader election: set leaderElection.enabled=true or replicas=1" -}}
+{{- if and (gt (int .Values.replicas) 1) (not .Values.leaderElection.enabled) (not .Values.sharding.shards) -}}
+{{- fail "replicas: more than one need leader election or sharding: set leaderElection.enabled=true, sharding.shards=8 or replicas=1" -}}
+{{- end -}}
+{{- if and .Values.sharding.shards (gt (len (include "kcr.fullname" .)) 38) -}}
+{{- fail (printf "sharding: the name %s is too long for the labels of its Leases: set a fullnameOverride of at most 38 characters" (include "kcr.fullname" .)) -}}
 {{- end -}}
 {{- if and .Values.featureGates.WorkloadWithJob (not .Values.featureGates.GenericWorkload) -}}
 {{- fail "featureGates: WorkloadWithJob needs GenericWorkload=true as well" -}}

@@ -39,6 +39,7 @@ def command() -> None:
 )  # fmt: skip
 @click.option("--namespace", default="", show_default="all", metavar="NAME", help="Grant the rights in one namespace.")
 @click.option("--leader-elect", is_flag=True, help="Grant the rights of leader election as well.")
+@click.option("--shards", is_flag=True, help="Grant the rights of sharding as well.")
 @click.option(
     "--webhook-certificates", is_flag=True, help="Grant the rights of certificates that kcr makes for webhooks as well."
 )
@@ -63,7 +64,7 @@ def generate(  # the options of the command, all by name
         found = frozenset[Right]().union(*each.values())
         manifests = rbac_manifests(
             found, name=values["name"], account=service_account, namespace=namespace, elects=values["leader_elect"],
-            metrics_secure=values["metrics_secure"],
+            shards=values["shards"], metrics_secure=values["metrics_secure"],
             certificates=certificates_of(setups, os.environ) if values["webhook_certificates"] else NO_RIGHTS,
         )  # fmt: skip
         return yaml.safe_dump_all(manifests, sort_keys=False)

@@ -28,11 +28,13 @@ class ControllerView(NamedTuple):
         detail: The key there.
         running: Its reconcile that is running; None when none is.
         busy: The reconcile that keeps all workers busy, so that a queued key waits; None when a worker is free.
+        is_sharded: Whether, under sharding, the controller reconciles a share of the keys.
     """
 
     detail: KeyDetail
     running: RunningState | None
     busy: RunningState | None = None
+    is_sharded: bool = True
 
     @property
     def is_quiet(self) -> bool:
@@ -54,15 +56,19 @@ class Inside(NamedTuple):
         state: The process.
         views: Its controllers whose keys name objects of this kind.
         is_asked: Whether the user has named its debug port; else it was found in a kubeconfig.
+        is_elsewhere: Whether another replica has the object's shard.
     """
 
     state: DebugState
     views: tuple[ControllerView, ...]
     is_asked: bool = True
+    is_elsewhere: bool = False
 
     @property
     def stands_by(self) -> bool:
-        """Whether another replica leads: then this one has a store, and no memory."""
+        """Whether another replica leads, or has the object's shard: then this one has no memory of the object."""
+        if self.is_elsewhere:
+            return True
         return self.state.leadership is not None and not self.state.leadership.is_leading
 
     @property
@@ -119,7 +125,8 @@ def _decoded(port: DebugPort, body: bytes, kind: type[T]) -> T:
 def _view(detail: KeyDetail, controller: ControllerState) -> ControllerView:
     running = controller.running
     own = next((one for one in running if one.key == detail.state.key), None)
-    return ControllerView(detail, own, running[0] if running and len(running) >= controller.workers else None)
+    busy = running[0] if running and len(running) >= controller.workers else None
+    return ControllerView(detail, own, busy, controller.is_sharded)
 
 
 def lines_of_controllers(inside: Inside, *, has_ended: bool = False) -> Iterator[str]:
@@ -151,7 +158,9 @@ def _best(views: Sequence[ControllerView]) -> Sequence[ControllerView]:
 
 
 def _leadership(inside: Inside) -> str:
-    leadership = inside.state.leadership
+    leadership, sharding = inside.state.leadership, inside.state.sharding
+    if sharding is not None:
+        return f", holds shards {sharding.held} of {sharding.shards}" if sharding.held else ", holds no shard"
     if leadership is None:
         return ""
     return ", leads" if leadership.is_leading else f", stands by: {leadership.holder or 'no replica'} leads"

@@ -19,6 +19,7 @@ from kcr.cli.objects.inside import Inside
 from kcr.cli.objects.kinds.controllers import findings
 from kcr.cli.objects.kinds.nodes import explain_lost_node
 from kcr.cli.objects.kinds.read import pods_of_node, read_object
+from kcr.cli.objects.kinds.sharding import name_holder, seen_by
 from kcr.cli.objects.kinds.webhooks import name_refuser
 from kcr.cli.objects.screen import condensed
 from kcr.cli.target import ObjectName
@@ -85,10 +86,12 @@ async def look(
     about = tuple(event for event in events if event.involved_object.uid in ("", found.metadata.uid))
     explanation = found.explanation
     if inside is not None:
+        inside = seen_by(inside, found.metadata)
         own = inside.explanation
         explanation = explanation if own is None else merged_with_own(own, explanation)
         explanation = reduce(merged, findings(inside), explanation)
     explanation = await name_refuser(client, explanation)
+    explanation = await name_holder(client, name.kind, found.metadata, explanation, now, inside)
     if found.metadata.annotations.get(PAUSED) == "true":
         explanation = _pause(name, key, explanation)
     return Shown(

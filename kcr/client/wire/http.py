@@ -41,6 +41,9 @@ class HttpTransport:
     Calls share a hundred places; watches, which have no total timeout, take none of them. A refused
     credential is renewed once and the request sent again. Use it as a context, or call `aclose`. Other event loops may
     use it as well, as that of webhooks does: their connections are closed with them.
+
+    Attributes:
+        streamed_bytes: The size of all that was read line by line, mostly from watches, after decompression.
     """
 
     def __init__(self, config: ClusterConfig, *, user_agent: str = "", on_resolve: OnResolve | None = None) -> None:
@@ -54,6 +57,7 @@ class HttpTransport:
         Raises:
             ConfigError: A certificate or key is unusable.
         """
+        self.streamed_bytes: int = 0
         self._config = config
         self._on_resolve = on_resolve and partial(HomeLoop().call, on_resolve)
         self._user_agent = f"{user_agent} kcr/{version('kcr')}".lstrip()
@@ -100,7 +104,7 @@ class HttpTransport:
         try:
             answer, pool = await self._send(request)
             try:
-                yield HttpResponse(answer, request)
+                yield HttpResponse(answer, request, self)
             finally:
                 await self._leave(pool, answer)
         finally:
@@ -251,9 +255,10 @@ class _Connections:
 class HttpResponse:
     """An answer that has begun to arrive."""
 
-    def __init__(self, answer: aiohttp.ClientResponse, request: Request) -> None:
+    def __init__(self, answer: aiohttp.ClientResponse, request: Request, transport: HttpTransport) -> None:
         self._answer = answer
         self._request = request
+        self._transport = transport
 
     @property
     def status(self) -> int:
@@ -283,6 +288,7 @@ class HttpResponse:
                 raise _failure(self._request, error) from error
             if not chunk:
                 break
+            self._transport.streamed_bytes += len(chunk)
             first, *others = chunk.split(b"\n")
             begun.append(first)
             size += len(first)

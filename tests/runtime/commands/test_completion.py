@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from kcr.api.coordination import Lease
+from kcr.api.meta import ObjectMeta
 from kcr.cli.completion import kubectl_complete
 from tests.kit.harness import create, manifest
 from tests.kit.served_cluster import ServedCluster
@@ -34,6 +36,7 @@ def complete(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
         pytest.param("wait job/g", ["job/good"], id="jobs"),
         pytest.param("explain namespace/kube-s", ["namespace/kube-system"], id="kind"),
         pytest.param("logs -n kube-s", ["kube-system"], id="namespaces"),
+        pytest.param("shards --name we", ["web"], id="programs"),
         pytest.param("run --controllers job,c", ["job,cronjob"], id="controllers"),
     ],
 )
@@ -42,6 +45,10 @@ def test_names_of_the_cluster_are_completed(
 ) -> None:
     if words == "wait job/g":
         served.call(create(served.cluster.client, manifest("good")))
+    if words == "shards --name we":
+        labels = {"kcr.dev/sharding": "web"}
+        metadata = ObjectMeta(name="web-shard-0", namespace="default", labels=labels)
+        served.call(served.cluster.client.create(Lease(metadata=metadata)))
     # On a busy machine the cluster may not answer in the two seconds that a shell waits.
     assert [*names, ":4"] in (complete(words, served.kubeconfig) for _ in range(5))
 

@@ -1,4 +1,5 @@
 from datetime import UTC, datetime, timedelta
+from random import Random
 
 import pytest
 
@@ -11,6 +12,7 @@ from kcr.app.checks import (
     Wanted,
     ask_version,
     check_cluster,
+    filter_finding,
     missing_rights,
     skew_finding,
     version_finding,
@@ -18,6 +20,8 @@ from kcr.app.checks import (
 from kcr.client import Client
 from kcr.controller import rights
 from kcr.errors import ForbiddenError, TransportError
+from kcr.informer import Selection
+from kcr.testing import VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.clocks import FixedClock
 from tests.kit.scripted_transport import Say, Script, failure
@@ -222,3 +226,22 @@ async def test_kinds_that_are_served_are_well(kcr_cluster: EmbeddedCluster) -> N
     wanted = Wanted(frozenset(), kinds=frozenset({Job.resource, Pod.resource}))
     findings = await check_cluster(kcr_cluster.client, wanted, FixedClock(NOW))
     assert Finding("kinds", False, "all are served") in findings
+
+
+@pytest.mark.kcr_virtual
+@pytest.mark.parametrize(("has_feature", "words"), [(True, "server filters"), (False, "does not filter")])
+async def test_server_shows_whether_it_filters_by_shard(kcr_clock: VirtualClock, has_feature: bool, words: str) -> None:
+    async with EmbeddedCluster(
+        clock=kcr_clock, random=Random(0), runtime=None, sharded_list_and_watch=has_feature
+    ) as cluster:
+        finding = await filter_finding(cluster.client, [Selection(Job)])
+    assert words in finding.text
+    assert not finding.is_wrong
+
+
+@pytest.mark.kcr_virtual
+async def test_kind_that_cannot_be_listed_leaves_the_filter_unknown() -> None:
+    script = Script(failure(403, "Forbidden"), failure(404, "NotFound"))
+    finding = await filter_finding(Client(script), [Selection(Job), Selection(Pod)])
+    assert finding.text.startswith("not told")
+    assert all("shardSelector=" in target and "limit=1" in target for target in script.targets)

@@ -10,7 +10,7 @@ from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.api.meta import Key
 from kcr.app.permissions import REVIEWS, Permissions
-from kcr.app.startup import check_access, check_lease, explain_failure
+from kcr.app.startup import check_access, check_lease, check_shard_leases, explain_failure
 from kcr.client import Client
 from kcr.errors import ConfigError, ForbiddenError, KcrError, TransportError, error_for
 from kcr.informer import Selection
@@ -132,3 +132,21 @@ async def test_lease_that_can_be_renewed_is_no_obstacle() -> None:
     # Whether it may be created does not matter where it is.
     await check_lease(Permissions(Client(Script(review(allowed=True), review(allowed=True)))), LEASE)
     await check_lease(Permissions(Client(Script(failure(404), failure(404)))), LEASE)
+
+
+def rules(*verbs: str) -> Say:
+    rule = {"verbs": verbs, "apiGroups": ["coordination.k8s.io"], "resources": ["leases"]}
+    return Say({"status": {"resourceRules": [rule], "incomplete": False}}, status=201)
+
+
+@pytest.mark.kcr_virtual
+async def test_lease_rights_that_are_missing_are_named_together() -> None:
+    script = Script(rules("get", "update"), review(allowed=False), review(allowed=False), review(allowed=False))
+    words = '^cannot create, list, watch leases.coordination.k8s.io in the namespace "ops", and sharding needs it$'
+    with pytest.raises(ForbiddenError, match=words):
+        await check_shard_leases(Permissions(Client(script)), "ops")
+
+
+@pytest.mark.kcr_virtual
+async def test_right_to_delete_a_sign_of_life_is_not_needed() -> None:
+    await check_shard_leases(Permissions(Client(Script(rules("list", "watch", "create", "update")))), "ops")

@@ -15,6 +15,7 @@ from kcr.endpoint import ProgramLoop
 from kcr.health import Health, LoopMonitor
 from kcr.informer import Selection
 from kcr.leaderelection import LeaderElectionConfig, LeaderElector
+from kcr.sharding.shards import ShardPhase, Shards
 from kcr.testing import FakeInformer, VirtualClock, build
 from kcr_devcluster.cluster import EmbeddedCluster
 
@@ -89,3 +90,18 @@ async def test_leader_and_standby_name_the_leader(kcr_clock: VirtualClock) -> No
 
 def test_process_has_memory() -> None:
     assert resident_bytes() > 1_000_000
+
+
+async def test_held_shards_are_shown_with_their_phases(kcr_clock: VirtualClock) -> None:
+    shards = Shards(LeaderElectionConfig(name="operator", identity="a"), 4, kcr_clock)
+    fence = shards.make_fence(asyncio.get_running_loop().time)
+    for shard in (3, 0, 1):
+        shards.take(shard, fence, fence.read(), 1, 0.0)
+    shards.set_phase((0, 1), ShardPhase.ACTIVE)
+    sources = StateSources(Health(), kcr_clock)
+    sources.shards = shards
+    sharding = StateReader(sources, ProgramLoop()).state(0.0, 1, ()).sharding
+    assert sharding is not None
+    assert (sharding.lease, sharding.identity, sharding.shards) == ("default/operator", "a", 4)
+    assert sharding.phases == {0: "active", 1: "active", 3: "opening"}
+    assert (sharding.held, sharding.moves["taken"]) == ("0-1, 3", 3)

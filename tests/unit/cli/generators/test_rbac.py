@@ -104,3 +104,10 @@ def test_certificates_of_webhooks_need_a_secret_and_the_configurations(capsys: p
 
 def test_certificates_need_no_rights_without_webhooks(capsys: pytest.CaptureFixture[str]) -> None:
     assert not [name for name in written(capsys, "--webhook-certificates") if "-webhooks" in name]
+
+
+def test_leases_of_sharding_are_granted_without_names(capsys: pytest.CaptureFixture[str]) -> None:
+    found = written(capsys, "--shards", "--service-account", "ops/kcr")
+    (rules,) = [rules for name, rules in found.items() if "sharding" in name]
+    verbs = ["get", "list", "watch", "create", "update", "delete"]
+    assert rules == [{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": verbs}]

@@ -191,6 +191,7 @@ async def test_lines_come_as_they_are_sent_and_may_be_long(authority: trustme.CA
         assert await anext(stream) == b"x" * 3_000_000
         assert await anext(stream) == b"rest"
         assert [line async for line in stream] == []
+        assert transport.streamed_bytes == 8 + 3_000_001 + 4
 
 
 async def test_silent_watch_and_late_answer_are_told_apart(authority: trustme.CA) -> None:

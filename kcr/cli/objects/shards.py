@@ -1,0 +1,115 @@
+"""`kcr shards`: which replica holds which shard of a program, from the Leases alone."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import click
+
+from kcr.api import codec
+from kcr.api.coordination import Lease
+from kcr.api.explanation import ago
+from kcr.cli import options as shared
+from kcr.cli.completers import complete_programs
+from kcr.cli.connection import connected, run_quietly
+from kcr.clock import SystemClock
+from kcr.errors import ConfigError
+from kcr.log.lines import printable
+from kcr.sharding.leases import GROUP_LABEL
+from kcr.sharding.overview import Overview, overview
+from kcr.sharding.shards import shown
+
+
+@click.command(
+    "shards",
+    context_settings={"auto_envvar_prefix": "KCR"},
+    epilog="Exit codes: 0, 1 when there are no Leases or the server cannot be used, 2 on a wrong option.",
+)
+@shared.program_options("kubeconfig", "context", "exec_plugins", "namespace", words={"namespace": "the context's"})
+@click.option(
+    "--name", default="kcr-controller-manager", metavar="NAME", show_default=True,
+    allow_from_autoenv=False, shell_complete=complete_programs,
+    help="Name of the program's Leases: its --leader-elect-resource-name.",
+)  # fmt: skip
+@click.option("-o", "--output", type=click.Choice(["json"]), help="Print one JSON object.")
+def command(name: str, output: str | None, **values: Any) -> int:
+    """Show which replica holds which shard of a program that runs with --shards.
+
+    It reads the Leases only, so the right to list them is enough. A shard whose holder does not renew it is expired,
+    and is taken by another replica; a free one was released, or never taken.
+    """
+    return run_quietly(lambda: _show(name, output, values))
+
+
+async def _show(name: str, output: str | None, values: Mapping[str, Any]) -> int:
+    async with connected(values) as (client, namespace, _):
+        leases = await client.list(Lease, namespace, labels=f"{GROUP_LABEL}={name}")
+    now = SystemClock().now()
+    found = overview(leases, now)
+    if not found.shards and not found.replicas:
+        remedy = "name another namespace with -n, another program with --name, or start replicas with --shards"
+        raise ConfigError(f"no leases of sharding named {name} in namespace {namespace}: {remedy}")
+    if output == "json":
+        click.echo(codec.encode(as_json(name, namespace, found)))
+    else:
+        click.echo("\n".join(map(printable, lines_of(found, now))))
+    return 0
+
+
+def lines_of(found: Overview, now: datetime) -> Iterator[str]:
+    """Yield the tables of the shards and of the replicas as lines.
+
+    Args:
+        found: The shards and the replicas.
+        now: The moment at which they were read.
+    """
+    yield from _table(
+        ("SHARD", "SLOTS", "HOLDER", "SINCE", "RENEWED", "STATE"),
+        [
+            (str(one.number), f"{one.first_slot}-{one.last_slot}", one.holder or "-", _age(one.since, now),
+             _age(one.renewed, now), one.state.value)
+            for one in found.shards
+        ],
+    )  # fmt: skip
+    yield ""
+    yield from _table(
+        ("REPLICA", "COUNT", "SHARDS", "RENEWED", "STATE"),
+        [
+            (one.identity, str(len(one.shards)), shown(one.shards) or "-", _age(one.renewed, now), one.state.value)
+            for one in found.replicas
+        ],
+    )
+    if len(found.counts) > 1:
+        numbers = " and ".join(map(str, found.counts))
+        yield ""
+        yield f"live replicas disagree about the number of shards, {numbers}: start all with the same --shards"
+
+
+def as_json(name: str, namespace: str, found: Overview) -> dict[str, object]:
+    """Return the shards and the replicas as one JSON object.
+
+    Args:
+        name: The name of the program's Leases.
+        namespace: Their namespace.
+        found: The shards and the replicas.
+    """
+    shards = [
+        {"shard": one.number, "firstSlot": one.first_slot, "lastSlot": one.last_slot, "holder": one.holder,
+         "since": one.since, "renewed": one.renewed, "state": one.state.value}
+        for one in found.shards
+    ]  # fmt: skip
+    replicas = [
+        {"identity": one.identity, "shards": one.shards, "renewed": one.renewed, "state": one.state.value}
+        for one in found.replicas
+    ]
+    return {"name": name, "namespace": namespace, "counts": found.counts, "shards": shards, "replicas": replicas}
+
+
+def _age(moment: datetime | None, now: datetime) -> str:
+    return "-" if moment is None else ago(moment, now)
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    for row in (header, *rows):
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
