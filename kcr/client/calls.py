@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import Literal, NamedTuple, Self
 
@@ -11,6 +11,7 @@ from kcr.client.dry_run import DRY_RUN, as_dry_run, describe_write
 from kcr.client.wire import decoding
 from kcr.client.wire.limiter import RateLimit
 from kcr.client.wire.observed import ObservedTransport, RequestObserver, TracedTransport
+from kcr.client.wire.pressure import Pressure
 from kcr.client.wire.requests import IDLE_SECONDS, JSON, target
 from kcr.client.wire.retry import CALL_SECONDS, with_retries
 from kcr.client.wire.transport import Request, Response, Transport
@@ -52,6 +53,7 @@ class Calls:
         limiter: RateLimit | None = None,
         field_manager: str = "kcr",
         observer: RequestObserver | None = None,
+        pressure: Pressure | None = None,
     ) -> None:
         """Make a client.
 
@@ -60,11 +62,15 @@ class Calls:
             limiter: Client-side rate limit; watches are exempt. None for no limit.
             field_manager: The field manager of this client's writes.
             observer: Called for every request, retry and watch, such as `metrics.requests(host)`; None for no observer.
+            pressure: Limits the requests in flight by what the server can take; watches are exempt. None for one of
+                this client and of those made from it.
         """
         observed = transport if observer is None else ObservedTransport(transport, observer)
         # Outside, so that the observer knows the span.
         self._transport = TracedTransport(observed, getattr(transport, "server", ""))
         self._limiter = limiter
+        # None for a client without limits.
+        self._pressure: Pressure | None = pressure or Pressure()
         self._options = WriteOptions(field_manager)
         # Called before every write; it raises when this process may write no more.
         self._fence: Callable[[], None] | None = None
@@ -96,7 +102,7 @@ class Calls:
             dry_run: Whether writes are checked and answered by the server, and not kept; each is logged.
             fence: Called before every write, and again when a connection is available; an exception prevents the
                 write, as with `LeaderElector.check`.
-            throttled: False lifts the rate limit, for the few requests that a user waits for.
+            throttled: False lifts all limits of requests, for the few that a user waits for.
         """
         other, old = copy.copy(self), self._options
         other._options = WriteOptions(
@@ -106,7 +112,7 @@ class Calls:
         )
         other._component = self._component if field_manager is None else field_manager
         other._fence = self._fence if fence is None else fence
-        other._limiter = self._limiter if throttled else None
+        other._limiter, other._pressure = (self._limiter, self._pressure) if throttled else (None, None)
         return other
 
     @property
@@ -142,8 +148,8 @@ class Calls:
         headers = {"accept": accept, "content-type": content_type} if body else {"accept": accept}
         request = Request(method, target, headers, body, CALL_SECONDS, component=self._component)
         if not self.is_dry_run:
-            return await with_retries(request, self._send)
-        answer = await with_retries(as_dry_run(request), self._send)
+            return await with_retries(request, self._send, self._pressure)
+        answer = await with_retries(as_dry_run(request), self._send, self._pressure)
         _log_dry_run(request)
         return answer
 
@@ -178,18 +184,36 @@ class Calls:
         The client's rate limit holds for all requests that have a timeout, and its metrics count it; warnings and
         missing permissions are logged.
         """
-        if self._limiter is not None and request.timeout_seconds is not None:
+        if request.timeout_seconds is None:
+            async with self._answer(request) as (response, _):
+                yield response
+            return
+        if self._limiter is not None:
             await self._limiter.wait(request.method)
+        if self._pressure is None:
+            async with self._answer(request) as (response, _):
+                yield response
+            return
+        async with self._pressure.here().place(request) as place, self._answer(request) as (response, refusal):
+            place.answered(refusal)
+            yield response
+
+    @asynccontextmanager
+    async def _answer(self, request: Request) -> AsyncIterator[tuple[Response, ApiError | None]]:
+        """Send a request once, and yield its response and the error that this stands for."""
         # After the wait: the lease may have been lost in it.
         fenced = self._fenced(request)
         is_dry_run = self.is_dry_run
         sent = as_dry_run(fenced) if is_dry_run else fenced
         async with self._transport.send(sent) as response:
-            with suppress(ApiError):
+            refusal = None
+            try:
                 await self._check(sent, response)
-                if is_dry_run:
-                    _log_dry_run(request)
-            yield response
+            except ApiError as error:
+                refusal = error
+            if is_dry_run and refusal is None:
+                _log_dry_run(request)
+            yield response, refusal
 
     async def _write(
         self, method: str, path: str, query: dict[str, object], body: bytes, content_type: str = JSON
@@ -199,6 +223,21 @@ class Calls:
     async def _send(self, request: Request) -> bytes:
         if self._limiter is not None:
             await self._limiter.wait(request.method)
+        if self._pressure is None:
+            return await self._exchange(request)
+        places = self._pressure.here()
+        sent_at = places.enter()
+        if sent_at is None:
+            sent_at = await places.wait(request)
+        try:
+            body = await self._exchange(request)
+        except BaseException as error:
+            places.leave(sent_at, error)
+            raise
+        places.leave(sent_at)
+        return body
+
+    async def _exchange(self, request: Request) -> bytes:
         async with self._transport.send(self._fenced(request)) as response:
             await self._check(request, response)
             return await response.read()

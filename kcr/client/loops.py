@@ -29,6 +29,10 @@ class PerLoop(Generic[T]):
             found = self._values[loop] = self._make()
         return found
 
+    def all(self) -> list[T]:
+        """Return the values of all loops that exist; to be called in any thread."""
+        return list(self._values.values())
+
 
 class HomeLoop:
     """The event loop on which callbacks are called, whatever loop they come from: the first that calls one."""
