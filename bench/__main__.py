@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 
 from bench import measures, storage
+from bench.client import client
 from bench.debug import debug
 from bench.peers import peers
 from bench.server import server
@@ -26,6 +27,7 @@ MEASURES: dict[str, tuple[Callable[[int], dict[str, float]], str, int, int]] = {
     "creates": (storage.creates, "creates per CPU second", 20_000, 200),
     "stored": (storage.stored, "bytes per stored pod", 20_000, 200),
     "order": (watch_order, "of 100, and µs; HTTPS", 300, 20),
+    "client": (client, "µs of CPU per request", 40_000, 400),
     "debug": (debug, "ms; keys in trouble", 1_000, 50),
     "webhooks": (lambda size: asyncio.run(webhooks(size)), "HTTPS, a process each", 20_000, 200),
     "peers": (lambda size: asyncio.run(peers(size)), "one server, HTTPS", 10_000, 50),

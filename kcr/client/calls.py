@@ -1,5 +1,6 @@
 """Requests of a client: throttling, retries, warnings, missing permissions."""
 
+import asyncio
 import copy
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -13,9 +14,9 @@ from kcr.client.wire.limiter import RateLimit
 from kcr.client.wire.observed import ObservedTransport, RequestObserver, TracedTransport
 from kcr.client.wire.pressure import Pressure
 from kcr.client.wire.requests import IDLE_SECONDS, JSON, target
-from kcr.client.wire.retry import CALL_SECONDS, with_retries
+from kcr.client.wire.retry import CALL_SECONDS, send_again
 from kcr.client.wire.transport import Request, Response, Transport
-from kcr.errors import ApiError
+from kcr.errors import ApiError, TransportError
 from kcr.log import get_logger
 
 FieldValidation = Literal["", "Ignore", "Warn", "Strict"]
@@ -147,10 +148,16 @@ class Calls:
         """
         headers = {"accept": accept, "content-type": content_type} if body else {"accept": accept}
         request = Request(method, target, headers, body, CALL_SECONDS, component=self._component)
-        if not self.is_dry_run:
-            return await with_retries(request, self._send, self._pressure)
-        answer = await with_retries(as_dry_run(request), self._send, self._pressure)
-        _log_dry_run(request)
+        is_dry_run = self.is_dry_run
+        sent = as_dry_run(request) if is_dry_run else request
+        # The policy is entered when this fails: a call in between would cost each request.
+        began = asyncio.get_running_loop().time()
+        try:
+            answer = await self._send(sent)
+        except (ApiError, TransportError) as error:
+            answer = await send_again(sent, self._send, error, began, self._pressure)
+        if is_dry_run:
+            _log_dry_run(request)
         return answer
 
     @asynccontextmanager
@@ -221,26 +228,28 @@ class Calls:
         return await self.request(method, target(path, query), body, content_type)
 
     async def _send(self, request: Request) -> bytes:
+        """Send a request once, and return the body of its answer; one function, for each call would cost a request."""
         if self._limiter is not None:
             await self._limiter.wait(request.method)
-        if self._pressure is None:
-            return await self._exchange(request)
-        places = self._pressure.here()
-        sent_at = places.enter()
-        if sent_at is None:
-            sent_at = await places.wait(request)
+        places, sent_at = None, None
+        if self._pressure is not None:
+            places = self._pressure.here()
+            sent_at = places.enter()
+            if sent_at is None:
+                sent_at = await places.wait(request)
         try:
-            body = await self._exchange(request)
+            async with self._transport.send(self._fenced(request)) as response:
+                headers = response.headers
+                if response.status >= 300 or "warning" in headers:
+                    await self._check(request, response)
+                body = await response.read()
         except BaseException as error:
-            places.leave(sent_at, error)
+            if places is not None and sent_at is not None:
+                places.leave(sent_at, error)
             raise
-        places.leave(sent_at)
+        if places is not None and sent_at is not None:
+            places.leave(sent_at)
         return body
-
-    async def _exchange(self, request: Request) -> bytes:
-        async with self._transport.send(self._fenced(request)) as response:
-            await self._check(request, response)
-            return await response.read()
 
     def _fenced(self, request: Request) -> Request:
         """Check the fence of a write, and let the transport check it again when it has a connection."""

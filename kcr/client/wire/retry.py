@@ -28,10 +28,23 @@ _FIRST_PAUSE_SECONDS = 0.1
 _JITTER = 0.2
 
 
-async def with_retries(
-    request: Request, send: Callable[[Request], Awaitable[T]], pressure: Pressure | None = None
+async def with_retries(request: Request, send: Callable[[Request], Awaitable[T]]) -> T:
+    """Send a request, and again where that is safe; see `send_again`."""
+    began = asyncio.get_running_loop().time()
+    try:
+        return await send(request)
+    except (ApiError, TransportError) as error:
+        return await send_again(request, send, error, began)
+
+
+async def send_again(
+    request: Request,
+    send: Callable[[Request], Awaitable[T]],
+    first: ApiError | TransportError,
+    began: float,
+    pressure: Pressure | None = None,
 ) -> T:
-    """Send a request, and again where that is safe.
+    """Send a request that has failed again, where that is safe; raise its error where it is not.
 
     429 and 5xx are tried up to ten times when the answer names a time to wait, for the server promises then
     that it did nothing. A proxy's promise counts for GET only, and so does a failed connection: any other method may
@@ -40,16 +53,14 @@ async def with_retries(
     Args:
         request: The request.
         send: Sends it once, and waits for a place of its own each time.
+        first: The error of the first try.
+        began: When the first try began; all have to end within 30 s.
         pressure: Spreads the pauses, and has a budget of them: beyond it the error is raised, so that no more workers
             sleep. Their keys are delayed then, and others have their turn. None for neither.
     """
-    deadline = asyncio.get_running_loop().time() + CALL_SECONDS
-    try:
-        return await send(request)
-    except (ApiError, TransportError) as error:
-        first = error
     if pause(request, first, 1) is None:
         raise first
+    deadline = began + CALL_SECONDS
     if pressure is None:
         return await _again(request, send, first, deadline, None)
     with pressure.here().retrying() as is_within_budget:
