@@ -63,7 +63,7 @@ class Calls:
             limiter: Client-side rate limit; watches are exempt. None for no limit.
             field_manager: The field manager of this client's writes.
             observer: Called for every request, retry and watch, such as `metrics.requests(host)`; None for no observer.
-            pressure: Limits the requests in flight by what the server can take; watches are exempt. None for one of
+            pressure: Limits the requests in flight by the server's load; watches are exempt. None for one of
                 this client and of those made from it.
         """
         observed = transport if observer is None else ObservedTransport(transport, observer)

@@ -21,14 +21,14 @@ LEAST_WHEN_SLOW = 20.0
 DECREASE = 0.9
 # So many failures in a row are no rejections of a part: with half of all rejected, one in a million runs is so long.
 # Where few requests are sent, few failures are enough when they last. They have to last for some answers' time in any
-# case: what a full server rejects at once comes back before what it has admitted.
+# case: a full server's rejections come back before the answers to the requests that it has admitted.
 MANY_FAILURES, FEW_FAILURES, FAILING_SECONDS, FAILING_ANSWERS = 20, 4, 1.0, 3.0
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.1, 1.0
 # So long after the last failure the limit is the highest again.
 CALM_SECONDS = 10.0
 # An answer is slow when it takes so long, and so many times as long as usual.
 SLOW_SECONDS, SLOW_FACTOR = 1.0, 10.0
-# A new answer weighs so much in what is usual.
+# A new answer weighs so much in the usual latency.
 _WEIGHT = 0.001
 # The codes of a server that is overloaded or away, and of proxies in front of it.
 _OVERLOADED = frozenset({429, 502, 503, 504})

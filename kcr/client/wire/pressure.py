@@ -188,7 +188,7 @@ class Places:
         """Give a place back.
 
         Args:
-            sent_at: What `enter` or `wait` has returned.
+            sent_at: The time that `enter` or `wait` has returned.
             error: How the request failed; None for an answer, whatever it was. A cancelled one counts when it was slow.
             seconds: How long the answer took; None for until now.
         """
