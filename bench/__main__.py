@@ -9,8 +9,10 @@ import sys
 from collections.abc import Callable
 
 from bench import measures, storage
+from bench.client import client
 from bench.debug import debug
 from bench.peers import peers
+from bench.politeness import politeness
 from bench.server import server
 from bench.watch_order import watch_order
 from bench.webhooks import webhooks
@@ -26,8 +28,10 @@ MEASURES: dict[str, tuple[Callable[[int], dict[str, float]], str, int, int]] = {
     "creates": (storage.creates, "creates per CPU second", 20_000, 200),
     "stored": (storage.stored, "bytes per stored pod", 20_000, 200),
     "order": (watch_order, "of 100, and µs; HTTPS", 300, 20),
+    "client": (client, "µs of CPU per request", 40_000, 400),
     "debug": (debug, "ms; keys in trouble", 1_000, 50),
     "webhooks": (lambda size: asyncio.run(webhooks(size)), "HTTPS, a process each", 20_000, 200),
+    "politeness": (politeness, "kcr's Job controller, virtual time; pods", 500, 20),
     "peers": (lambda size: asyncio.run(peers(size)), "one server, HTTPS", 10_000, 50),
 }
 # Measurements with options of their own, `python -m bench NAME --help`, and processes of their own.

@@ -25,7 +25,7 @@ from kcr.app.permissions import Permissions
 from kcr.app.plugins import Setup, attach, warn_of_unknown_variables
 from kcr.app.process import GRACE_SECONDS, fast_loop, run_to_end, tune_gc
 from kcr.app.startup import check_access, check_lease, check_shard_leases, explain_failure, serve_webhooks
-from kcr.client import Client, HttpTransport, RateLimit, load_config
+from kcr.client import Client, HttpTransport, Pressure, RateLimit, load_config
 from kcr.client.auth.cluster import ClusterConfig
 from kcr.client.auth.credentials import PluginCredentials, PluginSpec
 from kcr.clock import SystemClock
@@ -137,18 +137,21 @@ async def _run(
     limiter = None
     if options.kube_api_qps:
         limiter = RateLimit(options.kube_api_qps, options.kube_api_burst, on_wait=metrics.rate_limiter(host))
+    pressure = Pressure(random=random.Random())
+    metrics.pressure(host, pressure)
     if isinstance(config.credentials, PluginCredentials):
         metrics.exec_plugin(config.credentials.calls)
         get_logger().info("credential plugin", command=config.credentials.spec.command, source=config.origin)
     async with HttpTransport(config, on_resolve=metrics.resolver) as transport:
         metrics.streams(host, lambda: transport.streamed_bytes)
-        client = Client(transport, limiter=limiter, observer=metrics.requests(host))
+        client = Client(transport, limiter=limiter, observer=metrics.requests(host), pressure=pressure)
         if options.dry_run == "server":
             client = client.with_options(dry_run=True)
             get_logger().info("dry run: the server checks all writes and stores none")
         manager = Manager(
             client, metrics=metrics, random=random.Random(), namespace=options.namespace, leader_election=elector
         )
+        manager.health.add_ready("requests", str, remark=pressure.remark)
         try:
             server = await ask_version(client, manager.clock)
             manager.expose(

@@ -10,6 +10,7 @@ from kcr.client.typed_apis import api_client
 from kcr.client.wire.http import HttpTransport
 from kcr.client.wire.limiter import RateLimit
 from kcr.client.wire.observed import RequestObserver
+from kcr.client.wire.pressure import Pressure
 from kcr.client.wire.transport import Request, Response, Transport
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "HttpTransport",
     "LogOptions",
     "PemSource",
+    "Pressure",
     "RateLimit",
     "Request",
     "RequestObserver",

@@ -1,8 +1,9 @@
 """Requests of a client: throttling, retries, warnings, missing permissions."""
 
+import asyncio
 import copy
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import Literal, NamedTuple, Self
 
@@ -11,10 +12,11 @@ from kcr.client.dry_run import DRY_RUN, as_dry_run, describe_write
 from kcr.client.wire import decoding
 from kcr.client.wire.limiter import RateLimit
 from kcr.client.wire.observed import ObservedTransport, RequestObserver, TracedTransport
+from kcr.client.wire.pressure import Pressure
 from kcr.client.wire.requests import IDLE_SECONDS, JSON, target
-from kcr.client.wire.retry import CALL_SECONDS, with_retries
+from kcr.client.wire.retry import CALL_SECONDS, send_again
 from kcr.client.wire.transport import Request, Response, Transport
-from kcr.errors import ApiError
+from kcr.errors import ApiError, TransportError
 from kcr.log import get_logger
 
 FieldValidation = Literal["", "Ignore", "Warn", "Strict"]
@@ -52,6 +54,7 @@ class Calls:
         limiter: RateLimit | None = None,
         field_manager: str = "kcr",
         observer: RequestObserver | None = None,
+        pressure: Pressure | None = None,
     ) -> None:
         """Make a client.
 
@@ -60,11 +63,15 @@ class Calls:
             limiter: Client-side rate limit; watches are exempt. None for no limit.
             field_manager: The field manager of this client's writes.
             observer: Called for every request, retry and watch, such as `metrics.requests(host)`; None for no observer.
+            pressure: Limits the requests in flight by the server's load; watches are exempt. None for one of
+                this client and of those made from it.
         """
         observed = transport if observer is None else ObservedTransport(transport, observer)
         # Outside, so that the observer knows the span.
         self._transport = TracedTransport(observed, getattr(transport, "server", ""))
         self._limiter = limiter
+        # None for a client without limits.
+        self._pressure: Pressure | None = pressure or Pressure()
         self._options = WriteOptions(field_manager)
         # Called before every write; it raises when this process may write no more.
         self._fence: Callable[[], None] | None = None
@@ -96,7 +103,7 @@ class Calls:
             dry_run: Whether writes are checked and answered by the server, and not kept; each is logged.
             fence: Called before every write, and again when a connection is available; an exception prevents the
                 write, as with `LeaderElector.check`.
-            throttled: False lifts the rate limit, for the few requests that a user waits for.
+            throttled: False lifts all limits of requests, for the few that a user waits for.
         """
         other, old = copy.copy(self), self._options
         other._options = WriteOptions(
@@ -106,7 +113,7 @@ class Calls:
         )
         other._component = self._component if field_manager is None else field_manager
         other._fence = self._fence if fence is None else fence
-        other._limiter = self._limiter if throttled else None
+        other._limiter, other._pressure = (self._limiter, self._pressure) if throttled else (None, None)
         return other
 
     @property
@@ -141,10 +148,16 @@ class Calls:
         """
         headers = {"accept": accept, "content-type": content_type} if body else {"accept": accept}
         request = Request(method, target, headers, body, CALL_SECONDS, component=self._component)
-        if not self.is_dry_run:
-            return await with_retries(request, self._send)
-        answer = await with_retries(as_dry_run(request), self._send)
-        _log_dry_run(request)
+        is_dry_run = self.is_dry_run
+        sent = as_dry_run(request) if is_dry_run else request
+        # The policy is entered when this fails: a call in between would cost each request.
+        began = asyncio.get_running_loop().time()
+        try:
+            answer = await self._send(sent)
+        except (ApiError, TransportError) as error:
+            answer = await send_again(sent, self._send, error, began, self._pressure)
+        if is_dry_run:
+            _log_dry_run(request)
         return answer
 
     @asynccontextmanager
@@ -178,18 +191,36 @@ class Calls:
         The client's rate limit holds for all requests that have a timeout, and its metrics count it; warnings and
         missing permissions are logged.
         """
-        if self._limiter is not None and request.timeout_seconds is not None:
+        if request.timeout_seconds is None:
+            async with self._answer(request) as (response, _):
+                yield response
+            return
+        if self._limiter is not None:
             await self._limiter.wait(request.method)
+        if self._pressure is None:
+            async with self._answer(request) as (response, _):
+                yield response
+            return
+        async with self._pressure.here().place(request) as place, self._answer(request) as (response, refusal):
+            place.answered(refusal)
+            yield response
+
+    @asynccontextmanager
+    async def _answer(self, request: Request) -> AsyncIterator[tuple[Response, ApiError | None]]:
+        """Send a request once, and yield its response and the error that this stands for."""
         # After the wait: the lease may have been lost in it.
         fenced = self._fenced(request)
         is_dry_run = self.is_dry_run
         sent = as_dry_run(fenced) if is_dry_run else fenced
         async with self._transport.send(sent) as response:
-            with suppress(ApiError):
+            refusal = None
+            try:
                 await self._check(sent, response)
-                if is_dry_run:
-                    _log_dry_run(request)
-            yield response
+            except ApiError as error:
+                refusal = error
+            if is_dry_run and refusal is None:
+                _log_dry_run(request)
+            yield response, refusal
 
     async def _write(
         self, method: str, path: str, query: dict[str, object], body: bytes, content_type: str = JSON
@@ -197,11 +228,28 @@ class Calls:
         return await self.request(method, target(path, query), body, content_type)
 
     async def _send(self, request: Request) -> bytes:
+        """Send a request once, and return the body of its answer; one function, for each call would cost a request."""
         if self._limiter is not None:
             await self._limiter.wait(request.method)
-        async with self._transport.send(self._fenced(request)) as response:
-            await self._check(request, response)
-            return await response.read()
+        places, sent_at = None, None
+        if self._pressure is not None:
+            places = self._pressure.here()
+            sent_at = places.enter()
+            if sent_at is None:
+                sent_at = await places.wait(request)
+        try:
+            async with self._transport.send(self._fenced(request)) as response:
+                headers = response.headers
+                if response.status >= 300 or "warning" in headers:
+                    await self._check(request, response)
+                body = await response.read()
+        except BaseException as error:
+            if places is not None and sent_at is not None:
+                places.leave(sent_at, error)
+            raise
+        if places is not None and sent_at is not None:
+            places.leave(sent_at)
+        return body
 
     def _fenced(self, request: Request) -> Request:
         """Check the fence of a write, and let the transport check it again when it has a connection."""

@@ -81,7 +81,8 @@ class Campaign:
         """
         self.config: LeaderElectionConfig = leadership.config
         self._leadership = leadership
-        self._client = client
+        # No load of the program, and none of the server, delays a renewal.
+        self._client = client.with_options(throttled=False)
         self._clock = leadership.clock
         self._random = random
         self._is_blocked = is_blocked

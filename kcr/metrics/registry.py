@@ -18,7 +18,7 @@ from kcr.metrics.controllers import (
     ControllerMetrics,
 )
 from kcr.metrics.queues import QUEUE_LABELS, QUEUE_ROWS, QueueMetrics
-from kcr.metrics.requests import HostRequests, Requests
+from kcr.metrics.requests import PRESSURE_ROWS, HostRequests, Requests
 from kcr.metrics.table import MetricsTable
 from kcr.metrics.webhooks import CERTIFICATE_ROWS, PANIC_ROWS, WEBHOOK_ROWS, WebhookMetrics, WebhookPanics
 
@@ -47,13 +47,14 @@ class Metrics:
         self._certificates: MetricsTable[Any] = MetricsTable((), CERTIFICATE_ROWS)
         self.webhook_panics: WebhookPanics = WebhookPanics()
         self._requests = Requests()
+        self._pressures: MetricsTable[Any] = MetricsTable(("host",), PRESSURE_ROWS)
         self.loop_lag: Histogram = Histogram(
             "kcr_event_loop_lag_seconds", "Lag of the event loop in seconds.",
             buckets=LAG_BUCKETS, registry=self.registry,
         )  # fmt: skip
         parts = (
             self._queues, self._controllers, self._requests, self._informers, self._elections, self._sharding,
-            self._webhooks, self._panics, self._certificates,
+            self._webhooks, self._panics, self._certificates, self._pressures,
         )  # fmt: skip
         for part in parts:
             self.registry.register(part)
@@ -95,6 +96,15 @@ class Metrics:
     def rate_limiter(self, host: str) -> Callable[[str, float], None]:
         """Return a `RateLimit`'s `on_wait`, which counts by server and method."""
         return self._requests.host(host).waited
+
+    def pressure(self, host: str, pressure: Any) -> None:
+        """Export the limit of requests in flight to a server from now on.
+
+        Args:
+            host: The server.
+            pressure: A `Client`'s `pressure`, which counts for itself.
+        """
+        self._pressures.sources[host,] = pressure
 
     def resolver(self, host: str, seconds: float) -> None:
         """Record the duration of a name resolution; an `HttpTransport`'s `on_resolve`."""

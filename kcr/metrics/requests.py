@@ -10,9 +10,9 @@ Source: component-base/metrics/prometheus/restclient/metrics.go; client-go/rest/
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
-from kcr.metrics.table import Histogram
+from kcr.metrics.table import Histogram, Row
 from kcr.tracing import exemplar
 
 REQUEST_BUCKETS = (.005, .025, .1, .25, .5, 1, 2, 4, 8, 15, 30, 60)  # fmt: skip
@@ -122,6 +122,24 @@ class Requests:
             plugins.add_metric((str(code), status), count)
         yield plugins
 
+
+PRESSURE_ROWS = (
+    Row(
+        GaugeMetricFamily, "kcr_client_requests_in_flight",
+        "Current number of requests in flight, watches excluded. Broken down by host.",
+        lambda pressure: pressure.in_flight,
+    ),
+    Row(
+        GaugeMetricFamily, "kcr_client_requests_in_flight_limit",
+        "Current limit of requests in flight, which adapts to the server. Broken down by host.",
+        lambda pressure: pressure.limit,
+    ),
+    Row(
+        GaugeMetricFamily, "kcr_client_requests_waiting",
+        "Current number of requests that wait for the limit of requests in flight. Broken down by host.",
+        lambda pressure: pressure.waiting,
+    ),
+)  # fmt: skip
 
 # Their names and help texts, and where the values are.
 _HISTOGRAMS = (

@@ -103,4 +103,4 @@ async def test_read_that_a_proxy_refused_is_sent_again_when_it_says() -> None:
     pod = {"metadata": {"name": "a"}}
     script = Script(Say(PAGE, status=503, headers={"retry-after": "1"}), Say(pod))
     await Client(script).get(Pod, Key("default", "a"))
-    assert script.times == [0, 1]
+    assert script.times == [0, pytest.approx(1.1, abs=0.1)]

@@ -1,0 +1,267 @@
+"""Adaptive pressure: one limit of requests in flight, which follows the load of the API server.
+
+`kcr.client.wire.congestion` decides; here requests wait, and are counted. While nothing is wrong a request costs two
+additions and no await.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from random import Random
+
+from kcr.client.loops import PerLoop
+from kcr.client.wire.congestion import (
+    CALM,
+    MOST,
+    SLOW_SECONDS,
+    Congestion,
+    failed,
+    is_overload,
+    is_slow,
+    may_send,
+    sent,
+    slowed,
+    succeeded,
+    usual_seconds,
+)
+from kcr.client.wire.transport import Request
+from kcr.errors import ApiError, TransportError
+from kcr.log import get_logger
+from kcr.log.ratelimited import RateLimitedLogger
+
+# How long a request waits for its turn while the server refuses everything.
+PATIENCE_SECONDS = 30.0
+# So many requests of an event loop may wait to be sent again.
+RETRIES_AT_ONCE = 2
+# Where the usual latency begins.
+_USUAL_SECONDS = 0.05
+
+_log = get_logger("kcr.client")
+
+
+class Pressure:
+    """Limits the requests in flight of a process; watches are exempt.
+
+    The limit is 100 while all is well. It falls when the server answers with 429, 502, 503 or 504, does not answer, or
+    takes ten times as long as usual, and rises with each success. When twenty requests in a row have failed, only
+    probes are sent, about one a second; a success ends that. Requests that wait are sent in the order in which they
+    came. One that has waited for 30 s while the server refuses everything raises TransportError, and was not sent.
+
+    Each event loop has a limit of its own: webhooks, which have a loop of their own, never wait for reconciles.
+    """
+
+    def __init__(self, *, random: Random | None = None) -> None:
+        """Start without pressure.
+
+        Args:
+            random: Spreads probes and retries; None for the same in each process, as tests need it.
+        """
+        self.random: Random = random or Random(0)
+        self._places = PerLoop(lambda: Places(self.random))
+
+    def here(self) -> "Places":
+        """Return the places of the running event loop."""
+        return self._places.here()
+
+    @property
+    def limit(self) -> int:
+        """How many requests may be in flight; 1 while only probes are sent."""
+        return min((places.limit for places in self._places.all()), default=int(MOST))
+
+    @property
+    def in_flight(self) -> int:
+        """How many requests are in flight."""
+        return sum(places.in_flight for places in self._places.all())
+
+    @property
+    def waiting(self) -> int:
+        """How many requests wait for their turn."""
+        return sum(places.waiting for places in self._places.all())
+
+    def remark(self) -> str:
+        """Return a remark on the limit for `/readyz?verbose`; an empty string without pressure."""
+        if self.limit >= MOST:
+            return ""
+        return f"the API server is overloaded or away: at most {self.limit} requests in flight, {self.waiting} wait"
+
+
+class Places:
+    """The places for requests of one event loop.
+
+    Invariant: a request that is sent has a place, which `leave` gives back. As long as requests wait, a new one waits
+    behind them.
+
+    Attributes:
+        in_flight: How many requests have a place.
+    """
+
+    def __init__(self, random: Random) -> None:
+        self.in_flight = 0
+        self._random = random
+        self._now = asyncio.get_running_loop().time
+        self._known: Congestion = CALM
+        self._usual = _USUAL_SECONDS
+        # One future for each request that waits, in their order; its result is the moment at which it got its place.
+        self._turns: deque[asyncio.Future[float]] = deque()
+        self._alarm: asyncio.TimerHandle | None = None
+        self._error: BaseException | None = None
+        self._lines = RateLimitedLogger(_log)
+        # Since when requests wait for the server, and how many have; None while none does.
+        self._began: float | None = None
+        self._waited = 0
+        self._retries = 0
+
+    @property
+    def limit(self) -> int:
+        """How many requests may be in flight; 1 while only probes are sent."""
+        return 1 if self._known.pause_seconds else int(self._known.limit)
+
+    @property
+    def waiting(self) -> int:
+        """How many requests wait for their turn."""
+        return len(self._turns)
+
+    def enter(self) -> float | None:
+        """Take a place and return the time, or return None when the request has to wait for one."""
+        if self._known is CALM and self.in_flight < MOST and not self._turns:
+            self.in_flight += 1
+            return self._now()
+        return None
+
+    async def wait(self, request: Request) -> float:
+        """Wait for a place, and return the time at which it was free.
+
+        Raises:
+            TransportError: The server has refused everything for too long. The request was not sent.
+        """
+        turn: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+        self._turns.append(turn)
+        self._admit()
+        if not turn.done():
+            await self._wait(turn, request)
+        return turn.result()
+
+    async def _wait(self, turn: "asyncio.Future[float]", request: Request) -> None:
+        self._waited += 1
+        self._tell()
+        try:
+            while not turn.done():
+                await asyncio.wait((turn,), timeout=PATIENCE_SECONDS)
+                if not turn.done() and self._known.pause_seconds:
+                    path = request.target.partition("?")[0]
+                    raise TransportError(
+                        f"{request.method} {path}: not sent, the API server has refused everything for "
+                        f"{PATIENCE_SECONDS:.0f} s: {self._error}"
+                    )
+        except BaseException:
+            if turn.done():
+                # It got its place in the moment in which it was cancelled.
+                self.in_flight -= 1
+                self._admit()
+            else:
+                self._turns.remove(turn)
+            raise
+
+    @asynccontextmanager
+    async def place(self, request: Request) -> AsyncIterator["Place"]:
+        """Hold a place for as long as the context lives, for a request whose answer the caller reads."""
+        sent_at = self.enter()
+        place = Place(await self.wait(request) if sent_at is None else sent_at, self._now)
+        try:
+            yield place
+        except BaseException as error:
+            self.leave(place.sent_at, error, place.seconds)
+            raise
+        self.leave(place.sent_at, place.refusal, place.seconds)
+
+    @contextmanager
+    def retrying(self) -> Iterator[bool]:
+        """Count a request that waits to be sent again, and yield whether it may: too many put workers to sleep."""
+        self._retries += 1
+        try:
+            yield self._retries <= RETRIES_AT_ONCE
+        finally:
+            self._retries -= 1
+
+    def leave(self, sent_at: float, error: BaseException | None = None, seconds: float | None = None) -> None:
+        """Give a place back.
+
+        Args:
+            sent_at: The time that `enter` or `wait` has returned.
+            error: How the request failed; None for an answer, whatever it was. A cancelled one counts when it was slow.
+            seconds: How long the answer took; None for until now.
+        """
+        self.in_flight -= 1
+        now, known = self._now(), self._known
+        if seconds is None:
+            seconds = now - sent_at
+        if error is not None and is_overload(error):
+            self._error = error
+            retry_after = error.retry_after_seconds if isinstance(error, ApiError) else 0.0
+            spread = self._random.random()
+            self._learn(failed(known, sent_at, now, retry_after, usual=self._usual, spread=spread))
+        elif seconds > SLOW_SECONDS and is_slow(seconds, self._usual):
+            self._usual = usual_seconds(self._usual, seconds)
+            self._learn(slowed(known, sent_at, now))
+        elif error is None or isinstance(error, ApiError):
+            self._usual = usual_seconds(self._usual, seconds)
+            if known is not CALM:
+                self._learn(succeeded(known, sent_at, now))
+        if self._turns:
+            self._admit()
+
+    def _admit(self) -> None:
+        """Give free places to the requests that wait, and come back for the next probe."""
+        now = self._now()
+        while self._turns and may_send(self._known, self.in_flight, now):
+            self.in_flight += 1
+            self._known = sent(self._known, now, self._random.random())
+            self._turns.popleft().set_result(now)
+        probe_at = self._known.next_probe
+        if self._turns and self._known.pause_seconds and (self._alarm is None or self._alarm.when() != probe_at):
+            if self._alarm is not None:
+                self._alarm.cancel()
+            self._alarm = asyncio.get_running_loop().call_at(probe_at, self._probe)
+
+    def _probe(self) -> None:
+        self._alarm = None
+        self._admit()
+
+    def _learn(self, known: Congestion) -> None:
+        before, self._known = self._known, known
+        if known is CALM and self._began is not None:
+            seconds = round(max(0.0, before.failed_at - self._began), 1)
+            _log.info("API server takes requests again", seconds=seconds, waited=self._waited)
+            self._began, self._waited, self._error = None, 0, None
+
+    def _tell(self) -> None:
+        """Log that requests wait for the server, once until they do not any more."""
+        if self._known is CALM or self._began is not None:
+            return
+        now = self._now()
+        left_out = self._lines.left_out
+        message = "API server is overloaded or away, limiting requests in flight"
+        self._lines.warning(now, message, limit=self.limit, error=str(self._error or "answers are slow"))
+        if self._lines.left_out <= left_out:
+            self._began, self._waited = now, 1
+
+
+class Place:
+    """The place of one request whose answer its caller reads, for as long as that takes.
+
+    Attributes:
+        sent_at: When the request got its place.
+        seconds: How long its answer took; None before it comes.
+        refusal: The error that its answer stands for; None for none.
+    """
+
+    def __init__(self, sent_at: float, now: Callable[[], float]) -> None:
+        self.sent_at = sent_at
+        self.seconds: float | None = None
+        self.refusal: ApiError | None = None
+        self._now = now
+
+    def answered(self, refusal: ApiError | None) -> None:
+        """Note the answer."""
+        self.seconds, self.refusal = self._now() - self.sent_at, refusal
