@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from kcr.api.meta import Resource
-from kcr.errors import ApiError, KcrError
+from kcr.errors import ApiError, KcrError, TooManyRequestsError
 from kcr.events import EventRecorder
 
 EVENTS_PER_RECONCILE = 3
@@ -54,7 +54,9 @@ class EventEmitter:
     def _record_failures(self, owner: Resource, reason: str, words: str, errors: Iterable[KcrError]) -> KcrError | None:
         failures = [error for error in errors if not is_namespace_ending(error)]
         for error in failures:
-            self._recorder.event(owner, "Warning", reason, f"{words}: {error}")
+            # The server is busy, and an event would be one more request: the retry follows, and the log has a line.
+            if not isinstance(error, TooManyRequestsError):
+                self._recorder.event(owner, "Warning", reason, f"{words}: {error}")
         return failures[0] if failures else None
 
 

@@ -162,9 +162,14 @@ class ShardGate(HandlingGate):
 
 
 def is_relabelled(obj: Resource) -> bool:
-    """Return whether an object's label states another slot than it was created in: a user has written it."""
-    slot = labelled_slot(obj.metadata.labels)
-    return slot is not None and slot != hashed_slot(controller_uid(obj.metadata) or obj.metadata.uid)
+    """Return whether an object's label states another slot than it was created in, or none: a user has written it.
+
+    A user who removes such a label is not noticed: its dependents stay where they are.
+    """
+    metadata = obj.metadata
+    if SLOT_LABEL not in metadata.labels:
+        return False
+    return labelled_slot(metadata.labels) != hashed_slot(controller_uid(metadata) or metadata.uid)
 
 
 def _own_slot(obj: Resource) -> int:
