@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 from kcr.api.batch import Job
 from kcr.api.coordination import Lease
 from kcr.api.core import ConfigMap, Pod
-from kcr.api.meta import Resource, controller_of
+from kcr.api.meta import Key, Resource, controller_of
 from kcr.api.pods import is_active
 from kcr.client import Client
 from kcr.errors import ServerError, TransportError
@@ -147,18 +147,19 @@ def uids(job: Job, kind: str) -> set[str]:
 
 
 class Leadership:
-    """Who held the Lease, and who wrote while he did.
+    """Who held a Lease, that of the leader or of the first shard, and who wrote meanwhile.
 
     A controller that marks a ConfigMap with its replica's name runs in each replica, and writes as fast as it can.
     Versions put its marks and the changes of the Lease into one order.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, lease: str) -> None:
+        self._lease = Key("default", lease)
         self._changes: list[tuple[int, str, str]] = []
 
     def on_lease(self, type_: str, lease: Lease) -> None:
-        # Nodes have Leases, too.
-        if lease.metadata.namespace == "default":
+        # Nodes have Leases, too, and so have the other shards.
+        if lease.key == self._lease:
             # An identity is the name of the machine and something random.
             self._note(lease, "leads", lease.spec.holder_identity.rpartition("_")[0])
 

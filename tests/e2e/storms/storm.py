@@ -1,4 +1,4 @@
-"""A cluster, two replicas that compete for a Lease, a bystander, Jobs over time, and blows to the first three."""
+"""A cluster, replicas that compete for a Lease or share the objects, a bystander, Jobs over time, and blows."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -30,8 +30,9 @@ CRON_JOB = "tick"
 PATIENCE = 60.0
 SERVES = "kubectl --kubeconfig"
 LEASE_SECONDS = 3
+LEASE = "kcr-controller-manager"
 ELECTION = (
-    "--leader-elect", "--leader-elect-lease-duration", f"{LEASE_SECONDS}s", "--leader-elect-renew-deadline", "2s",
+    "--leader-elect-lease-duration", f"{LEASE_SECONDS}s", "--leader-elect-renew-deadline", "2s",
     "--leader-elect-retry-period", "200ms",
 )  # fmt: skip
 # Lost pods are many: they are replaced soon.
@@ -88,13 +89,16 @@ class Processes:
 
     Attributes:
         server: The cluster; with its data folder it comes again as it was.
-        replicas: The two that compete for a Lease, by name.
+        replicas: Those that compete for a Lease, or share the objects, by name.
         bystander: Works in a namespace of its own, without a Lease, and is left alone: it lives through all restarts.
         memory: The memory of all of them.
     """
 
-    def __init__(self, kcr: Start, folder: Path, random: Random) -> None:
-        """Make them; `run` runs them."""
+    def __init__(self, kcr: Start, folder: Path, random: Random, *, shards: int = 0) -> None:
+        """Make two replicas of which one leads or, with shards, three that share them; `run` runs them."""
+        # Of the leader, or of the first shard: its holder marks.
+        self.lease = f"{LEASE}-shard-0" if shards else LEASE
+        election = ("--shards", str(shards)) if shards else ("--leader-elect",)
         (folder / "marks.py").write_text(MARKS)
         data, kubeconfig = str(folder / "data"), str(folder / "data" / "kubeconfig")
         self.kubeconfig = kubeconfig
@@ -104,13 +108,13 @@ class Processes:
             return ("run", *where, "--take-over", "--controllers", controllers)
 
         def replica(name: str) -> Supervised:
-            elected = (*options("job,ttl,cronjob,marks:setup", STORMY), *ELECTION)
+            elected = (*options("job,ttl,cronjob,marks:setup", STORMY), *election, *ELECTION)
             return Supervised(
                 lambda number: kcr(*elected, folder=folder, HOSTNAME=f"{name}-{number}", **BACKOFF), random
             )
 
         self.server = Supervised(lambda _: kcr("dev", "--no-controllers", "--data-dir", data), random)
-        self.replicas = {name: replica(name) for name in ("a", "b")}
+        self.replicas = {name: replica(name) for name in ("abc" if shards else "ab")}
         self.bystander = Supervised(lambda _: kcr(*options("job,ttl,cronjob", CALM), folder=folder, **BACKOFF), random)
         self.all = {"server": self.server, "bystander": self.bystander, **self.replicas}
         self.memory = {name: MemorySamples(one) for name, one in self.all.items()}
@@ -128,8 +132,8 @@ class Processes:
 class Histories:
     """What an observer has seen of all objects that matter."""
 
-    def __init__(self, client: Client) -> None:
-        self.jobs, self.pods, self.leadership = JobHistory(), PodHistory(), Leadership()
+    def __init__(self, client: Client, lease: str) -> None:
+        self.jobs, self.pods, self.leadership = JobHistory(), PodHistory(), Leadership(lease)
         self.streams = (
             Stream(client, Job, self.jobs.on_change), Stream(client, Pod, self.pods.on_change),
             Stream(client, Lease, self.leadership.on_lease), Stream(client, ConfigMap, self.leadership.on_mark),
@@ -224,7 +228,7 @@ async def strike_replicas(
             await eventually(lambda: any(one.has_said("workers run") for one in replicas.values()), seconds=PATIENCE)
         await asyncio.sleep(random.uniform(*weather.replicas))
         leader = seen.holders[-1].partition("-")[0] if seen.holders else "a"
-        victim = replicas[leader if random.random() < 0.7 else random.choice("ab")]
+        victim = replicas[leader if random.random() < 0.7 else random.choice(sorted(replicas))]
         blow = random.choice(("kill", "stop", "stop", "freeze"))
         await (victim.freeze(1.3 * LEASE_SECONDS) if blow == "freeze" else getattr(victim, blow)())
 
@@ -236,7 +240,7 @@ async def running(processes: Processes) -> AsyncIterator[tuple[Client, Histories
         await eventually(lambda: processes.server.has_said(SERVES), seconds=PATIENCE)
         async with HttpTransport(load_config(processes.kubeconfig)) as transport:
             client = Client(transport)
-            seen = Histories(client)
+            seen = Histories(client, processes.lease)
             await prepare(client)
             async with _all(
                 [processes.bystander, *processes.replicas.values(), *processes.memory.values(), *seen.streams]

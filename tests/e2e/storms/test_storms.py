@@ -30,20 +30,21 @@ MOST_GROWTH = 4 << 20
 @pytest.mark.e2e
 @pytest.mark.asyncio
 @pytest.mark.parametrize(
-    ("weather", "jobs", "seed"),
+    ("weather", "jobs", "seed", "shards"),
     [
-        pytest.param(SHORT, 10, 1, id="short", marks=[pytest.mark.soak, pytest.mark.timeout(120)]),
-        pytest.param(LONG, 200, 2, id="long", marks=[pytest.mark.soak, pytest.mark.timeout(0)]),
+        pytest.param(SHORT, 10, 1, 0, id="short", marks=[pytest.mark.soak, pytest.mark.timeout(120)]),
+        pytest.param(LONG, 200, 2, 0, id="long", marks=[pytest.mark.soak, pytest.mark.timeout(0)]),
+        pytest.param(LONG, 200, 3, 8, id="long-with-shards", marks=[pytest.mark.soak, pytest.mark.timeout(0)]),
     ],
 )
 async def test_all_jobs_end_whatever_is_killed(
-    kcr: Start, tmp_path: Path, weather: Weather, jobs: int, seed: int
+    kcr: Start, tmp_path: Path, weather: Weather, jobs: int, seed: int, shards: int
 ) -> None:
     random = Random(seed)
     records = tmp_path / "records"
     records.mkdir()
     planned = planned_jobs(jobs, lambda number: CALM if number % 5 == number // 10 % 5 else STORMY, records, random)
-    processes = Processes(kcr, tmp_path, random)
+    processes = Processes(kcr, tmp_path, random, shards=shards)
     async with storm.running(processes) as (client, seen):
         if weather.seconds > 60:
             await storm.create_cron_job(client)
