@@ -230,8 +230,8 @@ class OwnWrites:
 
     @property
     def unconfirmed_creates(self) -> tuple[Key, ...]:
-        """The keys with creates that were not answered, so that their objects may exist."""
-        return tuple(key for key, pending in self._objects.items() if pending.creates)
+        """The keys with unanswered creates, whose objects may exist; it may be read in any thread."""
+        return tuple(key for key, pending in self._objects.copy().items() if pending.creates)
 
     def peek(self, owner: Resource) -> PendingObjects:
         """Return the pending writes of an owner, or an empty value that is not stored."""

@@ -151,7 +151,8 @@ class EventRecorder:
                 timer.cancel()
 
     async def _write_next(self, tries: int) -> None:
-        if self._unwritten is None:
+        # None are left when another thread wakes this loop for a note that was written already.
+        if self._unwritten is None and self._notes:
             match self._correlator.correlate(self._notes.popleft(), asyncio.get_running_loop().time()):
                 case Dropped() as dropped:
                     self._drop(dropped)

@@ -6,6 +6,7 @@ identities: replicas that see the same Leases never want the same shard.
 """
 
 from collections.abc import Collection, Mapping
+from itertools import islice
 from typing import NamedTuple
 
 
@@ -59,7 +60,7 @@ def plan_moves(view: LeaseView, identity: str, leaving: Collection[int] = ()) ->
     free = iter(shard for shard in range(view.shards) if shard not in view.holders)
     for replica in sorted(view.replicas):
         missing = max(wanted[replica] - len(view.held_by(replica)), 0)
-        taken = tuple(shard for shard, _ in zip(free, range(missing), strict=False)) if missing else ()
+        taken = tuple(islice(free, missing))
         if replica == identity:
             return Moves(take=taken)
     return Moves()

@@ -55,6 +55,7 @@ class ShardCampaign(Handler[Lease]):
         random: Random,
         is_blocked: Callable[[], bool],
         post: Callable[[Move, tuple[int, ...]], object],
+        is_settled: Callable[[int], bool],
     ) -> None:
         """Make a campaign.
 
@@ -64,6 +65,8 @@ class ShardCampaign(Handler[Lease]):
             random: Spreads the renewals.
             is_blocked: Returns whether the process does no work any more.
             post: Called with the news about some shards; `Move.RELEASE` is answered by `drained`.
+            is_settled: Returns whether no create in the name of a shard is unanswered: at the end, the Lease of such a
+                shard is left to expire.
         """
         self._shards = shards
         self._config = shards.config
@@ -72,6 +75,7 @@ class ShardCampaign(Handler[Lease]):
         self._random = random
         self._is_blocked = is_blocked
         self._post = post
+        self._is_settled = is_settled
         # The Leases of all replicas, by name.
         self._observed: dict[str, Observation] = {}
         # This replica's. Invariant: each shard in `shards.held` is here until it is dropped.
@@ -301,7 +305,8 @@ class ShardCampaign(Handler[Lease]):
 
     async def _leave(self) -> None:
         """Release all shards, and delete the sign of life, so that the others need not wait."""
-        leases = [own.lease for shard, own in self._own.items() if shard not in self._abandoned]
+        clean = (shard for shard in self._own if shard not in self._abandoned and self._is_settled(shard))
+        leases = [self._own[shard].lease for shard in clean]
         async with asyncio.TaskGroup() as group:
             for lease in leases:
                 group.create_task(self._release(lease), name=f"release {lease.metadata.name}")

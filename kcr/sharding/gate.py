@@ -93,13 +93,17 @@ class ShardGate(HandlingGate):
 
     def settle(self, shard: int) -> bool:
         """Return whether nothing is running or unconfirmed in a shard; unconfirmed keys are enqueued."""
-        own_writes = self.controller.own_writes
-        pending = () if own_writes is None else own_writes.unconfirmed_creates
-        unsettled = [key for key in pending if self._shard_of(key) == shard]
+        unsettled = self.unsettled(shard)
         for key in unsettled:
             self.controller.queue.add(key, reason=_SETTLED)
         running = self.controller.journal.running
         return not unsettled and not any(self._admitted.get(key) == shard for key in running)
+
+    def unsettled(self, shard: int) -> tuple[Key, ...]:
+        """Return the keys of a shard with creates that were not answered; it may be called in any thread."""
+        own_writes = self.controller.own_writes
+        pending = () if own_writes is None else own_writes.unconfirmed_creates
+        return tuple(key for key in pending if self._shard_of(key) == shard)
 
     def forget(self, shard: int, keys: Iterable[Key]) -> None:
         """Drop the memory of the keys of a shard that is no longer held.

@@ -140,6 +140,9 @@ class ShardedReplica:
                     await self._loop.run(lambda: self._campaign(main, self._is_blocked), self.shards.end)
                 keeping.cancel()
 
+    def _is_settled(self, shard: int) -> bool:
+        return not any(gate.unsettled(shard) for gate in self._gates)
+
     def _is_blocked(self) -> bool:
         return self._loop is not None and self._loop.is_blocked()
 
@@ -150,7 +153,9 @@ class ShardedReplica:
             main.call_soon_threadsafe(self.keeper.post, move, shards)
 
         async with self._connect() as client:
-            campaign = ShardCampaign(self.shards, client, random=self._random, is_blocked=is_blocked, post=post)
+            campaign = ShardCampaign(
+                self.shards, client, random=self._random, is_blocked=is_blocked, post=post, is_settled=self._is_settled
+            )
             self.keeper.drained = lambda shard, is_clean: own.call_soon_threadsafe(
                 lambda: campaign.drained(shard, is_clean=is_clean)
             )

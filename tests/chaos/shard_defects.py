@@ -6,7 +6,11 @@ DEFECTS = (
     defect(
         "no-fence-of-shards", Edit("check", "A is None or A.phase is ShardPhase.CLOSED or A.fence.is_closed", "False")
     ),
-    defect("hand-over-without-settling", Edit("_drain", "A = B._is_drained(C)", "A = True")),
+    defect(
+        "hand-over-without-settling",
+        Edit("_drain", "A = B._is_drained(C)", "A = True"),
+        Edit("check", "A is None or A.phase is ShardPhase.CLOSED or A.fence.is_closed", "A is None"),
+    ),
     # A new holder does not know either that its stores may be behind.
     defect(
         "caches-are-not-waited-for",

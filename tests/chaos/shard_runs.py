@@ -197,7 +197,7 @@ async def live(seed: int) -> tuple[list[str], int]:
     job = random_job(random)
     async with EmbeddedCluster(clock=clock, random=Random(seed), on_run=random_outcomes(seed)) as cluster:
         history = History(cluster, JOB_LAWS, POD_LAWS)
-        rates = FaultRates(most=0, delay=random.choice((0.0, 0.3)))
+        rates = FaultRates(share=0.2, most=random.choice((0, 0, 3)), delay=random.choice((0.0, 0.3)))
         network = faulty_network(cluster.transport, rates, random, compact=cluster.storage.compact, late=False)
         async with network as wire, asyncio.TaskGroup() as group:
             replicas = Replicas(cluster, clock, wire, history, random)

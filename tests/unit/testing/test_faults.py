@@ -50,7 +50,7 @@ async def test_refusal_with_a_time_to_wait_is_tried_again_then(kcr_cluster: Embe
     faults, client = faulty(kcr_cluster)
     faults.on("get", Namespace, nth=1).fail(TooManyRequestsError, retry_after_seconds=7)
     await client.get(Namespace, Key("", "default"))
-    assert 7 <= asyncio.get_running_loop().time() < 8
+    assert 7 <= asyncio.get_running_loop().time() <= 1.2 * 7
 
 
 async def test_delayed_request_arrives_later(kcr_cluster: EmbeddedCluster) -> None:  # TK-8
