@@ -34,7 +34,7 @@ class ShardGate(HandlingGate):
     """
 
     def __init__(self, shards: Shards, controller: Controller, *, is_sharded: bool) -> None:
-        """Make the gate of a controller, whose watches are all declared.
+        """Make the gate of a controller.
 
         Args:
             shards: The shards of this replica.
@@ -44,7 +44,6 @@ class ShardGate(HandlingGate):
         self.is_sharded = is_sharded
         self.controller = controller
         self._shards = shards
-        self._slot_of: Callable[[Resource], int] = _slot_in_tree if controller.keys_are_dependents else _own_slot
         # The keys that wait for a shard to be opened.
         self._waiting: dict[int, dict[Key, None]] = {}
         # The shard of each object that was deleted, and of each key that was admitted, the oldest first.
@@ -55,6 +54,8 @@ class ShardGate(HandlingGate):
         self.on_relabelled: Callable[[ShardGate, Resource], object] = lambda gate, obj: gate.gathered(obj)
         self._gathering: dict[Key, tuple[str, str]] = {}
         self._gathered: dict[Key, tuple[str, str]] = {}
+        # Keys that were enqueued to settle a create; their backoff retries them.
+        self._settling: set[Key] = set()
 
     @property
     def _store(self) -> Store[Any] | None:
@@ -95,7 +96,9 @@ class ShardGate(HandlingGate):
         """Return whether nothing is running or unconfirmed in a shard; unconfirmed keys are enqueued."""
         unsettled = self.unsettled(shard)
         for key in unsettled:
-            self.controller.queue.add(key, reason=_SETTLED)
+            if key not in self._settling:
+                self._settling.add(key)
+                self.controller.queue.add(key, reason=_SETTLED)
         running = self.controller.journal.running
         return not unsettled and not any(self._admitted.get(key) == shard for key in running)
 
@@ -105,17 +108,17 @@ class ShardGate(HandlingGate):
         pending = () if own_writes is None else own_writes.unconfirmed_creates
         return tuple(key for key in pending if self._shard_of(key) == shard)
 
-    def forget(self, shard: int, keys: Iterable[Key]) -> None:
-        """Drop the memory of the keys of a shard that is no longer held.
-
-        Args:
-            shard: The shard.
-            keys: The objects of the controller's own kind that have left the store.
-        """
+    def forget(self, shard: int) -> None:
+        """Drop the memory of a shard that is no longer held, before it may be taken again."""
         self._waiting.pop(shard, None)
-        known = [key for key, admitted in self._admitted.items() if admitted == shard]
-        for key in {**dict.fromkeys(keys), **dict.fromkeys(known)}:
+        self.release(tuple(key for key, admitted in self._admitted.items() if admitted == shard))
+
+    def release(self, keys: Iterable[Key]) -> None:
+        """Drop the memory of keys that another replica reconciles from now on."""
+        for key in keys:
             self._admitted.pop(key, None)
+            self._gathered.pop(key, None)
+            self._settling.discard(key)
             self.controller.release(key)
 
     def _is_gathering(self, key: Key) -> bool:
@@ -131,10 +134,11 @@ class ShardGate(HandlingGate):
             self.on_relabelled(self, obj)
         return True
 
-    def gathered(self, owner: Resource) -> None:
-        """Reconcile the key of an object that a user has moved here."""
+    def gathered(self, owner: Resource, *, is_complete: bool = True) -> None:
+        """Reconcile the key of an object that a user has moved here; an incomplete gathering begins again."""
         if (identity := self._gathering.pop(owner.key, None)) is not None:
-            _remember(self._gathered, owner.key, identity)
+            if is_complete:
+                _remember(self._gathered, owner.key, identity)
             self.controller.queue.add(owner.key, reason=_GATHERED)
 
     def own_object(self, reference: OwnerReference, namespace: str) -> Resource | None:
@@ -148,6 +152,14 @@ class ShardGate(HandlingGate):
     def on_delete(self, obj: Resource, final_state_unknown: bool) -> None:
         """Remember the shard of a deleted object: its key is reconciled once more, and the store has it no longer."""
         _remember(self._deleted, obj.key, self._shards.shard_of(self._slot_of(obj)))
+
+    def _slot_of(self, obj: Resource) -> int:
+        """Return the slot of an object of the controller's own kind."""
+        slot = slot_of(obj.metadata)
+        if not self.controller.keys_are_dependents or labelled_slot(obj.metadata.labels) is not None:
+            return slot
+        # A dependent that is itself the key is kept where its controller is.
+        return hashed_slot(controller_uid(obj.metadata) or obj.metadata.uid)
 
     def _shard_of(self, key: Key) -> int | None:
         """Return the shard of a key; None when its object is not in the store, and has not been."""
@@ -174,16 +186,6 @@ def is_relabelled(obj: Resource) -> bool:
     if SLOT_LABEL not in metadata.labels:
         return False
     return labelled_slot(metadata.labels) != hashed_slot(controller_uid(metadata) or metadata.uid)
-
-
-def _own_slot(obj: Resource) -> int:
-    return slot_of(obj.metadata)
-
-
-def _slot_in_tree(obj: Resource) -> int:
-    """Return the slot of a dependent that is itself the key: that of its controller where it has no label."""
-    slot = labelled_slot(obj.metadata.labels)
-    return hashed_slot(controller_uid(obj.metadata) or obj.metadata.uid) if slot is None else slot
 
 
 def _remember(known: dict[Key, T], key: Key, value: T) -> None:

@@ -142,24 +142,21 @@ class ShardKeeper:
         return all(drained)
 
     async def _close(self, shard: int) -> None:
+        # At once: the shard may be taken again while its objects are removed.
+        for gate in self._gates():
+            gate.forget(shard)
         slots = self._shards.slots_of((shard,))
-        for informer in self._informers():
-            if informer.sharded is None:
-                continue
-            removed = await informer.sharded.close(slots)
+        for informer in tuple(self._informers()):
+            removed = await informer.sharded.close(slots) if informer.sharded is not None else ()
             for gate in self._gates():
                 if gate.controller.own_store is informer.store:
-                    gate.forget(shard, removed)
-        for gate in self._gates():
-            gate.forget(shard, ())
+                    gate.release(removed)
 
     async def run_on_first(self, component: Runnable) -> None:
         """Run a component while this replica holds the first shard, again and again."""
         CURRENT_SHARD.set(UNSHARDED)
         while True:
             await self._first.wait()
-            task = asyncio.current_task()
-            assert task is not None
             async with asyncio.TaskGroup() as group:
                 running = group.create_task(component.run(), name=f"on the first shard: {component!r}")
                 self._components.add(running)

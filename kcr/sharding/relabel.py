@@ -92,7 +92,7 @@ class SlotRepair:
                 except (KcrError, TimeoutError) as error:
                     _log.warning("failed to gather dependents", owner=str(owner.key), error=str(error))
                     await asyncio.sleep(_RETRY_SECONDS)
-        gate.gathered(owner)
+        gate.gathered(owner, is_complete=self._is_active(owner))
 
     async def _gather(self, informer: Informer[Any], owner: Resource) -> None:
         slot, kind = str(slot_of(owner.metadata)), metadata_only(informer.kind)

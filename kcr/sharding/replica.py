@@ -49,7 +49,7 @@ class Sharding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ShardedReplica:
-    """One of the replicas that share the objects; given to a `Manager` as `sharding=`.
+    """One of the replicas that share the objects; given to a `Manager` as `leader_election`.
 
     Attributes:
         shards: The shards of this replica.
@@ -90,7 +90,7 @@ class ShardedReplica:
         self._informers: list[Informer[Any]] = []
         # The kinds of which this replica keeps its share, once it runs.
         self._rules: dict[type[Resource], SlotRules] | None = None
-        self.keeper: ShardKeeper = ShardKeeper(self.shards, lambda: self._gates, lambda: self._informers)
+        self.keeper: ShardKeeper = ShardKeeper(self.shards, lambda: self._gates, self._open_informers)
 
     def add_controller(self, controller: Controller, *, is_sharded: bool) -> None:
         """Let a controller reconcile the keys of held shards only."""
@@ -119,10 +119,9 @@ class ShardedReplica:
         if held:
             watches.open(self.shards.slots_of(held))
 
-    def remove_informer(self, informer: Informer[Any]) -> None:
-        """Note that an informer was closed."""
-        if informer in self._informers:
-            self._informers.remove(informer)
+    def _open_informers(self) -> list[Informer[Any]]:
+        self._informers = [informer for informer in self._informers if not informer.store.is_closed]
+        return self._informers
 
     async def run(self) -> None:
         """Hold shards until cancelled; all of them are released then.
