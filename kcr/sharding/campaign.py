@@ -19,7 +19,7 @@ from kcr.leaderelection.record import Observation, claimed, released
 from kcr.log import get_logger
 from kcr.log.ratelimited import RateLimitedLogger
 from kcr.sharding.assignment import plan_moves
-from kcr.sharding.leases import LeaseNames, view_of
+from kcr.sharding.leases import LeaseNames, shard_number, view_of
 from kcr.sharding.shards import Move, Shards, shown
 
 _FAILURES = (ApiError, TransportError, TimeoutError)
@@ -363,6 +363,20 @@ class ShardCampaign(Handler[Lease]):
         ):
             # The watch is behind our own write.
             return
-        self._observed[name] = Observation(lease, now) if before is None else before.follow(lease, now)
+        if before is None:
+            self._observed[name] = Observation(lease, now - self._age(lease))
+        else:
+            self._observed[name] = before.follow(lease, now)
         if before is None or before.lease.spec.holder_identity != lease.spec.holder_identity:
             self._changed.set()
+
+    def _age(self, lease: Lease) -> float:
+        """Return how long ago a Lease that is seen for the first time was renewed, by the wall clocks; 0 of a shard's.
+
+        A replica that was killed long ago gets no share. The clock of a live one may be wrong: its next renewal counts,
+        and until then it is only given less. For shards clocks of machines are never compared.
+        """
+        renewed = lease.spec.renew_time
+        if shard_number(lease) is not None or renewed is None:
+            return 0.0
+        return max((self._shards.clock.now() - renewed).total_seconds(), 0.0)

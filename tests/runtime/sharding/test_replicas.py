@@ -147,6 +147,25 @@ async def test_shards_of_a_killed_replica_are_taken_after_the_lease(
         task.cancel()
 
 
+async def test_replica_that_was_killed_long_ago_gets_no_share(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    wire = CrashingTransport(kcr_cluster.transport)
+    async with running(Replica(kcr_clock, wire, "dead")) as (task,):
+        await kcr_clock.advance(5)
+        wire.crash_after(0)
+        task.cancel()
+    await kcr_clock.advance(60)
+    first, second = (Replica(kcr_clock, kcr_cluster.transport, name) for name in "ab")
+    async with running(first):
+        await kcr_clock.advance(20)
+        async with running(second):
+            await kcr_clock.advance(1)
+            assert len(first.held) == len(second.held) == SHARDS // 2
+        await kcr_clock.advance(0.5)
+        assert first.held == set(range(SHARDS))
+
+
 async def test_replica_without_contact_to_its_leases_ends(
     kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
 ) -> None:
