@@ -94,6 +94,9 @@ IN_RUNBOOKS = {
     "kubectl -n kcr-system logs -l app.kubernetes.io/name=kcr --prefix --tail=-1 |": "reconcile failed",
     "kubectl -n kcr-system get deployment kcr": "--kube-api-qps=500",
     "kubectl get events -A": "FailedCreate",
+    # Its replicas elect a leader.
+    "kubectl -n kcr-system logs -l app.kubernetes.io/name=kcr --prefix --tail=-1 | grep -E 'shard|lease'": "lease",
+    "kcr shards -n kcr-system --name kcr": "no leases of sharding named kcr in namespace kcr-system",
     "kcr kubeconfig create": "",
     "kcr check --kubeconfig kcr.kubeconfig": "ok    rights",
     "curl -s 'localhost:8081/readyz": "readyz check passed",
