@@ -126,7 +126,7 @@ class ShardGate(HandlingGate):
         obj = None if self._store is None or not self.is_sharded else self._store.stored(key)
         if obj is None or self.controller.keys_are_dependents or not is_relabelled(obj):
             return False
-        identity = obj.metadata.uid, obj.metadata.labels[SLOT_LABEL]
+        identity = _identity(obj)
         if self._gathered.get(key) == identity:
             return False
         if self._gathering.get(key) != identity:
@@ -136,10 +136,18 @@ class ShardGate(HandlingGate):
 
     def gathered(self, owner: Resource, *, is_complete: bool = True) -> None:
         """Reconcile the key of an object that a user has moved here; an incomplete gathering begins again."""
-        if (identity := self._gathering.pop(owner.key, None)) is not None:
+        identity = _identity(owner)
+        # Another label may have been written since: the gathering for that one enqueues the key.
+        if self._gathering.get(owner.key) == identity:
+            del self._gathering[owner.key]
             if is_complete:
                 _remember(self._gathered, owner.key, identity)
             self.controller.queue.add(owner.key, reason=_GATHERED)
+
+    def is_current(self, owner: Resource) -> bool:
+        """Return whether the store has an object still in the slot that it had."""
+        found = None if self._store is None else self._store.stored(owner.key)
+        return found is not None and _identity(found) == _identity(owner)
 
     def own_object(self, reference: OwnerReference, namespace: str) -> Resource | None:
         """Return the object of the controller's own kind that a reference means, if the store has it."""
@@ -186,6 +194,10 @@ def is_relabelled(obj: Resource) -> bool:
     if SLOT_LABEL not in metadata.labels:
         return False
     return labelled_slot(metadata.labels) != hashed_slot(controller_uid(metadata) or metadata.uid)
+
+
+def _identity(obj: Resource) -> tuple[str, str]:
+    return obj.metadata.uid, obj.metadata.labels.get(SLOT_LABEL, "")
 
 
 def _remember(known: dict[Key, T], key: Key, value: T) -> None:

@@ -70,36 +70,46 @@ class SlotRepair:
                 return
             try:
                 await self._label(left, owner)
-            except (NotFoundError, ConflictError):
-                # It is deleted, or another object has its name.
-                informer.writer.remove(left)
-                return
             except KcrError as error:
+                if await self._is_gone(left, error):
+                    informer.writer.remove(left)
+                    return
                 _log.warning("failed to restore the slot of a dependent", object=str(left.key), error=str(error))
                 await asyncio.sleep(_RETRY_SECONDS)
             else:
                 return
+
+    async def _is_gone(self, obj: Resource, error: KcrError) -> bool:
+        """Return whether a write failed because the object is deleted, or another object has its name."""
+        if not isinstance(error, ConflictError):
+            return isinstance(error, NotFoundError)
+        try:
+            live = await self._client.get(metadata_only(type(obj)), obj.key)
+        except KcrError as failure:
+            return isinstance(failure, NotFoundError)
+        return live.metadata.uid != obj.metadata.uid
 
     async def gather(self, gate: ShardGate, owner: Resource) -> None:
         """Label the dependents of an owner that came by its own label, and wait until the stores show them."""
         await asyncio.sleep(SETTLE_SECONDS)
         kinds = {kind for kind, rules in gate.controller.slot_rules.items() if rules is not None and rules.is_owned}
         for informer in tuple(self._informers()):
-            while informer.kind in kinds and self._is_active(owner):
+            while informer.kind in kinds and self._is_active(owner) and gate.is_current(owner):
                 try:
-                    await self._gather(informer, owner)
+                    await self._gather(gate, informer, owner)
                     break
                 except (KcrError, TimeoutError) as error:
                     _log.warning("failed to gather dependents", owner=str(owner.key), error=str(error))
                     await asyncio.sleep(_RETRY_SECONDS)
         gate.gathered(owner, is_complete=self._is_active(owner))
 
-    async def _gather(self, informer: Informer[Any], owner: Resource) -> None:
+    async def _gather(self, gate: ShardGate, informer: Informer[Any], owner: Resource) -> None:
         slot, kind = str(slot_of(owner.metadata)), metadata_only(informer.kind)
         for found in await self._client.list(kind, owner.metadata.namespace):
             metadata = found.metadata
-            if controller_uid(metadata) == owner.metadata.uid and metadata.labels.get(SLOT_LABEL) != slot:
-                with suppress(NotFoundError, ConflictError):
+            is_elsewhere = controller_uid(metadata) == owner.metadata.uid and metadata.labels.get(SLOT_LABEL) != slot
+            if is_elsewhere and gate.is_current(owner):
+                with suppress(NotFoundError):
                     await _shown(informer, await self._label(found, owner))
 
     async def _label(self, obj: Resource, owner: Resource) -> Resource:
