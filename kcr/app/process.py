@@ -188,7 +188,7 @@ def write_stacks_on_signal(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
             # Not `threading.Thread`: it takes a lock that the main thread may hold just now.
             _thread.start_new_thread(_write, (stacks,))
         except RuntimeError:
-            # There is no room for another thread, and the interrupted code must not fail for that reason. So the loop
+            # A further thread does not fit, and the interrupted code must not fail for that reason. So the loop
             # writes them as soon as it is not busy; one that has been closed has no reader.
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(_write, stacks)

@@ -1,7 +1,7 @@
 """Requests to a real API server with the reviews that it sent to webhooks, and how the embedded one differs.
 
 Each row is a request with its answer, what the webhooks answered, and the bodies that they got; the rows follow one
-another on one server. How they were recorded is told in `tests/apiserver/recordings/README.md`.
+another on one server. The recording is described in `tests/apiserver/recordings/README.md`.
 """
 
 import asyncio
