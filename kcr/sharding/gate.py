@@ -160,6 +160,13 @@ class ShardGate(HandlingGate):
     def on_delete(self, obj: Resource, final_state_unknown: bool) -> None:
         """Remember the shard of a deleted object: its key is reconciled once more, and the store has it no longer."""
         _remember(self._deleted, obj.key, self._shards.shard_of(self._slot_of(obj)))
+        # It may have left, and may come again by the same label.
+        self._gathered.pop(obj.key, None)
+
+    def on_update(self, old: Resource, new: Resource) -> None:
+        """Note a change of the label: the object is gathered again, even if it had the label before."""
+        if _identity(old) != _identity(new):
+            self._gathered.pop(new.key, None)
 
     def _slot_of(self, obj: Resource) -> int:
         """Return the slot of an object of the controller's own kind."""
