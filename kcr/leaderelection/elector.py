@@ -11,7 +11,15 @@ from kcr.api.coordination import Lease
 from kcr.api.meta import ObjectMeta
 from kcr.client import Client
 from kcr.clock import Clock
-from kcr.errors import ApiError, ConflictError, KcrError, LeadershipLostError, NotFoundError, TransportError
+from kcr.errors import (
+    AlreadyExistsError,
+    ApiError,
+    ConflictError,
+    KcrError,
+    LeadershipLostError,
+    NotFoundError,
+    TransportError,
+)
 from kcr.leaderelection.config import LeaderElectionConfig
 from kcr.leaderelection.leadership import Leadership
 from kcr.leaderelection.record import Observation, claimed, released
@@ -36,6 +44,7 @@ class LeaderElector(Leadership):
         clock: Clock,
         random: Random,
         is_blocked: Callable[[], bool] = lambda: False,
+        is_shared: bool = False,
     ) -> None:
         """Make an elector; it campaigns while `run` runs.
 
@@ -45,9 +54,12 @@ class LeaderElector(Leadership):
             clock: For the times in the Lease, and for the fence.
             random: For pauses.
             is_blocked: Returns whether the process does no work any more: then its lease is not renewed.
+            is_shared: Whether several processes hold the lease together, under one identity.
         """
         super().__init__(config, clock)
-        self._campaign = Campaign(self, client, random=random, is_blocked=is_blocked, on_elected=self.elected.set)
+        self._campaign = Campaign(
+            self, client, random=random, is_blocked=is_blocked, on_elected=self.elected.set, is_shared=is_shared
+        )
 
     async def run(self) -> None:
         """Campaign, then renew until cancelled; the lease is released then.
@@ -56,6 +68,10 @@ class LeaderElector(Leadership):
             LeadershipLostError: The lease could not be renewed in time, or another process has it.
         """
         await self._campaign.run()
+
+    async def renew_now(self) -> bool:
+        """Renew the lease between two renewals, while `run` runs, and return whether that worked."""
+        return await self._campaign.try_once()
 
 
 class Campaign:
@@ -69,6 +85,7 @@ class Campaign:
         random: Random,
         is_blocked: Callable[[], bool],
         on_elected: Callable[[], object],
+        is_shared: bool = False,
     ) -> None:
         """Make a campaign.
 
@@ -78,6 +95,7 @@ class Campaign:
             random: For pauses.
             is_blocked: Returns whether the process does no work any more.
             on_elected: Called once, when this process begins to lead.
+            is_shared: Whether other processes renew the lease under the same identity: it is read before each renewal.
         """
         self.config: LeaderElectionConfig = leadership.config
         self._leadership = leadership
@@ -87,6 +105,7 @@ class Campaign:
         self._random = random
         self._is_blocked = is_blocked
         self._on_elected = on_elected
+        self._is_shared = is_shared
         # The Lease, and since when it has not changed: the only thing that a candidate may count from.
         self._seen: Observation | None = None
         # Whether a claim was sent, so that the Lease may be ours, though no answer said so.
@@ -131,7 +150,7 @@ class Campaign:
         Source: client-go/tools/leaderelection/leaderelection.go, acquire: JitterUntil.
         """
         while True:
-            if await self._try() and self._seen is not None:
+            if await self.try_once() and self._seen is not None:
                 return self._seen.lease
             # Drawn, so that candidates that were started together do not meet in conflicts endlessly.
             await asyncio.sleep(self.config.retry_period * (1 - self._random.random() / 2))
@@ -144,7 +163,7 @@ class Campaign:
         config = self.config
         try:
             async with asyncio.timeout(config.renew_deadline):
-                while not await self._try():
+                while not await self.try_once():
                     if (holder := self._other_holder()) is not None:
                         # Not a failed try: nothing that comes later can make it ours before it expires.
                         raise LeadershipLostError(f"lease {config.key}: {holder} has taken it from {config.identity}")
@@ -154,7 +173,7 @@ class Campaign:
                 f"lease {config.key}: not renewed within {config.renew_deadline:g} s by {config.identity}"
             ) from None
 
-    async def _try(self) -> bool:
+    async def try_once(self) -> bool:
         """Acquire or renew the lease, if that is possible now.
 
         A write whose reply was lost is found out by the next read: the Lease names us then.
@@ -182,7 +201,7 @@ class Campaign:
 
         Source: client-go/tools/leaderelection/leaderelection.go, tryAcquireOrRenew, the fast path.
         """
-        if not self._leadership.leads or self._seen is None or self._other_holder() is not None:
+        if self._is_shared or not self._leadership.leads or self._seen is None or self._other_holder() is not None:
             return False
         try:
             # Optimistic concurrency: a conflict says that another client has written the Lease since.
@@ -197,16 +216,15 @@ class Campaign:
         try:
             lease = await self._read()
         except NotFoundError:
-            await self._create()
-            return True
-        if self._other_holder() is not None:
+            lease = None
+        if lease is not None and self._other_holder() is not None:
             return False
         try:
             # Expired, released, or ours: the precondition is the version that was read just now, so of several
             # candidates that see it expire at most one write succeeds.
-            await self._write(lease)
-        except ConflictError:  # another candidate was faster
-            return False
+            await (self._create() if lease is None else self._write(lease))
+        except (AlreadyExistsError, ConflictError):  # another candidate was faster, and may have our identity
+            return self._is_shared and await self._claim()
         return True
 
     def _other_holder(self) -> str | None:

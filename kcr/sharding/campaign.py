@@ -1,7 +1,7 @@
 """The campaign for shards: renews this replica's Leases, takes free shards and releases those that are handed over."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from random import Random
 
@@ -72,6 +72,7 @@ class ShardCampaign(Handler[Lease]):
         self._config = shards.config
         self._names = LeaseNames(shards.config, shards.count)
         self._client = client
+        self._group = shards.join(client, self._names, random=random, is_blocked=is_blocked)
         self._random = random
         self._is_blocked = is_blocked
         self._post = post
@@ -103,8 +104,13 @@ class ShardCampaign(Handler[Lease]):
         informer.add_handler(self)
         _log.info("joining the replicas", leases=str(config.key), shards=self._shards.count, identity=config.identity)
         async with asyncio.TaskGroup() as group:
-            watching = group.create_task(informer.run(), name="informer of leases")
+            tasks = [
+                group.create_task(self._group.run(), name="lease of the group"),
+                group.create_task(informer.run(), name="informer of leases"),
+            ]
             try:
+                # Until then a replica without sharding may lead, or replicas with another number of shards live.
+                await self._group.elected.wait()
                 await informer.wait_synced()
                 await self._hold()
             except LeadershipLostError as error:
@@ -115,8 +121,9 @@ class ShardCampaign(Handler[Lease]):
                 # Before the release: nothing that this process writes may overlap with the next holder's.
                 self._shards.end()
                 if config.release_on_cancel and not self._has_lost:
-                    await self._leave()
-                watching.cancel()
+                    await self._leave(tasks[0])
+                for task in tasks:
+                    task.cancel()
 
     async def _hold(self) -> None:
         renew_at = self._now()
@@ -143,7 +150,9 @@ class ShardCampaign(Handler[Lease]):
         else:
             kept = [shard for shard in self._own if shard not in self._abandoned]
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._renew_replica(), name="renew replica")
+                # Every second time: its loss costs shares only, and only those of a replica without shards.
+                if self._replica is None or self._replica.fence.age > 1.5 * self._config.retry_period:
+                    group.create_task(self._renew_replica(), name="renew replica")
                 for shard in kept:
                     group.create_task(self._renew(shard), name=f"renew shard {shard}")
         self._check_renewed()
@@ -238,7 +247,8 @@ class ShardCampaign(Handler[Lease]):
             _log.info("handing over shards", shards=shown(moves.release), replicas=len(view.replicas))
             self._leaving.update(moves.release)
             self._post(Move.RELEASE, moves.release)
-        if moves.take:
+        # The first shard needs a renewal of the group's Lease that is later than the sign of life: see `GroupLease`.
+        if moves.take and (self._own or await self._group.renew_now()):
             taken = [shard for shard in moves.take if await self._take(shard)]
             if taken:
                 _log.info("took shards", shards=shown(taken), replicas=len(view.replicas))
@@ -303,8 +313,12 @@ class ShardCampaign(Handler[Lease]):
         self._shards.drop(shard, released=is_released)
         self._post(Move.DROPPED, (shard,))
 
-    async def _leave(self) -> None:
-        """Release all shards, and delete the sign of life, so that the others need not wait."""
+    async def _leave(self, renewing: asyncio.Task[None]) -> None:
+        """Release all shards, and delete the sign of life, so that the others need not wait; the last ends the group.
+
+        Args:
+            renewing: Renews the Lease of the group until then.
+        """
         clean = (shard for shard in self._own if shard not in self._abandoned and self._is_settled(shard))
         leases = [self._own[shard].lease for shard in clean]
         async with asyncio.TaskGroup() as group:
@@ -314,6 +328,11 @@ class ShardCampaign(Handler[Lease]):
                 group.create_task(self._delete(self._replica.lease), name="delete the sign of life")
         if leases:
             _log.info("released shards", leases=str(self._config.key), shards=len(leases))
+        renewing.cancel()
+        await asyncio.wait((renewing,))
+        with suppress(*_FAILURES):
+            async with asyncio.timeout(RELEASE_SECONDS):
+                await self._group.release_if_last()
 
     async def _delete(self, lease: Lease) -> None:
         metadata = lease.metadata
@@ -328,17 +347,9 @@ class ShardCampaign(Handler[Lease]):
         if 0 not in self._own:
             return
         oldest = self._now() - _STALE_LEASES * self._config.lease_duration
-        for lease in self._stale(oldest):
-            await self._delete(lease)
-
-    def _stale(self, oldest: float) -> Iterable[Lease]:
-        own = self._names.replica
-        prefix = own.rpartition("-")[0]
-        return [
-            one.lease
-            for name, one in self._observed.items()
-            if name.startswith(prefix) and name != own and one.changed_at < oldest
-        ]
+        for lease, changed_at in tuple(self._observed.values()):
+            if shard_number(lease) is None and changed_at < oldest and lease.metadata.name != self._names.replica:
+                await self._delete(lease)
 
     # The Leases as they are watched.
 

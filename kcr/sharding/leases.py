@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from kcr.api.coordination import Lease
 from kcr.api.meta import ObjectMeta
-from kcr.api.slots import hash_of
+from kcr.api.slots import COUNTS, hash_of
 from kcr.errors import ConfigError
 from kcr.leaderelection.config import LeaderElectionConfig
 from kcr.leaderelection.record import Observation
@@ -15,6 +15,8 @@ GROUP_LABEL = "kcr.dev/sharding"
 SHARD_LABEL = "kcr.dev/shard"
 # On those of replicas: with how many shards they were started.
 SHARDS_LABEL = "kcr.dev/shards"
+# The identity under which all replicas hold the Lease of leader election, followed by the number of shards.
+_GROUP_IDENTITY = "sharded-"
 _MAX_NAME = 63 - len("-replica-0123456789abcdef")
 
 
@@ -37,6 +39,11 @@ class LeaseNames(NamedTuple):
     def replica(self) -> str:
         """The name of this replica's own Lease."""
         return f"{self.config.name}-replica-{hash_of(self.config.identity):016x}"
+
+    @property
+    def group_identity(self) -> str:
+        """The holder of the Lease of leader election while replicas with this number of shards live."""
+        return f"{_GROUP_IDENTITY}{self.shards}"
 
     def new(self, name: str, shard: int | None) -> Lease:
         """Return a Lease to create, without its spec.
@@ -61,6 +68,12 @@ def check_name(name: str) -> None:
             f"sharding: the name of the Leases, {name!r}, has {len(name)} characters and may have {_MAX_NAME}: "
             "set --leader-elect-resource-name"
         )
+
+
+def is_group(holder: str) -> bool:
+    """Return whether a holder of the Lease of leader election is a group of sharded replicas."""
+    prefix, number = holder[: len(_GROUP_IDENTITY)], holder[len(_GROUP_IDENTITY) :]
+    return prefix == _GROUP_IDENTITY and number in map(str, COUNTS)
 
 
 def shard_number(lease: Lease) -> int | None:

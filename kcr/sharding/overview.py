@@ -69,12 +69,10 @@ class Overview(NamedTuple):
     Attributes:
         shards: All shards in order; empty where no Lease tells how many there are.
         replicas: The replicas by identity.
-        counts: The numbers of shards that live replicas were started with: one, unless they disagree.
     """
 
     shards: tuple[ShardView, ...]
     replicas: tuple[ReplicaView, ...]
-    counts: tuple[int, ...]
 
 
 def overview(leases: Iterable[Lease], now: datetime) -> Overview:
@@ -105,7 +103,7 @@ def overview(leases: Iterable[Lease], now: datetime) -> Overview:
         _replica(identity, tuple(held[identity]), of_replicas.get(identity), now)
         for identity in sorted(of_replicas.keys() | held.keys())
     )
-    return Overview(shards, replicas, tuple(counts) if live else ())
+    return Overview(shards, replicas)
 
 
 def state_of(lease: Lease, now: datetime) -> LeaseState:

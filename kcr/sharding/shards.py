@@ -6,12 +6,14 @@ Also the label of the objects that are written in its name: it keeps an owner an
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from enum import Enum
+from random import Random
 from typing import TypeVar
 
 from msgspec.structs import replace
 
 from kcr.api.meta import Resource
 from kcr.api.slots import SLOT_LABEL, shard_of, slot_of, slots_of
+from kcr.client import Client
 from kcr.clock import Clock
 from kcr.errors import LeadershipLostError
 from kcr.leaderelection.config import LeaderElectionConfig
@@ -19,6 +21,8 @@ from kcr.leaderelection.fence import Fence, Reading
 from kcr.leaderelection.leadership import SAFETY_SECONDS, TOLERATED_SECONDS
 from kcr.metrics.controllers import HANDOVER_BUCKETS
 from kcr.metrics.table import Histogram
+from kcr.sharding.group import GroupLease
+from kcr.sharding.leases import LeaseNames
 
 R = TypeVar("R", bound=Resource)
 
@@ -104,6 +108,8 @@ class Shards:
         self.handover_seconds: Histogram = Histogram(HANDOVER_BUCKETS)
         # Replaced and never changed: other threads read it.
         self._held: dict[int, HeldShard] = {}
+        # This replica's membership in the group; None before the campaign begins.
+        self._group: GroupLease | None = None
         # Whether the campaign has ended: nothing is written any more.
         self._over = False
 
@@ -158,20 +164,30 @@ class Shards:
         held = self._held.get(shard)
         if held is None or held.phase is ShardPhase.CLOSED or held.fence.is_closed:
             raise LeadershipLostError(f"shard {shard} of {self.config.key} may be another replica's")
+        if self._group is not None:
+            self._group.check()
 
     def overdue(self) -> str:
         """Return an empty string, or that Leases have not been renewed for too long: a liveness check."""
+        if self._group is not None and (reason := self._group.overdue()):
+            return reason
         tolerated = int(self.config.lease_duration) + TOLERATED_SECONDS
         late = [shard for shard, held in self._held.items() if held.fence.age > tolerated]
         return f"failed to renew the leases of shards {shown(late)} of {self.config.name}" if late else ""
 
     def remark(self) -> str:
-        """Return the remark of `/readyz?verbose`: the shards that this replica holds."""
-        return (
-            f"holds shards {shown(self._held)} of {self.count}" if self._held else f"holds none of {self.count} shards"
-        )
+        """Return the remark of `/readyz?verbose`: the shards that this replica holds, or which leader it waits for."""
+        if self._held:
+            return f"holds shards {shown(self._held)} of {self.count}"
+        waits = self._group.standby_remark() if self._group is not None else ""
+        return waits or f"holds none of {self.count} shards"
 
     # The methods below are the campaign's.
+
+    def join(self, client: Client, names: LeaseNames, *, random: Random, is_blocked: Callable[[], bool]) -> GroupLease:
+        """Return this replica's membership in the group, which the campaign runs."""
+        self._group = GroupLease(client, names, clock=self.clock, random=random, is_blocked=is_blocked)
+        return self._group
 
     def make_fence(self, loop_time: Callable[[], float]) -> Fence:
         """Return the fence of a Lease; `loop_time` is the time of the campaign's loop."""

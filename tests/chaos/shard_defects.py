@@ -17,7 +17,14 @@ DEFECTS = (
         Edit("_open", "await A.wait_filled(B)"),
         Edit("take", "HeldShard(A, B, C)", "HeldShard(A, 0, C)"),
     ),
-    defect("keys-of-other-shards-are-admitted", Edit("check", "phase in (None, ShardPhase.CLOSED)", "False")),
     defect("lost-labels-are-deletions", Edit("_exists", "bool(A) and B is None", "False")),
+    # A replica without sharding leads at the same time.
+    defect(
+        "group-is-not-waited-for",
+        Edit("run", "await A._group.elected.wait()"),
+        Edit("_move", "A and (B or await C.renew_now())", "A"),
+        Edit("check", "A._group.check()"),
+    ),
+    defect("group-is-left-while-others-live", Edit("_is_last", "not any(...)", "True")),
     defect("moved-owners-are-not-gathered", Edit("_is_gathering", "not is_relabelled(A)", "True")),
 )

@@ -1,9 +1,9 @@
 """Up to seven replicas that share the objects, drawn from a seed: the laws of Jobs hold as with one controller.
 
 Replicas are stopped, killed where they stand, or cut off from their Leases, or their election thread stalls; they come
-again under other names, and join and leave, so that shards move. Jobs, users and the ends of pods are drawn as in
-tests/chaos/job_runs.py, and the same laws hold; besides, each write arrives while its sender holds the Lease of the
-shard (CM-66).
+again under other names, and join and leave, so that shards move; some have another number of shards, or none. Jobs,
+users and the ends of pods are drawn as in tests/chaos/job_runs.py, and the same laws hold; besides, each write arrives
+while its sender holds the Lease of the shard, and its group the Lease of leader election (CM-66).
 
 `python -m tests.chaos.shard_runs FIRST LAST` runs the seeds from FIRST to below LAST until a law is broken.
 """
@@ -25,7 +25,7 @@ from kcr.api.meta import Key
 from kcr.api.slots import SLOT_LABEL, labelled_slot, shard_of, slot_of
 from kcr.client import Client, Request, Response, Transport
 from kcr.errors import ApiError, LeadershipLostError
-from kcr.leaderelection import LeaderElectionConfig
+from kcr.leaderelection import LeaderElectionConfig, LeaderElector
 from kcr.sharding import ShardedReplica
 from kcr.sharding.relabel import SETTLE_SECONDS
 from kcr.sharding.replica import same_loop
@@ -45,10 +45,11 @@ NAME = "job"
 
 
 class Witness:
-    """The wire of one replica: notes writes that arrive while another replica holds the Lease of their shard."""
+    """The wire of one replica: notes writes that arrive while another replica holds the Leases for them."""
 
     def __init__(self, inner: FaultyNetwork, identity: str, shards: int, history: History, user: "Relabeller") -> None:
         self._inner = inner
+        # Without sharding, `shards` is 0.
         self._identity, self._shards = identity, shards
         self._history, self._user = history, user
 
@@ -63,17 +64,26 @@ class Witness:
 
     async def _judge(self, request: Request) -> str:
         """Return what is wrong with a write that arrives now; empty when nothing is."""
+        if not self._shards:
+            is_job = "/pods" in request.target or "/jobs/" in request.target
+            return await self._unheld(NAME, self._identity, request) if is_job else ""
         slot = self._slot(request)
         if slot is None:
             return ""
-        shard = shard_of(slot, self._shards)
+        shard = f"{NAME}-shard-{shard_of(slot, self._shards)}"
+        return await self._unheld(shard, self._identity, request) or await self._unheld(
+            NAME, f"sharded-{self._shards}", request
+        )
+
+    async def _unheld(self, name: str, identity: str, request: Request) -> str:
+        """Return that another one holds a Lease; empty when the identity does."""
         token = AUTHOR.set("")
-        lease = await self._user.client.get(Lease, Key("default", f"{NAME}-shard-{shard}"))
+        lease = await self._user.client.get(Lease, Key("default", name))
         AUTHOR.reset(token)
         holder = lease.spec.holder_identity
-        if holder == self._identity:
+        if holder == identity:
             return ""
-        return f"{self._identity} writes in shard {shard} of {holder or 'no replica'}: {request.target}"
+        return f"{self._identity} writes while {holder or 'no replica'} holds {name}: {request.method} {request.target}"
 
     def _slot(self, request: Request) -> int | None:
         """Return the slot of the Job in whose name a write is made."""
@@ -149,7 +159,9 @@ class Replicas:
         self._history, self._random = history, random
         self.user = Relabeller(cluster.client, random)
         self._options = random_options(random)
-        self._shards = random.choice((1, 2, 4, 8))
+        # The numbers of shards that replicas are started with; 0 for one without sharding.
+        shards = random.choice((1, 2, 4, 8))
+        self._shards = random.choice(((shards,), (shards,), (shards, 0), (shards, shards, 2 * shards)))
         self.started = 0
         self._changes = random.randint(1, CHANGES)
 
@@ -164,15 +176,20 @@ class Replicas:
         self.started += 1
         number, random = self.started, self._random
         identity = f"replica-{number}"
-        witness = Witness(self._network, identity, self._shards, self._history, self.user)
+        shards = random.choice(self._shards)
+        witness = Witness(self._network, identity, shards, self._history, self.user)
         wire, lease_wire = CrashingTransport(witness), CrashingTransport(self._cluster.transport)
         stalling = StallingTransport(lease_wire)
         config = LeaderElectionConfig(name=NAME, identity=identity)
-        replica = ShardedReplica(
-            same_loop(Client(stalling)), config, self._shards, clock=self._clock, random=random, on_thread=False
+        election = (
+            ShardedReplica(
+                same_loop(Client(stalling)), config, shards, clock=self._clock, random=random, on_thread=False
+            )
+            if shards
+            else LeaderElector(Client(stalling), config, clock=self._clock, random=random)
         )
         controller = job_controller(
-            self._cluster, self._clock, transport=wire, seed=number, leader_election=replica, **self._options
+            self._cluster, self._clock, transport=wire, seed=number, leader_election=election, **self._options
         )
         async with controller:
             if number > self._changes:

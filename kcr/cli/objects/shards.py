@@ -9,14 +9,16 @@ import click
 from kcr.api import codec
 from kcr.api.coordination import Lease
 from kcr.api.explanation import ago
+from kcr.api.meta import Key
 from kcr.cli import options as shared
 from kcr.cli.completers import complete_programs
 from kcr.cli.connection import connected, run_quietly
+from kcr.client import Client
 from kcr.clock import SystemClock
-from kcr.errors import ConfigError
+from kcr.errors import ConfigError, NotFoundError
 from kcr.log.lines import printable
-from kcr.sharding.leases import GROUP_LABEL
-from kcr.sharding.overview import Overview, overview
+from kcr.sharding.leases import GROUP_LABEL, is_group
+from kcr.sharding.overview import LeaseState, Overview, overview, state_of
 from kcr.sharding.shards import shown
 
 
@@ -44,16 +46,31 @@ def command(name: str, output: str | None, **values: Any) -> int:
 async def _show(name: str, output: str | None, values: Mapping[str, Any]) -> int:
     async with connected(values) as (client, namespace, _):
         leases = await client.list(Lease, namespace, labels=f"{GROUP_LABEL}={name}")
+        leader = await _leader(client, Key(namespace, name))
     now = SystemClock().now()
     found = overview(leases, now)
     if not found.shards and not found.replicas:
         remedy = "name another namespace with -n, another program with --name, or start replicas with --shards"
-        raise ConfigError(f"no leases of sharding named {name} in namespace {namespace}: {remedy}")
+        waiting = f"; {leader} leads without sharding" if leader else ""
+        raise ConfigError(f"no leases of sharding named {name} in namespace {namespace}{waiting}: {remedy}")
     if output == "json":
         click.echo(codec.encode(as_json(name, namespace, found)))
     else:
         click.echo("\n".join(map(printable, lines_of(found, now))))
+        if leader:
+            click.echo(printable(f"\n{leader} leads without sharding: replicas with --shards wait until it ends"))
     return 0
+
+
+async def _leader(client: Client, key: Key) -> str:
+    """Return which replica without sharding leads; empty when none does."""
+    try:
+        lease = await client.get(Lease, key)
+    except NotFoundError:
+        return ""
+    holder = lease.spec.holder_identity
+    is_held = state_of(lease, SystemClock().now()) is LeaseState.HELD
+    return holder if is_held and not is_group(holder) else ""
 
 
 def lines_of(found: Overview, now: datetime) -> Iterator[str]:
@@ -79,10 +96,6 @@ def lines_of(found: Overview, now: datetime) -> Iterator[str]:
             for one in found.replicas
         ],
     )
-    if len(found.counts) > 1:
-        numbers = " and ".join(map(str, found.counts))
-        yield ""
-        yield f"live replicas disagree about the number of shards, {numbers}: start all with the same --shards"
 
 
 def as_json(name: str, namespace: str, found: Overview) -> dict[str, object]:
@@ -102,7 +115,7 @@ def as_json(name: str, namespace: str, found: Overview) -> dict[str, object]:
         {"identity": one.identity, "shards": one.shards, "renewed": one.renewed, "state": one.state.value}
         for one in found.replicas
     ]
-    return {"name": name, "namespace": namespace, "counts": found.counts, "shards": shards, "replicas": replicas}
+    return {"name": name, "namespace": namespace, "shards": shards, "replicas": replicas}
 
 
 def _age(moment: datetime | None, now: datetime) -> str:

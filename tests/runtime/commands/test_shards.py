@@ -28,6 +28,19 @@ def test_leases_become_a_table_and_json(kcr: Command, served: ServedCluster) -> 
     assert [one["holder"] for one in found["shards"]] == ["a", ""]
 
 
+def test_leader_without_sharding_is_named(kcr: Command, served: ServedCluster) -> None:
+    time = MicroTime.of(datetime.now(UTC))  # noqa: TID251  # the command has the system's clock
+    for name, holder, labels in (
+        ("db", "old", {}),
+        ("db-shard-0", "a", {"kcr.dev/sharding": "db", "kcr.dev/shard": "0"}),
+    ):
+        spec = LeaseSpec(holder_identity=holder, lease_duration_seconds=3600, acquire_time=time, renew_time=time)
+        made = Lease(metadata=ObjectMeta(name=name, namespace="default", labels=labels), spec=spec)
+        served.call(served.cluster.client.create(made))
+    printed = kcr("shards", "--name", "db")
+    assert printed.lines[-1] == "old leads without sharding: replicas with --shards wait until it ends"
+
+
 def test_program_without_leases_is_one_line(kcr: Command) -> None:
     printed = kcr("shards", "-n", "kube-system")
     assert (printed.code, printed.out) == (1, "")

@@ -214,3 +214,23 @@ async def test_namespaces_of_a_mapping_are_watched_whole(kcr_cluster: EmbeddedCl
     async with running(first, second):
         await kcr_clock.advance(5)
         assert len(first.manager.store(Namespace)) == len(second.manager.store(Namespace)) > 1
+
+
+async def test_controller_beside_one_that_needs_all_objects_reconciles_its_share(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    class Counter:
+        async def reconcile(self, key: kcr.Key) -> kcr.Result:
+            return kcr.Result()
+
+    first, second = (Replica(kcr_clock, kcr_cluster.transport, name) for name in "ab")
+    for replica in (first, second):
+        replica.manager.add_controller("counter", Counter(), watches=[kcr.watch(ConfigMap)], sharded=False)
+    async with running(first, second):
+        await kcr_clock.advance(10)
+        made = await create(kcr_cluster, *NAMES)
+        await kcr_clock.advance(5)
+        for replica in (first, second):
+            assert len(replica.copier.configs) >= 2 * len(NAMES)
+            mine = {c.metadata.name for c in made if shard_of(slot_of(c.metadata), SHARDS) in replica.held}
+            assert set(replica.copier.reconciled) == mine

@@ -13,7 +13,6 @@ FOUND = Overview(
         ShardView(1, 2, 32, 63),
     ),
     (ReplicaView("node-1_a", (0,), NOW - SECOND, LeaseState.HELD),),
-    (2,),
 )
 
 
@@ -26,11 +25,6 @@ def test_columns_are_as_wide_as_their_longest_cell() -> None:
         "REPLICA   COUNT  SHARDS  RENEWED  STATE",
         "node-1_a  1      0       1s ago   held",
     ]
-
-
-def test_replicas_that_disagree_are_a_line_with_the_remedy() -> None:
-    *_, last = lines_of(FOUND._replace(counts=(2, 8)), NOW)
-    assert last == ("live replicas disagree about the number of shards, 2 and 8: start all with the same --shards")
 
 
 def test_json_has_every_shard_and_replica() -> None:
