@@ -22,6 +22,7 @@ from kcr.dependents import (
     AlteredObjectError,
     Attempts,
     DependentControl,
+    QuotaExceededError,
     UnconfirmedCreateError,
     claim,
     is_namespace_ending,
@@ -265,7 +266,7 @@ _FREE = _Removal(True)
 
 def _is_repeated(error: KcrError) -> bool:
     """Return whether nothing was sent, because of an error that was counted before."""
-    return isinstance(error, AlteredObjectError) and error.is_repeated
+    return isinstance(error, QuotaExceededError) or (isinstance(error, AlteredObjectError) and error.is_repeated)
 
 
 def _deleted(pods: Sequence[Pod], attempts: Attempts[Pod]) -> Outcome:

@@ -13,6 +13,7 @@ from kcr.dependents.create import Ensured, UnconfirmedCreateError, create_or_pat
 from kcr.dependents.emitter import EventEmitter, is_namespace_ending
 from kcr.dependents.finalizers import add_finalizer, finalized, has_finalizer, remove_finalizer
 from kcr.dependents.ownership import AlreadyOwnedError, has_owner, remove_owner, set_controller, set_owner
+from kcr.dependents.quota import QuotaExceededError
 from kcr.dependents.replicas import (
     Scaling,
     adopters,
@@ -32,6 +33,7 @@ __all__ = [
     "Ensured",
     "EventEmitter",
     "Failure",
+    "QuotaExceededError",
     "Scaling",
     "UnconfirmedCreateError",
     "add_finalizer",

@@ -20,6 +20,7 @@ from kcr.dependents.altered import AlteredObjectError, CreateBackoffs, Selects, 
 from kcr.dependents.create import UnconfirmedCreateError, create_until_answered, find_own
 from kcr.dependents.emitter import EventEmitter
 from kcr.dependents.ownership import set_controller
+from kcr.dependents.quota import QuotaExceededError, QuotaLimits
 from kcr.dependents.slow_start import Attempts, Failure, slow_start
 from kcr.errors import AlreadyExistsError, ApiError, ConflictError, KcrError, NotFoundError
 from kcr.events import EventRecorder
@@ -92,6 +93,7 @@ class DependentControl(Generic[R]):
         self._random = random
         self._selects = selects
         self._backoffs = CreateBackoffs()
+        self._quotas = QuotaLimits()
         self._emitter = EventEmitter(recorder, kind.resource.kind.lower())
 
     async def create(
@@ -110,6 +112,9 @@ class DependentControl(Generic[R]):
         counts as refused. The next create of this owner fails for a second, then for two, for a minute at most. An
         object whose reply was lost is kept, because it may have been changed since: `claim` releases it.
 
+        While a quota refuses creates, the owners of its namespace together retry twice a second at most; others
+        fail with a `QuotaExceededError` and are not sent.
+
         Args:
             owner: Becomes their controller.
             template: Its name, labels, annotations and finalizers are kept, with everything outside the metadata. Names
@@ -126,9 +131,9 @@ class DependentControl(Generic[R]):
                 there are to be several.
         """
         self.confirm(owner)
-        if count > 0 and (early := self._backoffs.refusal(owner, asyncio.get_running_loop().time())):
-            return Attempts((), (Failure(0, early),), count - 1)
         unconfirmed = list(self._own_writes.of(owner).creates.values())
+        if count > 0 and (early := self._too_early(owner, has_unconfirmed=bool(unconfirmed))):
+            return Attempts((), (Failure(0, early),), count - 1)
         prepared = self._prepare(owner, template) if isinstance(template, Resource) else None
         if prepared is not None and prepared.metadata.name and count > 1:
             raise ValueError(f"{prepared.key}: {count} objects of one name: let a function return each one's template")
@@ -153,10 +158,23 @@ class DependentControl(Generic[R]):
         attempts = await slow_start(count, create)
         if attempts.done and not any(isinstance(failure.error, AlteredObjectError) for failure in attempts.failures):
             self._backoffs.forget(owner)
+        self._note_quota(owner, attempts)
         self._emitter.created(owner, [made.metadata.name for made in attempts.done if made.metadata.name not in found])
         errors = [failure.error for failure in attempts.failures]
         self._emitter.not_created(owner, [error for error in errors if not isinstance(error, UnconfirmedCreateError)])
         return attempts
+
+    def _too_early(self, owner: Resource, *, has_unconfirmed: bool) -> AlteredObjectError | QuotaExceededError | None:
+        now = asyncio.get_running_loop().time()
+        # A create without an answer may have used up the quota itself: it is sent again.
+        full = None if has_unconfirmed else self._quotas.refusal(owner, now)
+        return self._backoffs.refusal(owner, now) or full
+
+    def _note_quota(self, owner: Resource, attempts: Attempts[R]) -> None:
+        if attempts.done:
+            self._quotas.forget(owner)
+        for failure in attempts.failures:
+            self._quotas.note(owner, failure.error, asyncio.get_running_loop().time())
 
     def confirm(self, owner: Resource) -> tuple[R, ...]:
         """Confirm the creates without an answer whose object the store shows, and return these objects."""

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Generic, NamedTuple, TypeVar
 
 from kcr.dependents.altered import AlteredObjectError
+from kcr.dependents.quota import QuotaExceededError
 from kcr.errors import ApiError, ServerError, TransportError
 
 T = TypeVar("T")
@@ -14,7 +15,7 @@ class Failure(NamedTuple):
     """A failed call, with its number and error; it may have taken effect, see `Attempts.undone`."""
 
     number: int
-    error: ApiError | TransportError | AlteredObjectError
+    error: ApiError | TransportError | AlteredObjectError | QuotaExceededError
 
 
 class Attempts(NamedTuple, Generic[T]):
