@@ -125,10 +125,14 @@ class Relabeller:
 
 
 class StallingTransport:
-    """The wire of a campaign whose thread may stall: a request hangs then, and no timeout ends it."""
+    """The wire of a campaign whose thread may stall: a request hangs then, and no timeout ends it.
 
-    def __init__(self, inner: Transport) -> None:
+    Replies come late, so that a Lease is released or renewed before its holder knows.
+    """
+
+    def __init__(self, inner: Transport, random: Random, delay: float) -> None:
         self._inner = inner
+        self._random, self._delay = random, delay
         self._stalls_until = 0.0
 
     def stall(self, seconds: float) -> None:
@@ -146,6 +150,7 @@ class StallingTransport:
         if interruption is not None:
             raise interruption
         async with self._inner.send(request) as response:
+            await asyncio.sleep(self._random.random() * self._delay)
             yield response
 
 
@@ -161,7 +166,8 @@ class Replicas:
         self._options = random_options(random)
         # The numbers of shards that replicas are started with; 0 for one without sharding.
         shards = random.choice((1, 2, 4, 8))
-        self._shards = random.choice(((shards,), (shards,), (shards, 0), (shards, shards, 2 * shards)))
+        self._shards = random.choice(((shards,), (shards,), (shards,), (shards, 0), (shards, shards, 2 * shards)))
+        self._delay = random.choice((0.0, 0.3))
         self.started = 0
         self._changes = random.randint(1, CHANGES)
 
@@ -179,7 +185,7 @@ class Replicas:
         shards = random.choice(self._shards)
         witness = Witness(self._network, identity, shards, self._history, self.user)
         wire, lease_wire = CrashingTransport(witness), CrashingTransport(self._cluster.transport)
-        stalling = StallingTransport(lease_wire)
+        stalling = StallingTransport(lease_wire, random, self._delay)
         config = LeaderElectionConfig(name=NAME, identity=identity)
         election = (
             ShardedReplica(

@@ -3,9 +3,16 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from random import Random
 from typing import Protocol
 
+from kcr.client import Client
+from kcr.clock import Clock
+from kcr.leaderelection import LeaderElectionConfig
 from kcr.manager import Manager
+from kcr.sharding import ShardedReplica
+from kcr.sharding.replica import same_loop
+from kcr_devcluster.cluster import EmbeddedCluster
 
 
 class Replica(Protocol):
@@ -29,3 +36,10 @@ async def running(*replicas: Replica) -> AsyncIterator[list[asyncio.Task[None]]]
         yield tasks
         for task in tasks:
             task.cancel()
+
+
+def sharded_replica(cluster: EmbeddedCluster, clock: Clock, name: str, shards: int = 8) -> ShardedReplica:
+    """A replica of the program `job`, whose campaign runs on the test's loop."""
+    config = LeaderElectionConfig(name="job", identity=name)
+    connect = same_loop(Client(cluster.transport))
+    return ShardedReplica(connect, config, shards, clock=clock, random=Random(name), on_thread=False)

@@ -8,14 +8,12 @@ from typing import Any
 import pytest
 
 from kcr.api.slots import SLOT_LABEL
-from kcr.client import Client
 from kcr.leaderelection import LeaderElectionConfig, LeaderElector
-from kcr.sharding import ShardedReplica
-from kcr.sharding.replica import same_loop
 from kcr.testing import VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.node import RunResult
 from tests.kit.harness import create, finished, job_controller, manifest, nothing_left_behind, pods_of
+from tests.kit.replicas import sharded_replica
 
 pytestmark = pytest.mark.kcr_virtual
 
@@ -43,12 +41,6 @@ async def jobs(clock: VirtualClock) -> AsyncIterator[EmbeddedCluster]:
                 assert nothing_left_behind(pods)
 
 
-def replica(cluster: EmbeddedCluster, clock: VirtualClock, name: str, shards: int = 8) -> ShardedReplica:
-    config = LeaderElectionConfig(name="job", identity=name)
-    connect = same_loop(Client(cluster.transport))
-    return ShardedReplica(connect, config, shards, clock=clock, random=random.Random(name), on_thread=False)
-
-
 def candidate(cluster: EmbeddedCluster, clock: VirtualClock, name: str) -> LeaderElector:
     config = LeaderElectionConfig(name="job", identity=name)
     return LeaderElector(cluster.client, config, clock=clock, random=random.Random(name))
@@ -60,7 +52,7 @@ async def test_pods_of_before_sharding_are_counted_by_the_replica_of_their_job(k
             await kcr_clock.advance(30)
         async with AsyncExitStack() as stack:
             for name in "abc":
-                election = replica(cluster, kcr_clock, name)
+                election = sharded_replica(cluster, kcr_clock, name)
                 await stack.enter_async_context(job_controller(cluster, kcr_clock, leader_election=election))
             await kcr_clock.advance(60)
             labels = [pod.metadata.labels for name in JOBS for pod in await pods_of(cluster.client, name)]
@@ -70,7 +62,7 @@ async def test_pods_of_before_sharding_are_counted_by_the_replica_of_their_job(k
 async def test_rolling_update_turns_sharding_on_and_off(kcr_clock: VirtualClock) -> None:
     async with jobs(kcr_clock) as cluster:
         old, new = candidate(cluster, kcr_clock, "old"), candidate(cluster, kcr_clock, "new")
-        first, second = (replica(cluster, kcr_clock, name) for name in "ab")
+        first, second = (sharded_replica(cluster, kcr_clock, name) for name in "ab")
         async with AsyncExitStack() as leading, AsyncExitStack() as sharing, AsyncExitStack() as last:
             await leading.enter_async_context(job_controller(cluster, kcr_clock, leader_election=old))
             await kcr_clock.advance(10)
@@ -93,7 +85,7 @@ async def test_rolling_update_turns_sharding_on_and_off(kcr_clock: VirtualClock)
 
 async def test_rolling_update_changes_the_number_of_shards(kcr_clock: VirtualClock) -> None:
     async with jobs(kcr_clock) as cluster:
-        before, after = replica(cluster, kcr_clock, "a"), replica(cluster, kcr_clock, "b", shards=4)
+        before, after = sharded_replica(cluster, kcr_clock, "a"), sharded_replica(cluster, kcr_clock, "b", shards=4)
         async with AsyncExitStack() as leaving, AsyncExitStack() as staying:
             await leaving.enter_async_context(job_controller(cluster, kcr_clock, leader_election=before))
             await staying.enter_async_context(job_controller(cluster, kcr_clock, leader_election=after))
