@@ -13,7 +13,7 @@ until the next renewal: within a retry period. A pause that no clock has counted
 """
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from kcr.clock import Clock
@@ -51,6 +51,8 @@ class Fence:
         self._loop_time = loop_time
         self._seconds = seconds
         self._renewed: Reading | None = None
+        # The readings at which the fence closes, whichever comes first: `is_closed` is asked before every write.
+        self._closes_at: Reading | None = None
 
     def read(self) -> Reading:
         """Return the clocks' readings; called before a renewal is sent."""
@@ -59,6 +61,8 @@ class Fence:
     def renewed(self, sent: Reading) -> None:
         """Record a successful renewal with the clocks' readings from before it was sent."""
         self._renewed = sent
+        wall = sent.wall + timedelta(seconds=self._seconds)
+        self._closes_at = Reading(sent.loop + self._seconds, sent.boottime + self._seconds, wall)
 
     @property
     def age(self) -> float:
@@ -69,4 +73,7 @@ class Fence:
     @property
     def is_closed(self) -> bool:
         """Whether the leader must not write: the lease may be another's."""
-        return self.age >= self._seconds
+        end = self._closes_at
+        if end is None or self._loop_time() >= end.loop:
+            return True
+        return self._clock.boottime() >= end.boottime or self._clock.now() >= end.wall

@@ -49,13 +49,15 @@ class Defect(NamedTuple):
             LookupError: A place is not there exactly once: the code has changed, and the defect has to follow.
         """
         modules: dict[Path, ast.Module] = {}
+        changes: list[tuple[Path, _Change]] = []
         for edit in self.edits:
             path, node, bound = self._find(edit, tree)
             modules.setdefault(path, deepcopy(_parsed(path)))
-            # The copy has the same nodes in the same order.
+            # The copy has the same nodes in the same order, until the first change.
             number = [id(one) for one in ast.walk(_parsed(path))].index(id(node))
-            target = list(ast.walk(modules[path]))[number]
-            _Change(edit, target, bound).visit(modules[path])
+            changes.append((path, _Change(edit, list(ast.walk(modules[path]))[number], bound)))
+        for path, change in changes:
+            change.visit(modules[path])
         return {path: ast.unparse(ast.fix_missing_locations(module)) for path, module in modules.items()}
 
     def plant(self, tree: Path) -> None:
