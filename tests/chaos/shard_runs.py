@@ -11,8 +11,9 @@ while its sender holds the Lease of the shard, and its group the Lease of leader
 import asyncio
 import logging
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from random import Random
 
 import msgspec
@@ -45,16 +46,30 @@ NAME = "job"
 
 
 class Witness:
-    """The wire of one replica: notes writes that arrive while another replica holds the Leases for them."""
+    """The wire of one replica: notes writes that arrive while another replica holds the Leases for them.
 
-    def __init__(self, inner: FaultyNetwork, identity: str, shards: int, history: History, user: "Relabeller") -> None:
+    Writes take a moment to arrive, so that hand-overs meet running reconciles.
+    """
+
+    def __init__(
+        self,
+        inner: FaultyNetwork,
+        identity: str,
+        shards: int,
+        latency: Callable[[], float],
+        history: History,
+        user: "Relabeller",
+    ) -> None:
         self._inner = inner
+        self._latency = latency
         # Without sharding, `shards` is 0.
         self._identity, self._shards = identity, shards
         self._history, self._user = history, user
 
     @asynccontextmanager
     async def send(self, request: Request) -> AsyncIterator[Response]:
+        if request.method != "GET":
+            await asyncio.sleep(self._latency())
         wrong = "" if request.method == "GET" or self._user.is_recent() else await self._judge(request)
         async with self._inner.send(request) as response:
             # One that is refused, such as the status of a Job that was created again since, has written nothing.
@@ -167,7 +182,8 @@ class Replicas:
         # The numbers of shards that replicas are started with; 0 for one without sharding.
         shards = random.choice((1, 2, 4, 8))
         self._shards = random.choice(((shards,), (shards,), (shards,), (shards, 0), (shards, shards, 2 * shards)))
-        self._delay = random.choice((0.0, 0.3))
+        # The longest delays, of the replies about Leases and of all other writes.
+        self._delay, self._latency = random.choice((0.0, 0.3)), random.choice((0.0, 0.0, 1.0))
         self.started = 0
         self._changes = random.randint(1, CHANGES)
 
@@ -183,7 +199,8 @@ class Replicas:
         number, random = self.started, self._random
         identity = f"replica-{number}"
         shards = random.choice(self._shards)
-        witness = Witness(self._network, identity, shards, self._history, self.user)
+        latency = partial(random.uniform, 0, self._latency)
+        witness = Witness(self._network, identity, shards, latency, self._history, self.user)
         wire, lease_wire = CrashingTransport(witness), CrashingTransport(self._cluster.transport)
         stalling = StallingTransport(lease_wire, random, self._delay)
         config = LeaderElectionConfig(name=NAME, identity=identity)
