@@ -12,7 +12,7 @@ from kcr.tokenbucket import TokenBucket
 TRIES_PER_SECOND, BURST = 2.0, 10
 # When an owner that tries no more is dropped; longer than the longest backoff of a controller.
 FORGOTTEN_SECONDS = 1200.0
-# What the server says of a quota. Source: apiserver/pkg/admission/plugin/resourcequota/controller.go, CheckRequest.
+# Part of the message of a refusal. Source: apiserver/pkg/admission/plugin/resourcequota/controller.go, CheckRequest.
 _WORDS = "exceeded quota: "
 
 
@@ -30,7 +30,7 @@ class QuotaLimits:
         """Know of no such namespace."""
         # The last refusal of each namespace that is full.
         self._refusals: dict[str, str] = {}
-        # Kept when a create is accepted: a namespace that is full again at once begins with what was left.
+        # Kept when a create is accepted: a namespace that is full again at once has the tokens that were left.
         self._tries: dict[str, TokenBucket] = {}
         # The owners that were refused, and when each last tried; those that try no more are dropped.
         self._waiting: dict[str, float] = {}

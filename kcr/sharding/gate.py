@@ -49,10 +49,10 @@ class ShardGate(HandlingGate):
         # The shard of each object that was deleted, and of each key that was admitted, the oldest first.
         self._deleted: dict[Key, int] = {}
         self._admitted: dict[Key, int] = {}
-        # Called with an object that a user has moved here; `gathered` answers it. By uid and label, those that wait and
-        # those that were answered.
+        # Called with an object that a user has moved here; `gathered` answers it: the objects that wait, and by uid and
+        # label those that were answered.
         self.on_relabelled: Callable[[ShardGate, Resource], object] = lambda gate, obj: gate.gathered(obj)
-        self._gathering: dict[Key, tuple[str, str]] = {}
+        self._gathering: dict[Key, Resource] = {}
         self._gathered: dict[Key, tuple[str, str]] = {}
         # Keys that were enqueued to settle a create; their backoff retries them.
         self._settling: set[Key] = set()
@@ -129,16 +129,16 @@ class ShardGate(HandlingGate):
         identity = _identity(obj)
         if self._gathered.get(key) == identity:
             return False
-        if self._gathering.get(key) != identity:
-            self._gathering[key] = identity
+        if key not in self._gathering or _identity(self._gathering[key]) != identity:
+            self._gathering[key] = obj
             self.on_relabelled(self, obj)
         return True
 
     def gathered(self, owner: Resource, *, is_complete: bool = True) -> None:
         """Reconcile the key of an object that a user has moved here; an incomplete gathering begins again."""
         identity = _identity(owner)
-        # Another label may have been written since: the gathering for that one enqueues the key.
-        if self._gathering.get(owner.key) == identity:
+        # It may have left meanwhile, or have another label: the gathering that has begun since enqueues the key.
+        if self._gathering.get(owner.key) is owner:
             del self._gathering[owner.key]
             if is_complete:
                 _remember(self._gathered, owner.key, identity)
@@ -161,12 +161,17 @@ class ShardGate(HandlingGate):
         """Remember the shard of a deleted object: its key is reconciled once more, and the store has it no longer."""
         _remember(self._deleted, obj.key, self._shards.shard_of(self._slot_of(obj)))
         # It may have left, and may come again by the same label.
-        self._gathered.pop(obj.key, None)
+        self._forget_gathering(obj.key)
 
     def on_update(self, old: Resource, new: Resource) -> None:
         """Note a change of the label: the object is gathered again, even if it had the label before."""
         if _identity(old) != _identity(new):
-            self._gathered.pop(new.key, None)
+            self._forget_gathering(new.key)
+
+    def _forget_gathering(self, key: Key) -> None:
+        """Gather again at the next change, whether the last gathering has ended or not."""
+        self._gathered.pop(key, None)
+        self._gathering.pop(key, None)
 
     def _slot_of(self, obj: Resource) -> int:
         """Return the slot of an object of the controller's own kind."""
