@@ -77,6 +77,7 @@ coalesced, and a failed key is requeued with exponential backoff.
   Under `Sharding` every replica reconciles its share of the objects.
 - Failures are one tree, `KcrError`: `ApiError` for a refusal of the server, `TransportError` for a write with an
   unknown result, `TerminalError` for an error that no retry can fix, `RetryLater` for a missing prerequisite.
+  `WaitFor` parks the key until an object is as wanted.
   Exceptions of other libraries are failures as well; only programming errors count as panics.
 - `Manager.add_webhook(Kind, webhook)` serves admission: an object with methods `default` and `validate_create`,
   `validate_update`, `validate_delete`, which raise `Denied`; see `WebhookRequest`. `Manager.add_conversion(Kind)`
@@ -121,6 +122,8 @@ if TYPE_CHECKING:
         Reconciler,
         Result,
         Source,
+        WaitFor,
+        WaitTimeoutError,
         all_of,
         annotations_changed,
         any_of,
@@ -255,6 +258,8 @@ __all__ = [
     "UnauthorizedError",
     "Unstructured",
     "Validation",
+    "WaitFor",
+    "WaitTimeoutError",
     "WebhookRequest",
     "WorkQueue",
     "add_finalizer",
@@ -315,9 +320,9 @@ _HOMES = {
     "kcr.client.explainers": "explains",
     "kcr.clock": "Clock SystemClock",
     "kcr.controller": (
-        "Controller ControllerOptions Expectations OwnWrites Reconciler Result Source all_of annotations_changed "
-        "any_of channel finalizers_changed generation_changed keys_by_index labels_changed labels_match none_of "
-        "owned resource_version_changed rights watch"
+        "Controller ControllerOptions Expectations OwnWrites Reconciler Result Source WaitFor WaitTimeoutError "
+        "all_of annotations_changed any_of channel finalizers_changed generation_changed keys_by_index labels_changed "
+        "labels_match none_of owned resource_version_changed rights watch"
     ),
     "kcr.dependents": (
         "DependentControl add_finalizer claim create_or_patch finalized has_finalizer has_owner remove_finalizer "

@@ -92,8 +92,7 @@ class Manager:
         self._observability = Observability(reviewer, self.metrics, self.health, clock)
         self._cache = InformerCache(namespace, self._make_informer, self._observability.remove_informer)
         self._controllers: dict[str, Controller] = {}
-        # The rights of controllers and recorders beside their watches.
-        self._rights = frozenset[Right]()
+        self._rights = frozenset[Right]()  # of controllers and recorders, beside their watches
         self._recorders: dict[str, EventRecorder] = {}
         self._recorder_client = client  # a former leader may still report, and no longer write
         self.webhooks: Webhooks = Webhooks(self.metrics)
@@ -218,6 +217,7 @@ class Manager:
             raise ValueError(f"controller {name}: there is one of this name already")
         controller = Controller(name, reconciler, options, random=self.random, metrics=self.metrics, client=self.client)
         self._controllers[name] = controller
+        controller.waits.find_informer = self._cache.find
         self._observability.add_controller(controller)
         self._rights |= options.rights
         if self._replica is not None:

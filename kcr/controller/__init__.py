@@ -12,6 +12,7 @@ Guarantees to the author of a reconciler:
 - **Retries.** An exception requeues the key with exponential backoff, `RetryLater` after its delay, `TerminalError`
   only after a change. No exception ends the worker. While the API server is unavailable, one key probes it, and all
   failed keys are retried once it responds.
+- **Parking** (`kcr.controller.parking`). `WaitFor` parks the key until a store shows an object as wanted.
 - **Observers.** Metrics, the journal, traces, and the detection of hot loops and conflicts see the begin and the end of
   each reconcile (`kcr.controller.observers`). Their failures do not affect the outcome.
 - **Shutdown.** No further key is taken, and running reconciles may finish within the manager's graceful timeout.
@@ -23,6 +24,7 @@ from kcr.controller.batching import Batching
 from kcr.controller.controller import Controller, ControllerOptions
 from kcr.controller.expectations import Expectations
 from kcr.controller.own_writes import OwnWrites, StaleStoreError
+from kcr.controller.parking.waits import WaitFor, WaitTimeoutError
 from kcr.controller.pending_objects import PendingObjects
 from kcr.controller.predicates import (
     Predicate,
@@ -55,6 +57,8 @@ __all__ = [
     "Right",
     "Source",
     "StaleStoreError",
+    "WaitFor",
+    "WaitTimeoutError",
     "all_of",
     "annotations_changed",
     "any_of",

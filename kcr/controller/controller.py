@@ -18,6 +18,7 @@ from kcr.controller.observers.journal import ReconcileJournal
 from kcr.controller.observers.reports import DebugLog, ReconcileMetrics, ReconcileSpans
 from kcr.controller.outcome import Outcomes
 from kcr.controller.own_writes import OwnWrites
+from kcr.controller.parking.waits import Waits
 from kcr.controller.reconcile import Reconciler, ReleasesKeys, TimedReconciler
 from kcr.controller.rights import Right
 from kcr.controller.sources import Channel, EnqueueRequests, Source, own_key, owner_keys
@@ -100,6 +101,7 @@ class Controller:
         metrics: Its metrics.
         own_writes: Defers keys until the stores show the controller's writes; None to never defer.
         journal: The running reconciles and the last that have ended.
+        waits: The keys that wait for objects (`kcr.WaitFor`).
         is_sharded: Whether, under sharding, each replica reconciles its share of the keys.
         plugin: The plugin that has added it, as `--controllers` names it; empty for a program of one's own.
     """
@@ -166,7 +168,8 @@ class Controller:
         self._random, self._client = random, client
         self._pauses, self._hot_loops = Pauses(self.metrics), HotLoops(client)
         self._conflicts = None if client is None else Conflicts(client)
-        self._outcomes = Outcomes(self.queue, self.metrics, random=random, expected_errors=expected)
+        self.waits: Waits = Waits(self.queue)
+        self._outcomes = Outcomes(self.queue, self.metrics, random=random, expected_errors=expected, waits=self.waits)
 
     def watch(self, source: Source, informer: Informer[Any] | InformerHandle[Any]) -> None:
         """Let the changes of a kind enqueue keys.
@@ -243,6 +246,7 @@ class Controller:
         if self.own_writes is not None:
             self.own_writes.forget(key)
         self.queue.forget(key)
+        self.waits.end(key)
         if isinstance(self.reconciler, ReleasesKeys):
             self.reconciler.release(key)
 
@@ -261,6 +265,10 @@ class Controller:
     def paused(self) -> tuple[Key, ...]:
         """The keys of paused objects, as far as they have come."""
         return self._pauses.keys
+
+    def has_timed_out(self, key: Key) -> bool:
+        """Return whether the wait of a key (`kcr.WaitFor`) is longer than its timeout, as its reconciles may ask."""
+        return self.waits.has_timed_out(key)
 
     def hot_loop(self, key: Key, now: float) -> HotLoopFinding | None:
         """Return the hot loop of a key in the last ten minutes, with the remedy; None if there is none.

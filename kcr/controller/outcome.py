@@ -9,6 +9,7 @@ from typing import Any
 
 from kcr.api.meta import Key
 from kcr.controller.observers import ReconcileRun
+from kcr.controller.parking.waits import WaitFor, Waits
 from kcr.errors import (
     ApiError,
     ConflictError,
@@ -26,6 +27,7 @@ from kcr.metrics import ControllerMetrics
 from kcr.workqueue import Reason, WorkQueue
 
 _REQUEUE_AFTER = Reason("reconcile", "requeue_after")
+_CHANGED = Reason("reconcile", "retry", detail="the awaited object changed during the reconcile")
 _ANSWERED = Reason("reconcile", "retry", detail="the API server answers again")
 # A conflict is nothing unusual; one that lasts for so many retries is, with the default backoff after 0.3 s.
 _MANY_CONFLICTS = 6
@@ -117,6 +119,7 @@ class Outcomes:
         *,
         random: random.Random,
         expected_errors: tuple[type[Exception], ...] = (),
+        waits: Waits | None = None,
     ) -> None:
         """Make them.
 
@@ -125,12 +128,14 @@ class Outcomes:
             metrics: Where failures are counted.
             random: Spreads the probes of an outage.
             expected_errors: Exceptions that are logged without a traceback, as the errors of kcr are.
+            waits: The keys that wait for objects; None for those of this queue alone.
         """
         self._queue = queue
         self._metrics = metrics
         self._random = random
         self._expected: tuple[type[BaseException], ...] = (KcrError, *expected_errors)
         self._outage = Outage()
+        self._waits = Waits(queue) if waits is None else waits
 
     def refuse(self, key: Any) -> None:
         """Drop an item that is no key, which user code has added to the queue."""
@@ -142,6 +147,7 @@ class Outcomes:
     def drop(self, key: Key) -> None:
         """Reset the backoff of a key that a gate has dropped: its failures are of before."""
         self._queue.forget(key)
+        self._waits.end(key)
         # Others may wait for its answer.
         self._end_outage(key)
 
@@ -157,6 +163,8 @@ class Outcomes:
         # A success ends the backoff, also one that asks for its key again.
         self._queue.forget(key)
         self._end_outage(key)
+        if self._waits.parked:
+            self._waits.end(key)
         if requeue_after is None:
             run.outcome = "success"
             return
@@ -167,9 +175,17 @@ class Outcomes:
         self._queue.add_after(key, delay, priority=priority, reason=_REQUEUE_AFTER)
 
     def fail(self, run: ReconcileRun, error: BaseException) -> None:
-        """Count and log a failure, and retry the key with backoff unless the error is terminal."""
-        self._metrics.errors += 1
+        """Count and log a failure, and retry the key with backoff unless the error is terminal; park one that waits."""
         key, causes = run.key, tuple(leaves(error))
+        waits = tuple(cause for cause in causes if isinstance(cause, WaitFor))
+        if len(waits) == len(causes):
+            failure = self._wait(run, waits)
+            if failure is None:
+                return
+            error, causes = failure, (failure,)
+        else:
+            self._waits.end(key)
+        self._metrics.errors += 1
         text = _text(causes)
         run.outcome, run.detail, run.error, run.causes = "error", text, error, causes
         # All of the causes: with one answer among them the server is available.
@@ -184,6 +200,21 @@ class Outcomes:
             return
         self._retry(key, causes, text, _max_delay(causes))
         self._log_failure(error, causes, text, self._queue.retries(key))
+
+    def _wait(self, run: ReconcileRun, waits: tuple[WaitFor, ...]) -> Exception | None:
+        """Park a key that waits for objects; return why that is a failure, or None."""
+        key = run.key
+        try:
+            is_parked = self._waits.park(key, waits, asyncio.get_running_loop().time())
+        except Exception as error:  # that of a user's predicate as well
+            return error
+        run.outcome, run.detail = "requeue_after", f"waits for {' and '.join(map(str, waits))}"
+        self._end_outage(key)
+        if is_parked:
+            self._queue.forget(key)
+        else:
+            self._queue.add_rate_limited(key, priority=self._queue.priority(key), reason=_CHANGED)
+        return None
 
     def _log_failure(self, error: BaseException, causes: tuple[BaseException, ...], text: str, retries: int) -> None:
         if all(isinstance(cause, LeadershipLostError) for cause in causes):

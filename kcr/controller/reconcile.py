@@ -54,22 +54,31 @@ def requeue_seconds(result: object, random: Random) -> float | None:
     if result.priority is not None and not isinstance(result.priority, int):
         raise TypeError(f"priority is {result.priority!r:.100}: give it a whole number, such as 10")
     if not result.jitter:
-        return _seconds(result.requeue_after)
+        return seconds_of(result.requeue_after, "requeue_after")
     if not _is_number(result.jitter) or result.jitter < 0:
         raise TypeError(f"jitter is {result.jitter!r:.100}: give it a part of requeue_after, such as 0.1")
-    seconds = _seconds(result.requeue_after)
+    seconds = seconds_of(result.requeue_after, "requeue_after")
     return seconds and seconds * (1.0 + result.jitter * random.random())
 
 
-def _seconds(after: timedelta | float | None) -> float | None:
-    match after:
+def seconds_of(time: timedelta | float | None, name: str) -> float | None:
+    """Return a time as seconds.
+
+    Args:
+        time: A `timedelta`, a number of seconds, or None.
+        name: Names the argument in the error.
+
+    Raises:
+        TypeError: It is none of these.
+    """
+    match time:
         case None:
             return None
         case timedelta():
-            return after.total_seconds()
-        case _ if _is_number(after):
-            return float(after)
-    raise TypeError(f"requeue_after is {after!r:.100}: give it a timedelta, a number of seconds or None")
+            return time.total_seconds()
+        case _ if _is_number(time):
+            return float(time)
+    raise TypeError(f"{name} is {time!r:.100}: give it a timedelta, a number of seconds or None")
 
 
 def _is_number(value: object) -> bool:

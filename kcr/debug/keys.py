@@ -60,6 +60,7 @@ class ControllerReader:
         self._runs = retried(lambda: journal.runs)
         self._deferred = retried(lambda: own_writes.deferred) if own_writes is not None else {}
         self._paused = frozenset(retried(lambda: controller.paused))
+        self._waiting = retried(lambda: controller.waits.texts(now))
 
     def state(self, max_keys: int) -> ControllerState:
         """Return the controller, with so many keys at most."""
@@ -114,12 +115,13 @@ class ControllerReader:
         queue = self._queue
         places: tuple[tuple[str, Collection[Key]], ...] = (
             ("processing", queue.processing), ("queued", queue.queued), ("deferred", self._deferred),
-            ("paused", self._paused), ("delayed", queue.delays),
+            ("paused", self._paused), ("delayed", queue.delays), ("waiting", self._waiting),
         )  # fmt: skip
         phase = next((phase for phase, keys in places if key in keys), "idle")
         return "backoff" if phase == "delayed" and queue.is_in_backoff(key) else phase
 
     def _waits_for(self, key: Key) -> Iterator[str]:
+        yield from self._waiting.get(key, ())
         for late in self._deferred.get(key, ()):
             kind = self._stores.get(id(late.store), "a store")
             yield f"{kind}: version {late.version}, the store has {late.progress.resource_version}"
@@ -128,7 +130,8 @@ class ControllerReader:
     def _known(self) -> set[Key]:
         """The keys that wait or have failed."""
         queue = self._queue
-        return {*self._failing, *self._deferred, *queue.processing, *queue.queued, *self._paused, *queue.delays}
+        waits = {*self._deferred, *self._paused, *self._waiting, *queue.delays}
+        return {*self._failing, *queue.processing, *queue.queued, *waits}
 
     def _first_keys(self, count: int) -> list[Key]:
         """Return so many keys: those in trouble first, and of these the ones that are in it most."""
@@ -139,6 +142,7 @@ class ControllerReader:
             (queue.processing, lambda key: queue.processing_since.get(key, 0.0)),
             (queue.queued, lambda key: queue.queued_since.get(key, 0.0)),
             (self._paused, lambda key: 0),
+            (self._waiting, lambda key: 0),
             (queue.delays, lambda key: queue.delays[key].deadline),
         )  # fmt: skip
         found: dict[Key, None] = {}

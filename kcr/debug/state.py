@@ -137,14 +137,16 @@ class KeyState(_Value, frozen=True, kw_only=True):
     Attributes:
         key: The key.
         phase: `queued`, `processing`, `delayed` (until a time that a reconcile asked for), `backoff` (until its next
-            retry), `deferred` (until a store shows this process's own writes), `paused`, or `idle`.
+            retry), `deferred` (until a store shows this process's own writes), `waiting` (for an object), `paused`, or
+            `idle`.
         retries: How often it has failed in a row.
         priority: Of a queued key; 0 otherwise.
         queued_seconds: For how long it has been queued; None when it is not.
         due_seconds: The seconds until it is queued; None when it has no delay.
         reasons: Why it is queued or delayed, the oldest first.
         error: The error of the last reconcile; empty when it succeeded.
-        waits_for: Of a deferred key the missing versions: `pods: version 42, the store has 40`; empty otherwise.
+        waits_for: Of a deferred key the missing versions: `pods: version 42, the store has 40`; of a waiting one the
+            object, and the time that is left; empty otherwise.
     """
 
     key: str

@@ -201,6 +201,10 @@ class InformerCache:
         self._pinned.add(kind)
         return informer
 
+    def find(self, kind: type[R]) -> Informer[R] | None:
+        """Return the informer of a kind; None when it has none."""
+        return self._informers.get(kind)
+
     def open(self, kind: type[R]) -> InformerHandle[R]:
         """Open a handle of the informer of a kind; that is made on first use."""
         handle = InformerHandle(kind, self._get(kind), lambda closed: self._release(kind, closed))

@@ -9,15 +9,17 @@ from tests.kit.documents import ROOT, blocks, files, run_tests_of
 
 GUIDES = [ROOT / "docs" / "guide" / name for name in ("conditions.md", "testing.md")]
 TESTS = """
+import asyncio
 import pytest
 from kubernetes_asyncio.client import V1Job, V1ObjectMeta
 from kcr.api.batch import Job
-from kcr.api.core import ConfigMap
+from kcr.api.core import ConfigMap, Secret
 from kcr.testing import FakeManager, build
 import kcr
 from explained_setup import explain_website
 from explaining import ExplainingReconciler
 from typed import copy, suspend
+from waiting import add_certificates
 from website import Website, WebsiteSpec
 
 @pytest.mark.kcr_virtual
@@ -42,6 +44,21 @@ async def test_explanation_of_the_guide():
     assert (await reconciler.explain(kcr.Key("default", "x"))).headline == "is not in the cache of its controller"
     told = await explain_website(manager.client, shop, (), manager.clock.now())
     assert told.reasons == ("ConfigMap default/shop-page does not exist",)
+
+@pytest.mark.kcr_virtual
+async def test_wait_of_the_guide():
+    manager = FakeManager(kinds=[Website])
+    shop = Website(metadata=kcr.ObjectMeta(name="shop", namespace="default"), spec=WebsiteSpec())
+    manager.informer(Website).add(await manager.client.create(shop))
+    add_certificates(manager)
+    name = kcr.Key("default", "shop-tls")
+    async with manager.running():
+        await asyncio.sleep(60)
+        assert manager.controllers["certificates"].waits.texts(0)[shop.key][0] == f"secrets {name}: has a certificate"
+        issued = kcr.ObjectMeta(name="shop-tls", namespace="default")
+        manager.informer(Secret).add(Secret(metadata=issued, data={"tls.crt": ""}))
+        await asyncio.sleep(1)
+        assert (await manager.client.get(Website, shop.key)).metadata.labels == {"tls": "shop-tls"}
 """
 
 
@@ -53,4 +70,4 @@ def test_every_block_of_code_is_run_by_a_test() -> None:
 def test_operator_passes_its_tests_at_three_heights(tmp_path: Path) -> None:
     pages = {name: text for guide in GUIDES for name, text in files(guide).items()}
     said = run_tests_of({**pages, "test_typed.py": TESTS}, tmp_path)
-    assert re.search(r"^16 passed", said, re.MULTILINE), said
+    assert re.search(r"^17 passed", said, re.MULTILINE), said

@@ -181,8 +181,9 @@ def phase_text(view: ControllerView) -> str:
             return f"in backoff after {counted(state.retries, 'failure')} in a row: retried {_due(state)}"
         case "delayed":
             return f"waits for a time that a reconcile asked for: queued {_due(state)}"
-        case "deferred":
-            return f"deferred, waits for {' and '.join(state.waits_for) or 'its store'}"
+        case "deferred" | "waiting":
+            deferred = "deferred, " if state.phase == "deferred" else ""
+            return f"{deferred}waits for {', '.join(state.waits_for) or 'its store'}"
         case "paused":
             return "paused: it is not reconciled"
         case "processing":
