@@ -135,6 +135,7 @@ if TYPE_CHECKING:
         labels_match,
         none_of,
         owned,
+        reconcile_requested_at,
         resource_version_changed,
         rights,
         watch,
@@ -288,6 +289,7 @@ __all__ = [
     "metadata_only",
     "none_of",
     "owned",
+    "reconcile_requested_at",
     "remove_condition",
     "remove_finalizer",
     "remove_owner",
@@ -322,7 +324,7 @@ _HOMES = {
     "kcr.controller": (
         "Controller ControllerOptions Expectations OwnWrites Reconciler Result Source WaitFor WaitTimeoutError "
         "all_of annotations_changed any_of channel finalizers_changed generation_changed keys_by_index labels_changed "
-        "labels_match none_of owned resource_version_changed rights watch"
+        "labels_match none_of owned reconcile_requested_at resource_version_changed rights watch"
     ),
     "kcr.dependents": (
         "DependentControl add_finalizer claim create_or_patch finalized has_finalizer has_owner remove_finalizer "

@@ -12,7 +12,8 @@ Guarantees to the author of a reconciler:
 - **Retries.** An exception requeues the key with exponential backoff, `RetryLater` after its delay, `TerminalError`
   only after a change. No exception ends the worker. While the API server is unavailable, one key probes it, and all
   failed keys are retried once it responds.
-- **Parking** (`kcr.controller.parking`). `WaitFor` parks the key until a store shows an object as wanted.
+- **Parking** (`kcr.controller.parking`). `WaitFor` parks the key until a store shows an object as wanted,
+  `max_retries` one that fails too often until its object changes.
 - **Observers.** Metrics, the journal, traces, and the detection of hot loops and conflicts see the begin and the end of
   each reconcile (`kcr.controller.observers`). Their failures do not affect the outcome.
 - **Shutdown.** No further key is taken, and running reconciles may finish within the manager's graceful timeout.
@@ -24,6 +25,7 @@ from kcr.controller.batching import Batching
 from kcr.controller.controller import Controller, ControllerOptions
 from kcr.controller.expectations import Expectations
 from kcr.controller.own_writes import OwnWrites, StaleStoreError
+from kcr.controller.parking.retries import reconcile_requested_at
 from kcr.controller.parking.waits import WaitFor, WaitTimeoutError
 from kcr.controller.pending_objects import PendingObjects
 from kcr.controller.predicates import (
@@ -71,6 +73,7 @@ __all__ = [
     "none_of",
     "owned",
     "policy_rules",
+    "reconcile_requested_at",
     "resource_version_changed",
     "rights",
     "watch",

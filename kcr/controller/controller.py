@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any
 
 import msgspec
@@ -18,6 +18,7 @@ from kcr.controller.observers.journal import ReconcileJournal
 from kcr.controller.observers.reports import DebugLog, ReconcileMetrics, ReconcileSpans
 from kcr.controller.outcome import Outcomes
 from kcr.controller.own_writes import OwnWrites
+from kcr.controller.parking.retries import EventSink, ParkedFailure, RetryLimit
 from kcr.controller.parking.waits import Waits
 from kcr.controller.reconcile import Reconciler, ReleasesKeys, TimedReconciler
 from kcr.controller.rights import Right
@@ -43,6 +44,11 @@ class ControllerOptions(msgspec.Struct, frozen=True, kw_only=True):
     workers: Annotated[int, "Keys reconciled concurrently; at least 1."] = 1
     limiter: Annotated[
         RateLimiter[Key] | None, "The backoff of failed keys; None for exponential from 5 ms to 1,000 s."
+    ] = None
+    max_retries: Annotated[
+        int | None,
+        "Retries of a key that fails each time; then it is parked until its object's generation changes, or a user "
+        "asks for it. None for no limit.",
     ] = None
     fair_by: Annotated[
         FairBy[Key] | None,
@@ -131,8 +137,11 @@ class Controller:
 
         Raises:
             TypeError: An expected error is no class of exceptions.
-            ValueError: It has no workers, or the metrics know a controller of this name.
+            ValueError: It has no workers, fewer than no retries, or the metrics know a controller of this name.
         """
+        if options.max_retries is not None and options.max_retries < 0:
+            remedy = "give it a number of retries, or None for no limit"
+            raise ValueError(f"controller {name}: max_retries is {options.max_retries}: {remedy}")
         if options.workers < 1:
             raise ValueError(f"controller {name}: workers is {options.workers}, and must be at least 1")
         expected = tuple(options.expected_errors)
@@ -169,7 +178,14 @@ class Controller:
         self._pauses, self._hot_loops = Pauses(self.metrics), HotLoops(client)
         self._conflicts = None if client is None else Conflicts(client)
         self.waits: Waits = Waits(self.queue)
-        self._outcomes = Outcomes(self.queue, self.metrics, random=random, expected_errors=expected, waits=self.waits)
+        self._limit = (
+            None
+            if options.max_retries is None
+            else RetryLimit(options.max_retries, lambda: self.own_store, self.queue.forget, self.metrics)
+        )
+        self._outcomes = Outcomes(
+            self.queue, self.metrics, random=random, expected_errors=expected, waits=self.waits, limit=self._limit
+        )
 
     def watch(self, source: Source, informer: Informer[Any] | InformerHandle[Any]) -> None:
         """Let the changes of a kind enqueue keys.
@@ -230,6 +246,19 @@ class Controller:
         if self._shard_gate is not None:
             informer.add_handler(self._shard_gate)
 
+    def connect(
+        self, find_informer: Callable[[type[Resource]], Informer[Any] | None], recorder: Callable[[str], EventSink]
+    ) -> None:
+        """Connect this with its manager: where objects that keys wait for are found, and where events are recorded.
+
+        Args:
+            find_informer: Returns the informer of a kind; None when the manager has none.
+            recorder: Returns the recorder of a component; called only if this records events.
+        """
+        self.waits.find_informer = find_informer
+        if self._limit is not None:
+            self._limit.recorder = recorder(self.name)
+
     def add_shard_gate(self, gate: HandlingGate) -> None:
         """Ask a gate before all others, and let it handle the events of the keys' objects; before this runs."""
         self._shard_gate = gate
@@ -247,6 +276,8 @@ class Controller:
             self.own_writes.forget(key)
         self.queue.forget(key)
         self.waits.end(key)
+        if self._limit is not None:
+            self._limit.forget(key)
         if isinstance(self.reconciler, ReleasesKeys):
             self.reconciler.release(key)
 
@@ -265,6 +296,11 @@ class Controller:
     def paused(self) -> tuple[Key, ...]:
         """The keys of paused objects, as far as they have come."""
         return self._pauses.keys
+
+    @property
+    def parked(self) -> dict[Key, ParkedFailure]:
+        """The keys that have failed `max_retries` times and are no longer retried; it may be read in any thread."""
+        return {} if self._limit is None else self._limit.parked.copy()
 
     def has_timed_out(self, key: Key) -> bool:
         """Return whether the wait of a key (`kcr.WaitFor`) is longer than its timeout, as its reconciles may ask."""
@@ -297,6 +333,8 @@ class Controller:
         if self._options.reconcile_timeout is not None:
             reconciler = TimedReconciler(reconciler, self._options.reconcile_timeout, self.metrics)
         gates: list[Gate] = [self._pauses] if self._shard_gate is None else [self._shard_gate, self._pauses]
+        if self._limit is not None:
+            gates.append(self._limit)
         # The hot loops wait for the server before they let a reconcile begin: nothing else has begun by then.
         observers: list[Observer] = [DebugLog(self.queue)] if DebugLog.is_enabled() else []
         if self._conflicts is not None:

@@ -34,11 +34,13 @@ class GateDecision(Enum):
         ADMIT: The key passes this gate.
         DEFER: The key is not reconciled now. The gate enqueues it again, at the priority that it had.
         DROP: The key is not reconciled, and its backoff is reset: an event will enqueue it when that changes.
+        PARK: The key is not reconciled, and stays a failing one: an event will enqueue it when that changes.
     """
 
     ADMIT = "admit"
     DEFER = "defer"
     DROP = "drop"
+    PARK = "park"
 
 
 class Gate(Protocol):

@@ -9,6 +9,7 @@ from typing import Any
 
 from kcr.api.meta import Key
 from kcr.controller.observers import ReconcileRun
+from kcr.controller.parking.retries import RetryLimit
 from kcr.controller.parking.waits import WaitFor, Waits
 from kcr.errors import (
     ApiError,
@@ -120,6 +121,7 @@ class Outcomes:
         random: random.Random,
         expected_errors: tuple[type[Exception], ...] = (),
         waits: Waits | None = None,
+        limit: RetryLimit | None = None,
     ) -> None:
         """Make them.
 
@@ -129,6 +131,7 @@ class Outcomes:
             random: Spreads the probes of an outage.
             expected_errors: Exceptions that are logged without a traceback, as the errors of kcr are.
             waits: The keys that wait for objects; None for those of this queue alone.
+            limit: Parks keys that fail too often; None to retry them endlessly.
         """
         self._queue = queue
         self._metrics = metrics
@@ -136,6 +139,7 @@ class Outcomes:
         self._expected: tuple[type[BaseException], ...] = (KcrError, *expected_errors)
         self._outage = Outage()
         self._waits = Waits(queue) if waits is None else waits
+        self._limit = limit
 
     def refuse(self, key: Any) -> None:
         """Drop an item that is no key, which user code has added to the queue."""
@@ -146,7 +150,7 @@ class Outcomes:
 
     def drop(self, key: Key) -> None:
         """Reset the backoff of a key that a gate has dropped: its failures are of before."""
-        self._queue.forget(key)
+        self._reset(key)
         self._waits.end(key)
         # Others may wait for its answer.
         self._end_outage(key)
@@ -161,7 +165,7 @@ class Outcomes:
         """
         key = run.key
         # A success ends the backoff, also one that asks for its key again.
-        self._queue.forget(key)
+        self._reset(key)
         self._end_outage(key)
         if self._waits.parked:
             self._waits.end(key)
@@ -198,8 +202,16 @@ class Outcomes:
             self._metrics.terminal_errors += 1
             _log.error("terminal error, not retried", error=text)
             return
-        self._retry(key, causes, text, _max_delay(causes))
-        self._log_failure(error, causes, text, self._queue.retries(key))
+        is_parked = self._limit is not None and self._limit.failed(key, causes, text)
+        if not is_parked:
+            self._retry(key, causes, text, _max_delay(causes))
+        self._log_failure(error, causes, text, self._queue.retries(key) + is_parked)
+
+    def _reset(self, key: Key) -> None:
+        """Let the next failure of a key count as the first."""
+        self._queue.forget(key)
+        if self._limit is not None:
+            self._limit.forget(key)
 
     def _wait(self, run: ReconcileRun, waits: tuple[WaitFor, ...]) -> Exception | None:
         """Park a key that waits for objects; return why that is a failure, or None."""
@@ -211,7 +223,7 @@ class Outcomes:
         run.outcome, run.detail = "requeue_after", f"waits for {' and '.join(map(str, waits))}"
         self._end_outage(key)
         if is_parked:
-            self._queue.forget(key)
+            self._reset(key)
         else:
             self._queue.add_rate_limited(key, priority=self._queue.priority(key), reason=_CHANGED)
         return None

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from kcr.api.meta import Key, OwnerReference, Resource, controller_of
 from kcr.controller.gates import is_resumed
+from kcr.controller.parking.retries import is_requested
 from kcr.controller.predicates import Predicate
 from kcr.errors import KcrError
 from kcr.informer import Handler, Store, Trigger
@@ -52,7 +53,7 @@ def watch(
         map_to: Maps a changed object to the keys to enqueue, such as `keys_by_index(…)`; without it, the object's own
             key. It is called on the event loop with every change, so it must be quick, and it never awaits.
         predicate: Filters the changes, such as `generation_changed`; without it, every change enqueues. The end of a
-            pause enqueues the object whatever the predicate says.
+            pause, and a new value of the annotation `kcr.dev/reconcile-at`, enqueue the object whatever it says.
         with_owner: Whether, under sharding, a replica keeps only the objects whose controller it reconciles: for a
             `map_to` that maps an object to its controller. Else it keeps the objects of `map_to` from all shards.
     """
@@ -133,7 +134,7 @@ class EnqueueRequests(Handler[Any]):
 
     def on_update(self, old: Resource, new: Resource) -> None:
         """Enqueue the keys of both objects: an object that is no longer mapped to must be reconciled as well."""
-        if self._passes(old, new) or (self._source.enqueues_itself and is_resumed(old, new)):
+        if self._passes(old, new) or (self._source.enqueues_itself and _is_asked_for(old, new)):
             self._enqueue(Trigger.updated(old, new), old, new)
 
     def on_delete(self, obj: Resource, final_state_unknown: bool) -> None:
@@ -168,6 +169,11 @@ class EnqueueRequests(Handler[Any]):
         return KcrError(
             f"controller {self._controller!r}: the {what} failed for {kind}{name}: {type(error).__name__}: {error}"
         )
+
+
+def _is_asked_for(old: Resource, new: Resource) -> bool:
+    """Return whether a change enqueues its object whatever the predicate says: a pause ends, or a user asks for it."""
+    return is_resumed(old, new) or is_requested(old, new)
 
 
 _CHANNEL = Reason("channel")

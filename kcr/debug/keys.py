@@ -60,6 +60,7 @@ class ControllerReader:
         self._runs = retried(lambda: journal.runs)
         self._deferred = retried(lambda: own_writes.deferred) if own_writes is not None else {}
         self._paused = frozenset(retried(lambda: controller.paused))
+        self._parked = controller.parked
         self._waiting = retried(lambda: controller.waits.texts(now))
 
     def state(self, max_keys: int) -> ControllerState:
@@ -84,21 +85,22 @@ class ControllerReader:
             slowest=self._slowest(),
             recent=tuple(map(self._run_state, islice(reversed(self._runs), RECENT))),
             is_sharded=controller.is_sharded,
+            parked=len(self._parked),
         )
 
     def key_state(self, key: Key) -> KeyState:
         """Return where one key is."""
-        queue, failure = self._queue, self._failing.get(key)
+        queue, failure, parked = self._queue, self._failing.get(key), self._parked.get(key)
         delay, queued_since = queue.delays.get(key), queue.queued_since.get(key)
         return KeyState(
             key=str(key),
             phase=self._phase(key),
-            retries=self._controller.queue.retries(key),
+            retries=self._controller.queue.retries(key) if parked is None else parked.failures,
             priority=queue.queued.get(key, 0),
             queued_seconds=None if queued_since is None else self._age(queued_since),
             due_seconds=None if delay is None else max(0.0, delay.deadline - self._now),
             reasons=tuple(map(str, queue.reasons_of(key))),
-            error="" if failure is None else failure.text,
+            error=failure.text if failure is not None else "" if parked is None else parked.error,
             waits_for=tuple(self._waits_for(key)),
         )
 
@@ -115,7 +117,7 @@ class ControllerReader:
         queue = self._queue
         places: tuple[tuple[str, Collection[Key]], ...] = (
             ("processing", queue.processing), ("queued", queue.queued), ("deferred", self._deferred),
-            ("paused", self._paused), ("delayed", queue.delays), ("waiting", self._waiting),
+            ("paused", self._paused), ("parked", self._parked), ("delayed", queue.delays), ("waiting", self._waiting),
         )  # fmt: skip
         phase = next((phase for phase, keys in places if key in keys), "idle")
         return "backoff" if phase == "delayed" and queue.is_in_backoff(key) else phase
@@ -130,13 +132,14 @@ class ControllerReader:
     def _known(self) -> set[Key]:
         """The keys that wait or have failed."""
         queue = self._queue
-        waits = {*self._deferred, *self._paused, *self._waiting, *queue.delays}
+        waits = {*self._deferred, *self._paused, *self._parked, *self._waiting, *queue.delays}
         return {*self._failing, *queue.processing, *queue.queued, *waits}
 
     def _first_keys(self, count: int) -> list[Key]:
         """Return so many keys: those in trouble first, and of these the ones that are in it most."""
         queue, retries = self._queue, self._controller.queue.retries
         ranks = (
+            (self._parked, lambda key: -self._parked[key].failures),
             (self._failing, lambda key: -retries(key)),
             (self._deferred, lambda key: 0),
             (queue.processing, lambda key: queue.processing_since.get(key, 0.0)),

@@ -137,8 +137,8 @@ class KeyState(_Value, frozen=True, kw_only=True):
     Attributes:
         key: The key.
         phase: `queued`, `processing`, `delayed` (until a time that a reconcile asked for), `backoff` (until its next
-            retry), `deferred` (until a store shows this process's own writes), `waiting` (for an object), `paused`, or
-            `idle`.
+            retry), `deferred` (until a store shows this process's own writes), `waiting` (for an object), `paused`,
+            `parked` (no longer retried), or `idle`.
         retries: How often it has failed in a row.
         priority: Of a queued key; 0 otherwise.
         queued_seconds: For how long it has been queued; None when it is not.
@@ -209,6 +209,7 @@ class ControllerState(_Value, frozen=True, kw_only=True):
         slowest: The slowest keys, the slowest first.
         recent: The last reconciles, the newest first.
         is_sharded: Whether, under sharding, it reconciles a share of the keys; else all where the first shard is held.
+        parked: How many keys are no longer retried, because they have failed too often.
     """
 
     name: str
@@ -228,6 +229,7 @@ class ControllerState(_Value, frozen=True, kw_only=True):
     slowest: tuple[SlowKey, ...]
     recent: tuple[RunState, ...]
     is_sharded: bool = True
+    parked: int = 0
 
 
 class ShardingState(_Value, frozen=True, kw_only=True):

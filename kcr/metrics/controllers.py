@@ -36,6 +36,7 @@ class ControllerMetrics:
         panics: Reconciles that failed with a programming error, such as a `TypeError`: a bug.
         timeouts: Reconciles that took longer than the controller allows.
         paused: Objects that an annotation keeps from being reconciled.
+        parked: Keys that are no longer retried, because they have failed too often.
     """
 
     def __init__(self, workers: int) -> None:
@@ -48,6 +49,7 @@ class ControllerMetrics:
         self.panics = 0
         self.timeouts = 0
         self.paused = 0
+        self.parked = 0
 
 
 CONTROLLER_ROWS = (
@@ -88,6 +90,11 @@ CONTROLLER_ROWS = (
         GaugeMetricFamily, "kcr_paused_objects",
         "Current number of objects paused by the annotation kcr.dev/paused per controller",
         lambda controller: controller.paused,
+    ),
+    Row(
+        GaugeMetricFamily, "kcr_parked_keys",
+        "Current number of keys that are no longer retried because they have failed max_retries times per controller",
+        lambda controller: controller.parked,
     ),
 )  # fmt: skip
 

@@ -1,13 +1,14 @@
-"""`kcr debug`: an archive for a report, a profile, and the stacks of a running process."""
+"""`kcr debug`: an archive for a report, a profile, the stacks and the parked keys of a running process."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 import click
 import msgspec
 
+from kcr.api.explanation import counted
 from kcr.cli.connection import run_quietly
 from kcr.cli.debug.archive import ArchiveFile, MetricsPlace, collect, manifest, packed
 from kcr.cli.debug.port import REMEDY, DebugPort, debug_option, parse_address, port_of
@@ -15,7 +16,9 @@ from kcr.cli.output import write_output
 from kcr.client import load_config
 from kcr.clock import SystemClock
 from kcr.debug.profiler import IDLE, MAX_SECONDS
+from kcr.debug.state import DebugState
 from kcr.errors import ConfigError, KcrError
+from kcr.log.lines import printable
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -24,6 +27,8 @@ _CODES = "Exit codes: 0, 1 when the debug port cannot be used, 2 on a wrong opti
 _PRIVATE = 0o600
 # Of a profile, beside its own time.
 _MARGIN_SECONDS = 10.0
+# The most that the port returns; parked ones come first.
+_ALL_KEYS = "10000"
 # Of a profile, so many functions are shown.
 _TOP = 10
 
@@ -102,6 +107,33 @@ def profile(seconds: int, output: str, **values: Any) -> int:
         return 0
 
     return run_quietly(show)
+
+
+@command.command("parked", short_help="List the keys that are no longer retried.", epilog=_CODES)
+@_connection_options
+def parked(**values: Any) -> int:
+    """List the keys that have failed too often (max_retries) and are no longer retried, with their last errors."""
+    port = _port(values)
+
+    async def show() -> int:
+        body = await port.get("/state", {"keys": _ALL_KEYS})
+        try:
+            click.echo("\n".join(map(printable, parked_lines(msgspec.json.decode(body, type=DebugState)))))
+        except msgspec.MsgspecError as error:
+            raise ConfigError(f"the debug port cannot be read: {error}: use the same version of kcr") from error
+        return 0
+
+    return run_quietly(show)
+
+
+def parked_lines(state: DebugState) -> Iterator[str]:
+    """Yield a line for each parked key: its controller, its failures in a row, the last error."""
+    for one in state.controllers:
+        for key in one.keys:
+            if key.phase == "parked":
+                yield f"{one.name}: {key.key}, {counted(key.retries, 'failure')} in a row: {key.error}"
+    if not any(one.parked for one in state.controllers):
+        yield "no key is parked"
 
 
 @command.command("dump", short_help="Write one archive for a report.", epilog=_CODES)

@@ -184,8 +184,9 @@ def phase_text(view: ControllerView) -> str:
         case "deferred" | "waiting":
             deferred = "deferred, " if state.phase == "deferred" else ""
             return f"{deferred}waits for {', '.join(state.waits_for) or 'its store'}"
-        case "paused":
-            return "paused: it is not reconciled"
+        case "paused" | "parked":
+            after = f" after {counted(state.retries, 'failure')} in a row" if state.phase == "parked" else ""
+            return f"{state.phase}{after}: it is not reconciled"
         case "processing":
             return "running"
         case _:

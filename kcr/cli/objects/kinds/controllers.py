@@ -75,7 +75,16 @@ def _failing(view: ControllerView, inside: Inside) -> Explanation | None:
     if "webhook" in state.error or "is forbidden" in state.error:
         found = refusal_of(state.error, namespace=_namespace(view), resource="", change="change what is created to one")
         return Explanation(Code.REFUSED, headline, remedies=(found.remedy,), webhook=found.webhook)
+    if state.phase == "parked":
+        kind = next((one.kinds[0] for one in inside.state.controllers if one.name == name and one.kinds), "KIND")
+        remedy = f"change its spec, or reconcile it once more: {_reconcile_command(kind, state.key)}"
+        return Explanation(Code.RECONCILE_ERROR, f"{headline}; it is parked (max_retries)", remedies=(remedy,))
     return Explanation(Code.RECONCILE_ERROR, headline)
+
+
+def _reconcile_command(kind: str, key: str) -> str:
+    namespace, _, name = key.rpartition("/")
+    return f"kcr reconcile {kind}/{name}" + (f" -n {namespace}" if namespace else "")
 
 
 def _all_errors(inside: Inside) -> str:

@@ -58,6 +58,15 @@ def test_error_is_told_with_its_retries() -> None:
     assert headline == "controller site fails, and does not retry it (TerminalError): TerminalError: no"
 
 
+def test_parked_key_has_the_command_that_reconciles_it() -> None:
+    ((code, headline, (remedy,)),) = told("parked", retries=6, error="ValueError: no")
+    assert (code, headline) == (
+        Code.RECONCILE_ERROR,
+        "controller site fails, 6 times in a row: ValueError: no; it is parked (max_retries)",
+    )
+    assert remedy == "change its spec, or reconcile it once more: kcr reconcile jobs.batch/pi -n etl"
+
+
 def test_rights_of_one_user_are_granted_together() -> None:
     other = 'ForbiddenError: User "ann" cannot create resource "pods" in API group "" in the namespace "etl"'
     foreign = 'ForbiddenError: User "bob" cannot delete resource "nodes" in API group "" at the cluster scope'
