@@ -29,6 +29,7 @@ COMMANDS: Mapping[str, _Entry] = {
     "logs": _Entry("objects.logs", "Print the logs of all pods of a Job."),
     "policy": _Entry("generators.policy", "Make admission policies of classes, for kinds of others."),
     "rbac": _Entry("generators.rbac", "Make roles with exactly the rights of controllers."),
+    "reconcile": _Entry("objects.reconcile", "Let the controllers of an object reconcile it now."),
     "run": _Entry("run", "Run controllers against a Kubernetes API server."),
     "shards": _Entry("objects.shards", "Show which replica holds which shard of a program."),
     "version": _Entry("version", "Print the versions of kcr and of what it stands on."),

@@ -37,6 +37,7 @@ SMALL: Mapping[str, str] = {
     "kcr/cli/main.py": "the entry point",
     "kcr/cli/run.py": "a command by itself",
     "kcr/cli/completion.py": "a command by itself",
+    "kcr/cli/objects/reconcile.py": "a command by itself",
     "kcr/cli/version.py": "a command by itself",
     "kcr/tokenbucket.py": "below its users: workqueue, client, events, plugins",
     "kcr/api/bindaddress.py": "below its users: options, endpoint, webhooks",

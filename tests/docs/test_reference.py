@@ -10,7 +10,7 @@ import pytest
 from kcr.cli import check, kubeconfig, run, version
 from kcr.cli.debug.commands import command as debug
 from kcr.cli.generators import crd, policy, rbac, webhooks
-from kcr.cli.objects import explain, logs, shards, wait
+from kcr.cli.objects import explain, logs, reconcile, shards, wait
 from kcr.controllers.cronjob.controller import Options as CronJobOptions
 from kcr.controllers.job.controller import Options
 from kcr_devcluster.dev import command as dev
@@ -44,6 +44,7 @@ def options(command: click.Command) -> Sequence[click.Option]:
         pytest.param("kubeconfig create", kubeconfig.create, id="kubeconfig-create"),
         pytest.param("explain", explain.command, id="explain"),
         *(pytest.param("debug", one, id=f"debug-{name}") for name, one in debug.commands.items()),
+        pytest.param("reconcile", reconcile.command, id="reconcile"),
         pytest.param("shards", shards.command, id="shards"),
         pytest.param("wait", wait.command, id="wait"),
         pytest.param("logs", logs.command, id="logs"),

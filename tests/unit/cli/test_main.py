@@ -211,6 +211,7 @@ def test_variable_for_something_else_is_no_mistake(
         pytest.param("logs job/a", id="logs"),
         pytest.param("explain job/a", id="explain"),
         pytest.param("shards", id="shards"),
+        pytest.param("reconcile job/a", id="reconcile"),
         pytest.param("kubeconfig create --user alice", id="kubeconfig"),
     ],
 )
