@@ -82,7 +82,8 @@ coalesced, and a failed key is requeued with exponential backoff.
 - `Manager.add_webhook(Kind, webhook)` serves admission: an object with methods `default` and `validate_create`,
   `validate_update`, `validate_delete`, which raise `Denied`; see `WebhookRequest`. `Manager.add_conversion(Kind)`
   serves the functions of `converts` between versions of a kind.
-- For controllers that own other objects: creation and deletion with events (`DependentControl`), adoption (`claim`),
+- For controllers that own other objects: creation and deletion with events (`DependentControl`), all wanted
+  children of several kinds (`Children`), adoption (`claim`),
   owner references (`set_controller`), finalizers (`finalized`), and `create_or_patch`.
 - `kcr.testing` runs controllers in virtual time; `kcr dev` is a development cluster in one process.
 """
@@ -141,6 +142,7 @@ if TYPE_CHECKING:
         watch,
     )
     from kcr.dependents import (
+        Children,
         DependentControl,
         add_finalizer,
         claim,
@@ -197,6 +199,7 @@ __all__ = [
     "AlreadyExistsError",
     "ApiError",
     "BadRequestError",
+    "Children",
     "Client",
     "Clock",
     "Code",
@@ -327,8 +330,8 @@ _HOMES = {
         "labels_match none_of owned reconcile_requested_at resource_version_changed rights watch"
     ),
     "kcr.dependents": (
-        "DependentControl add_finalizer claim create_or_patch finalized has_finalizer has_owner remove_finalizer "
-        "remove_owner set_controller set_owner slow_start"
+        "Children DependentControl add_finalizer claim create_or_patch finalized has_finalizer has_owner "
+        "remove_finalizer remove_owner set_controller set_owner slow_start"
     ),
     "kcr.endpoint": "SecureServing",
     "kcr.events": "EventRecorder",

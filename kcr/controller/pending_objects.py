@@ -5,7 +5,7 @@ All of it is compared with the store when it is read, and nothing is counted fro
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from kcr.api.meta import Key, Resource
 from kcr.informer import Store
@@ -27,6 +27,15 @@ class Expected:
         return self.creations <= 0 and self.deletions <= 0
 
 
+class AppliedObject(NamedTuple):
+    """An object that was applied: a hash of the content, and the answer's uid, generation and resourceVersion."""
+
+    digest: bytes
+    uid: str
+    generation: int | None
+    resource_version: str
+
+
 class PendingObjects:
     """The objects of one owner that were written, and that the store does not show so yet.
 
@@ -38,9 +47,12 @@ class PendingObjects:
         unverified_before: The version that the owner's store has to reach before it shows all that an earlier leader
             wrote; 0 once the owner was read live.
         expected: The counts of `kcr.Expectations`; None for none.
+        applied: The objects that `kcr.Children` has applied, by group, plural, namespace and name.
     """
 
-    __slots__ = ("_deletions", "_releases", "creates", "expected", "uid", "unconfirmed_status", "unverified_before")
+    __slots__ = (
+        "_deletions", "_releases", "applied", "creates", "expected", "uid", "unconfirmed_status", "unverified_before",
+    )  # fmt: skip
 
     def __init__(self, uid: str, leading_since: int = 0) -> None:
         self.uid: str = uid
@@ -48,6 +60,7 @@ class PendingObjects:
         self.unconfirmed_status: bool = False
         self.unverified_before: int = leading_since
         self.expected: Expected | None = None
+        self.applied: dict[tuple[str, str, str, str], AppliedObject] = {}
         # By the object's uid: whether it is still shown.
         self._deletions: dict[str, Callable[[], bool]] = {}
         self._releases: dict[str, tuple[Store[Any], Key, str]] = {}

@@ -1,12 +1,14 @@
 """Dependents: objects that a controller creates for an owner.
 
 - `DependentControl` creates and deletes them: idempotent creates, slow start, events, read-your-writes.
+- `Children` ensures the wanted children of an owner, of several kinds, and deletes those no longer wanted.
 - `claim` adopts matching objects without a controller and releases objects that no longer match.
 - `set_controller` and others set owner references; `finalized` handles a finalizer.
 - `create_or_patch` creates or patches a single object.
 """
 
 from kcr.dependents.altered import AlteredObjectError
+from kcr.dependents.children import Children, EnsuredChildren
 from kcr.dependents.claim import Claimed, claim, claim_decision
 from kcr.dependents.control import DependentControl
 from kcr.dependents.create import Ensured, UnconfirmedCreateError, create_or_patch
@@ -28,9 +30,11 @@ __all__ = [
     "AlreadyOwnedError",
     "AlteredObjectError",
     "Attempts",
+    "Children",
     "Claimed",
     "DependentControl",
     "Ensured",
+    "EnsuredChildren",
     "EventEmitter",
     "Failure",
     "QuotaExceededError",

@@ -50,7 +50,25 @@ def opened(shop: ModuleType, replicas: int) -> Any:
 
 
 async def test_every_block_is_run() -> None:
-    assert {block.file for block in blocks(GUIDE)} == {"shop.py"}
+    assert {block.file for block in blocks(GUIDE)} == {"shop.py", "site.py"}
+
+
+async def test_site_has_the_wanted_children(tmp_path: Path, monkeypatch: Any, kcr_clock: VirtualClock) -> None:
+    (tmp_path / "site_of_guide.py").write_text(files(GUIDE)["site.py"])
+    monkeypatch.syspath_prepend(tmp_path)
+    site = __import__("site_of_guide")
+    async with EmbeddedCluster(clock=kcr_clock, random=random.Random(1), runtime=None, kinds=[site.Site]) as cluster:
+        manager = kcr.Manager(Client(cluster.transport), random=random.Random(1))
+        site.setup(manager)
+        async with manager.running():
+            metadata = kcr.ObjectMeta(name="shop", namespace="default")
+            await cluster.client.create(site.Site(metadata=metadata, spec=site.SiteSpec(text="hello", public=True)))
+            await kcr_clock.advance(5)
+            assert (await cluster.client.get(site.ConfigMap, KEY)).data == {"index.html": "hello"}
+            assert (await cluster.client.get(site.Service, KEY)).spec.selector == {"site": "shop"}
+            await cluster.client.merge_patch(site.Site, KEY, {"spec": {"public": False}})
+            await kcr_clock.advance(5)
+            assert await cluster.client.list(site.Service, "default") == ()
 
 
 async def test_shop_keeps_its_numbered_pods(shop: ModuleType, kcr_clock: VirtualClock) -> None:
