@@ -78,6 +78,7 @@ coalesced, and a failed key is requeued with exponential backoff.
 - Failures are one tree, `KcrError`: `ApiError` for a refusal of the server, `TransportError` for a write with an
   unknown result, `TerminalError` for an error that no retry can fix, `RetryLater` for a missing prerequisite.
   `WaitFor` parks the key until an object is as wanted.
+- `in_thread` calls blocking code in a thread.
   Exceptions of other libraries are failures as well; only programming errors count as panics.
 - `Manager.add_webhook(Kind, webhook)` serves admission: an object with methods `default` and `validate_create`,
   `validate_update`, `validate_delete`, which raise `Denied`; see `WebhookRequest`. `Manager.add_conversion(Kind)`
@@ -123,6 +124,8 @@ if TYPE_CHECKING:
         Reconciler,
         Result,
         Source,
+        ThreadBusyError,
+        ThreadTimeoutError,
         WaitFor,
         WaitTimeoutError,
         all_of,
@@ -131,6 +134,8 @@ if TYPE_CHECKING:
         channel,
         finalizers_changed,
         generation_changed,
+        in_thread,
+        is_abandoned,
         keys_by_index,
         labels_changed,
         labels_match,
@@ -256,6 +261,8 @@ __all__ = [
     "Store",
     "SystemClock",
     "TerminalError",
+    "ThreadBusyError",
+    "ThreadTimeoutError",
     "TooManyRequestsError",
     "TransportError",
     "Trigger",
@@ -283,6 +290,8 @@ __all__ = [
     "generation_changed",
     "has_finalizer",
     "has_owner",
+    "in_thread",
+    "is_abandoned",
     "is_condition_true",
     "is_controlled_by",
     "keys_by_index",
@@ -325,9 +334,10 @@ _HOMES = {
     "kcr.client.explainers": "explains",
     "kcr.clock": "Clock SystemClock",
     "kcr.controller": (
-        "Controller ControllerOptions Expectations OwnWrites Reconciler Result Source WaitFor WaitTimeoutError "
-        "all_of annotations_changed any_of channel finalizers_changed generation_changed keys_by_index labels_changed "
-        "labels_match none_of owned reconcile_requested_at resource_version_changed rights watch"
+        "Controller ControllerOptions Expectations OwnWrites Reconciler Result Source ThreadBusyError "
+        "ThreadTimeoutError WaitFor WaitTimeoutError all_of annotations_changed any_of channel finalizers_changed "
+        "generation_changed in_thread is_abandoned keys_by_index labels_changed labels_match none_of owned "
+        "reconcile_requested_at resource_version_changed rights watch"
     ),
     "kcr.dependents": (
         "Children DependentControl add_finalizer claim create_or_patch finalized has_finalizer has_owner "

@@ -24,6 +24,7 @@ Source: controller-runtime/pkg/internal/controller; client-go/util/workqueue.
 from kcr.controller.batching import Batching
 from kcr.controller.controller import Controller, ControllerOptions
 from kcr.controller.expectations import Expectations
+from kcr.controller.outside.threads import ThreadBusyError, ThreadTimeoutError, in_thread, is_abandoned
 from kcr.controller.own_writes import OwnWrites, StaleStoreError
 from kcr.controller.parking.retries import reconcile_requested_at
 from kcr.controller.parking.waits import WaitFor, WaitTimeoutError
@@ -59,6 +60,8 @@ __all__ = [
     "Right",
     "Source",
     "StaleStoreError",
+    "ThreadBusyError",
+    "ThreadTimeoutError",
     "WaitFor",
     "WaitTimeoutError",
     "all_of",
@@ -67,6 +70,8 @@ __all__ = [
     "channel",
     "finalizers_changed",
     "generation_changed",
+    "in_thread",
+    "is_abandoned",
     "keys_by_index",
     "labels_changed",
     "labels_match",

@@ -59,11 +59,15 @@ class _NoWait(selectors.SelectSelector):
 class VirtualLoop(asyncio.SelectorEventLoop):
     """A loop for tests; `time()` starts at 0 and moves in jumps.
 
+    Attributes:
+        runs_threads_inline: `kcr.in_thread` calls its function on the loop.
+
     When every task waits and no timer is set, the loop raises `StallError`, which names the tasks and where
     they wait: nothing could ever happen again.
     """
 
     def __init__(self) -> None:
+        self.runs_threads_inline: bool = True
         selector = _NoWait()
         self._virtual_now = 0.0
         self.stalled: bool = False
@@ -100,7 +104,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self, executor: Executor | None, func: Callable[[*Arguments], T], *args: *Arguments
     ) -> asyncio.Future[T]:
         """Refuse: a thread's work takes no virtual time, so its order among events is not deterministic."""
-        raise RuntimeError("virtual time knows no threads: run this test on an ordinary loop")
+        raise RuntimeError("virtual time knows no threads: use kcr.in_thread, or run this test on an ordinary loop")
 
     def _count_pass(self) -> None:
         self._passes += 1

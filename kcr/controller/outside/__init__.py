@@ -1,0 +1,1 @@
+"""Systems outside of the cluster: calls of libraries that block (`kcr.controller.outside.threads`)."""
