@@ -133,9 +133,9 @@ class ParkedKey:
     __slots__ = ("deadline", "has_timed_out", "priority", "since", "timer", "waits")
 
     def __init__(self, waits: tuple[WaitFor, ...], priority: int, now: float) -> None:
-        self.waits = waits
-        self.priority = priority
-        self.since = now
+        self.waits: tuple[WaitFor, ...] = waits
+        self.priority: int = priority
+        self.since: float = now
         limits = [wait.timeout_seconds for wait in waits if wait.timeout_seconds is not None]
         self.deadline: float | None = now + min(limits) if limits else None
         self.has_timed_out: bool = False
