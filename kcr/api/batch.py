@@ -16,6 +16,9 @@ FAILED = "Failed"
 _ENDS = (COMPLETE, FAILED)
 # The index of a pod of an Indexed Job: annotation and label both.
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
+# Marks of Jobs that a user has started: with `kcr run-now` of a CronJob, with `kcr rerun` of the Job named.
+RUN_NOW = "kcr.dev/run-now"
+RERUN_OF = "kcr.dev/rerun-of"
 
 
 class UncountedTerminatedPods(Object):
@@ -141,6 +144,11 @@ def finished_type(job: Job) -> str:
 def is_succeeded(job: Job) -> bool:
     """Return whether the Job is complete, whatever other condition it has."""
     return any(found.type == COMPLETE and found.status == "True" for found in job.status.conditions)
+
+
+def is_requested(job: Job) -> bool:
+    """Return whether a user has started the Job with `kcr run-now` or `kcr rerun`: it is no run of a schedule."""
+    return not job.metadata.annotations.keys().isdisjoint((RUN_NOW, RERUN_OF))
 
 
 class CronJobSpec(Object):

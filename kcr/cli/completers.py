@@ -44,15 +44,22 @@ def complete_jobs(ctx: click.Context, parameter: click.Parameter, incomplete: st
     return _items("job/", _names(ctx, Job), incomplete)
 
 
+def complete_cronjobs(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the CronJobs of the namespace whose name begins so; none when the cluster cannot be asked."""
+    from kcr.api.batch import CronJob  # noqa: PLC0415  # see above
+
+    return _items("cronjob/", _names(ctx, CronJob), incomplete)
+
+
 def complete_objects(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return the Jobs and CronJobs whose name begins so; behind `KIND/`, the objects of that kind."""
-    from kcr.api.batch import CronJob, Job  # noqa: PLC0415  # see above
+    from kcr.api.batch import Job  # noqa: PLC0415  # see above
 
     kind, slash, _ = incomplete.partition("/")
     if slash and kind not in ("job", "cronjob"):
         return _items(f"{kind}/", _names(ctx, kind), incomplete)
     found = _items("job/", _names(ctx, Job), incomplete) if "job/".startswith(kind) else []
-    return [*found, *(_items("cronjob/", _names(ctx, CronJob), incomplete) if "cronjob/".startswith(kind) else [])]
+    return [*found, *(complete_cronjobs(ctx, parameter, incomplete) if "cronjob/".startswith(kind) else [])]
 
 
 def _items(prefix: str, names: Iterable[str], incomplete: str) -> list[CompletionItem]:

@@ -70,12 +70,26 @@ def parse_job(ctx: click.Context, parameter: click.Parameter, text: str) -> Obje
     Raises:
         click.UsageError: The text names no Job.
     """
+    return _parse(Job, text)
+
+
+def parse_cronjob(ctx: click.Context, parameter: click.Parameter, text: str) -> ObjectName:
+    """Read the name of one CronJob, as `cronjob/NAME`.
+
+    Raises:
+        click.UsageError: The text names no CronJob.
+    """
+    return _parse(CronJob, text)
+
+
+def _parse(wanted: type[Resource], text: str) -> ObjectName:
     kind, _, name = text.partition("/")
-    if _NAMES.get(kind.lower()) is not Job or not name or "/" in name:
+    if _NAMES.get(kind.lower()) is not wanted or not name or "/" in name:
         # Not of the parameter, whose name would repeat the advice.
         bare = "/" not in text and text.lower() not in _NAMES and _OBJECT_NAME.fullmatch(text)
-        raise click.UsageError(f"{text!r} names no Job: write job/{text if bare else 'NAME'}")
-    return ObjectName(Job, _checked(name, _OBJECT_NAME))
+        own = wanted.resource.kind
+        raise click.UsageError(f"{text!r} names no {own}: write {own.lower()}/{text if bare else 'NAME'}")
+    return ObjectName(wanted, _checked(name, _OBJECT_NAME))
 
 
 def parse_object(text: str) -> ObjectName | UnresolvedName:

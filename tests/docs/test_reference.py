@@ -11,6 +11,7 @@ from kcr.cli import check, kubeconfig, run, version
 from kcr.cli.debug.commands import command as debug
 from kcr.cli.generators import crd, policy, rbac, webhooks
 from kcr.cli.objects import explain, logs, reconcile, shards, wait
+from kcr.cli.objects.runs import rerun, run_now
 from kcr.controllers.cronjob.controller import Options as CronJobOptions
 from kcr.controllers.job.controller import Options
 from kcr_devcluster.dev import command as dev
@@ -45,6 +46,8 @@ def options(command: click.Command) -> Sequence[click.Option]:
         pytest.param("explain", explain.command, id="explain"),
         *(pytest.param("debug", one, id=f"debug-{name}") for name, one in debug.commands.items()),
         pytest.param("reconcile", reconcile.command, id="reconcile"),
+        pytest.param("rerun", rerun.command, id="rerun"),
+        pytest.param("run-now", run_now.command, id="run-now"),
         pytest.param("shards", shards.command, id="shards"),
         pytest.param("wait", wait.command, id="wait"),
         pytest.param("logs", logs.command, id="logs"),

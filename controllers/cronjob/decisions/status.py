@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from kcr.api.batch import CronJob, CronJobStatus, Job, finished_type, is_succeeded
+from kcr.api.batch import CronJob, CronJobStatus, Job, finished_type, is_requested, is_succeeded
 from kcr.api.core import ObjectReference, reference_to
 from kcr.api.meta import is_controlled_by
 from kcr.controllers.cronjob.decisions.jobs import run_of
@@ -18,9 +18,10 @@ from kcr.controllers.cronjob.decisions.plan import Announcement, Facts
 
 
 def unlisted(cron: CronJob, jobs: Sequence[Job]) -> tuple[Job, ...]:
-    """Return the Jobs that have not ended and are missing in the list."""
+    """Return the Jobs that have not ended and are missing in the list, but for those that a user has started."""
     listed = {listed.uid for listed in cron.status.active}
-    return tuple(job for job in jobs if job.metadata.uid not in listed and not finished_type(job))
+    missing = (job for job in jobs if job.metadata.uid not in listed and not finished_type(job))
+    return tuple(job for job in missing if not is_requested(job))
 
 
 def absent(cron: CronJob, jobs: Sequence[Job]) -> tuple[ObjectReference, ...]:

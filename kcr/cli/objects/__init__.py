@@ -1,1 +1,1 @@
-"""Commands about objects of a cluster: `kcr explain`, `kcr logs`, `kcr wait`."""
+"""Commands about objects of a cluster: `kcr explain`, `kcr logs`, `kcr wait`, `kcr rerun` and so on."""

@@ -210,6 +210,8 @@ def test_variable_for_something_else_is_no_mistake(
         pytest.param("wait job/a", id="wait"),
         pytest.param("logs job/a", id="logs"),
         pytest.param("explain job/a", id="explain"),
+        pytest.param("rerun job/a", id="rerun"),
+        pytest.param("run-now cronjob/a", id="run-now"),
         pytest.param("shards", id="shards"),
         pytest.param("reconcile job/a", id="reconcile"),
         pytest.param("kubeconfig create --user alice", id="kubeconfig"),
