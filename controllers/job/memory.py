@@ -45,6 +45,8 @@ class JobState:
         # For explanations alone: when another client's status was seen last, and the event of the last refusal of pods.
         self.concurrent_seen_at: datetime | None = None
         self.refusal: Event | None = None
+        # The unreadable annotations of which there is an event.
+        self.faults: tuple[str, ...] = ()
 
     def is_ahead(self, job: Job, pods_version: int) -> bool:
         """Return whether pods may be counted in the Job's status that the store still shows as they were.

@@ -15,6 +15,7 @@ from kcr.clock import Clock
 from kcr.controller import Result
 from kcr.controllers.job.actions import Actions
 from kcr.controllers.job.decisions.decide import decide
+from kcr.controllers.job.decisions.directives import directives_of
 from kcr.controllers.job.decisions.explain import Evidence, explain
 from kcr.controllers.job.decisions.lifecycle import is_being_deleted, is_ending, is_ours, time_to_deadline
 from kcr.controllers.job.decisions.plan import (
@@ -120,6 +121,7 @@ class JobReconciler:
     async def _sync(self, job: Job, state: JobState, sync: Sync) -> Result:
         seen = await self._claim(await self._refresh_pods_if_stale(self._observe(job, state), state))
         group = await self.actions.group_of(seen)
+        self._report_faults(job, state)
         plan = decide(seen)
         sync.action = action_of(job, plan)
         # At once: whether the status write below succeeds or its reply is lost, these failures have happened.
@@ -155,6 +157,14 @@ class JobReconciler:
         if update.requeue and not is_finished(closed):
             self.memory.batching.enqueue(job.key, self.queue.priority(job.key))
         return Result()
+
+    def _report_faults(self, job: Job, state: JobState) -> None:
+        """Record one event for each annotation that cannot be read, and again only when its value has changed."""
+        faults = directives_of(job).faults
+        for fault in faults:
+            if fault not in state.faults:
+                self.actions.event(job, "Warning", "InvalidAnnotation", fault)
+        state.faults = faults
 
     async def _end(self, seen: Snapshot, plan: Plan, state: JobState) -> tuple[Outcome, StatusUpdate, Job]:
         """Write the interim condition, and only then delete the pods.

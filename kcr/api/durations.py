@@ -62,6 +62,18 @@ def parse_duration(text: str) -> int:
     return -total if text.startswith("-") else total
 
 
+def bounded_duration(text: str) -> timedelta:
+    """Return a duration such as `10m` or `1h30m`: not negative, and of at most a hundred years.
+
+    Raises:
+        ValueError: The text is no such duration.
+    """
+    nanoseconds = parse_duration(text)
+    if nanoseconds < 0 or nanoseconds > _LONGEST * 10**9:
+        raise ValueError(f"duration {_quoted(text)} is not between 0 and 100 years")
+    return timedelta(microseconds=nanoseconds // 1000)
+
+
 def go_duration(seconds: int) -> str:
     """Return a duration of whole seconds, not negative, as Go prints it: `10s`, `1m20s`, `5m0s`."""
     minutes, rest = divmod(seconds, _MINUTE)

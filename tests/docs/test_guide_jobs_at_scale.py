@@ -2,19 +2,40 @@
 
 import shlex
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
+import yaml
 
 from kcr.app.logs import configure_logs
 from kcr.cli.main import exit_code_of
+from kcr.testing import VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.node import RunResult
 from tests.kit import cronjob_harness
-from tests.kit.documents import ROOT, blocks
-from tests.kit.harness import create, finished, manifest
+from tests.kit.documents import ROOT, blocks, files
+from tests.kit.harness import conditions, create, finished, job_controller, manifest
 from tests.kit.served_cluster import served_cluster
 
 GUIDE = ROOT / "docs" / "guide" / "jobs-at-scale.md"
 COMMANDS = [line for block in blocks(GUIDE) if block.language == "console" for line in block.text.splitlines()]
+FILES = {name: yaml.safe_load(text) for name, text in files(GUIDE).items()}
+
+
+def test_every_block_is_run_by_a_test() -> None:
+    assert {block.file or block.language for block in blocks(GUIDE)} == {"console", "start-deadline.yaml"}
+
+
+@pytest.mark.kcr_virtual
+async def test_job_whose_image_is_missing_fails(kcr_clock: VirtualClock) -> None:
+    missing = RunResult(image_error="ErrImagePull")
+    cluster = EmbeddedCluster(clock=kcr_clock, random=Random(0), on_run=lambda *_: missing)
+    async with cluster, job_controller(cluster, kcr_clock):
+        await create(cluster.client, FILES["start-deadline.yaml"])
+        job = await finished(cluster.client, "typo", seconds=660)
+    assert conditions(job)[-1] == ("Failed", "PodsNeverStarted")
+    assert "cause image: " in job.status.conditions[-1].message
 
 
 @pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")

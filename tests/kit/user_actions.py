@@ -38,6 +38,7 @@ class UserActions:
         *,
         held: bool = False,
         labels: Mapping[str, str] | None = None,
+        annotations: Mapping[str, str] | None = None,
         pod: Mapping[str, Any] | None = None,
         **spec: Any,
     ) -> Job:
@@ -47,10 +48,12 @@ class UserActions:
             name: Its name.
             held: Whether its pods have another controller's finalizer.
             labels: Of its pods.
+            annotations: Its own.
             pod: Fields of its pods' spec.
             **spec: Fields of its own spec, by their names on the wire.
         """
         job = manifest(name, **spec)
+        job["metadata"]["annotations"] = dict(annotations or {})
         template = job["spec"]["template"]
         template["metadata"] |= {"finalizers": [HOLD] if held else [], "labels": labels or {}}
         template["spec"] |= pod or {}
@@ -65,6 +68,10 @@ class UserActions:
     async def patch(self, name: str = "pi", **spec: Any) -> Job:
         """Change the spec of a Job, fields by their names on the wire."""
         return await self.client.merge_patch(Job, Key("default", name), {"spec": spec})
+
+    async def annotate(self, annotations: Mapping[str, str], name: str = "pi") -> Job:
+        """Add annotations to a Job."""
+        return await self.client.merge_patch(Job, Key("default", name), {"metadata": {"annotations": annotations}})
 
     async def delete(self, name: str = "pi", propagation: str = "Background") -> None:
         """Delete a Job."""

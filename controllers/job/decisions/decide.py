@@ -11,7 +11,7 @@ from kcr.api.conditions import find_condition
 from kcr.api.core import Pod
 from kcr.api.meta import whole_seconds
 from kcr.api.pods import is_active, is_terminating
-from kcr.controllers.job.decisions import failures, indexed, lifecycle
+from kcr.controllers.job.decisions import failures, indexed, lifecycle, unstarted
 from kcr.controllers.job.decisions.failures import FAIL_JOB, match_rule
 from kcr.controllers.job.decisions.lifecycle import INTERIM, is_being_deleted
 from kcr.controllers.job.decisions.plan import (
@@ -54,7 +54,8 @@ def decide(seen: Snapshot) -> Plan:
     work, wait = _manage(seen, counts, record) if managed else (end, None)
     # A Job that waits for a backoff must not miss its deadline, nor the reverse; an end makes both void.
     left = None if ending is not None else lifecycle.time_to_deadline(seen.job, seen.now)
-    waits = [moment for moment in (wait, left) if moment is not None]
+    start = None if ending is not None else unstarted.time_left(seen, counts.active)
+    waits = [moment for moment in (wait, left, start) if moment is not None]
     return Plan(
         work=work,
         counts=counts,
@@ -157,7 +158,7 @@ def met_success_policy(seen: Snapshot, counts: PodCounts) -> Ending | None:
 # A Job may satisfy several rules at once. The first to hold names the end, so order is contract.
 ENDINGS: tuple[Rule, ...] = (
     already_succeeding, already_failing, failed_by_policy, past_backoff_limit,
-    past_deadline, too_many_failed_indexes, all_indexes_done, met_success_policy,
+    past_deadline, too_many_failed_indexes, all_indexes_done, met_success_policy, unstarted.never_started,
 )  # fmt: skip
 
 

@@ -15,10 +15,12 @@ from kcr.api.pod_problems import PATIENCE
 from kcr.api.pods import is_ready
 from kcr.controllers.job.decisions import lifecycle
 from kcr.controllers.job.decisions.decide import decide
+from kcr.controllers.job.decisions.directives import directives_of, texts_of
 from kcr.controllers.job.decisions.explain.cases import CASES
 from kcr.controllers.job.decisions.explain.evidence import Evidence
 from kcr.controllers.job.decisions.plan import Plan, Snapshot
 from kcr.controllers.job.decisions.pods import index_in
+from kcr.controllers.job.decisions.unstarted import REASON, unstarted
 
 # The default of backoffLimit where each index has a limit of its own.
 _UNLIMITED = 2**31 - 1
@@ -35,8 +37,10 @@ def explain(seen: Snapshot, known: Evidence) -> Explanation:
     case = next(found for rule in CASES if (found := rule(seen, plan, known)) is not None)
     found = replace(
         case,
-        steps=ordered([*case.steps, *_deadline(seen, plan), *_removal(seen.job, seen.now)]),
-        reasons=(*case.reasons, *known.pending),
+        steps=ordered(
+            [*case.steps, *_deadline(seen, plan), *_start_deadline(seen, plan), *_removal(seen.job, seen.now)]
+        ),
+        reasons=(*case.reasons, *directives_of(seen.job).faults, *known.pending),
         wanted=_wanted(seen.job),
         present=_present(seen, plan),
     )
@@ -63,6 +67,14 @@ def _deadline(seen: Snapshot, plan: Plan) -> list[Step]:
     if left is None or left <= timedelta() or plan.ending is not None or finished_type(seen.job):
         return []
     return [Step("fails with DeadlineExceeded, unless it has ended", seen.now + left)]
+
+
+def _start_deadline(seen: Snapshot, plan: Plan) -> list[Step]:
+    first = next(iter(unstarted(seen, plan.counts.active)), None)
+    if first is None or plan.ending is not None or finished_type(seen.job):
+        return []
+    text = f"fails with {REASON}, unless pod {first.pod.metadata.name} has started (cause {first.cause})"
+    return [Step(text, first.at)]
 
 
 def _removal(job: Job, now: datetime) -> list[Step]:
@@ -95,6 +107,7 @@ def _wanted(job: Job) -> str:
     ):  # fmt: skip
         parts += [f"{name} {value}"] if value not in (None, _UNLIMITED) else []
     parts += ["with a podFailurePolicy"] if spec.pod_failure_policy is not None else []
+    parts += texts_of(job)
     return ", ".join(parts)
 
 

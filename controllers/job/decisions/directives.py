@@ -1,0 +1,98 @@
+"""The annotations under `kcr.dev/` by which a Job asks for more than its spec can say, as one frozen value.
+
+Without them a Job is reconciled as by kube-controller-manager. A value that cannot be read counts as absent, and is
+reported once.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from kcr.api.batch import Job
+from kcr.api.durations import bounded_duration
+
+START_DEADLINE = "kcr.dev/start-deadline"
+
+# Causes for which a pod does not start. Those of the first line count where a Job names none.
+DEFAULT_CAUSES = ("unschedulable", "image", "configuration", "container", "other")
+CAUSES = (*DEFAULT_CAUSES, "gated")
+
+# Of a value that cannot be read, so much is quoted.
+_QUOTED = 64
+
+
+class StartDeadline(NamedTuple):
+    """How long a pod may take to start (`kcr.dev/start-deadline`).
+
+    Attributes:
+        limit: The time without a step towards its start.
+        causes: The causes that count.
+    """
+
+    limit: timedelta
+    causes: tuple[str, ...] = DEFAULT_CAUSES
+
+
+class Directives(NamedTuple):
+    """The annotations of a Job; None for those that are absent or cannot be read.
+
+    Attributes:
+        start_deadline: After which time without a start the Job fails.
+        faults: The values that cannot be read, each with its remedy.
+    """
+
+    start_deadline: StartDeadline | None = None
+    faults: tuple[str, ...] = ()
+
+
+NONE = Directives()
+
+
+def directives_of(job: Job) -> Directives:
+    """Return the annotations of a Job."""
+    annotations = job.metadata.annotations
+    # Nearly all Jobs.
+    if _NAMES.isdisjoint(annotations):
+        return NONE
+    return _parsed(tuple(annotations.get(name) for name in _READERS))
+
+
+def texts_of(job: Job) -> tuple[str, ...]:
+    """Return the annotations as they are written, without the prefix: `start-deadline 10m`."""
+    annotations = job.metadata.annotations
+    return tuple(f"{name.partition('/')[2]} {annotations[name]}" for name in _READERS if name in annotations)
+
+
+@lru_cache(1024)
+def _parsed(texts: tuple[str | None, ...]) -> Directives:
+    values: dict[str, Any] = {}
+    faults: list[str] = []
+    for (name, (field, read, form)), text in zip(_READERS.items(), texts, strict=True):
+        if text is None:
+            continue
+        try:
+            values[field] = read(text)
+        except ValueError as error:
+            why = str(error)[: 2 * _QUOTED]
+            faults.append(f"annotation {name}: {text[:_QUOTED]!r} is ignored: {why}; write it as {form}")
+    return Directives(**values, faults=tuple(faults))
+
+
+def _start_deadline(text: str) -> StartDeadline:
+    limit, *causes = [*filter(None, re.split(r"[\s,]+", text))] or [""]
+    unknown = [cause for cause in causes if cause not in CAUSES]
+    if unknown:
+        raise ValueError(f"there is no cause {unknown[0]!r}, known are {', '.join(CAUSES)}")
+    found = bounded_duration(limit)
+    if not found:
+        raise ValueError("the time is not above zero")
+    return StartDeadline(found, tuple(causes) or DEFAULT_CAUSES)
+
+
+# Each annotation: the field, its reader, and an example for users.
+_READERS: Mapping[str, tuple[str, Callable[[str], object], str]] = {
+    START_DEADLINE: ("start_deadline", _start_deadline, "10m, or with causes as 10m image, configuration"),
+}
+_NAMES = frozenset(_READERS)

@@ -1,0 +1,68 @@
+"""The annotations under `kcr.dev/` of a Job."""
+
+from datetime import timedelta
+
+import pytest
+from msgspec.structs import replace
+
+from kcr.api.batch import Job
+from kcr.controllers.job.decisions.directives import DEFAULT_CAUSES, NONE, Directives, StartDeadline, directives_of
+from tests.kit.builders import job
+
+
+def annotated(**texts: str) -> Job:
+    """A Job with these annotations, `_` for `-`."""
+    found = job()
+    annotations = {f"kcr.dev/{name.replace('_', '-')}": text for name, text in texts.items()}
+    return replace(found, metadata=replace(found.metadata, annotations=annotations))
+
+
+def test_job_without_annotations_asks_for_nothing() -> None:
+    assert directives_of(job()) is NONE
+    assert directives_of(annotated(slot="3")) is NONE
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        pytest.param(
+            {"start_deadline": "10m"},
+            Directives(start_deadline=StartDeadline(timedelta(minutes=10), DEFAULT_CAUSES)),
+            id="start-deadline",
+        ),
+        pytest.param(
+            {"start_deadline": "1m30s image, gated"},
+            Directives(start_deadline=StartDeadline(timedelta(seconds=90), ("image", "gated"))),
+            id="start-deadline-with-causes",
+        ),
+    ],
+)
+def test_annotations_are_read(texts: dict[str, str], expected: Directives) -> None:
+    assert directives_of(annotated(**texts)) == expected
+
+
+@pytest.mark.parametrize(
+    ("texts", "fault"),
+    [
+        pytest.param({"start_deadline": "soon"}, 'time: invalid duration "soon"', id="no-duration"),
+        pytest.param({"start_deadline": ""}, 'time: invalid duration ""', id="empty"),
+        pytest.param({"start_deadline": "-1m"}, 'duration "-1m" is not between 0 and 100 years', id="negative"),
+        pytest.param({"start_deadline": "0s"}, "the time is not above zero", id="zero"),
+        pytest.param({"start_deadline": "5m quota"}, "there is no cause 'quota', known are", id="unknown-cause"),
+        pytest.param({"start_deadline": "9" * 500}, "time: missing unit", id="long"),
+    ],
+)
+def test_value_that_cannot_be_read_counts_as_absent_and_is_named(texts: dict[str, str], fault: str) -> None:
+    found = directives_of(annotated(**texts))
+    assert found._replace(faults=()) == NONE
+    (told,) = found.faults
+    (name,) = texts
+    assert told.startswith(f"annotation kcr.dev/{name.replace('_', '-')}: '")
+    assert fault in told
+    assert "; write it as " in told
+    assert len(told) < 400
+
+
+def test_one_bad_value_leaves_the_others_in_force() -> None:
+    found = directives_of(annotated(start_deadline="10m", unknown="x"))
+    assert (found.start_deadline is not None, found.faults) == (True, ())
