@@ -18,6 +18,7 @@ from kcr.controllers.job.decisions.plan import Limits
 from kcr.controllers.job.decisions.pods import ORPHANS, UNSETTLED, index_orphans, index_unsettled, selects
 from kcr.controllers.job.explanation import ManagedJob, explain_job
 from kcr.controllers.job.handlers import JobEvents, Keys, OrphanReconciler, PodEvents
+from kcr.controllers.job.history import FailedPodHistory
 from kcr.controllers.job.memory import Memory
 from kcr.controllers.job.metrics import EndedPods, ExternalJobs, JobMetrics
 from kcr.controllers.job.reconciler import JobReconciler
@@ -118,6 +119,7 @@ def setup(manager: Manager, options: Options) -> None:
         clock=manager.clock,
         limits=limits,
         metrics=metrics,
+        history=FailedPodHistory(manager.client, pods),
     )
     controller = manager.add_controller(
         "job",

@@ -14,6 +14,7 @@ from kcr.client import Client
 from kcr.client.explainers import read_pod_context
 from kcr.controller.gates import PAUSED
 from kcr.controller.own_writes import OwnWrites
+from kcr.controllers.job.decisions.directives import own_limits
 from kcr.controllers.job.decisions.explain import CHANGE, Evidence, explain
 from kcr.controllers.job.decisions.failures import Backoff, advanced
 from kcr.controllers.job.decisions.plan import Limits, Snapshot
@@ -53,7 +54,7 @@ async def explain_job(client: Client, job: ManagedJob, events: Sequence[Event], 
         untracked=frozenset(),
         expectations_met=True,
         backoff=_backoff(pod for pod in pods if not any(index_unsettled(pod))),
-        limits=Limits(take_over=True),
+        limits=own_limits(job, Limits(take_over=True)),
         now=now,
     )
     known = Evidence(

@@ -15,7 +15,7 @@ from kcr.clock import Clock
 from kcr.controller import Result
 from kcr.controllers.job.actions import Actions
 from kcr.controllers.job.decisions.decide import decide
-from kcr.controllers.job.decisions.directives import directives_of
+from kcr.controllers.job.decisions.directives import directives_of, own_limits
 from kcr.controllers.job.decisions.explain import Evidence, explain
 from kcr.controllers.job.decisions.lifecycle import is_being_deleted, is_ending, is_ours, time_to_deadline
 from kcr.controllers.job.decisions.plan import (
@@ -33,6 +33,7 @@ from kcr.controllers.job.decisions.plan import (
 from kcr.controllers.job.decisions.pods import ORPHANS, UNSETTLED
 from kcr.controllers.job.decisions.status import compute_status, finalize_status
 from kcr.controllers.job.explanation import own_evidence
+from kcr.controllers.job.history import FailedPodHistory
 from kcr.controllers.job.memory import JobState, Memory
 from kcr.controllers.job.metrics import JobMetrics, Sync, action_of, creation_reason
 from kcr.errors import KcrError
@@ -53,6 +54,7 @@ class JobReconciler:
         clock: Wall time.
         limits: The tunables of a decision.
         metrics: The counters.
+        history: Deletes surplus failed pods.
     """
 
     jobs: Store[Job]
@@ -63,6 +65,7 @@ class JobReconciler:
     clock: Clock
     limits: Limits
     metrics: JobMetrics
+    history: FailedPodHistory
 
     async def reconcile(self, key: Key) -> Result:
         """Bring one Job a step further; level-triggered and idempotent."""
@@ -144,6 +147,7 @@ class JobReconciler:
         for reason, message in update.announcements:
             self.actions.event(recorded, "Normal", reason, message)
         released = await self.actions.untrack(job, update.untrack, require_version=update.require_version)
+        pruned = await self.history.prune(job, (p for p in update.untrack if p.metadata.uid in released.untracked))
         final = finalize_status(update, recorded, released.untracked, self.clock.now())
         closed = await self._write_status(recorded, final, state)
         if closed is not job or update.untrack or not isinstance(plan.work, Hold):
@@ -151,7 +155,7 @@ class JobReconciler:
             self.memory.batching.spend(job.key)
         if is_finished(closed):
             self._finish(closed)
-        if (first := outcome.error or released.error) is not None:
+        if (first := outcome.error or released.error or pruned) is not None:
             # Failed requests come again with the rest, and later each time.
             raise first
         if update.requeue and not is_finished(closed):
@@ -207,7 +211,7 @@ class JobReconciler:
             # Of a Job that ends all pods are deleted: there is no next one to choose.
             expectations_met=not own.creates and (is_ending(job) or not own.deleted),
             backoff=state.backoff,
-            limits=self.limits,
+            limits=own_limits(job, self.limits),
             now=self.clock.now(),
         )
 

@@ -1,5 +1,7 @@
 """Ended Jobs that go when their time is up (`spec.ttlSecondsAfterFinished`), as a controller of its own.
 
+Failed ones may have a time of their own (`kcr.dev/ttl-after-failure`).
+
 Source: kubernetes/pkg/controller/ttlafterfinished/ttlafterfinished_controller.go.
 """
 
@@ -18,6 +20,7 @@ from kcr.clock import Clock
 from kcr.controller import Result, rights, watch
 from kcr.controller.gates import is_paused
 from kcr.controllers.job.decisions.lifecycle import is_being_deleted
+from kcr.controllers.job.decisions.retention import time_to_live
 from kcr.controllers.policy import require_take_over
 from kcr.errors import KcrError, NotFoundError
 from kcr.informer import Store
@@ -69,7 +72,7 @@ def setup(manager: Manager, options: Options) -> None:
 
 def needs_cleanup(job: Job) -> bool:
     """Return whether the Job is to go some day, has ended, and is not on its way already."""
-    return job.spec.ttl_seconds_after_finished is not None and is_finished(job) and not is_being_deleted(job)
+    return time_to_live(job) is not None and is_finished(job) and not is_being_deleted(job)
 
 
 def time_left(job: Job, now: datetime) -> timedelta:
@@ -88,11 +91,11 @@ def time_left(job: Job, now: datetime) -> timedelta:
 
     Source: kubernetes/pkg/controller/ttlafterfinished/ttlafterfinished_controller.go, timeLeft.
     """
-    ttl = job.spec.ttl_seconds_after_finished
+    ttl = time_to_live(job)
     if ttl is None or not needs_cleanup(job):
         raise ValueError(f"job {job.key} should not be cleaned up")
     # No sum of moment and TTL is made: that may be beyond all calendars.
-    return timedelta(seconds=ttl) - (now - _finished_at(job))
+    return ttl.duration - (now - _finished_at(job))
 
 
 class NoFinishTimeError(KcrError):
@@ -157,9 +160,11 @@ class TtlReconciler:
             await self._client.delete(Job, key, uid=job.metadata.uid, propagation="Foreground")
         except NotFoundError:
             return Result()
-        late = -time_left(job, self._clock.now())
+        late, ttl = -time_left(job, self._clock.now()), time_to_live(job)
         self._latency.observe(late.total_seconds())
-        _log.debug("job deleted: its TTL has expired", ttl_seconds=job.spec.ttl_seconds_after_finished)
+        _log.debug(
+            "job deleted: its TTL has expired", ttl_seconds=ttl.duration.total_seconds() if ttl is not None else None
+        )
         self._summary.note()
         return Result()
 

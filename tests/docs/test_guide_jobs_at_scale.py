@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from kcr.api.batch import Job
 from kcr.app.logs import configure_logs
 from kcr.cli.main import exit_code_of
 from kcr.testing import VirtualClock
@@ -15,7 +16,7 @@ from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.node import RunResult
 from tests.kit import cronjob_harness
 from tests.kit.documents import ROOT, blocks, files
-from tests.kit.harness import conditions, create, finished, job_controller, manifest
+from tests.kit.harness import conditions, create, finished, job_controller, manifest, pods_of, ttl_controller
 from tests.kit.served_cluster import served_cluster
 
 GUIDE = ROOT / "docs" / "guide" / "jobs-at-scale.md"
@@ -24,7 +25,9 @@ FILES = {name: yaml.safe_load(text) for name, text in files(GUIDE).items()}
 
 
 def test_every_block_is_run_by_a_test() -> None:
-    assert {block.file or block.language for block in blocks(GUIDE)} == {"console", "start-deadline.yaml"}
+    assert {block.file or block.language for block in blocks(GUIDE)} == {
+        "console", "start-deadline.yaml", "failures.yaml",
+    }  # fmt: skip
 
 
 @pytest.mark.kcr_virtual
@@ -36,6 +39,22 @@ async def test_job_whose_image_is_missing_fails(kcr_clock: VirtualClock) -> None
         job = await finished(cluster.client, "typo", seconds=660)
     assert conditions(job)[-1] == ("Failed", "PodsNeverStarted")
     assert "cause image: " in job.status.conditions[-1].message
+
+
+@pytest.mark.kcr_virtual
+async def test_failing_job_retries_soon_and_stays_longer_with_two_pods(kcr_clock: VirtualClock) -> None:
+    cluster = EmbeddedCluster(clock=kcr_clock, random=Random(0), on_run=lambda *_: RunResult(exit_code=1))
+    async with cluster, ttl_controller(cluster, kcr_clock, with_jobs=True):
+        await create(cluster.client, FILES["failures.yaml"])
+        # 2, 4, 8 and 16 seconds of backoff.
+        job = await finished(cluster.client, "flaky", seconds=40)
+        assert (conditions(job)[-1], job.status.failed) == (("Failed", "BackoffLimitExceeded"), 5)
+        await kcr_clock.advance(660)
+        assert len(await pods_of(cluster.client, "flaky")) == 2
+        sooner = {"metadata": {"annotations": {"kcr.dev/ttl-after-failure": "12m"}}}
+        await cluster.client.merge_patch(Job, job.key, sooner)
+        await kcr_clock.advance(120)
+        assert await cluster.client.list(Job, "default") == ()
 
 
 @pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")

@@ -12,8 +12,12 @@ from typing import Any, NamedTuple
 
 from kcr.api.batch import Job
 from kcr.api.durations import bounded_duration
+from kcr.controllers.job.decisions.plan import Limits
 
 START_DEADLINE = "kcr.dev/start-deadline"
+BACKOFF = "kcr.dev/backoff"
+TTL_AFTER_FAILURE = "kcr.dev/ttl-after-failure"
+FAILED_PODS_HISTORY = "kcr.dev/failed-pods-history"
 
 # Causes for which a pod does not start. Those of the first line count where a Job names none.
 DEFAULT_CAUSES = ("unschedulable", "image", "configuration", "container", "other")
@@ -21,6 +25,7 @@ CAUSES = (*DEFAULT_CAUSES, "gated")
 
 # Of a value that cannot be read, so much is quoted.
 _QUOTED = 64
+_COUNT = re.compile("[0-9]{1,9}")
 
 
 class StartDeadline(NamedTuple):
@@ -35,15 +40,28 @@ class StartDeadline(NamedTuple):
     causes: tuple[str, ...] = DEFAULT_CAUSES
 
 
+class BackoffRange(NamedTuple):
+    """The delay after the first failure in a row, and the longest delay, in seconds (`kcr.dev/backoff`)."""
+
+    base_seconds: float
+    max_seconds: float
+
+
 class Directives(NamedTuple):
     """The annotations of a Job; None for those that are absent or cannot be read.
 
     Attributes:
         start_deadline: After which time without a start the Job fails.
+        backoff: The delays before failed pods are replaced.
+        ttl_after_failure: How long the Job is kept when it has failed.
+        failed_pods_history: How many of its failed pods are kept, the latest.
         faults: The values that cannot be read, each with its remedy.
     """
 
     start_deadline: StartDeadline | None = None
+    backoff: BackoffRange | None = None
+    ttl_after_failure: timedelta | None = None
+    failed_pods_history: int | None = None
     faults: tuple[str, ...] = ()
 
 
@@ -57,6 +75,14 @@ def directives_of(job: Job) -> Directives:
     if _NAMES.isdisjoint(annotations):
         return NONE
     return _parsed(tuple(annotations.get(name) for name in _READERS))
+
+
+def own_limits(job: Job, limits: Limits) -> Limits:
+    """Return the limits with the backoff of a Job, if it has one of its own (`kcr.dev/backoff`, k8s#114651)."""
+    backoff = directives_of(job).backoff
+    if backoff is None:
+        return limits
+    return limits._replace(backoff_base_seconds=backoff.base_seconds, backoff_max_seconds=backoff.max_seconds)
 
 
 def texts_of(job: Job) -> tuple[str, ...]:
@@ -91,8 +117,27 @@ def _start_deadline(text: str) -> StartDeadline:
     return StartDeadline(found, tuple(causes) or DEFAULT_CAUSES)
 
 
+def _backoff(text: str) -> BackoffRange:
+    base, dots, most = text.partition("..")
+    if not dots:
+        raise ValueError("it is no range")
+    found = BackoffRange(*(bounded_duration(part.strip()).total_seconds() for part in (base, most)))
+    if found.base_seconds > found.max_seconds:
+        raise ValueError("the first delay is longer than the longest")
+    return found
+
+
+def _count(text: str) -> int:
+    if not _COUNT.fullmatch(text):
+        raise ValueError("it is no whole number")
+    return int(text)
+
+
 # Each annotation: the field, its reader, and an example for users.
 _READERS: Mapping[str, tuple[str, Callable[[str], object], str]] = {
     START_DEADLINE: ("start_deadline", _start_deadline, "10m, or with causes as 10m image, configuration"),
+    BACKOFF: ("backoff", _backoff, "10s..5m"),
+    TTL_AFTER_FAILURE: ("ttl_after_failure", bounded_duration, "168h"),
+    FAILED_PODS_HISTORY: ("failed_pods_history", _count, "3"),
 }
 _NAMES = frozenset(_READERS)

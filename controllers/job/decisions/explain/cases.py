@@ -19,6 +19,7 @@ from kcr.controllers.job.decisions.explain.pods import refused, scaling
 from kcr.controllers.job.decisions.plan import Plan, ScaleDown, ScaleUp, Snapshot, Terminate
 from kcr.controllers.job.decisions.pod_template import restart_policy
 from kcr.controllers.job.decisions.pods import is_tracked, replaces_only_failed
+from kcr.controllers.job.decisions.retention import time_to_live
 
 _LOGS = "see the output of its pods: kcr logs -n {0.namespace} job/{0.name}"
 _COMMAND = "its container cannot be started: delete it, and create it anew with a command that the image has"
@@ -48,10 +49,10 @@ def finished(seen: Snapshot, _: Plan, known: Evidence) -> Explanation | None:
             remedies.append("restartPolicy Never keeps the pods that have failed, and their output")
         if remedies != [_COMMAND]:
             remedies.append(_LONGER if condition.reason == "DeadlineExceeded" else _ANEW)
-    since, seconds = condition.last_transition_time or seen.now, seen.job.spec.ttl_seconds_after_finished
-    late = seen.now - since - timedelta(seconds=seconds) if seconds is not None else timedelta()
-    if late > PATIENCE:
-        headline = f"{headline}; it should have been deleted {human_duration(late)} ago (ttlSecondsAfterFinished)"
+    since, ttl = condition.last_transition_time or seen.now, time_to_live(seen.job)
+    late = seen.now - since - ttl.duration if ttl is not None else timedelta()
+    if ttl is not None and late > PATIENCE:
+        headline = f"{headline}; it should have been deleted {human_duration(late)} ago ({ttl.source})"
         remedies.insert(
             0, "see whether a TTL controller runs: kube-controller-manager, or kcr run --controllers job,ttl"
         )

@@ -20,6 +20,7 @@ from kcr.controllers.job.decisions.explain.cases import CASES
 from kcr.controllers.job.decisions.explain.evidence import Evidence
 from kcr.controllers.job.decisions.plan import Plan, Snapshot
 from kcr.controllers.job.decisions.pods import index_in
+from kcr.controllers.job.decisions.retention import time_to_live
 from kcr.controllers.job.decisions.unstarted import REASON, unstarted
 
 # The default of backoffLimit where each index has a limit of its own.
@@ -78,19 +79,19 @@ def _start_deadline(seen: Snapshot, plan: Plan) -> list[Step]:
 
 
 def _removal(job: Job, now: datetime) -> list[Step]:
-    condition, seconds = find_condition(job.status.conditions, finished_type(job)), job.spec.ttl_seconds_after_finished
+    condition, ttl = find_condition(job.status.conditions, finished_type(job)), time_to_live(job)
     if condition is None:
         return []
-    if seconds is None:
+    if ttl is None:
         owner = controller_of(job.metadata)
         if owner is not None and owner.kind == "CronJob":
             return [Step(f"stays until CronJob {owner.name} has enough newer ones (its history limits)")]
         return [Step("stays until a user deletes it: it has no ttlSecondsAfterFinished")]
     end = condition.last_transition_time
-    at = end + timedelta(seconds=seconds) if end is not None else None
+    at = end + ttl.duration if end is not None else None
     if at is not None and at + PATIENCE < now:
-        return [Step("a TTL controller would delete it with its pods (ttlSecondsAfterFinished)")]
-    return [Step("is deleted with its pods (ttlSecondsAfterFinished)", at)]
+        return [Step(f"a TTL controller would delete it with its pods ({ttl.source})")]
+    return [Step(f"is deleted with its pods ({ttl.source})", at)]
 
 
 def _wanted(job: Job) -> str:

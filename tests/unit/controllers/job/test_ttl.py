@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from msgspec.structs import replace
 from prometheus_client import CollectorRegistry, Histogram
 from structlog.testing import capture_logs
 
@@ -29,6 +30,30 @@ KEY = Key("default", "pi")
 def ended(seconds_ago: float = 0, ttl: int | None = 100, *, kind: str = "Complete", deleted: bool = False) -> Job:
     condition = Condition(type=kind, status="True", last_transition_time=ago(seconds_ago))
     return job(status=JobStatus(conditions=(condition,)), ttl_seconds_after_finished=ttl, deleted=deleted)
+
+
+def kept_after_failure(found: Job, text: str) -> Job:
+    annotations = {"kcr.dev/ttl-after-failure": text}
+    return replace(found, metadata=replace(found.metadata, annotations=annotations))
+
+
+@pytest.mark.parametrize(
+    ("found", "seconds"),
+    [
+        pytest.param(kept_after_failure(ended(60, kind="Failed"), "1h"), 3540, id="longer"),
+        pytest.param(kept_after_failure(ended(60, kind="Failed"), "30s"), -30, id="shorter"),
+        pytest.param(kept_after_failure(ended(60, None, kind="Failed"), "1h"), 3540, id="alone"),
+        pytest.param(kept_after_failure(ended(60), "1h"), 40, id="complete"),
+        pytest.param(kept_after_failure(ended(60, kind="Failed"), "late"), 40, id="unreadable"),
+    ],
+)
+def test_failed_job_may_have_a_ttl_of_its_own(found: Job, seconds: float) -> None:
+    assert needs_cleanup(found)
+    assert time_left(found, NOW) == timedelta(seconds=seconds)
+
+
+def test_complete_job_has_no_ttl_after_failure() -> None:
+    assert not needs_cleanup(kept_after_failure(ended(60, None), "1h"))
 
 
 @pytest.mark.parametrize(

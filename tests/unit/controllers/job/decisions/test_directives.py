@@ -6,7 +6,16 @@ import pytest
 from msgspec.structs import replace
 
 from kcr.api.batch import Job
-from kcr.controllers.job.decisions.directives import DEFAULT_CAUSES, NONE, Directives, StartDeadline, directives_of
+from kcr.controllers.job.decisions.directives import (
+    DEFAULT_CAUSES,
+    NONE,
+    BackoffRange,
+    Directives,
+    StartDeadline,
+    directives_of,
+    own_limits,
+)
+from kcr.controllers.job.decisions.plan import Limits
 from tests.kit.builders import job
 
 
@@ -35,6 +44,12 @@ def test_job_without_annotations_asks_for_nothing() -> None:
             Directives(start_deadline=StartDeadline(timedelta(seconds=90), ("image", "gated"))),
             id="start-deadline-with-causes",
         ),
+        pytest.param({"backoff": "10s..5m"}, Directives(backoff=BackoffRange(10, 300)), id="backoff"),
+        pytest.param({"backoff": "0s .. 0s"}, Directives(backoff=BackoffRange(0, 0)), id="no-backoff"),
+        pytest.param(
+            {"ttl_after_failure": "168h"}, Directives(ttl_after_failure=timedelta(days=7)), id="ttl-after-failure"
+        ),
+        pytest.param({"failed_pods_history": "0"}, Directives(failed_pods_history=0), id="failed-pods-history"),
     ],
 )
 def test_annotations_are_read(texts: dict[str, str], expected: Directives) -> None:
@@ -49,6 +64,11 @@ def test_annotations_are_read(texts: dict[str, str], expected: Directives) -> No
         pytest.param({"start_deadline": "-1m"}, 'duration "-1m" is not between 0 and 100 years', id="negative"),
         pytest.param({"start_deadline": "0s"}, "the time is not above zero", id="zero"),
         pytest.param({"start_deadline": "5m quota"}, "there is no cause 'quota', known are", id="unknown-cause"),
+        pytest.param({"backoff": "10s"}, "it is no range", id="no-range"),
+        pytest.param({"backoff": "10s.."}, 'time: invalid duration ""', id="half-a-range"),
+        pytest.param({"backoff": "5m..10s"}, "the first delay is longer than the longest", id="range-upside-down"),
+        pytest.param({"ttl_after_failure": "7d"}, 'time: unknown unit "d"', id="days"),
+        pytest.param({"failed_pods_history": "-1"}, "it is no whole number", id="negative-count"),
         pytest.param({"start_deadline": "9" * 500}, "time: missing unit", id="long"),
     ],
 )
@@ -64,5 +84,11 @@ def test_value_that_cannot_be_read_counts_as_absent_and_is_named(texts: dict[str
 
 
 def test_one_bad_value_leaves_the_others_in_force() -> None:
-    found = directives_of(annotated(start_deadline="10m", unknown="x"))
-    assert (found.start_deadline is not None, found.faults) == (True, ())
+    found = directives_of(annotated(backoff="1s..2s", failed_pods_history="few"))
+    assert (found.backoff, len(found.faults)) == (BackoffRange(1, 2), 1)
+
+
+def test_backoff_of_a_job_takes_the_place_of_the_controllers() -> None:
+    limits = Limits(max_changes=7)
+    assert own_limits(annotated(backoff="1s..2m"), limits) == Limits(1.0, 120.0, max_changes=7)
+    assert own_limits(annotated(backoff="?"), limits) is limits
