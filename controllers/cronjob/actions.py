@@ -9,6 +9,7 @@ from kcr.api.core import ObjectReference
 from kcr.api.meta import Key, is_controlled_by
 from kcr.client import Client
 from kcr.controller import OwnWrites
+from kcr.controllers.cronjob.decisions.directives import offset_of
 from kcr.controllers.cronjob.decisions.plan import Outcome, Start
 from kcr.dependents.emitter import is_namespace_ending
 from kcr.errors import AlreadyExistsError, ApiError, KcrError, NotFoundError, ServerError
@@ -41,7 +42,7 @@ class Actions:
             crons: The store of CronJobs.
             jobs: The store of Jobs.
             own_writes: The writes that are not observed yet.
-            on_late: Called with the seconds from the moment a run was scheduled for to its Job's creation.
+            on_late: Called with the seconds from the moment a run was to start to its Job's creation.
         """
         self._client = client
         self._recorder = recorder
@@ -151,5 +152,5 @@ class Actions:
             raise
         created = job.metadata.creation_timestamp
         if created is not None:
-            self._on_late((created - start.run).total_seconds())
+            self._on_late((created - start.run - offset_of(cron)).total_seconds())
         return job, True

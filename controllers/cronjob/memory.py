@@ -5,6 +5,8 @@ warnings, and every run has its one name whatever is remembered. Filed under nam
 CronJob of the same name starts clean.
 """
 
+from datetime import datetime
+
 from kcr.api.batch import CronJob
 from kcr.api.meta import Key
 from kcr.controllers.cronjob.decisions.status import Run
@@ -22,6 +24,10 @@ class CronJobState:
         self.started: Run | None = None
         # Whether no event has been recorded for that run.
         self.is_news = False
+        # The moment of the change of the clock that was announced last.
+        self.announced: datetime | None = None
+        # The unreadable annotations of which there is an event.
+        self.faults: tuple[str, ...] = ()
 
 
 class Memory:

@@ -16,6 +16,7 @@ from kcr.clock import Clock
 from kcr.controller import OwnWrites, Result
 from kcr.controllers.cronjob.actions import Actions
 from kcr.controllers.cronjob.decisions.decide import FUTURE_RUN, decide, next_run_delay
+from kcr.controllers.cronjob.decisions.directives import directives_of
 from kcr.controllers.cronjob.decisions.jobs import BY_CONTROLLER, run_of, surplus
 from kcr.controllers.cronjob.decisions.plan import Facts, NoOp, Plan, Start
 from kcr.controllers.cronjob.decisions.status import (
@@ -179,6 +180,7 @@ class CronJobReconciler:
             self.recorder.event(cron, event.type, event.reason, event.message)
             if event.reason == FUTURE_RUN:
                 self.memory.warn_of_future_run(cron, asyncio.get_running_loop().time())
+        self._report_once(cron, plan, state)
         match plan.work:
             case NoOp(requeue_after):
                 await self._record(cron, plan.status)
@@ -196,6 +198,18 @@ class CronJobReconciler:
                     raise outcome.error
                 # A run that is due is a change, however low the priority at which the schedule was read.
                 return Result(next_run_delay(seen.cron, seen.local, seen.now), priority=0)
+
+    def _report_once(self, cron: CronJob, plan: Plan, state: CronJobState) -> None:
+        """Record one event for each annotation that cannot be read, and one for a change of the clock."""
+        faults = directives_of(cron).faults
+        for fault in faults:
+            if fault not in state.faults:
+                self.recorder.event(cron, "Warning", "InvalidAnnotation", fault)
+        state.faults = faults
+        change = plan.clock_change
+        if change is not None and change.at != state.announced:
+            self.recorder.event(cron, "Warning", "ClockChange", change.text)
+            state.announced = change.at
 
     async def _record(self, cron: CronJob, status: CronJobStatus) -> CronJob:
         """Write the status if it differs, and return the CronJob for the next write."""

@@ -1,6 +1,7 @@
 """The commands and manifests of the guide on Jobs at scale do as its text says."""
 
 import shlex
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -11,6 +12,7 @@ import yaml
 from kcr.api.batch import Job
 from kcr.app.logs import configure_logs
 from kcr.cli.main import exit_code_of
+from kcr.controllers.cronjob.decisions.directives import offset_of
 from kcr.testing import VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.node import RunResult
@@ -26,7 +28,7 @@ FILES = {name: yaml.safe_load(text) for name, text in files(GUIDE).items()}
 
 def test_every_block_is_run_by_a_test() -> None:
     assert {block.file or block.language for block in blocks(GUIDE)} == {
-        "console", "start-deadline.yaml", "failures.yaml",
+        "console", "start-deadline.yaml", "failures.yaml", "spread.yaml",
     }  # fmt: skip
 
 
@@ -55,6 +57,23 @@ async def test_failing_job_retries_soon_and_stays_longer_with_two_pods(kcr_clock
         await cluster.client.merge_patch(Job, job.key, sooner)
         await kcr_clock.advance(120)
         assert await cluster.client.list(Job, "default") == ()
+
+
+@pytest.mark.kcr_virtual
+async def test_nightly_job_starts_within_its_window_and_its_lost_run_is_announced() -> None:
+    clock = VirtualClock(datetime(2026, 3, 23, 1, tzinfo=UTC))
+    cluster = EmbeddedCluster(clock=clock, random=Random(0), runtime=None)
+    async with cluster, cronjob_harness.cronjob_controller(cluster, clock):
+        cron = await cronjob_harness.create(cluster.client, FILES["spread.yaml"])
+        await clock.advance(3600)
+        (job,) = await cronjob_harness.jobs_of(cluster.client, "nightly")
+        events = await cronjob_harness.events_of(cluster.client, "nightly")
+    scheduled = datetime(2026, 3, 23, 1, 30, tzinfo=UTC)
+    started = job.metadata.creation_timestamp
+    assert started is not None
+    assert timedelta() <= started - scheduled - offset_of(cron) <= timedelta(seconds=1)
+    assert job.metadata.name == f"nightly-{int(scheduled.timestamp()) // 60}"
+    assert [reason for reason, _ in events] == ["ClockChange", "SuccessfulCreate"]
 
 
 @pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")

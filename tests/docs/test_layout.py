@@ -40,6 +40,7 @@ SMALL: Mapping[str, str] = {
     "kcr/cli/objects/reconcile.py": "a command by itself",
     "kcr/cli/version.py": "a command by itself",
     "kcr/tokenbucket.py": "below its users: workqueue, client, events, plugins",
+    "kcr/api/annotations.py": "below its users: the plugins",
     "kcr/api/bindaddress.py": "below its users: options, endpoint, webhooks",
     "kcr/clock.py": "the only module that reads the system's clock",
     "kcr/api/authentication.py": "one API group, for users to import",

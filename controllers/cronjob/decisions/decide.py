@@ -7,6 +7,8 @@ from msgspec.structs import replace
 
 from kcr.api.batch import CronJob
 from kcr.api.crontab import CronError, UnknownZoneError
+from kcr.controllers.cronjob.decisions import clock_changes
+from kcr.controllers.cronjob.decisions.directives import directives_of, offset_of
 from kcr.controllers.cronjob.decisions.jobs import job_name, job_of
 from kcr.controllers.cronjob.decisions.plan import Announcement, Facts, NoOp, Plan, Start, Work
 from kcr.controllers.cronjob.decisions.schedule import (
@@ -31,8 +33,11 @@ def decide(seen: Facts) -> Plan:
     """
     # First the list: whether a run may start depends on the Jobs that are still active.
     status, noticed = drop_ended(seen)
-    work, events = _schedule(replace(seen, cron=replace(seen.cron, status=status)))
-    return Plan(work=work, status=status, announcements=(*noticed, *events))
+    seen = replace(seen, cron=replace(seen.cron, status=status))
+    work, events = _schedule(seen)
+    notice = directives_of(seen.cron).notice
+    plan = Plan(work=work, status=status, announcements=(*noticed, *events))
+    return plan if notice is None else _with_notice(seen, plan, notice)
 
 
 def next_run_delay(cron: CronJob, local: tzinfo, now: datetime) -> timedelta | None:
@@ -46,6 +51,18 @@ def next_run_delay(cron: CronJob, local: tzinfo, now: datetime) -> timedelta | N
     except CronError:
         return None
     return requeue_delay(cron, timetable, now)
+
+
+def _with_notice(seen: Facts, plan: Plan, notice: timedelta) -> Plan:
+    """Return the plan with the change of the clock to be announced, and a reconcile when the next one is to be."""
+    work = plan.work
+    if isinstance(work, NoOp) and work.requeue_after is None:
+        # Suspended, deleted or never due.
+        return plan
+    timetable = timetable_of(seen.cron, seen.local)
+    if isinstance(work, NoOp):
+        work = NoOp(clock_changes.time_to_notice(timetable, seen.now, notice, work.requeue_after))
+    return replace(plan, work=work, clock_change=clock_changes.change_notice(timetable, seen.now, notice))
 
 
 def _schedule(seen: Facts) -> Step:
@@ -97,7 +114,7 @@ def _clock_warning(seen: Facts) -> tuple[Announcement, ...]:
 def too_late(seen: Facts, run: datetime) -> tuple[Announcement, ...] | None:
     """The starting deadline has passed. `due` looks no further back than that, so this is a second lock."""
     seconds = seen.cron.spec.starting_deadline_seconds
-    if seconds is None or (seen.now - run).total_seconds() <= seconds:
+    if seconds is None or (seen.now - offset_of(seen.cron) - run).total_seconds() <= seconds:
         return None
     return _warned("MissSchedule", f"Missed scheduled time to start a job: {run:%a, %d %b %Y %H:%M:%S %z}")
 

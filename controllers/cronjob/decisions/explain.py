@@ -10,10 +10,11 @@ from kcr.api.batch import CronJob, Job, finished_type
 from kcr.api.conditions import find_condition
 from kcr.api.core import Event
 from kcr.api.durations import human_duration
-from kcr.api.explanation import Code, Explanation, Step, ago, counted, in_time
+from kcr.api.explanation import Code, Explanation, Step, ago, counted, in_time, ordered
 from kcr.api.refusals import refusal_of
 from kcr.controllers.cronjob.decisions.decide import FUTURE_RUN, decide
-from kcr.controllers.cronjob.decisions.explain_times import lost_run, moment_text, next_run_of
+from kcr.controllers.cronjob.decisions.directives import directives_of, offset_of
+from kcr.controllers.cronjob.decisions.explain_times import clock_change_of, lost_run, moment_text, next_run_of
 from kcr.controllers.cronjob.decisions.plan import Facts, Plan, Start
 from kcr.controllers.cronjob.decisions.schedule import is_ahead
 
@@ -80,7 +81,13 @@ def explain(seen: Facts, known: CronJobEvidence = NOTHING) -> Explanation:
     return replace(
         found,
         steps=_next(seen, plan, _refused(known.events) is not None),
-        reasons=(*found.reasons, *_announced(plan), *_failure(failed, seen.now), *known.pending),
+        reasons=(
+            *found.reasons,
+            *_announced(plan),
+            *_failure(failed, seen.now),
+            *directives_of(seen.cron).faults,
+            *known.pending,
+        ),
         remedies=remedies,
         wanted=_wanted(seen.cron, known),
         present=_present(seen, plan),
@@ -155,7 +162,7 @@ def _due(seen: Facts, plan: Plan, start: Start, events: Sequence[Event]) -> Expl
         )
     if any(one.reason == "TooManyMissedTimes" for one in plan.announcements):
         return Explanation(Code.WAITING, "has missed more than 100 runs: only the latest is started", remedies=(_SKEW,))
-    late = seen.now - start.run
+    late = seen.now - start.run - offset_of(seen.cron)
     if late < _PATIENCE:
         return Explanation(Code.CREATING, f"starts Job {start.job.metadata.name} now")
     return Explanation(Code.CREATING, f"is due for {human_duration(late)}", remedies=(_CONTROLLER,))
@@ -216,7 +223,9 @@ def _next(seen: Facts, plan: Plan, is_refused: bool) -> tuple[Step, ...]:
         steps.append(again if is_refused else Step(f"starts Job {name}, due at {due}", seen.now))
     following = next_run_of(seen)
     if following is not None:
-        steps.append(Step(_start_text(cron, plan), following))
+        change = clock_change_of(seen)
+        ahead = [Step(change.text, change.at)] if change is not None else []
+        steps += ordered([Step(_start_text(cron, plan), following), *ahead])
     return tuple(steps)
 
 
@@ -252,6 +261,9 @@ def _wanted(cron: CronJob, known: CronJobEvidence) -> str:
     parts = [f"schedule {spec.schedule!r}{zone}", f"concurrencyPolicy {spec.concurrency_policy or 'Allow'}"]
     if spec.starting_deadline_seconds is not None:
         parts.append(f"startingDeadlineSeconds {spec.starting_deadline_seconds}")
+    window = directives_of(cron).spread
+    if window is not None:
+        parts.append(f"spread {human_duration(window)}: starts {human_duration(offset_of(cron))} after its schedule")
     return ", ".join(parts)
 
 

@@ -4,7 +4,9 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from kcr.api.crontab import CronError, UnknownZoneError
+from kcr.controllers.cronjob.decisions.clock_changes import NOTICE, ChangeNotice, change_notice
 from kcr.controllers.cronjob.decisions.decide import next_run_delay
+from kcr.controllers.cronjob.decisions.directives import directives_of, offset_of
 from kcr.controllers.cronjob.decisions.plan import Facts
 from kcr.controllers.cronjob.decisions.schedule import PADDING, NeverDueError, recent, timetable_of, zone_of
 
@@ -29,11 +31,24 @@ def lost_run(seen: Facts) -> datetime | None:
     if cron.spec.starting_deadline_seconds is None:
         return None
     try:
-        run = recent(cron, timetable_of(cron, seen.local), seen.now, use_deadline=False).run
+        run = recent(cron, timetable_of(cron, seen.local), seen.now - offset_of(cron), use_deadline=False).run
     except (CronError, NeverDueError):
         return None
     last = cron.status.last_schedule_time
     return run if run is not None and (last is None or run > last) else None
+
+
+def clock_change_of(seen: Facts) -> ChangeNotice | None:
+    """Return the next change of the clock if it skips or repeats runs of the schedule; None for none that is near.
+
+    Args:
+        seen: The snapshot that a reconcile would read.
+    """
+    try:
+        timetable = timetable_of(seen.cron, seen.local)
+    except CronError:
+        return None
+    return change_notice(timetable, seen.now, max(NOTICE, directives_of(seen.cron).notice or NOTICE))
 
 
 def moment_text(moment: datetime, seen: Facts) -> str:

@@ -7,6 +7,7 @@ import msgspec
 
 from kcr.api.batch import CronJob, CronJobStatus, Job
 from kcr.api.core import ObjectReference
+from kcr.controllers.cronjob.decisions.clock_changes import ChangeNotice
 from kcr.controllers.cronjob.decisions.jobs import JobToCreate
 
 
@@ -72,11 +73,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         work: Start a run, or not.
         status: The status as it is to be, whatever becomes of the work.
         announcements: The events of the observations and the decision, in their order.
+        clock_change: A change of the clock to be announced once; None for none.
     """
 
     work: Work
     status: CronJobStatus
     announcements: tuple[Announcement, ...] = ()
+    clock_change: ChangeNotice | None = None
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):

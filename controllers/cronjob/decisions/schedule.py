@@ -7,6 +7,7 @@ from typing import NamedTuple
 from kcr.api.batch import CronJob
 from kcr.api.cron import next_run
 from kcr.api.crontab import Expression, UnknownZoneError, load_zone, parse
+from kcr.controllers.cronjob.decisions.directives import offset_of
 
 # A timer fires this much after its run is due, so that it is never early.
 PADDING = timedelta(milliseconds=100)
@@ -109,7 +110,8 @@ def due(cronjob: CronJob, timetable: Timetable, now: datetime) -> Due:
 
     Source: kubernetes/pkg/controller/cronjob/utils.go, nextScheduleTime.
     """
-    found = recent(cronjob, timetable, now, use_deadline=True)
+    # A run that starts later by its spread falls due later by as much.
+    found = recent(cronjob, timetable, now - offset_of(cronjob), use_deadline=True)
     return Due(found.run, found.run is not None and found.missed is Missed.MANY)
 
 
@@ -132,6 +134,7 @@ def requeue_delay(cronjob: CronJob, timetable: Timetable, now: datetime) -> time
 
     Source: kubernetes/pkg/controller/cronjob/cronjob_controllerv2.go, nextScheduleTimeDuration.
     """
+    now -= offset_of(cronjob)
     try:
         found = recent(cronjob, timetable, now, use_deadline=False)
     except NeverDueError:

@@ -5,11 +5,12 @@ reported once.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from kcr.api.annotations import AnnotationReader, read_annotations
 from kcr.api.batch import Job
 from kcr.api.durations import bounded_duration
 from kcr.controllers.job.decisions.plan import Limits
@@ -23,8 +24,6 @@ FAILED_PODS_HISTORY = "kcr.dev/failed-pods-history"
 DEFAULT_CAUSES = ("unschedulable", "image", "configuration", "container", "other")
 CAUSES = (*DEFAULT_CAUSES, "gated")
 
-# Of a value that cannot be read, so much is quoted.
-_QUOTED = 64
 _COUNT = re.compile("[0-9]{1,9}")
 
 
@@ -47,7 +46,7 @@ class BackoffRange(NamedTuple):
     max_seconds: float
 
 
-class Directives(NamedTuple):
+class JobDirectives(NamedTuple):
     """The annotations of a Job; None for those that are absent or cannot be read.
 
     Attributes:
@@ -65,10 +64,10 @@ class Directives(NamedTuple):
     faults: tuple[str, ...] = ()
 
 
-NONE = Directives()
+NONE = JobDirectives()
 
 
-def directives_of(job: Job) -> Directives:
+def directives_of(job: Job) -> JobDirectives:
     """Return the annotations of a Job."""
     annotations = job.metadata.annotations
     # Nearly all Jobs.
@@ -92,18 +91,9 @@ def texts_of(job: Job) -> tuple[str, ...]:
 
 
 @lru_cache(1024)
-def _parsed(texts: tuple[str | None, ...]) -> Directives:
-    values: dict[str, Any] = {}
-    faults: list[str] = []
-    for (name, (field, read, form)), text in zip(_READERS.items(), texts, strict=True):
-        if text is None:
-            continue
-        try:
-            values[field] = read(text)
-        except ValueError as error:
-            why = str(error)[: 2 * _QUOTED]
-            faults.append(f"annotation {name}: {text[:_QUOTED]!r} is ignored: {why}; write it as {form}")
-    return Directives(**values, faults=tuple(faults))
+def _parsed(texts: tuple[str | None, ...]) -> JobDirectives:
+    values, faults = read_annotations(_READERS, texts)
+    return JobDirectives(**values, faults=faults)
 
 
 def _start_deadline(text: str) -> StartDeadline:
@@ -133,11 +123,12 @@ def _count(text: str) -> int:
     return int(text)
 
 
-# Each annotation: the field, its reader, and an example for users.
-_READERS: Mapping[str, tuple[str, Callable[[str], object], str]] = {
-    START_DEADLINE: ("start_deadline", _start_deadline, "10m, or with causes as 10m image, configuration"),
-    BACKOFF: ("backoff", _backoff, "10s..5m"),
-    TTL_AFTER_FAILURE: ("ttl_after_failure", bounded_duration, "168h"),
-    FAILED_PODS_HISTORY: ("failed_pods_history", _count, "3"),
+_READERS: Mapping[str, AnnotationReader] = {
+    START_DEADLINE: AnnotationReader(
+        "start_deadline", _start_deadline, "10m, or with causes as 10m image, configuration"
+    ),
+    BACKOFF: AnnotationReader("backoff", _backoff, "10s..5m"),
+    TTL_AFTER_FAILURE: AnnotationReader("ttl_after_failure", bounded_duration, "168h"),
+    FAILED_PODS_HISTORY: AnnotationReader("failed_pods_history", _count, "3"),
 }
 _NAMES = frozenset(_READERS)

@@ -50,6 +50,7 @@ class Story(NamedTuple):
         end: How its Jobs end.
         acts: What users do, by the second at which they do it.
         warnings: Reasons of the warnings that are in order.
+        annotations: Those of the CronJob.
     """
 
     runs: tuple[int, ...] = (0, 1, 2)
@@ -60,6 +61,7 @@ class Story(NamedTuple):
     end: str = "Complete"
     acts: Mapping[int, Act] = {}
     warnings: frozenset[str] = frozenset()
+    annotations: Mapping[str, str] = {}
 
 
 def edit(**spec: Any) -> Act:
@@ -89,6 +91,7 @@ STORIES = {
     "failures": Story(end="Failed", spec={"failedJobsHistoryLimit": 1}),
     "suspended-meanwhile": Story((0, 2), acts={90: edit(suspend=True), 200: edit(suspend=False)}),
     "rescheduled": Story((0, 2), acts={80: edit(schedule="*/2 * * * *")}),
+    "spread": Story(spec={"concurrencyPolicy": "Forbid"}, most=1, annotations={"kcr.dev/spread": "20s"}),
     "twice-a-minute": Story((-1, 0, 1, 2), schedule="@every 30s"),
     "lost-job": Story(seconds=95, acts={65: lose_first}),
     "by-hand": Story(
@@ -178,7 +181,9 @@ async def live(fault: WriteFault, story: Story) -> int:
         return cronjob_controller(cluster, clock, transport=transport, seed=seed)
 
     async with cluster:
-        await create(cluster.client, manifest(schedule=story.schedule, **story.spec))
+        cron = manifest(schedule=story.schedule, **story.spec)
+        cron["metadata"]["annotations"] = dict(story.annotations)
+        await create(cluster.client, cron)
         async with users_of(cluster, clock, story) as seen:
             async with (
                 surviving(cluster.transport, fault, controller, lambda: is_over(clock)) as transport,

@@ -1,7 +1,7 @@
 """The whole text of `kcr explain cronjob/NAME`, on facts alone."""
 
 from collections.abc import Sequence
-from datetime import UTC
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from msgspec.structs import replace
@@ -13,6 +13,7 @@ from kcr.cli.objects.look import Shown
 from kcr.cli.objects.show import lines_of
 from kcr.cli.target import ObjectName
 from kcr.controllers.cronjob.decisions.decide import decide
+from kcr.controllers.cronjob.decisions.directives import offset_of
 from kcr.controllers.cronjob.decisions.explain import CronJobEvidence, explain
 from kcr.controllers.cronjob.decisions.plan import Facts
 from tests.kit.cronjob_builders import cron, job
@@ -257,3 +258,32 @@ def test_clock_that_is_set_back_is_said_when_the_controller_says_it(now: str, is
     ahead = cron(last=at("12:00:00"))
     assert ("lies in the future" in explained(ahead, now)) is is_said
     assert bool(decide(Facts(cron=ahead, jobs=(), local=UTC, now=at(now))).announcements) is is_said
+
+
+def annotated(what: CronJob, **texts: str) -> CronJob:
+    annotations = {f"kcr.dev/{name.replace('_', '-')}": text for name, text in texts.items()}
+    return replace(what, metadata=replace(what.metadata, annotations=annotations))
+
+
+def test_spread_of_runs_is_shown_and_is_part_of_the_next_start() -> None:
+    shown = explained(annotated(cron(last=TEN), spread="40s"), "10:00:30")
+    offset = int(offset_of(annotated(cron(), spread="40s")).total_seconds())
+    assert f"spread 40s: starts {offset}s after its schedule" in " ".join(shown.split())
+    assert f"next        in {30 + offset}s: starts a Job" in shown
+
+
+def test_change_of_the_clock_is_a_step_with_and_without_annotation() -> None:
+    sunday = datetime(2026, 3, 29, 1, tzinfo=UTC)
+    for days, is_shown in ((6, True), (8, False)):
+        now = sunday - timedelta(days=days)
+        what = cron("30 2 * * *", last=now - timedelta(minutes=10), time_zone="Europe/Berlin")
+        steps = explain(Facts(cron=what, jobs=(), local=UTC, now=now)).steps
+        assert [step.at for step in steps if "is set forward" in step.text] == ([sunday] if is_shown else [])
+    later = annotated(what, clock_change_notice="240h")
+    steps = explain(Facts(cron=later, jobs=(), local=UTC, now=now)).steps
+    assert steps[-1].text.endswith("at 02:00: the run of 02:30 is skipped on that day")
+
+
+def test_ignored_annotation_of_a_cronjob_is_a_reason() -> None:
+    found = explain(Facts(cron=annotated(cron(last=TEN), spread="?"), jobs=(), local=UTC, now=at("10:00:30")))
+    assert found.reasons[-1].startswith("annotation kcr.dev/spread: '?' is ignored: ")

@@ -10,7 +10,7 @@ from kcr.controllers.job.decisions.directives import (
     DEFAULT_CAUSES,
     NONE,
     BackoffRange,
-    Directives,
+    JobDirectives,
     StartDeadline,
     directives_of,
     own_limits,
@@ -36,23 +36,23 @@ def test_job_without_annotations_asks_for_nothing() -> None:
     [
         pytest.param(
             {"start_deadline": "10m"},
-            Directives(start_deadline=StartDeadline(timedelta(minutes=10), DEFAULT_CAUSES)),
+            JobDirectives(start_deadline=StartDeadline(timedelta(minutes=10), DEFAULT_CAUSES)),
             id="start-deadline",
         ),
         pytest.param(
             {"start_deadline": "1m30s image, gated"},
-            Directives(start_deadline=StartDeadline(timedelta(seconds=90), ("image", "gated"))),
+            JobDirectives(start_deadline=StartDeadline(timedelta(seconds=90), ("image", "gated"))),
             id="start-deadline-with-causes",
         ),
-        pytest.param({"backoff": "10s..5m"}, Directives(backoff=BackoffRange(10, 300)), id="backoff"),
-        pytest.param({"backoff": "0s .. 0s"}, Directives(backoff=BackoffRange(0, 0)), id="no-backoff"),
+        pytest.param({"backoff": "10s..5m"}, JobDirectives(backoff=BackoffRange(10, 300)), id="backoff"),
+        pytest.param({"backoff": "0s .. 0s"}, JobDirectives(backoff=BackoffRange(0, 0)), id="no-backoff"),
         pytest.param(
-            {"ttl_after_failure": "168h"}, Directives(ttl_after_failure=timedelta(days=7)), id="ttl-after-failure"
+            {"ttl_after_failure": "168h"}, JobDirectives(ttl_after_failure=timedelta(days=7)), id="ttl-after-failure"
         ),
-        pytest.param({"failed_pods_history": "0"}, Directives(failed_pods_history=0), id="failed-pods-history"),
+        pytest.param({"failed_pods_history": "0"}, JobDirectives(failed_pods_history=0), id="failed-pods-history"),
     ],
 )
-def test_annotations_are_read(texts: dict[str, str], expected: Directives) -> None:
+def test_annotations_are_read(texts: dict[str, str], expected: JobDirectives) -> None:
     assert directives_of(annotated(**texts)) == expected
 
 
