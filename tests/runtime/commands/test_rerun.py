@@ -5,16 +5,21 @@ from typing import Any
 import msgspec
 import pytest
 
-from kcr.api.batch import COMPLETION_INDEX, CronJob, Job
+from kcr.api.batch import COMPLETION_INDEX, CronJob, Job, is_finished
+from kcr.api.core import Namespace
 from kcr.api.meta import Key, controller_of, is_controlled_by
+from kcr.api.unstructured import unstructured
 from kcr.cli.objects.runs.copies import WholeJob, left_indexes, rerun_of
 from kcr.client import Client
+from kcr.testing import eventually
 from tests.kit import cronjob_harness
 from tests.kit.harness import create, events_of, finished, manifest, pods_of, read
 from tests.kit.served_cluster import ServedCluster
 from tests.runtime.commands.conftest import Command
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+
+ResourceQuota = unstructured("v1", "ResourceQuota", plural="resourcequotas")
 
 INDEXED: dict[str, Any] = {
     "completions": 4, "parallelism": 4, "completionMode": "Indexed", "backoffLimitPerIndex": 0,
@@ -110,6 +115,34 @@ def test_job_that_cannot_run_again_is_one_line(kcr: Command, served: ServedClust
         assert (printed.code, printed.out, printed.err.count("\n")) == (1, "", 1)
         assert printed.err.startswith(f"kcr: {line}")
     assert kcr("rerun", "cronjob/hello").code == 2
+
+
+def test_refusal_of_the_server_is_one_line_with_a_remedy(kcr: Command, served: ServedCluster) -> None:
+    client = client_of(served)
+    quota = {"metadata": {"name": "few"}, "spec": {"hard": {"count/jobs.batch": "1"}}}
+    served.call(client.create_manifest(Namespace, {"metadata": {"name": "small"}}))
+    served.call(client.create_manifest(Job, {**manifest("only"), "metadata": {"name": "only"}}, "small"))
+    served.call(eventually(lambda: is_over(client, Key("small", "only")), seconds=20))
+    served.call(client.create_manifest(ResourceQuota, quota, "small"))
+    served.call(eventually(lambda: is_counted(client), seconds=20))
+    for arguments, cause, remedy in (
+        (("--name", "Upper"), 'Job.batch "Upper" is invalid', "name it differently with --name, or create one by hand"),
+        ((), "exceeded quota: few", "delete what uses it up, or raise it: kubectl -n small describe resourcequota few"),
+    ):
+        printed = kcr("rerun", "job/only", "-n", "small", *arguments)
+        assert (printed.code, printed.out, printed.err.count("\n")) == (1, "", 1)
+        assert printed.err.startswith("kcr: cannot create job.batch/")
+        assert cause in printed.err
+        assert remedy in printed.err
+
+
+async def is_over(client: Client, key: Key) -> bool:
+    return is_finished(await client.get(Job, key))
+
+
+async def is_counted(client: Client) -> bool:
+    quota = await client.get(ResourceQuota, Key("small", "few"))
+    return bool((quota.get("status") or {}).get("used", {}).get("count/jobs.batch") == "1")
 
 
 def test_job_of_a_cronjob_keeps_owner_and_is_no_scheduled_run(kcr: Command, served: ServedCluster) -> None:

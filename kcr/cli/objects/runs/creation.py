@@ -10,12 +10,13 @@ import msgspec
 from kcr.api import codec
 from kcr.api.core import EventSource, ObjectReference, reference_to
 from kcr.api.meta import Resource, whole_seconds
+from kcr.api.refusals import denials_in, refusal_of
 from kcr.api.unstructured import Unstructured
 from kcr.cli import options as shared
 from kcr.cli.objects.runs.copies import WholeJob
 from kcr.client import Client
 from kcr.clock import SystemClock
-from kcr.errors import KcrError
+from kcr.errors import ConfigError, ForbiddenError, InvalidError, KcrError
 from kcr.events.correlator import Correlator, Note, Seen, SpamLimit
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -48,11 +49,23 @@ async def create_job(client: Client, manifest: Mapping[str, Any], dry_run: str) 
 
     Raises:
         AlreadyExistsError: The name is taken.
+        ConfigError: The server refuses the Job; the message has the remedy.
     """
     if dry_run == "client":
         return WholeJob.of(manifest)
+    namespace, name = manifest["metadata"]["namespace"], manifest["metadata"]["name"]
     writer = client.with_options(dry_run=dry_run == "server")
-    return await writer.create_manifest(WholeJob, manifest, manifest["metadata"]["namespace"])
+    try:
+        return await writer.create_manifest(WholeJob, manifest, namespace)
+    except (ForbiddenError, InvalidError) as error:
+        if denials_in(error.message):
+            # A missing right, of which the connection says more.
+            raise
+        remedy = "name it differently with --name, or create one by hand with a valid spec"
+        if isinstance(error, ForbiddenError):
+            change = "create one by hand with a template"
+            remedy = refusal_of(error.message, namespace=namespace, resource="jobs", change=change).remedy
+        raise ConfigError(f"cannot create job.batch/{name}: {error.message}: {remedy}") from error
 
 
 def show(job: Unstructured, values: Mapping[str, Any]) -> None:
