@@ -31,11 +31,11 @@ DEFECTS = (
     # When a Job is looked at again.
     defect(
         "deadline-does-not-wake",
-        Edit("decide", "[A for A in (B, C) if A is not None]", "[A for A in (B,) if A is not None]"),
+        Edit("decide", "[A for A in (B, C, D) if A is not None]", "[A for A in (B, D) if A is not None]"),
     ),
     defect(
         "backoff-does-not-wake",
-        Edit("decide", "[A for A in (B, C) if A is not None]", "[A for A in (C,) if A is not None]"),
+        Edit("decide", "[A for A in (B, C, D) if A is not None]", "[A for A in (C, D) if A is not None]"),
     ),
     # What counts as failed.
     defect("failures-of-an-index-do-not-add-up", Edit("_member", "failures_before(A) + B", "failures_before(A)")),

@@ -20,7 +20,7 @@ from tests.chaos.laws import conditions, counting, numbers
 from tests.chaos.laws.history import History, JobLaw, PodLaw
 from tests.chaos.laws.overdue import Obligations
 from tests.chaos.network_faults import FaultRates, FaultyNetwork, faulty_network, random_rates
-from tests.chaos.random_jobs import random_job, random_options, random_outcomes
+from tests.chaos.random_jobs import random_annotations, random_job, random_options, random_outcomes
 from tests.chaos.random_user import RandomUser
 from tests.kit.harness import job_controller
 
@@ -48,6 +48,8 @@ class Run:
         self._crashes = random.choice((0, 0, 0, 1, 3))
         self.rates: FaultRates = random_rates(random)
         self.job = random_job(random)
+        # Drawn apart, so that the other draws of a seed stay.
+        self.job["metadata"]["annotations"] = random_annotations(Random(f"annotations {seed}"))
         self.options: dict[str, Any] = random_options(random)
         self._clock = VirtualClock()
 

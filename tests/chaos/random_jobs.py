@@ -37,6 +37,18 @@ def random_job(random: Random) -> dict[str, Any]:
     return _with_own_selector(job) if random.random() < 0.2 else job
 
 
+def random_annotations(random: Random) -> dict[str, str]:
+    """The annotations of every fourth Job: none, or some of those that kcr reads, not all of them readable."""
+    if random.random() < 0.75:
+        return {}
+    choices = {
+        "start-deadline": ("1s", "5s image, other", "1m", "never"),
+        "backoff": ("0s..1s", "2s..15s", "10s"),
+        "failed-pods-history": ("0", "1", "2", "all"),
+    }
+    return {f"kcr.dev/{name}": random.choice(texts) for name, texts in choices.items() if random.random() < 0.6}
+
+
 def _indexed(random: Random, completions: int) -> dict[str, Any]:
     spec: dict[str, Any] = {"completionMode": "Indexed"}
     if random.random() < 0.6:

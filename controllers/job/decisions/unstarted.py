@@ -70,7 +70,8 @@ def never_started(seen: Snapshot, counts: PodCounts) -> Ending | None:
     """A pod has made no step towards its start for as long as the Job allows."""
     late = [one for one in unstarted(seen, counts.active) if one.at <= seen.now]
     wanted = directives_of(seen.job).start_deadline
-    if not late or wanted is None:
+    # While a deletion is not seen the end is not put on record, and with its pods the evidence would be deleted.
+    if not late or wanted is None or not seen.expectations_met:
         return None
     first = late[0]
     problem = problem_of(first.pod, PodContext(), seen.now)
@@ -81,9 +82,8 @@ def never_started(seen: Snapshot, counts: PodCounts) -> Ending | None:
 
 
 def time_left(seen: Snapshot, active: Iterable[Pod]) -> timedelta | None:
-    """Return how long until the first deadline is over; None when none counts down."""
-    first = next(iter(unstarted(seen, active)), None)
-    return None if first is None else first.at - seen.now
+    """Return how long until the next deadline is over; None when none counts down."""
+    return next((one.at - seen.now for one in unstarted(seen, active) if one.at > seen.now), None)
 
 
 def waiting_since(pod: Pod) -> datetime | None:

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from kcr.api.batch import COMPLETE, FAILED, Job, UncountedTerminatedPods, is_finished
 from kcr.api.conditions import find_condition, is_condition_true
+from kcr.api.durations import bounded_duration
 from kcr.api.meta import Condition
 from kcr.controllers.job.decisions.lifecycle import FAILURE_TARGET, INTERIM, SUCCESS_CRITERIA_MET, SUSPENDED
 from kcr.controllers.job.decisions.pod_template import restart_policy
@@ -151,6 +152,10 @@ def _holds(reason: str, job: Job, trail: JobTrail) -> bool:
             return len(known_completed(job, trail) | failed(job)) >= trail.least("completions")
         case "SuccessPolicy":
             return success_policy_met(job, known_completed(job, trail))
+        case "PodsNeverStarted":
+            limit = bounded_duration(job.metadata.annotations["kcr.dev/start-deadline"].split()[0])
+            made = (pod.pod.metadata.creation_timestamp for pod in trail.pods.values())
+            return any(moment is not None and now() - moment >= limit for moment in made)
         case "CompletionsReached":
             return _is_complete(job, trail)
         case _:
@@ -160,12 +165,13 @@ def _holds(reason: str, job: Job, trail: JobTrail) -> bool:
 def _failed_too_often(job: Job, trail: JobTrail) -> bool:
     limit = trail.least("backoff_limit", 6)
     listed = trail.listed["failed"] | Counter(uids(job, "failed"))
-    # Those that the controller itself has told to go do not make it give up. Those that another client has may, in the
-    # moment before they turn out to have succeeded. Those that were taken away and adopted again count again.
+    # Those that the controller itself has told to go before they ended do not make it give up. Those that another
+    # client has may, in the moment before they turn out to have succeeded. Those that were taken away and adopted again
+    # count again.
     waits = trail.always_replaces_only_failed
     bad = sum(
         max(listed[uid] + pod.disturbed, failure_counts(job, pod), pod.told_early and not waits)
-        for uid, pod in trail.pods.items() if pod.told_to_go_by not in (CONTROLLER, LATE)
+        for uid, pod in trail.pods.items() if pod.told_to_go_by not in (CONTROLLER, LATE) or not pod.told_early
     )  # fmt: skip
     if bad > limit:
         return True

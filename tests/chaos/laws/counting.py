@@ -162,5 +162,6 @@ def nothing_is_left(trail: JobTrail) -> Iterator[str]:
     if complete is None or complete.reason != COMPLETIONS_REACHED or len(limits) > 1 or _restarted_too_often(trail):
         return
     for uid in trail.listed["failed"]:
-        if uid in trail.pods and trail.pods[uid].told_to_go_by == CONTROLLER:
-            yield f"pod {trail.pods[uid].pod.metadata.name} was one too many, and counts as failed"
+        found = trail.pods.get(uid)
+        if found is not None and found.told_to_go_by == CONTROLLER and found.told_early:
+            yield f"pod {found.pod.metadata.name} was one too many, and counts as failed"

@@ -16,7 +16,7 @@ from kcr.api.meta import OwnerReference, controller_of
 from kcr.api.unstructured import Unstructured, unstructured
 
 # A Job with all fields of its spec, also those that are newer than kcr.
-WholeJob = unstructured("batch/v1", "Job", plural="jobs")
+WholeJob: type[Unstructured] = unstructured("batch/v1", "Job", plural="jobs")
 
 # Source: kubectl/pkg/cmd/create/create_job.go, createJobFromCronJob.
 INSTANTIATE = "cronjob.kubernetes.io/instantiate"

@@ -19,7 +19,7 @@ from kcr.api.core import (
 )
 from kcr.api.meta import PodCondition
 from kcr.controllers.job.decisions.decide import decide
-from kcr.controllers.job.decisions.plan import Ending, Terminate
+from kcr.controllers.job.decisions.plan import Ending, Hold, Terminate
 from kcr.controllers.job.decisions.unstarted import cause_of, waiting_since
 from tests.kit.builders import NOW, ago, job, pod, snapshot
 
@@ -112,6 +112,12 @@ def test_job_is_judged_again_when_the_first_deadline_is_over() -> None:
 )
 def test_pod_that_makes_its_way_fails_no_job(text: str, found: Pod) -> None:
     assert decide(snapshot(wants(text), found)).ending is None
+
+
+def test_end_waits_until_the_controllers_own_deletions_are_seen() -> None:
+    # Else the pods would be deleted without a record of the reason, and no later reconcile would find it.
+    plan = decide(snapshot(wants("10m"), pending(state=IMAGE, scheduled=ago(650)), expectations_met=False))
+    assert (plan.ending, plan.work, plan.requeue_after) == (None, Hold(), None)
 
 
 def test_sidecar_that_runs_is_no_step_towards_the_start() -> None:
