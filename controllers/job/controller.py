@@ -16,7 +16,7 @@ from kcr.controllers.job.actions import Actions, Gangs
 from kcr.controllers.job.decisions.lifecycle import KCR, RESERVED, is_ours
 from kcr.controllers.job.decisions.plan import Limits
 from kcr.controllers.job.decisions.pods import ORPHANS, UNSETTLED, index_orphans, index_unsettled, selects
-from kcr.controllers.job.explanation import ManagedJob, explain_job
+from kcr.controllers.job.explanation import DigestEvents, ManagedJob, explain_job
 from kcr.controllers.job.handlers import JobEvents, Keys, OrphanReconciler, PodEvents
 from kcr.controllers.job.history import FailedPodHistory
 from kcr.controllers.job.memory import Memory
@@ -66,6 +66,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     ] = 1.0
     max_uncounted_pods: Annotated[int, Meta(ge=1), "Most finished pods in one status write."] = 500
     max_pod_create_delete_per_sync: Annotated[int, Meta(ge=1), "Most pods created or deleted in one sync."] = 500
+    failure_digest: Annotated[
+        bool, "When a Job fails, record an event with its failed pods by exit code, reason and index."
+    ] = False
     feature_gates: Annotated[
         frozenset[str],
         read_gates,
@@ -103,6 +106,7 @@ def setup(manager: Manager, options: Options) -> None:
     if WORKLOAD_WITH_JOB in options.feature_gates:
         wanted |= rights(Workload, "get", "create") | rights(PodGroup, "get", "create")
         gangs = Gangs(manager.client, manager.store(Workload), manager.store(PodGroup), own_writes, recorder)
+    digests = DigestEvents(pods, recorder) if options.failure_digest else None
     limits = Limits(
         options.job_pod_failure_backoff,
         options.max_job_pod_failure_backoff,
@@ -120,6 +124,7 @@ def setup(manager: Manager, options: Options) -> None:
         limits=limits,
         metrics=metrics,
         history=FailedPodHistory(manager.client, pods),
+        digests=digests,
     )
     controller = manager.add_controller(
         "job",

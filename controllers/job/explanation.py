@@ -4,14 +4,15 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 from kcr.api import selectors
-from kcr.api.batch import Job, is_finished
+from kcr.api.batch import FAILED, Job, finished_type, is_finished
 from kcr.api.core import Event, Pod
 from kcr.api.explanation import Explanation, counted
 from kcr.api.managed_fields import ManagedObjectMeta
-from kcr.api.meta import is_controlled_by
+from kcr.api.meta import controller_of, is_controlled_by
+from kcr.api.pod_failures import digest_of, end_text, termination_message
 from kcr.api.pod_symptoms import DetailedPod
 from kcr.client import Client
-from kcr.client.explainers import read_pod_context
+from kcr.client.explainers import read_last_lines, read_pod_context
 from kcr.controller.gates import PAUSED
 from kcr.controller.own_writes import OwnWrites
 from kcr.controllers.job.decisions.directives import own_limits
@@ -20,11 +21,17 @@ from kcr.controllers.job.decisions.failures import Backoff, advanced
 from kcr.controllers.job.decisions.plan import Limits, Snapshot
 from kcr.controllers.job.decisions.pods import index_unsettled
 from kcr.controllers.job.memory import JobState
+from kcr.events import EventRecorder
+from kcr.informer import Store
 
 # Two controllers that both wrote the status within this time are both at work.
 _LATELY = timedelta(minutes=5)
 # So many of its creates are named.
 _NAMED = 3
+# Failed pods by the UID of their Job. Only with the option is there an index of pods that are counted already.
+_FAILED = "job-failed-pods"
+# Characters of a program's message that are shown.
+_LONGEST = 200
 
 
 class ManagedJob(Job, api_version="batch/v1", kind="Job", plural="jobs"):
@@ -63,11 +70,19 @@ async def explain_job(client: Client, job: ManagedJob, events: Sequence[Event], 
         writers=() if is_finished(job) else _writers(job.metadata, now),
         duplicate_event=_duplicate_event(events, now),
         context=await read_pod_context(client, pods, CHANGE),
+        output=await _last_output(client, job, pods),
         # A controller that heeds the pause is silent.
         is_own=job.metadata.annotations.get(PAUSED) == "true",
         changed=max((entry.time for entry in job.metadata.managed_fields if entry.time is not None), default=None),
     )
     return explain(seen, known)
+
+
+async def _last_output(client: Client, job: Job, pods: Iterable[Pod]) -> str:
+    """Return the last line of the pod that failed last, of a Job that has failed."""
+    last = digest_of(job, pods).last if finished_type(job) == FAILED else None
+    lines = await read_last_lines(client, last, 1) if last is not None else ()
+    return lines[0].strip()[:_LONGEST] if lines else ""
 
 
 def own_evidence(state: JobState, own_writes: OwnWrites, job: Job, pods: tuple[Pod, ...], now: datetime) -> Evidence:
@@ -126,3 +141,33 @@ def _duplicate_event(events: Iterable[Event], now: datetime) -> str:
                 return event.message
             told.add(event.message)
     return ""
+
+
+class DigestEvents:
+    """Records events with the causes of failed Jobs, from the controller's own store, beside those of upstream.
+
+    A pod whose end the store does not show yet counts as deleted; a Job fails by pods that the store has shown.
+    """
+
+    def __init__(self, pods: Store[Pod], recorder: EventRecorder) -> None:
+        """Index the pods of a store, and record with `recorder`."""
+        self._pods = pods
+        self._recorder = recorder
+        pods.add_index(_FAILED, _index_failed)
+
+    def record(self, job: Job) -> None:
+        """Record why a Job has failed, at best effort as all events."""
+        self._recorder.event(job, "Warning", "FailureDigest", self.text(job))
+
+    def text(self, job: Job) -> str:
+        """Return the message: `backoffLimit 2: 3 pods failed: 3 with exit code 3; pod pi-x: container c: …`."""
+        digest = digest_of(job, self._pods.by_index(_FAILED, job.metadata.uid))
+        if digest.last is None:
+            return digest.text
+        message = termination_message(digest.last)[:_LONGEST]
+        return f"{digest.text}; last: {end_text(digest.last)}{f': {message}' if message else ''}"
+
+
+def _index_failed(pod: Pod) -> tuple[str, ...]:
+    owner = controller_of(pod.metadata)
+    return (owner.uid,) if owner is not None and pod.status.phase == "Failed" else ()

@@ -32,7 +32,7 @@ from kcr.controllers.job.decisions.plan import (
 )
 from kcr.controllers.job.decisions.pods import ORPHANS, UNSETTLED
 from kcr.controllers.job.decisions.status import compute_status, finalize_status
-from kcr.controllers.job.explanation import own_evidence
+from kcr.controllers.job.explanation import DigestEvents, own_evidence
 from kcr.controllers.job.history import FailedPodHistory
 from kcr.controllers.job.memory import JobState, Memory
 from kcr.controllers.job.metrics import JobMetrics, Sync, action_of, creation_reason
@@ -55,6 +55,7 @@ class JobReconciler:
         limits: The tunables of a decision.
         metrics: The counters.
         history: Deletes surplus failed pods.
+        digests: Records the causes when a Job fails; None for no such event.
     """
 
     jobs: Store[Job]
@@ -66,6 +67,7 @@ class JobReconciler:
     limits: Limits
     metrics: JobMetrics
     history: FailedPodHistory
+    digests: DigestEvents | None = None
 
     async def reconcile(self, key: Key) -> Result:
         """Bring one Job a step further; level-triggered and idempotent."""
@@ -266,6 +268,8 @@ class JobReconciler:
         failed = find_condition(job.status.conditions, FAILED)
         if failed is not None and failed.status == "True":
             self.actions.event(job, "Warning", failed.reason, failed.message)
+            if self.digests is not None:
+                self.digests.record(job)
             return
         completions = job.spec.completions
         if completions is not None and job.status.succeeded > completions:

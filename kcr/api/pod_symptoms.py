@@ -91,7 +91,7 @@ def last_end(status: ContainerStatus) -> ContainerStateTerminated | None:
     return status.last_state.terminated if isinstance(status, DetailedContainerStatus) else None
 
 
-def exit_text(end: ContainerStateTerminated) -> str:
+def exit_text(end: ContainerStateTerminated, *, with_message: bool = True) -> str:
     """Return how a container ended: `exit code 137 (SIGKILL), OOMKilled: …`."""
     number = end.signal or (end.exit_code - 128 if end.exit_code > 128 else 0)
     try:
@@ -99,5 +99,5 @@ def exit_text(end: ContainerStateTerminated) -> str:
     except ValueError:
         name = ""
     reason = f", {end.reason}" if end.reason not in ("", "Error", "Completed") else ""
-    message = " ".join(end.message.split())
+    message = " ".join(end.message.split()) if with_message else ""
     return f"exit code {end.exit_code}{name}{reason}{f': {message}' if message else ''}"

@@ -13,10 +13,12 @@ from typing import Any, NamedTuple, TypeVar
 from kcr.api.core import Event, Node, Pod
 from kcr.api.explanation import Explanation
 from kcr.api.meta import Key, Resource
+from kcr.api.pod_failures import failed_container
 from kcr.api.pod_problems import PodContext
 from kcr.api.pods import is_ready, is_terminal
 from kcr.client.client import Client
-from kcr.errors import ForbiddenError, KcrError, NotFoundError
+from kcr.client.subresources import LogOptions
+from kcr.errors import ApiError, ForbiddenError, KcrError, NotFoundError
 
 R = TypeVar("R", bound=Resource)
 S = TypeVar("S", bound=Callable[..., object])
@@ -142,6 +144,24 @@ async def _warnings(client: Client, pods: Sequence[Pod]) -> tuple[Event, ...]:
         except ForbiddenError:
             break
     return tuple(sorted(found, key=last_seen))
+
+
+async def read_last_lines(client: Client, pod: Pod, count: int) -> tuple[str, ...]:
+    """Return the last lines that a failed pod's failed container has written; empty when its log cannot be read.
+
+    Args:
+        client: Where to read.
+        pod: The pod.
+        count: How many lines, at most.
+    """
+    container = failed_container(pod)
+    if container is None:
+        return ()
+    try:
+        text = await client.log(pod.key, LogOptions(container.name, tail_lines=count))
+    except ApiError:
+        return ()
+    return tuple(text.splitlines()[-count:])
 
 
 def last_seen(event: Event) -> datetime:

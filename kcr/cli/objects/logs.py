@@ -55,7 +55,7 @@ async def _logs(name: ObjectName, values: Mapping[str, Any]) -> int:
     )  # fmt: skip
     async with connected(values) as (client, namespace, _):
         job = await client.get(Job, Key(namespace, name.name))
-        pods = await _pods_of(job, client)
+        pods = await pods_of(job, client)
         _check_container(pods, options.container)
         several = len(pods) > 1 or (values["follow"] and _may_have_several(job))
         output = _Output(client, options, several if values["prefix"] is None else values["prefix"])
@@ -94,15 +94,21 @@ async def _follow(job: Job, output: "_Output", printed: Sequence[Pod]) -> None:
         await progress.find_unseen(client, [job.key])
         await progress.ended([job.key])
         # The watch of pods may be behind that of Jobs.
-        for pod in await _pods_of(job, client):
+        for pod in await pods_of(job, client):
             follower.observe(pod)
         while follower.open:
             await progress.next_change()
 
 
-async def _pods_of(job: Job, client: Client) -> list[Pod]:
-    """Return the Job's pods by completion index, those without one last, then by creation."""
-    found = await client.list(Pod, job.metadata.namespace, labels=_labels(job))
+async def pods_of(job: Job, client: Client, *, fields: str = "") -> list[Pod]:
+    """Return the Job's pods by completion index, those without one last, then by creation.
+
+    Args:
+        job: The Job.
+        client: Where to read.
+        fields: A field selector; empty for all pods of the Job.
+    """
+    found = await client.list(Pod, job.metadata.namespace, labels=_labels(job), fields=fields)
     return sorted((pod for pod in found if is_controlled_by(pod, job)), key=_place)
 
 

@@ -10,19 +10,26 @@ import click
 
 from kcr.api.batch import Job
 from kcr.api.meta import Key
+from kcr.api.pod_failures import digest_of, end_text
 from kcr.cli import options as shared
 from kcr.cli.completers import complete_jobs
 from kcr.cli.connection import connected, run_quietly
 from kcr.cli.display.display import open_display, state_of
 from kcr.cli.display.job_progress import JobProgress
+from kcr.cli.objects.logs import pods_of
 from kcr.cli.target import ObjectName, keys_of, parse_jobs
+from kcr.client import Client
+from kcr.client.explainers import read_last_lines
 from kcr.clock import SystemClock
+from kcr.errors import ApiError
 from kcr.informer import Selection
 from kcr.log.lines import printable
 from kcr.manager import Manager
 
 # As of timeout(1).
 _TIMED_OUT = 124
+# So many lines of the pod that failed last are printed.
+_LINES = 5
 
 
 @click.command(
@@ -40,7 +47,8 @@ _TIMED_OUT = 124
 def command(jobs: tuple[ObjectName, ...], seconds: float | None, **values: Any) -> int:
     """Wait until Jobs have ended: Complete or Failed.
 
-    How each ended is a line on stdout; progress is written to stderr, as bars on a terminal.
+    How each ended is a line on stdout; progress is written to stderr, as bars on a terminal. For a failed Job stderr
+    also has its failed pods by cause, and the last lines of the pod that failed last.
     """
     return run_quietly(lambda: _wait(jobs, seconds, values))
 
@@ -62,10 +70,10 @@ async def _wait(jobs: tuple[ObjectName, ...], seconds: float | None, values: Map
                     await progress.ended(keys)
         except TimeoutError:
             pass
-    return max([_report(name, key, progress) for key, name in keys.items()])
+        return max([await _report(name, key, progress, client) for key, name in keys.items()])
 
 
-def _report(name: ObjectName, key: Key, progress: JobProgress) -> int:
+async def _report(name: ObjectName, key: Key, progress: JobProgress, client: Client) -> int:
     """Print how a Job ended, and return the exit code that it asks for."""
     view = progress.view(key)
     if not progress.is_over(key):
@@ -77,4 +85,26 @@ def _report(name: ObjectName, key: Key, progress: JobProgress) -> int:
         click.echo(f"{name} deleted")
         return 1
     click.echo(f"{name} {view.state.lower()}{': ' if view.why else ''}{printable(view.why)}")
-    return 0 if view.state == "Complete" else 1
+    if view.state == "Complete":
+        return 0
+    for line in await _digest(name, key, client):
+        click.echo(printable(line), err=True)
+    return 1
+
+
+async def _digest(name: ObjectName, key: Key, client: Client) -> list[str]:
+    """Return why a Job failed: its rule, its pods by cause, and the end and last output of the pod that failed last.
+
+    Parts that the user may not read are omitted.
+    """
+    try:
+        job = await client.get(Job, key)
+        digest = digest_of(job, await pods_of(job, client, fields="status.phase=Failed"))
+    except ApiError:
+        return []
+    lines = [f"{name}: {digest.text}"]
+    if digest.last is not None:
+        output = await read_last_lines(client, digest.last, _LINES)
+        lines.append(f"  {end_text(digest.last)}{'; its last lines:' if output else ''}")
+        lines += [f"  | {line}" for line in output]
+    return lines

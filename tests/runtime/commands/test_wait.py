@@ -1,9 +1,12 @@
 """`kcr wait`: exit codes, and the line for each Job."""
 
+import re
+
 import pytest
 
 from kcr.api.batch import Job
 from kcr.api.meta import Key
+from kcr_devcluster.cluster.node import RunResult
 from tests.kit.harness import create, finished, manifest
 from tests.kit.served_cluster import ServedCluster
 from tests.runtime.commands.conftest import Command
@@ -36,7 +39,7 @@ def test_timeout_names_the_jobs_that_have_not_ended(kcr: Command) -> None:
     waited = kcr("wait", "job/endless", "job/bad", "--timeout", "1s")
     assert (waited.code, len(waited.lines)) == (124, 1)
     assert "kcr: timed out waiting for job.batch/endless: Running" in waited.err
-    assert waited.err.endswith(": see what it waits for: kcr explain -n default job/endless\n")
+    assert ": see what it waits for: kcr explain -n default job/endless\n" in waited.err
 
 
 def test_control_characters_of_a_message_are_escaped(kcr: Command, served: ServedCluster) -> None:
@@ -46,7 +49,27 @@ def test_control_characters_of_a_message_are_escaped(kcr: Command, served: Serve
     served.call(client.strategic_patch(Job, Key("default", "bad"), patch, subresource="status"))
     waited = kcr("wait", "job/bad")
     assert (waited.code, waited.lines) == (1, [r"job.batch/bad failed: BackoffLimitExceeded: \x1b[2J forged"])
-    assert waited.err.endswith(r"BackoffLimitExceeded: \x1b[2J forged" + "\n")
+    assert r"BackoffLimitExceeded: \x1b[2J forged" + "\n" in waited.err
+
+
+def test_failed_job_shows_its_causes_and_the_last_output(kcr: Command, served: ServedCluster) -> None:
+    assert served.cluster.node is not None
+    served.cluster.node.on_run = lambda *_: RunResult(
+        run_for=0, exit_code=4, logs="".join(f"{line}\n" for line in range(9)) + "boom \x1b[2J\n"
+    )
+    job = manifest("spread", completionMode="Indexed", completions=2, parallelism=2, backoffLimit=1)
+    served.call(create(served.cluster.client, job))
+    waited = kcr("wait", "job/spread")
+    digest = waited.err.splitlines()[-7:]
+    assert (waited.code, len(waited.lines)) == (1, 1)
+    counts = r"(\d) pods failed: \1 with exit code 4 \(index(es)? [01,]+\)"
+    assert re.fullmatch(f"job.batch/spread: backoffLimit 1: {counts}", digest[0])
+    assert digest[1].startswith("  pod spread-")
+    assert digest[1].endswith("): container c: exit code 4; its last lines:")
+    assert digest[2:] == ["  | 5", "  | 6", "  | 7", "  | 8", r"  | boom \x1b[2J"]
+    explained = kcr("explain", "job/spread")
+    assert re.search(counts, explained.out)
+    assert re.search(r"last output of pod spread-\d-\w+: boom \\x1b\[2J\n", explained.out)
 
 
 def test_absent_job_is_one_line(kcr: Command) -> None:

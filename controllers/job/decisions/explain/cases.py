@@ -9,6 +9,7 @@ from kcr.api.core import Pod
 from kcr.api.durations import human_duration
 from kcr.api.explanation import Code, Explanation, Step, ago, counted
 from kcr.api.meta import ObjectMeta
+from kcr.api.pod_failures import digest_of
 from kcr.api.pod_problems import PATIENCE
 from kcr.controllers.job.decisions import lifecycle
 from kcr.controllers.job.decisions.explain import pods as texts
@@ -40,7 +41,7 @@ def finished(seen: Snapshot, _: Plan, known: Evidence) -> Explanation | None:
         remedies: list[str] = []
     else:
         headline = f"Failed {when}: {condition.reason}" if condition.reason else f"Failed {when}"
-        facts = [condition.message, *texts.latest_failures(known.pods, seen.now, NAMED)]
+        facts = [condition.message, *_digest(seen, known)]
         remedies = [_look_at_failures(seen, known)] if any(pod.status.phase == "Failed" for pod in known.pods) else []
         if not remedies and restart_policy(seen.job) == "OnFailure" and condition.reason == "BackoffLimitExceeded":
             facts.append(
@@ -65,6 +66,16 @@ def finished(seen: Snapshot, _: Plan, known: Evidence) -> Explanation | None:
     code = Code.FINISHED if end == "Complete" else Code.FAILED
     reasons = (*filter(None, facts), *_lingering(known))
     return Explanation(code, headline, reasons=reasons, remedies=tuple(remedies))
+
+
+def _digest(seen: Snapshot, known: Evidence) -> list[str]:
+    """Return the failed pods by cause, how the latest of them failed, and its last output."""
+    digest = digest_of(seen.job, known.pods)
+    facts = [digest.counts] if sum(len(cause.pods) for cause in digest.causes) > 1 else []
+    facts += texts.latest_failures(known.pods, seen.now, NAMED)
+    if digest.last is not None and known.output:
+        facts.append(f"last output of pod {digest.last.metadata.name}: {known.output}")
+    return facts
 
 
 def managed_by_another(seen: Snapshot, _: Plan, known: Evidence) -> Explanation | None:

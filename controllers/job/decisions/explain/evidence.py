@@ -25,6 +25,7 @@ class Evidence(NamedTuple):
         duplicate_event: The message that two controllers reported lately, each in its own event; empty for one.
         context: Warnings about those of its pods that have not started, and the nodes.
         changed: When it was last written, by any client; None when the server does not say.
+        output: The last line that the pod that failed last has written; empty when that is not known.
         pending: Writes for it that are not observed, as its controller knows.
         is_own: Whether this is its controller's own evidence, or its controller may be silent: silence is fine then.
     """
@@ -35,6 +36,7 @@ class Evidence(NamedTuple):
     duplicate_event: str = ""
     context: PodContext = PodContext(change=CHANGE)
     changed: datetime | None = None
+    output: str = ""
     pending: tuple[str, ...] = ()
     is_own: bool = False
 

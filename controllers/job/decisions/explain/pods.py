@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from kcr.api.core import Event, Pod
 from kcr.api.durations import human_duration
 from kcr.api.explanation import Code, Explanation, Step, ago, counted
+from kcr.api.pod_failures import failed_container
 from kcr.api.pod_problems import PATIENCE, joined, masked, statuses_of
 from kcr.api.pods import is_terminal, is_terminating
 from kcr.api.refusals import refusal_of
@@ -28,11 +29,10 @@ def failure_text(pod: Pod, now: datetime) -> str:
 
 def _failure(pod: Pod) -> str:
     """Return the cause of a pod's failure."""
-    for status in statuses_of(pod):
-        ended = status.state.terminated
-        if ended is not None and ended.exit_code:
-            how = f"{_named(ended.reason)}exit code {ended.exit_code}{_text(ended.message)}"
-            return f"container {status.name}: {how}"
+    container = failed_container(pod)
+    if container is not None and (ended := container.state.terminated) is not None:
+        how = f"{_named(ended.reason)}exit code {ended.exit_code}{_text(ended.message)}"
+        return f"container {container.name}: {how}"
     return joined(pod.status.reason, pod.status.message)
 
 
