@@ -22,6 +22,7 @@ from kcr.controllers.cronjob.decisions.jobs import BY_CONTROLLER, controller_nam
 from kcr.controllers.cronjob.decisions.schedule import requeue_delay, timetable_of
 from kcr.controllers.cronjob.explanation import explain_cronjob
 from kcr.controllers.cronjob.memory import Memory
+from kcr.controllers.cronjob.metrics import CronJobMetrics
 from kcr.controllers.cronjob.reconciler import CronJobReconciler
 from kcr.controllers.cronjob.wall_clock import ClockWatch, local_zone
 from kcr.controllers.policy import require_take_over
@@ -56,6 +57,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     workers: Annotated[int, Meta(ge=1), "CronJobs reconciled at the same time."] = 5
     take_over: Annotated[bool, "Whether the cluster's own controller is off: CronJobs cannot choose."] = False
+    max_metric_cronjobs: Annotated[
+        int, Meta(ge=0), "Most CronJobs with series of their own in the metric kcr_cronjob_next_schedule_seconds."
+    ] = 1000
     cronjob_time_zone: Annotated[
         tzinfo | None, _zone, "Zone of schedules that name none; empty for the zone of the process."
     ] = None
@@ -90,6 +94,7 @@ def setup(manager: Manager, options: Options) -> None:
         clock=manager.clock,
         local=local,
         queue=queue,
+        metrics=CronJobMetrics(manager.metrics.registry, options.max_metric_cronjobs),
     )
     owner = partial(owning_cronjob, crons)
     changed_jobs = watch(Job, map_to=owner, predicate=resource_version_changed, with_owner=True)

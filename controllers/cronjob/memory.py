@@ -9,6 +9,7 @@ from datetime import datetime
 
 from kcr.api.batch import CronJob
 from kcr.api.meta import Key
+from kcr.controllers.cronjob.decisions.missed import DueRun
 from kcr.controllers.cronjob.decisions.status import Run
 from kcr.log import get_logger
 from kcr.log.ratelimited import RateLimitedLogger
@@ -28,6 +29,8 @@ class CronJobState:
         self.announced: datetime | None = None
         # The unreadable annotations of which there is an event.
         self.faults: tuple[str, ...] = ()
+        # The run that was due last; for the metric of missed runs alone.
+        self.due: DueRun | None = None
 
 
 class Memory:

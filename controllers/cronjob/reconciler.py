@@ -31,6 +31,7 @@ from kcr.controllers.cronjob.decisions.status import (
 )
 from kcr.controllers.cronjob.explanation import explain_own
 from kcr.controllers.cronjob.memory import CronJobState, Memory
+from kcr.controllers.cronjob.metrics import CronJobMetrics
 from kcr.errors import KcrError, NotFoundError
 from kcr.events import EventRecorder
 from kcr.informer import Store
@@ -52,6 +53,7 @@ class CronJobReconciler:
         clock: Wall time.
         local: The zone of schedules that name none.
         queue: The controller's own.
+        metrics: The next runs and the missed ones.
     """
 
     client: Client
@@ -64,6 +66,7 @@ class CronJobReconciler:
     clock: Clock
     local: tzinfo
     queue: WorkQueue[Key]
+    metrics: CronJobMetrics
 
     async def reconcile(self, key: Key) -> Result:
         """Bring one CronJob up to date.
@@ -72,7 +75,7 @@ class CronJobReconciler:
         """
         cron = self.crons.get(key)
         if cron is None:
-            self.memory.forget(key)
+            self.release(key)
             self.own_writes.forget(key)
             return Result()
         state = self.memory.of(cron)
@@ -92,6 +95,7 @@ class CronJobReconciler:
     def release(self, key: Key) -> None:
         """Drop the memory of a CronJob that another replica reconciles from now on."""
         self.memory.forget(key)
+        self.metrics.forget(key)
 
     async def explain(self, key: Key) -> Explanation:
         """Return why a CronJob is where it is, from this controller's own store and memory; nothing is written."""
@@ -176,6 +180,7 @@ class CronJobReconciler:
         return job.metadata.uid != listed.uid
 
     async def _carry_out(self, cron: CronJob, seen: Facts, plan: Plan, state: CronJobState) -> Result:
+        state.due = self.metrics.note(seen, plan, state.due)
         for event in plan.announcements:
             self.recorder.event(cron, event.type, event.reason, event.message)
             if event.reason == FUTURE_RUN:

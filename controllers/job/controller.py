@@ -17,6 +17,7 @@ from kcr.controllers.job.decisions.lifecycle import KCR, RESERVED, is_ours
 from kcr.controllers.job.decisions.plan import Limits
 from kcr.controllers.job.decisions.pods import ORPHANS, UNSETTLED, index_orphans, index_unsettled, selects
 from kcr.controllers.job.explanation import DigestEvents, ManagedJob, explain_job
+from kcr.controllers.job.fleet import Fleet
 from kcr.controllers.job.handlers import JobEvents, Keys, OrphanReconciler, PodEvents
 from kcr.controllers.job.history import FailedPodHistory
 from kcr.controllers.job.memory import Memory
@@ -66,6 +67,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     ] = 1.0
     max_uncounted_pods: Annotated[int, Meta(ge=1), "Most finished pods in one status write."] = 500
     max_pod_create_delete_per_sync: Annotated[int, Meta(ge=1), "Most pods created or deleted in one sync."] = 500
+    max_metric_namespaces: Annotated[
+        int, Meta(ge=0), "Most namespaces with series of their own in the metric kcr_jobs."
+    ] = 250
     failure_digest: Annotated[
         bool, "When a Job fails, record an event with its failed pods by exit code, reason and index."
     ] = False
@@ -97,7 +101,8 @@ def setup(manager: Manager, options: Options) -> None:
     # A leader that has lost knows it after so long at the latest.
     election = manager.elector or manager.shards
     patience = election.config.renew_deadline if election is not None else 0.0
-    memory = Memory(own_writes, Batching(queue, options.sync_job_batch_period), patience)
+    fleet = Fleet(manager.metrics.registry, options.max_metric_namespaces)
+    memory = Memory(own_writes, Batching(queue, options.sync_job_batch_period), fleet, patience)
     recorder = manager.recorder(COMPONENT)
     control = DependentControl(
         manager.client, recorder, Pod, store=pods, own_writes=own_writes, random=manager.random, selects=selects
@@ -149,7 +154,7 @@ def setup(manager: Manager, options: Options) -> None:
     manager.informer(Job).add_handler(JobEvents(keys, pods))
     manager.informer(Pod).add_handler(PodEvents(keys, jobs))
     manager.informer(Job).add_handler(ExternalJobs(metrics, ours=(RESERVED, KCR)))
-    manager.informer(Pod).add_handler(EndedPods(metrics))
+    manager.informer(Pod).add_handler(EndedPods(metrics, manager.metrics.registry, manager.clock))
     manager.add(UnmanagedJobs(jobs, ours))
 
 

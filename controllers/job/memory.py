@@ -15,6 +15,7 @@ from kcr.api.meta import Key
 from kcr.controller import Batching, OwnWrites
 from kcr.controllers.job.decisions.failures import Backoff
 from kcr.controllers.job.decisions.plan import Outcome
+from kcr.controllers.job.fleet import Fleet
 from kcr.informer.store import version_of
 from kcr.log import get_logger
 from kcr.log.ratelimited import RateLimitedLogger
@@ -42,6 +43,8 @@ class JobState:
         self.knows_status: bool = False
         # Whether the status that was seen last is another client's.
         self.sees_concurrent_controller: bool = False
+        # When the last of the pods ended that were counted here; None before.
+        self.last_end: datetime | None = None
         # For explanations alone: when another client's status was seen last, and the event of the last refusal of pods.
         self.concurrent_seen_at: datetime | None = None
         self.refusal: Event | None = None
@@ -92,19 +95,22 @@ class Memory:
     Attributes:
         own_writes: The writes for the Jobs that were not observed yet; forgotten with them.
         batching: Enqueues busy Jobs once per period; forgotten likewise.
+        fleet: Counts the Jobs by state; forgotten likewise.
     """
 
-    def __init__(self, own_writes: OwnWrites, batching: Batching, patience: float = 0.0) -> None:
+    def __init__(self, own_writes: OwnWrites, batching: Batching, fleet: Fleet, patience: float = 0.0) -> None:
         """Start with nothing.
 
         Args:
             own_writes: The writes that were not observed yet.
             batching: Enqueues busy Jobs once per period.
+            fleet: Counts the Jobs by state.
             patience: How long in seconds another client has to write the status of Jobs before there is a warning of
                 it: with election it may be the next leader, as long as this one may not know that it has lost.
         """
         self.own_writes = own_writes
         self.batching = batching
+        self.fleet = fleet
         self._patience = patience
         # When another client's status was seen first and last, in the loop's time.
         self._concurrent_since = self._concurrent_at = float("-inf")
@@ -131,16 +137,17 @@ class Memory:
             yield
         finally:
             if self._jobs.get(key) is not state:
-                self._forget_writes(key)
+                self._forget_rest(key)
 
     def forget(self, key: Key) -> None:
         """Drop the memory of the Job of this name, with any uid."""
         self._jobs.pop(key, None)
-        self._forget_writes(key)
+        self._forget_rest(key)
 
-    def _forget_writes(self, key: Key) -> None:
+    def _forget_rest(self, key: Key) -> None:
         self.own_writes.forget(key)
         self.batching.forget(key)
+        self.fleet.forget(key)
 
     def warn_of_concurrent_controller(self, job: Job, now: float) -> None:
         """Warn that another client writes the status of Jobs, such as a second controller started by mistake.

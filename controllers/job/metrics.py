@@ -6,18 +6,21 @@ Source: kubernetes/pkg/controller/job/metrics/metrics.go.
 import asyncio
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from functools import cache
 from typing import Literal
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from kcr.api.batch import COMPLETE, FAILED, Job, JobStatus, is_indexed
 from kcr.api.conditions import find_condition
 from kcr.api.core import Pod
 from kcr.api.indexset import IndexSet
+from kcr.api.meta import Key
 from kcr.api.pods import is_terminal
+from kcr.clock import Clock
 from kcr.controllers.job.decisions.plan import Outcome, Plan, ScaleDown, ScaleUp
-from kcr.controllers.job.decisions.pods import is_tracked
+from kcr.controllers.job.decisions.pods import finish_time, is_tracked
 from kcr.informer import Handler
 
 SYNC_BUCKETS = tuple(0.004 * 2**power for power in range(15))
@@ -178,24 +181,48 @@ class EndedPods(Handler[Pod]):
     Source: kubernetes/pkg/controller/job/job_controller.go, recordFinishedPodWithTrackingFinalizer.
     """
 
-    def __init__(self, metrics: JobMetrics) -> None:
+    def __init__(self, metrics: JobMetrics, registry: CollectorRegistry, clock: Clock) -> None:
+        """Count in `metrics`, and register how long the oldest of them has waited."""
         self._metrics = metrics
+        self._clock = clock
+        # When the pods ended that have the finalizer, or when that was observed.
+        self._held: dict[Key, datetime] = {}
+        text = (
+            "Seconds since the end of the pod that has kept the finalizer batch.kubernetes.io/job-tracking for longest"
+        )
+        Gauge("kcr_job_oldest_uncounted_pod_seconds", text, registry=registry).set_function(self.oldest_seconds)
+
+    def oldest_seconds(self) -> float:
+        """Return how long ago the pod ended that has kept the finalizer for longest; 0 when none has it."""
+        now = self._clock.now()
+        return max(0.0, (now - min(self._held.values(), default=now)).total_seconds())
 
     def on_add(self, obj: Pod, initial: bool) -> None:
         """A pod came."""
         if _is_held(obj):
-            self._metrics.terminated("add").inc()
+            self._hold(obj.key, finish_time(obj) or self._clock.now())
 
     def on_update(self, old: Pod, new: Pod) -> None:
         """A pod changed."""
         before, after = _is_held(old), _is_held(new)
-        if before != after:
-            self._metrics.terminated("add" if after else "delete").inc()
+        if after and not before:
+            self._hold(new.key, self._clock.now())
+        elif before and not after:
+            self._release(new.key)
 
     def on_delete(self, obj: Pod, final_state_unknown: bool) -> None:
         """A pod was deleted. If that was not seen, its last state does not say whether it still had the finalizer."""
         if not final_state_unknown and _is_held(obj):
-            self._metrics.terminated("delete").inc()
+            self._release(obj.key)
+        self._held.pop(obj.key, None)
+
+    def _hold(self, key: Key, since: datetime) -> None:
+        self._metrics.terminated("add").inc()
+        self._held[key] = since
+
+    def _release(self, key: Key) -> None:
+        self._metrics.terminated("delete").inc()
+        self._held.pop(key, None)
 
 
 def completion_mode(job: Job) -> str:

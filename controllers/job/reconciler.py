@@ -137,10 +137,12 @@ class JobReconciler:
         # The order of the writes is a safety property, see `decisions.status`: uncounted pods are listed before any
         # finalizer is removed, the counters move after that, and the terminal condition comes last.
         if isinstance(plan.work, Terminate) and seen.expectations_met:
+            self.memory.fleet.note(seen, plan, Outcome())
             outcome, update, recorded = await self._end(seen, plan, state)
         else:
             outcome = await self._act(job, plan.work, group)
             state.note_creates(outcome, seen.now)
+            self.memory.fleet.note(seen, plan, outcome)
             self.metrics.created(creation_reason(job, plan.counts.failed, plan.counts.terminating), outcome)
             update = compute_status(seen, plan, outcome)
             recorded = await self._write_status(job, update.status, state)
@@ -155,8 +157,9 @@ class JobReconciler:
         if closed is not job or update.untrack or not isinstance(plan.work, Hold):
             # Only a pass that wrote something costs a token.
             self.memory.batching.spend(job.key)
+        self._measure(plan, released.untracked, state)
         if is_finished(closed):
-            self._finish(closed)
+            self._finish(closed, state)
         if (first := outcome.error or released.error or pruned) is not None:
             # Failed requests come again with the rest, and later each time.
             raise first
@@ -262,9 +265,19 @@ class JobReconciler:
             self.metrics.recorded(job.status, written)
         return written
 
-    def _finish(self, job: Job) -> None:
+    def _measure(self, plan: Plan, untracked: frozenset[str], state: JobState) -> None:
+        """Record how long ago the pods ended that are counted now: those that lost their finalizer in this pass."""
+        ended = (*plan.counts.newly_succeeded, *plan.counts.newly_failed)
+        last = self.memory.fleet.counted((pod for pod in ended if pod.metadata.uid in untracked), self.clock.now())
+        if last is not None and (state.last_end is None or last > state.last_end):
+            state.last_end = last
+
+    def _finish(self, job: Job, state: JobState) -> None:
         """Record events and metrics of the end, once the terminal condition is written."""
         self.metrics.finished(job)
+        self.memory.fleet.forget(job.key)
+        if state.last_end is not None:
+            self.memory.fleet.finished(state.last_end, self.clock.now())
         failed = find_condition(job.status.conditions, FAILED)
         if failed is not None and failed.status == "True":
             self.actions.event(job, "Warning", failed.reason, failed.message)

@@ -17,6 +17,7 @@ from kcr.api.pod_symptoms import (
     LOST,
     NODE,
     OUTPUT,
+    STARTING,
     SYMPTOMS,
     UNCORDON,
     Symptom,
@@ -33,8 +34,6 @@ PATIENCE = timedelta(seconds=10)
 _LATELY = timedelta(minutes=10)
 # One that crashed once is past it after a shorter while.
 _ONCE = timedelta(minutes=1)
-# Those in which a container is started without any problem.
-_STARTING = ("", "ContainerCreating", "PodInitializing")
 # A scheduler's words for a node that takes no new pods.
 _CORDONED = re.compile(r"were unschedulable|node\.kubernetes\.io/unschedulable")
 _ALL_CORDONED = re.compile(r"0/(\d+) nodes are available: (\d+) node\(s\) were unschedulable")
@@ -87,7 +86,7 @@ def problem_of(pod: Pod, context: PodContext, now: datetime) -> PodProblem | Non
         return _unscheduled(pod, scheduled.reason, f"{joined(scheduled.reason, scheduled.message)}", context)
     for status in statuses_of(pod):
         waiting = status.state.waiting
-        if waiting is not None and waiting.reason not in _STARTING:
+        if waiting is not None and waiting.reason not in STARTING:
             # The pod's name and uid end the message; the container's begins it.
             why = re.sub(r" pod=\S+$", "", joined(waiting.reason, waiting.message))
             restarts = f" (restarted {times(status.restart_count)})" if status.restart_count else ""

@@ -5,6 +5,7 @@ import signal
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from kcr.api.conditions import find_condition
 from kcr.api.core import ContainerState, ContainerStateTerminated, ContainerStatus, Pod, PodStatus
 
 # The fields of remedies are filled in by `kcr.api.pod_problems`.
@@ -49,10 +50,12 @@ class Symptom(NamedTuple):
     Attributes:
         clause: As a relative clause; empty when a pod may only need time.
         remedies: Remedies for a user.
+        cause: The cause in one word, for counts of pods by cause.
     """
 
     clause: str
     remedies: tuple[str, ...] = ()
+    cause: str = "other"
 
     @property
     def statement(self) -> str:
@@ -60,23 +63,31 @@ class Symptom(NamedTuple):
         return re.sub("^whose ", "its ", self.clause.removeprefix("that "))
 
 
+# The cause of a container that the node restarts with a back-off.
+CRASH = "crash"
+# Those in which a container is started without any problem.
+STARTING = ("", "ContainerCreating", "PodInitializing")
+
 # The reasons that scheduler and node give, and their effects on a pod.
 SYMPTOMS: Mapping[str, Symptom] = {
-    "Unschedulable": Symptom("that cannot be scheduled", (NODE,)),
+    "Unschedulable": Symptom("that cannot be scheduled", (NODE,), "unschedulable"),
     "SchedulingGated": Symptom(
-        "whose scheduling gates are not removed", ("see the controller that has to remove the gates",)
+        "whose scheduling gates are not removed", ("see the controller that has to remove the gates",), "gates"
     ),
     **dict.fromkeys(
         ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError"),
-        Symptom("whose image cannot be pulled", (IMAGE,)),
+        Symptom("whose image cannot be pulled", (IMAGE,), "image"),
     ),
-    "CreateContainerConfigError": Symptom("whose container lacks its configuration", (MISSING,)),
-    **dict.fromkeys(("FailedMount", "FailedAttachVolume"), Symptom("whose volumes cannot be mounted", (MISSING,))),
-    "CrashLoopBackOff": Symptom("whose container crashes again and again", (LOGS,)),
+    "CreateContainerConfigError": Symptom("whose container lacks its configuration", (MISSING,), "configuration"),
     **dict.fromkeys(
-        ("StartError", "ContainerCannotRun", "RunContainerError"), Symptom("whose container cannot start", (START,))
+        ("FailedMount", "FailedAttachVolume"), Symptom("whose volumes cannot be mounted", (MISSING,), "volumes")
     ),
-    "OOMKilled": Symptom("whose container runs out of memory", (MEMORY,)),
+    "CrashLoopBackOff": Symptom("whose container crashes again and again", (LOGS,), CRASH),
+    **dict.fromkeys(
+        ("StartError", "ContainerCannotRun", "RunContainerError"),
+        Symptom("whose container cannot start", (START,), "command"),
+    ),
+    "OOMKilled": Symptom("whose container runs out of memory", (MEMORY,), "memory"),
 }
 LIVENESS = Symptom("whose container fails its liveness probe and is restarted", (LOGS, DESCRIBE))
 
@@ -84,6 +95,21 @@ LIVENESS = Symptom("whose container fails its liveness probe and is restarted", 
 def symptom_named(reason: str) -> Symptom:
     """Return the symptom for a reason of the scheduler or the node."""
     return SYMPTOMS.get(reason, Symptom(f"that cannot start ({reason})", (DESCRIBE,)))
+
+
+def obstacle_in(pod: Pod) -> Symptom | None:
+    """Return the symptom that the status of an active pod shows; None when it shows none.
+
+    `kcr.api.pod_problems` says more: it reads events and nodes, too.
+    """
+    scheduled = find_condition(pod.status.conditions, "PodScheduled")
+    if scheduled is not None and scheduled.status == "False":
+        return symptom_named(scheduled.reason)
+    for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+        waiting = status.state.waiting
+        if waiting is not None and waiting.reason not in STARTING:
+            return symptom_named(waiting.reason)
+    return None
 
 
 def last_end(status: ContainerStatus) -> ContainerStateTerminated | None:

@@ -11,67 +11,71 @@ _DENIAL = (
     '(?: in the namespace "(?P<namespace>[^"]*)")?'
 )
 
-# The pattern of a refusal's message, the cause, and the remedy. The first match counts, the last one always matches.
-# A remedy's fields are the groups of the pattern, and `namespace`, `resource` and `change`: how a user gets another
-# template. That of a missing right is made below.
+# The topic of a refusal, the pattern of its message, the cause, and the remedy. The first match counts, the last one
+# always matches. A remedy's fields are the groups of the pattern, and `namespace`, `resource` and `change`: how a user
+# gets another template. That of a missing right is made below.
 # Source of the messages: apiserver/pkg/admission/plugin/webhook/errors/statuserror.go and
 # .../webhook/mutating/dispatcher.go, plugin/pkg/admission/{resourcequota,limitranger,serviceaccount,priority},
 # pod-security-admission, apiserver/pkg/authorization.
-_REFUSALS: tuple[tuple[str, str, str], ...] = (
+_REFUSALS: tuple[tuple[str, str, str, str], ...] = (
     # Before the others: a webhook words its denial as it likes, also like another plugin.
     # This one is kcr's own, of objects that it has created and deleted again.
     (
-        "was changed when it was created", "a mutating webhook or policy changes them, so that their owner loses them",
+        "policy", "was changed when it was created",
+        "a mutating webhook or policy changes them, so that their owner loses them",
         "exempt them there, or let it keep labels, owner references and finalizers: "
         "kubectl get mutatingwebhookconfigurations,mutatingadmissionpolicies -o yaml",
     ),
     (
-        'failed calling webhook "(?P<webhook>[^"]*)"', "an admission webhook does not answer",
+        "webhook", 'failed calling webhook "(?P<webhook>[^"]*)"', "an admission webhook does not answer",
         "mend its service, or let it fail (failurePolicy); where it is called: "
         "kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations -o yaml",
     ),
     (
-        'admission webhook "(?P<webhook>[^"]*)" denied', "an admission webhook denies them",
+        "policy", 'admission webhook "(?P<webhook>[^"]*)" denied', "an admission webhook denies them",
         "{change} that it accepts, or change its rules",
     ),
     (
-        "exceeded quota: (?P<quota>[^,:]+)", "a ResourceQuota is used up",
+        "quota", "exceeded quota: (?P<quota>[^,:]+)", "a ResourceQuota is used up",
         "delete what uses it up, or raise it: kubectl -n {namespace} describe resourcequota {quota}",
     ),
     (
-        "failed quota: (?P<quota>[^,:]+)", "a ResourceQuota needs values that they lack",
+        "quota", "failed quota: (?P<quota>[^,:]+)", "a ResourceQuota needs values that they lack",
         "{change} that states them, or set defaults with a LimitRange; "
         "the quota: kubectl -n {namespace} describe resourcequota {quota}",
     ),
     (
-        "ValidatingAdmissionPolicy '(?P<name>[^']*)'", "a ValidatingAdmissionPolicy denies them",
+        "policy", "ValidatingAdmissionPolicy '(?P<name>[^']*)'", "a ValidatingAdmissionPolicy denies them",
         "{change} that it accepts; the policy: kubectl get validatingadmissionpolicy {name} -o yaml",
     ),
     (
-        'violates PodSecurity "', "the namespace's Pod Security level denies them",
+        "policy", 'violates PodSecurity "', "the namespace's Pod Security level denies them",
         "{change} that sets the securityContext as the message asks; "
         "the level: kubectl get namespace {namespace} --show-labels",
     ),
     (
-        "looking up service account [^/ ]*/(?P<name>[^: ]+)", "their service account is not there",
+        "configuration", "looking up service account [^/ ]*/(?P<name>[^: ]+)", "their service account is not there",
         "create it, and they are created by themselves: kubectl -n {namespace} create serviceaccount {name}",
     ),
     (
-        "no PriorityClass with name (?P<name>[^ ]+)", "their PriorityClass is not there",
+        "configuration", "no PriorityClass with name (?P<name>[^ ]+)", "their PriorityClass is not there",
         "create it, and they are created by themselves: kubectl create priorityclass {name} --value=1000",
     ),
     (
-        "being terminated", "their namespace is being deleted",
+        "namespace", "being terminated", "their namespace is being deleted",
         "use another namespace; what holds this one: kubectl get namespace {namespace} -o yaml",
     ),
-    (_DENIAL, "their controller has no right to create them", ""),
+    ("rights", _DENIAL, "their controller has no right to create them", ""),
     (
-        "(maximum|minimum) .* usage per", "a LimitRange does not allow what they ask for",
+        "policy", "(maximum|minimum) .* usage per", "a LimitRange does not allow what they ask for",
         "{change} within the limits: kubectl -n {namespace} describe limitrange",
     ),
-    ("is invalid", "the template is invalid", "{change} that is valid"),
-    ("is forbidden", "an admission rule of the API server denies them", "{change} that does as the message asks"),
-    ("", "the API server refuses them", "see the message"),
+    ("configuration", "is invalid", "the template is invalid", "{change} that is valid"),
+    (
+        "policy", "is forbidden", "an admission rule of the API server denies them",
+        "{change} that does as the message asks",
+    ),
+    ("other", "", "the API server refuses them", "see the message"),
 )  # fmt: skip
 
 
@@ -176,7 +180,7 @@ def refusal_of(message: str, *, namespace: str, resource: str, change: str, plug
         plugin: The plugin that creates them, as `--controllers` names it; empty for another program.
     """
     fields = {"namespace": namespace, "resource": resource, "change": change}
-    for pattern, cause, remedy in _REFUSALS:
+    for _, pattern, cause, remedy in _REFUSALS:
         if found := re.search(pattern, message):
             # Authors of events and webhooks choose these words, and a user copies the command into a shell.
             words = {name: shlex.quote(word) for name, word in found.groupdict().items()}
@@ -184,3 +188,8 @@ def refusal_of(message: str, *, namespace: str, resource: str, change: str, plug
                 return Refusal(cause, grant_remedy(denials, plugin))
             return Refusal(cause, remedy.format(**fields, **words), found.groupdict().get("webhook", ""))
     raise AssertionError("the last pattern fits everything")
+
+
+def topic_of(message: str) -> str:
+    """Return the cause in the API server's message of a refused create in one word, for counts by cause."""
+    return next(topic for topic, pattern, *_ in _REFUSALS if re.search(pattern, message))

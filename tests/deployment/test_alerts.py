@@ -56,7 +56,9 @@ def unknown(query: str) -> set[str]:
     """What a query names that no series of kcr has: metrics, and labels of those that it names."""
     metrics = {**documented_metrics(), "up": set()}
     names = {selector.name or "" for selector in selectors(query)}
-    labels = OF_TARGET.union(*(metrics.get(name, set()) for name in names))
+    own = set[str]().union(*(metrics.get(name, set()) for name in names))
+    # Where a metric has a label of its target, Prometheus renames the metric's own.
+    labels = OF_TARGET | own | {f"exported_{label}" for label in own & OF_TARGET}
     matched = {
         (selector.name or "", matcher.name) for selector in selectors(query) for matcher in selector.matchers.matchers
     }
@@ -81,6 +83,8 @@ def test_alerts_and_dashboard_use_metrics_and_labels_that_exist() -> None:
     [
         ("sum by (name) (workqueue_depth)", set()),
         ("sum by (queue) (workqueue_depth)", {"queue"}),
+        ("sum by (exported_namespace) (kcr_jobs)", set()),
+        ("sum by (exported_namespace) (workqueue_depth)", {"exported_namespace"}),
         ('workqueue_depth{queue="job"}', {"workqueue_depth{queue}"}),
         ("rate(workqueue_depths[5m])", {"workqueue_depths"}),
         ("sum by (le) (rate(workqueue_queue_duration_seconds_bucket[5m]))", set()),

@@ -94,6 +94,8 @@ IN_RUNBOOKS = {
     "kubectl -n kcr-system logs -l app.kubernetes.io/name=kcr --prefix --tail=-1 |": "reconcile failed",
     "kubectl -n kcr-system get deployment kcr": "--kube-api-qps=500",
     "kubectl get events -A": "FailedCreate",
+    "kubectl get events -A --field-selector type=Warning,involvedObject.kind=CronJob": "InvalidSchedule|REASON",
+    "kubectl get pods -A -l batch.kubernetes.io/job-name": "FINALIZERS",
     # Its replicas elect a leader.
     "kubectl -n kcr-system logs -l app.kubernetes.io/name=kcr --prefix --tail=-1 | grep -E 'shard|lease'": "lease",
     "kcr shards -n kcr-system --name kcr": "no leases of sharding named kcr in namespace kcr-system",

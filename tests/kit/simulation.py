@@ -128,6 +128,17 @@ class Simulation(UserActions, FakeNode):
         """Return a counter of the controller's, of its present life."""
         return self._metrics.registry.get_sample_value(f"job_controller_{name}_total", labels) or 0
 
+    def fleet(self) -> dict[tuple[str, str], float]:
+        """Return how many Jobs the controller counts in its present life, by state and cause."""
+        found = [metric for metric in self._metrics.registry.collect() if metric.name == "kcr_jobs"]
+        return {(one.labels["state"], one.labels["cause"]): one.value for metric in found for one in metric.samples}
+
+    def delays(self, step: str) -> tuple[float, float]:
+        """Return how many delays of ended pods were observed, and their sum in seconds, in its present life."""
+        value, labels = self._metrics.registry.get_sample_value, {"step": step}
+        name = "kcr_job_end_delay_seconds"
+        return value(f"{name}_count", labels) or 0, value(f"{name}_sum", labels) or 0
+
     def errors(self) -> float:
         """Return how many passes over a Job have failed in the controller's present life."""
         found = self._metrics.registry.get_sample_value(

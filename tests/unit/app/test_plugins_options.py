@@ -25,6 +25,8 @@ JOB: dict[str, tuple[str, str, object]] = {
     "KCR_SYNC_JOB_BATCH_PERIOD": ("0", "sync_job_batch_period", 0.0),
     "KCR_MAX_UNCOUNTED_PODS": ("10", "max_uncounted_pods", 10),
     "KCR_MAX_POD_CREATE_DELETE_PER_SYNC": ("20", "max_pod_create_delete_per_sync", 20),
+    "KCR_MAX_METRIC_NAMESPACES": ("0", "max_metric_namespaces", 0),
+    "KCR_FAILURE_DIGEST": ("true", "failure_digest", True),
     "KCR_FEATURE_GATES": (GATES, "feature_gates", read_gates(GATES)),
 }
 RUN: dict[str, tuple[str, str, object]] = {

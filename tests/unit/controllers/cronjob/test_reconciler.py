@@ -1,6 +1,7 @@
 from datetime import UTC
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from kcr.api.batch import CronJob, Job
 from kcr.api.meta import ObjectMeta
@@ -8,6 +9,7 @@ from kcr.client import Client
 from kcr.controller import OwnWrites, Result
 from kcr.controllers.cronjob.actions import Actions
 from kcr.controllers.cronjob.memory import Memory
+from kcr.controllers.cronjob.metrics import CronJobMetrics
 from kcr.controllers.cronjob.reconciler import CronJobReconciler
 from kcr.testing import FakeInformer, FakeRecorder, FakeSource, VirtualClock
 from kcr.workqueue import WorkQueue
@@ -30,6 +32,7 @@ async def test_nothing_is_kept_of_a_cronjob_that_is_gone(kcr_clock: VirtualClock
         clock=kcr_clock,
         local=UTC,
         queue=WorkQueue(),
+        metrics=CronJobMetrics(CollectorRegistry(), 1),
     )
     state = memory.of(gone)
     own_writes.require_version(gone.key, jobs, Job(metadata=ObjectMeta(name="a", resource_version="1000000")))

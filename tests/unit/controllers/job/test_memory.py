@@ -1,14 +1,16 @@
 from msgspec.structs import replace
+from prometheus_client import CollectorRegistry
 
 from kcr.api.batch import Job
 from kcr.controller import Batching, OwnWrites
+from kcr.controllers.job.fleet import Fleet
 from kcr.controllers.job.memory import Memory
 from kcr.workqueue import WorkQueue
 from tests.kit.builders import job
 
 
 def memory() -> Memory:
-    return Memory(OwnWrites(), Batching(WorkQueue(), 1.0))
+    return Memory(OwnWrites(), Batching(WorkQueue(), 1.0), Fleet(CollectorRegistry(), 1))
 
 
 def other(uid: str) -> Job:
@@ -19,7 +21,7 @@ def other(uid: str) -> Job:
 def test_job_of_the_same_name_starts_with_an_empty_memory() -> None:
     # job-controller §40, row 152.
     own_writes = OwnWrites()
-    remembered = Memory(own_writes, Batching(WorkQueue(), 1.0))
+    remembered = Memory(own_writes, Batching(WorkQueue(), 1.0), Fleet(CollectorRegistry(), 1))
     state = remembered.of(other("a"))
     own_writes.of(other("a")).unconfirmed_status = True
     assert remembered.of(other("a")) is state
@@ -32,7 +34,9 @@ def test_job_of_the_same_name_starts_with_an_empty_memory() -> None:
 
 
 def test_new_leader_lists_pods_until_they_reach_its_version() -> None:
-    state = Memory(OwnWrites(leading_since=lambda: 50), Batching(WorkQueue(), 1.0)).of(job())
+    state = Memory(OwnWrites(leading_since=lambda: 50), Batching(WorkQueue(), 1.0), Fleet(CollectorRegistry(), 1)).of(
+        job()
+    )
     assert state.is_ahead(job(), 49)
     assert not state.is_ahead(job(), 50)
 
@@ -40,7 +44,7 @@ def test_new_leader_lists_pods_until_they_reach_its_version() -> None:
 def test_job_forgotten_during_its_pass_leaves_nothing() -> None:
     # job-controller §40, rule 2: what the pass notes after the Job went is dropped when it ends.
     own_writes = OwnWrites()
-    remembered = Memory(own_writes, Batching(WorkQueue(), 1.0))
+    remembered = Memory(own_writes, Batching(WorkQueue(), 1.0), Fleet(CollectorRegistry(), 1))
     with remembered.in_use(remembered.of(other("a")), job().key):
         remembered.forget(job().key)
         own_writes.of(other("a")).unconfirmed_status = True

@@ -22,7 +22,8 @@ from kcr.controllers.job.metrics import (
     ended_pods,
 )
 from kcr.testing import VirtualClock
-from tests.kit.builders import ago, indexed, job, pod, snapshot
+from tests.kit.builders import NOW, ago, indexed, job, pod, snapshot
+from tests.kit.clocks import FixedClock
 
 
 class Counted:
@@ -176,13 +177,13 @@ def test_job_ends_with_a_reason(kind: str, reason: str, result: str) -> None:
     assert counted.of("jobs_finished_total", **labels) == 1
 
 
-ENDED = pod("ended", "Succeeded")
+ENDED = pod("ended", "Succeeded", finished=ago(30))
 LET_GO = pod("ended", "Succeeded", tracked=False)
 
 
 def test_ended_pods_come_and_go_with_their_finalizer() -> None:  # §4.2 to §4.4
     counted = Counted()
-    events = EndedPods(counted.metrics)
+    events = EndedPods(counted.metrics, CollectorRegistry(), FixedClock(NOW))
 
     def numbers() -> tuple[float | None, float | None]:
         name = "terminated_pods_tracking_finalizer_total"
@@ -204,6 +205,24 @@ def test_ended_pods_come_and_go_with_their_finalizer() -> None:  # §4.2 to §4.
     # The informer missed its end: it may have lost its finalizer before.
     events.on_delete(ENDED, True)
     assert numbers() == (2, 2)
+
+
+def test_oldest_pod_with_its_finalizer_is_the_one_that_ended_first() -> None:
+    registry = CollectorRegistry()
+    events = EndedPods(Counted().metrics, registry, FixedClock(NOW))
+    older = pod("older", "Failed", finished=ago(90))
+
+    def oldest() -> float | None:
+        return registry.get_sample_value("kcr_job_oldest_uncounted_pod_seconds")
+
+    assert oldest() == 0
+    for one in (ENDED, older):
+        events.on_add(one, True)
+    assert oldest() == 90
+    events.on_update(older, pod("older", "Failed", finished=ago(90), tracked=False))
+    assert oldest() == 30
+    events.on_delete(ENDED, True)
+    assert oldest() == 0
 
 
 def test_jobs_of_a_third_controller_are_counted() -> None:  # §4.1, §27
