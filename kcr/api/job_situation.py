@@ -13,10 +13,12 @@ these that holds:
 """
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import NamedTuple
 
 from kcr.api.batch import COMPLETE, FAILED, Job
-from kcr.api.core import Pod
+from kcr.api.core import Pod, PodStatus
+from kcr.api.pod_problems import PATIENCE
 from kcr.api.pod_symptoms import CRASH, obstacle_in
 from kcr.api.refusals import topic_of
 
@@ -27,6 +29,7 @@ STATES = (PENDING, RUNNING, SUSPENDED, BACKING_OFF, CANNOT_START, TERMINATING)
 ENDS = {COMPLETE: "complete", FAILED: "failed"}
 # The conditions of a Job whose end is decided, while its last pods end.
 _INTERIM = ("FailureTarget", "SuccessCriteriaMet")
+_RUNNING_POD = Pod(status=PodStatus(phase="Running"))
 
 
 class JobSituation(NamedTuple):
@@ -71,6 +74,35 @@ def situation_of(
     if obstacle or in_backoff:
         return JobSituation(BACKING_OFF, obstacle or "failures")
     return JobSituation(PENDING, "parallelism" if job.spec.parallelism == 0 else "")
+
+
+def situation_from_outside(job: Job, pods: Iterable[Pod], now: datetime, *, refusal: str = "") -> JobSituation:
+    """Return where a Job is, as its status and its pods show it to a client that is not its controller.
+
+    Args:
+        job: The Job.
+        pods: Those of its pods that have not ended, as far as they were read. When the status counts more of them as
+            active, the others are taken for running.
+        now: The moment to judge at.
+        refusal: The message with which the API server refused its pods lately; empty when it did not.
+    """
+    found, status = tuple(pods), job.status
+    if len(found) < status.active and not job.metadata.deletion_timestamp:
+        found = (_RUNNING_POD, *found)
+    missing = _wanted(job) - status.active - (status.terminating or 0) > 0
+    created = job.metadata.creation_timestamp
+    seen = situation_of(job, found, refusal=refusal if missing else "", in_backoff=missing and status.failed > 0)
+    is_late = status.start_time is None and created is not None and now - created > PATIENCE
+    return JobSituation(PENDING, "no_controller") if seen == JobSituation(PENDING) and is_late else seen
+
+
+def _wanted(job: Job) -> int:
+    """Return how many pods a Job has to have, as its counters show it."""
+    spec, succeeded = job.spec, job.status.succeeded
+    parallelism = 1 if spec.parallelism is None else spec.parallelism
+    if spec.completions is None:
+        return 0 if succeeded else parallelism
+    return min(parallelism, spec.completions - succeeded)
 
 
 def _end(job: Job, ending: str) -> JobSituation | None:

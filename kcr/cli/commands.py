@@ -25,6 +25,7 @@ COMMANDS: Mapping[str, _Entry] = {
     "crd": _Entry("generators.crd", "Make CustomResourceDefinitions of classes; migrate stored objects."),
     "debug": _Entry("debug.commands", "Look into a running kcr: an archive, a profile, its stacks."),
     "explain": _Entry("objects.explain", "Explain why an object is where it is, and what happens next."),
+    "jobs": _Entry("objects.jobs", "Show all Jobs by state and cause."),
     "kubeconfig": _Entry("kubeconfig", "Make kubeconfigs for service accounts and users."),
     "logs": _Entry("objects.logs", "Print the logs of all pods of a Job."),
     "policy": _Entry("generators.policy", "Make admission policies of classes, for kinds of others."),

@@ -10,7 +10,7 @@ import pytest
 from kcr.cli import check, kubeconfig, run, version
 from kcr.cli.debug.commands import command as debug
 from kcr.cli.generators import crd, policy, rbac, webhooks
-from kcr.cli.objects import explain, logs, reconcile, shards, wait
+from kcr.cli.objects import explain, jobs, logs, reconcile, shards, wait
 from kcr.cli.objects.runs import rerun, run_now
 from kcr.controllers.cronjob.controller import Options as CronJobOptions
 from kcr.controllers.job.controller import Options
@@ -49,6 +49,7 @@ def options(command: click.Command) -> Sequence[click.Option]:
         pytest.param("rerun", rerun.command, id="rerun"),
         pytest.param("run-now", run_now.command, id="run-now"),
         pytest.param("shards", shards.command, id="shards"),
+        pytest.param("jobs", jobs.command, id="jobs"),
         pytest.param("wait", wait.command, id="wait"),
         pytest.param("logs", logs.command, id="logs"),
         pytest.param("version", version.command, id="version"),

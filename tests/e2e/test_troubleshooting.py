@@ -98,6 +98,7 @@ IN_RUNBOOKS = {
     "kubectl get pods -A -l batch.kubernetes.io/job-name": "FINALIZERS",
     # Its replicas elect a leader.
     "kubectl -n kcr-system logs -l app.kubernetes.io/name=kcr --prefix --tail=-1 | grep -E 'shard|lease'": "lease",
+    "kcr jobs -A": "refused +cannot start +quota",
     "kcr shards -n kcr-system --name kcr": "no leases of sharding named kcr in namespace kcr-system",
     "kcr kubeconfig create": "",
     "kcr check --kubeconfig kcr.kubeconfig": "ok    rights",

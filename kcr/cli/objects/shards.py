@@ -1,6 +1,6 @@
 """`kcr shards`: which replica holds which shard of a program, from the Leases alone."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -13,6 +13,7 @@ from kcr.api.meta import Key
 from kcr.cli import options as shared
 from kcr.cli.completers import complete_programs
 from kcr.cli.connection import connected, run_quietly
+from kcr.cli.objects.screen import table
 from kcr.client import Client
 from kcr.clock import SystemClock
 from kcr.errors import ConfigError, NotFoundError
@@ -80,7 +81,7 @@ def lines_of(found: Overview, now: datetime) -> Iterator[str]:
         found: The shards and the replicas.
         now: The moment at which they were read.
     """
-    yield from _table(
+    yield from table(
         ("SHARD", "SLOTS", "HOLDER", "SINCE", "RENEWED", "STATE"),
         [
             (str(one.number), f"{one.first_slot}-{one.last_slot}", one.holder or "-", _age(one.since, now),
@@ -89,7 +90,7 @@ def lines_of(found: Overview, now: datetime) -> Iterator[str]:
         ],
     )  # fmt: skip
     yield ""
-    yield from _table(
+    yield from table(
         ("REPLICA", "COUNT", "SHARDS", "RENEWED", "STATE"),
         [
             (one.identity, str(len(one.shards)), shown(one.shards) or "-", _age(one.renewed, now), one.state.value)
@@ -120,9 +121,3 @@ def as_json(name: str, namespace: str, found: Overview) -> dict[str, object]:
 
 def _age(moment: datetime | None, now: datetime) -> str:
     return "-" if moment is None else ago(moment, now)
-
-
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-    for row in (header, *rows):
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
