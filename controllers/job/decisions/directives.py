@@ -21,8 +21,8 @@ TTL_AFTER_FAILURE = "kcr.dev/ttl-after-failure"
 FAILED_PODS_HISTORY = "kcr.dev/failed-pods-history"
 
 # Causes for which a pod does not start. Those of the first line count where a Job names none.
-DEFAULT_CAUSES = ("unschedulable", "image", "configuration", "container", "other")
-CAUSES = (*DEFAULT_CAUSES, "gated")
+DEFAULT_CAUSES = ("unschedulable", "image", "configuration", "command", "crash", "other")
+CAUSES = (*DEFAULT_CAUSES, "gates")
 
 _COUNT = re.compile("[0-9]{1,9}")
 

@@ -4,7 +4,7 @@ kube-controller-manager waits for them until `activeDeadlineSeconds`, which also
 k8s#113211).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -13,25 +13,14 @@ from kcr.api.conditions import find_condition
 from kcr.api.core import ContainerStatus, Pod
 from kcr.api.durations import go_duration
 from kcr.api.explanation import counted
-from kcr.api.pod_problems import PodContext, problem_of, statuses_of
+from kcr.api.pod_problems import PodContext, problem_of
+from kcr.api.pod_symptoms import obstacle_in
 from kcr.api.pods import sidecars
-from kcr.controllers.job.decisions.directives import START_DEADLINE, directives_of
+from kcr.controllers.job.decisions.directives import CAUSES, START_DEADLINE, directives_of
 from kcr.controllers.job.decisions.lifecycle import is_being_deleted
 from kcr.controllers.job.decisions.plan import Ending, PodCounts, Snapshot
 
 REASON = "PodsNeverStarted"
-
-# The reasons of scheduler and kubelet, by cause; all others are `other`.
-_CAUSES: Mapping[str, str] = {
-    "Unschedulable": "unschedulable",
-    "SchedulingGated": "gated",
-    **dict.fromkeys(
-        ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError",
-         "RegistryUnavailable", "SignatureValidationFailed"), "image"
-    ),
-    **dict.fromkeys(("CreateContainerConfigError", "CreateContainerError"), "configuration"),
-    **dict.fromkeys(("RunContainerError", "StartError", "ContainerCannotRun", "CrashLoopBackOff"), "container"),
-}  # fmt: skip
 
 
 class Unstarted(NamedTuple):
@@ -105,13 +94,9 @@ def waiting_since(pod: Pod) -> datetime | None:
 
 
 def cause_of(pod: Pod) -> str:
-    """Return why a pod has not started, by the first reason that scheduler or kubelet give."""
-    scheduled = find_condition(pod.status.conditions, "PodScheduled")
-    if scheduled is not None and scheduled.status == "False":
-        return _CAUSES.get(scheduled.reason, "other")
-    waiting = (status.state.waiting for status in statuses_of(pod))
-    causes = (_CAUSES[one.reason] for one in waiting if one is not None and one.reason in _CAUSES)
-    return next(causes, "other")
+    """Return why a pod has not started, as its status shows it."""
+    symptom = obstacle_in(pod)
+    return "other" if symptom is None or symptom.cause not in CAUSES else symptom.cause
 
 
 def _end(status: ContainerStatus) -> datetime | None:

@@ -40,8 +40,8 @@ def test_job_without_annotations_asks_for_nothing() -> None:
             id="start-deadline",
         ),
         pytest.param(
-            {"start_deadline": "1m30s image, gated"},
-            JobDirectives(start_deadline=StartDeadline(timedelta(seconds=90), ("image", "gated"))),
+            {"start_deadline": "1m30s image, gates"},
+            JobDirectives(start_deadline=StartDeadline(timedelta(seconds=90), ("image", "gates"))),
             id="start-deadline-with-causes",
         ),
         pytest.param({"backoff": "10s..5m"}, JobDirectives(backoff=BackoffRange(10, 300)), id="backoff"),

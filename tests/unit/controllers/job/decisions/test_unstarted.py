@@ -126,9 +126,9 @@ def test_sidecar_that_runs_is_no_step_towards_the_start() -> None:
 
 
 def test_gates_count_where_they_are_named() -> None:
-    ending = decide(snapshot(wants("10m gated"), pending(unscheduled="SchedulingGated"))).ending
+    ending = decide(snapshot(wants("10m gates"), pending(unscheduled="SchedulingGated"))).ending
     assert ending is not None
-    assert "cause gated" in ending.message
+    assert "cause gates" in ending.message
 
 
 def test_suspended_job_and_one_without_annotation_wait_on() -> None:
@@ -150,7 +150,7 @@ def test_success_comes_before_the_deadline() -> None:
     ("reason", "cause"),
     [
         ("ErrImagePull", "image"), ("CreateContainerConfigError", "configuration"),
-        ("RunContainerError", "container"), ("ContainerCreating", "other"), ("Newer", "other"),
+        ("RunContainerError", "command"), ("ContainerCreating", "other"), ("Newer", "other"),
     ],
 )  # fmt: skip
 def test_cause_follows_from_the_reason_of_the_kubelet(reason: str, cause: str) -> None:
