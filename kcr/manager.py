@@ -52,7 +52,7 @@ class Manager:
 
     Attributes:
         client: Talks to the server; cached reads are `store`.
-        namespace: The one namespace to watch; empty for all.
+        namespace: The namespace to watch, or several, separated by commas; empty for all.
         metrics: The metrics of the process; controllers register their own there.
         health: The health checks; controllers add their own.
         elector: Decides whether this replica leads; None for a program that runs once, or is sharded.
@@ -75,7 +75,7 @@ class Manager:
             client: Talks to the server.
             clock: The source of time.
             random: A seed makes a test repeatable.
-            namespace: The one namespace to watch; empty for all.
+            namespace: The namespace to watch, or several, separated by commas; empty for all.
             metrics: Where metrics are registered; None for a registry of its own.
             leader_election: Whether this replica leads, or which shards it holds; None for a program that runs once.
         """

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any, NamedTuple
 
 import msgspec
@@ -32,6 +32,7 @@ from kcr.controller import Right
 from kcr.errors import KcrError, NotFoundError
 from kcr.informer import Selection
 from kcr.informer.parts.slots import SlotRules, SlotSelection
+from kcr.informer.selection import namespaces_in
 
 # The controllers are tested with these versions, `docs/guide/compatibility.md`. v1.30 refuses the status of a Job that
 # completes; `spec.managedBy`, by which Jobs are shared, is on by default since v1.32.
@@ -75,7 +76,7 @@ class Wanted(NamedTuple):
 
     Attributes:
         rights: The rights that they need.
-        namespace: The one namespace to work in; empty for all.
+        namespace: The namespaces to work in, separated by commas; empty for all.
         takes_over: Whether they take the place of the cluster's own.
         lease: The Lease of leader election; None without election.
         shards_in: The namespace of the Leases of sharding; empty without sharding.
@@ -226,7 +227,8 @@ async def _kinds(client: Client, kinds: Iterable[ResourceType]) -> Finding:
 
 def needs_of(wanted: Wanted) -> list[Need]:
     """Return all rights that are needed, and where."""
-    needs = [Need.of(right, wanted.namespace) for right in sorted(wanted.rights)]
+    spaces = namespaces_in(wanted.namespace)
+    needs = [Need.of(right, namespace) for namespace in spaces for right in sorted(wanted.rights)]
     if wanted.lease is not None:
         needs += [lease_need(right, wanted.lease) for right in sorted(LEASE_RIGHTS)]
     if wanted.shards_in:
@@ -275,7 +277,7 @@ async def _namespaces(client: Client, permissions: Permissions, wanted: Wanted) 
     """Look whether the namespaces that are named exist; none is named by default."""
     elected_in = wanted.lease.namespace if wanted.lease is not None else ""
     uses = {
-        wanted.namespace: "nothing is reconciled",
+        **dict.fromkeys(namespaces_in(wanted.namespace), "nothing is reconciled"),
         elected_in: "no replica is elected",
         wanted.shards_in: "no replica takes a shard",
     }
@@ -308,10 +310,10 @@ async def _other_controllers(client: Client, permissions: Permissions, wanted: W
     for plural, kind in _STATUSES.items():
         if Right("batch", plural, "list") not in wanted.rights:
             continue
-        objects = await _list_managed(client, plural, wanted.namespace)
-        if objects is None:
+        lists = [await _list_managed(client, plural, namespace) for namespace in namespaces_in(wanted.namespace)]
+        if None in lists:
             unread.append(f"{kind}s")
-        for written in objects or ():
+        for written in chain.from_iterable(filter(None, lists)):
             if ago := _written_ago(written.metadata, now):
                 which = f"{kind} {written.metadata.namespace}/{written.metadata.name}"
                 text = f"{_MANAGER} has written the status of {which} {ago} s ago"

@@ -91,7 +91,9 @@ class ProgramOptions(msgspec.Struct, frozen=True, kw_only=True):
             default="the policy of the user's kuberc, else always, as kubectl", guide="security.md#credential-programs"
         ),
     ] = None
-    namespace: Annotated[str, "Namespace to work in.", Flag("NAME", "all", "-n")] = ""
+    namespace: Annotated[
+        str, "Namespace to work in; kcr run and kcr check take several, as in a,b.", Flag("NAME", "all", "-n")
+    ] = ""
     dry_run: Annotated[
         Literal["none", "server"],
         "With server, the server checks all writes, kcr logs them, and nothing is stored; no Lease is taken.",

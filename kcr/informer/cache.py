@@ -11,7 +11,7 @@ from kcr.api.meta import PartialObjectMetadata, Resource
 from kcr.errors import NotSyncedError
 from kcr.informer.handlers import Handler, Registration
 from kcr.informer.informer import Informer
-from kcr.informer.selection import Selection, disjoint
+from kcr.informer.selection import Selection, disjoint, selections_in
 from kcr.informer.store import Store
 from kcr.log import get_logger
 from kcr.runnables import Runnable
@@ -169,7 +169,7 @@ class InformerCache:
         """Make an empty cache.
 
         Args:
-            namespace: The one namespace to watch; empty for all.
+            namespace: The namespace to watch, or several, separated by commas; empty for all.
             make: Makes an informer of these selections, and runs it.
             forget: Called with a kind whose informer is about to be closed.
         """
@@ -181,7 +181,7 @@ class InformerCache:
         self._handles: dict[type[Resource], set[InformerHandle[Any]]] = {}
         # The kinds whose informers may be in use without a handle.
         self._pinned: set[type[Resource]] = set()
-        # Selections of some kinds; of the others, everything in the namespace.
+        # Selections of some kinds; of the others, everything in the namespaces.
         self._selected: dict[type[Resource], tuple[Selection[Any], ...]] = {}
 
     def __iter__(self) -> Iterator[Informer[Any]]:
@@ -248,7 +248,7 @@ class InformerCache:
 
     def selections_of(self, kind: type[R]) -> tuple[Selection[R], ...]:
         """Return the selections of a kind."""
-        return self._selected.get(kind) or (Selection(kind, self._namespace),)
+        return self._selected.get(kind) or selections_in(kind, self._namespace)
 
     async def wait_synced(self, *, log: bool = False, needed: Collection[type[Resource]] | None = None) -> None:
         """Wait until all stores are synced, but those of kinds that the server does not have.

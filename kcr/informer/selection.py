@@ -80,6 +80,22 @@ class Selection(NamedTuple, Generic[R]):
         return self.kind.resource.display + place + (f" ({selectors})" if selectors else "")
 
 
+def namespaces_in(namespaces: str) -> tuple[str, ...]:
+    """Return the names in a list with commas, each once; one empty name, which stands for all, when there is none."""
+    return tuple(dict.fromkeys(filter(None, map(str.strip, namespaces.split(","))))) or ("",)
+
+
+def selections_in(kind: type[R], namespaces: str) -> tuple[Selection[R], ...]:
+    """Return the selections of a kind in some namespaces, so that a Role in each of them is enough.
+
+    Args:
+        kind: The kind; one without namespaces has one selection.
+        namespaces: The names, separated by commas; empty for all.
+    """
+    names = namespaces_in(namespaces) if kind.resource.namespaced else ("",)
+    return tuple(Selection(kind, name) for name in names)
+
+
 def as_selections(selection: Selection[R] | type[R] | Sequence[Selection[R]]) -> Sequence[Selection[R]]:
     """Return one selection, a whole kind or several selections as a sequence of selections."""
     if isinstance(selection, Selection):

@@ -82,8 +82,8 @@ async def create(client: Client, job: Mapping[str, Any]) -> Job:
     return await client.create_manifest(Job, job, "default")
 
 
-async def read(client: Client, name: str = "pi") -> Job:
-    return await client.get(Job, Key("default", name))
+async def read(client: Client, name: str = "pi", namespace: str = "default") -> Job:
+    return await client.get(Job, Key(namespace, name))
 
 
 async def pods_of(client: Client, name: str = "pi") -> tuple[Pod, ...]:
@@ -104,9 +104,9 @@ def has_ended(job: Job) -> bool:
     return is_condition_true(job.status.conditions, "Complete") or is_condition_true(job.status.conditions, "Failed")
 
 
-async def ended(client: Client, name: str = "pi") -> Job | None:
+async def ended(client: Client, name: str = "pi", namespace: str = "default") -> Job | None:
     """The Job once it has ended; for `eventually`."""
-    job = await read(client, name)
+    job = await read(client, name, namespace)
     return job if has_ended(job) else None
 
 
@@ -116,9 +116,9 @@ def counters(job: Job) -> tuple[int, int | None, int | None, int, int]:
     return status.active, status.ready, status.terminating, status.succeeded, status.failed
 
 
-async def finished(client: Client, name: str = "pi", *, seconds: float = 600) -> Job:
+async def finished(client: Client, name: str = "pi", *, seconds: float = 600, namespace: str = "default") -> Job:
     """Wait until a Job has ended, and return it."""
-    job = await eventually(lambda: ended(client, name), seconds=seconds)
+    job = await eventually(lambda: ended(client, name, namespace), seconds=seconds)
     assert job is not None
     return job
 

@@ -1,7 +1,9 @@
 import pytest
 
 from kcr.api.core import Node, Pod
+from kcr.api.meta import Resource
 from kcr.informer import Selection
+from kcr.informer.selection import selections_in
 
 
 # IN-38
@@ -36,6 +38,20 @@ def test_selectors_go_into_every_request() -> None:
     assert selection.target({"limit": 1}) == (
         "/api/v1/namespaces/x/pods?limit=1&labelSelector=app%3Dweb&fieldSelector=status.phase%3DRunning"
     )
+
+
+@pytest.mark.parametrize(
+    ("namespaces", "kind", "found"),
+    [
+        pytest.param("", Pod, (Selection(Pod),), id="all"),
+        pytest.param("a, b,a", Pod, (Selection(Pod, "a"), Selection(Pod, "b")), id="two"),
+        pytest.param("a,b", Node, (Selection(Node),), id="kind-without-namespaces"),
+    ],
+)
+def test_list_of_namespaces_is_one_selection_each(
+    namespaces: str, kind: type[Resource], found: tuple[Selection[Resource], ...]
+) -> None:
+    assert selections_in(kind, namespaces) == found
 
 
 @pytest.mark.parametrize(
