@@ -1,10 +1,14 @@
 """The metrics of a process, in one registry."""
 
+import platform
+import sys
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Histogram, ProcessCollector
-from prometheus_client.core import Metric
+from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
 
 from kcr.metrics.controllers import (
@@ -22,6 +26,7 @@ from kcr.metrics.requests import PRESSURE_ROWS, HostRequests, Requests
 from kcr.metrics.table import MetricsTable
 from kcr.metrics.webhooks import CERTIFICATE_ROWS, PANIC_ROWS, WEBHOOK_ROWS, WebhookMetrics, WebhookPanics
 
+_BUILD_LABELS = ("version", "python_version", "python_implementation", "platform")
 LAG_BUCKETS = (.001, .005, .01, .02, .05, .1, .25, .5, 1, 2.5, 5, 10)  # fmt: skip
 
 
@@ -53,8 +58,8 @@ class Metrics:
             buckets=LAG_BUCKETS, registry=self.registry,
         )  # fmt: skip
         parts = (
-            self._queues, self._controllers, self._requests, self._informers, self._elections, self._sharding,
-            self._webhooks, self._panics, self._certificates, self._pressures,
+            _BuildInfo(), self._queues, self._controllers, self._requests, self._informers, self._elections,
+            self._sharding, self._webhooks, self._panics, self._certificates, self._pressures,
         )  # fmt: skip
         for part in parts:
             self.registry.register(part)
@@ -178,3 +183,34 @@ class _WithoutCreated:
         for metric in self._registry.collect():
             metric.samples = [sample for sample in metric.samples if not sample.name.endswith("_created")]
             yield metric
+
+
+class _BuildInfo:
+    """The series `kcr_build_info`, whose labels are determined on the first read.
+
+    Joined with other series it shows which version a replica runs, for example in the middle of a rollout:
+    `kcr_build_info * on (pod) group_left leader_election_master_status`.
+
+    Source: component-base/metrics/prometheus/version/metrics.go (`kubernetes_build_info`), with Python in place of Go.
+    """
+
+    # Of the family, for the reference.
+    _labelnames = _BUILD_LABELS
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the family."""
+        family = GaugeMetricFamily(
+            "kcr_build_info", "Versions of kcr and Python, as labels; always 1.", labels=_BUILD_LABELS
+        )
+        family.add_metric(_versions(), 1)
+        yield family
+
+
+@cache
+def _versions() -> tuple[str, ...]:
+    try:
+        own = version("kcr")
+    except PackageNotFoundError:  # a checkout on the path
+        own = "unknown"
+    place = f"{sys.platform}/{platform.machine()}"
+    return (own, platform.python_version(), platform.python_implementation(), place)

@@ -1,5 +1,7 @@
 import asyncio
+import platform
 import random
+from importlib.metadata import version
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -289,6 +291,14 @@ async def test_rendered_text_is_prometheus_format_without_creation_times() -> No
     assert "process_resident_memory_bytes" in families
     assert b"_created" not in body
     assert metrics.render("application/openmetrics-text; version=1.0.0")[0].endswith(b"# EOF\n")
+
+
+def test_series_names_the_versions_of_the_process() -> None:
+    family = next(one for one in Metrics().registry.collect() if one.name == "kcr_build_info")
+    (sample,) = family.samples
+    assert sample.value == 1
+    assert sample.labels["version"] == version("kcr")
+    assert sample.labels["python_version"] == platform.python_version()
 
 
 async def test_metrics_of_a_busy_process_stay_few() -> None:  # ST-38
