@@ -29,10 +29,17 @@ from tools.chart import CHART, INSTALL, install_manifests, render
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
 DEFAULTS = yaml.safe_load((CHART / "values.yaml").read_text())
 MATCH = {"matchLabels": {"app": "x"}}
+TEMPLATE = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: '{{ include "kcr.fullname" . }}-made', namespace: '{{ .Release.Namespace }}'}
+"""
 # Every value differs from its default in one of these at least.
 EVERYTHING: dict[str, Any] = {
     "nameOverride": "jobs", "fullnameOverride": "batch", "controllers": ["job", "ttl", "my.module:setup"],
-    "takeOver": True, "watchNamespace": "team", "workers": 7,
+    "commonLabels": {"team": "batch"}, "takeOver": True, "watchNamespace": "team", "watchNamespaces": ["other"],
+    "workers": 7, "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": "50%"}},
+    "revisionHistoryLimit": 3, "deploymentAnnotations": {"a": "b"},
     "featureGates": {"GenericWorkload": True, "WorkloadWithJob": True},
     "kubeApi": {"qps": 20.5, "burst": 40}, "logFormat": "console", "logLevel": "debug", "replicas": 3,
     "leaderElection": {"leaseDuration": "30s", "renewDeadline": "20s", "retryPeriod": "3s"},
@@ -40,7 +47,8 @@ EVERYTHING: dict[str, Any] = {
         "repository": "registry.example/kcr", "digest": "sha256:" + "0" * 64, "pullPolicy": "Always",
         "pullSecrets": [{"name": "pull"}],
     },
-    "serviceAccount": {"name": "runner", "annotations": {"a": "b"}},
+    "imagePullSecrets": [{"name": "other-pull"}],
+    "serviceAccount": {"name": "runner", "annotations": {"a": "b"}, "automount": True},
     "rbac": {"extraRules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]},
     "probes": {
         "port": 9091,
@@ -83,6 +91,11 @@ EVERYTHING: dict[str, Any] = {
     "podAnnotations": {"a": "1"}, "podLabels": {"b": "2"},
     "extraArgs": ["--leader-elect-resource-namespace=kcr-system"], "extraEnv": [{"name": "TZ", "value": "1"}],
     "extraVolumes": [{"name": "tmp", "emptyDir": {}}], "extraVolumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],
+    "volumes": [{"name": "var", "emptyDir": {}}], "volumeMounts": [{"name": "var", "mountPath": "/var"}],
+    "extraObjects": [
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "plain", "namespace": "team"}},
+        TEMPLATE,
+    ],
 }  # fmt: skip
 SETS = {
     "everything": EVERYTHING,
@@ -93,6 +106,14 @@ SETS = {
     "no-roles": {"rbac": {"create": False}, "podDisruptionBudget": {"enabled": False}},
     "self-signed": {"metrics": {"secure": True, "serviceMonitor": {"enabled": True}}},
     "sharded": {"sharding": {"shards": 8}},
+    "elsewhere": {"namespaceOverride": "ops", "rbac": {"namespaced": True}, "networkPolicy": {"enabled": True}},
+    "probes": {
+        "livenessProbe": {"timeoutSeconds": 9, "exec": {"command": ["true"]}}, "readinessProbe": {"timeoutSeconds": 8},
+        "startupProbe": {"failureThreshold": 30, "periodSeconds": 2},
+    },
+    "pod-monitor": {
+        "metrics": {"podMonitor": {"enabled": True, "interval": "15s", "scrapeTimeout": "5s", "labels": {"a": "b"}}},
+    },
     "alerts-without-election": {
         "replicas": 1, "leaderElection": {"enabled": False}, "metrics": {"prometheusRule": {"enabled": True}},
     },
@@ -189,6 +210,13 @@ async def test_server_takes_what_is_rendered(name: str) -> None:
         ({"featureGates": {"WorkloadWithJob": True}}, "WorkloadWithJob needs GenericWorkload=true"),
         ({"metrics": {"certSecret": "a"}}, "certSecret needs metrics.secure=true"),
         ({"metrics": {"enabled": False, "dashboard": {"enabled": True}}}, "need metrics.enabled=true"),
+        ({"metrics": {"enabled": False, "podMonitor": {"enabled": True}}}, "need metrics.enabled=true"),
+        ({"metrics": {"secure": True, "podMonitor": {"enabled": True}}}, "set metrics.podMonitor.enabled=false"),
+        ({"metrics": {"secure": True}, "rbac": {"namespaced": True}}, "set rbac.namespaced=false or metrics.secure"),
+        ({"commonLabels": {"app.kubernetes.io/name": "x"}}, "'not' failed"),
+        ({"watchNamespaces": ["a", "a"]}, "are equal"),
+        ({"strategy": {"type": "Never"}}, "value must be one of"),
+        ({"startupProbe": {"periodSecond": 1}}, "additional properties 'periodSecond' not allowed"),
     ],
     ids=str,
 )
@@ -252,6 +280,51 @@ def test_readers_of_protected_metrics_verify_the_certificate_there_is() -> None:
     ca = {"secret": {"name": "kcr-metrics-certs", "key": "ca.crt"}}
     assert tls["everything"] == {"serverName": "batch-metrics.kcr-system.svc", "ca": ca}
     assert tls["self-signed"] == {"insecureSkipVerify": True}
+
+
+def test_role_is_in_each_watched_namespace() -> None:
+    found = manifests(
+        {"watchNamespace": "a", "watchNamespaces": ["b", "a"], "leaderElection": {"enabled": False}, "replicas": 1}
+    )
+    for kind in ("Role", "RoleBinding"):
+        assert [one["metadata"]["namespace"] for one in of_kind(found, kind)] == ["a", "b"]
+    assert not of_kind(found, "ClusterRole")
+    (deployment,) = of_kind(found, "Deployment")
+    assert "--namespace=a,b" in deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+
+
+def test_namespaced_roles_limit_kcr_to_the_namespace_of_its_objects() -> None:
+    found = manifests(SETS["elsewhere"])
+    assert {one["metadata"]["namespace"] for one in found} == {"ops"}
+    (deployment,) = of_kind(found, "Deployment")
+    assert "--namespace=ops" in deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+
+
+def test_common_labels_are_on_all_objects_and_in_no_selector() -> None:
+    found = manifests({"commonLabels": {"team": "batch"}})
+    assert all(one["metadata"]["labels"]["team"] == "batch" for one in found)
+    (deployment,) = of_kind(found, "Deployment")
+    assert deployment["spec"]["template"]["metadata"]["labels"]["team"] == "batch"
+    assert "team" not in deployment["spec"]["selector"]["matchLabels"]
+
+
+def test_own_probe_keeps_the_times_of_the_chart() -> None:
+    (deployment,) = of_kind(manifests(SETS["probes"]), "Deployment")
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert container["livenessProbe"] == {**DEFAULTS["probes"]["liveness"], **SETS["probes"]["livenessProbe"]}
+    asked = {"httpGet": {"path": "/readyz", "port": "probes"}, "timeoutSeconds": 8}
+    assert container["readinessProbe"] == {**DEFAULTS["probes"]["readiness"], **asked}
+    asked = {"httpGet": {"path": "/livez", "port": "probes"}}
+    assert container["startupProbe"] == {**asked, **SETS["probes"]["startupProbe"]}
+
+
+def test_pod_monitor_gives_the_series_the_job_of_the_alerts() -> None:
+    values = {"metrics": {"podMonitor": {"enabled": True}, "prometheusRule": {"enabled": True}}}
+    found = manifests(values)
+    (monitor,), (rule,) = of_kind(found, "PodMonitor"), of_kind(found, "PrometheusRule")
+    ((relabeling,),) = [endpoint["relabelings"] for endpoint in monitor["spec"]["podMetricsEndpoints"]]
+    assert relabeling["targetLabel"] == "job"
+    assert f'job="{relabeling["replacement"]}"' in rule["spec"]["groups"][0]["rules"][0]["expr"]
 
 
 def test_manifests_without_helm_are_the_default_rendering() -> None:

@@ -24,7 +24,7 @@ from kcr.manager import Manager
 from kcr.testing import VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.charts import NEEDS_HELM, account, collection, documents, install, manifests, of_kind, rights_in
-from tests.kit.harness import create, finished, manifest
+from tests.kit.harness import create, finished, manifest, read
 from tools.chart import CONTROLLERS, INSTALL, RIGHTS, rights_by_controller
 
 ALL = {"controllers": list(CONTROLLERS), "takeOver": True}
@@ -134,9 +134,9 @@ async def test_controllers_work_with_these_rights(kcr_clock: VirtualClock) -> No
 
 @NEEDS_HELM
 @pytest.mark.kcr_virtual
-@pytest.mark.parametrize("namespace", ["", "default"], ids=["cluster", "namespace"])
+@pytest.mark.parametrize("namespace", ["", "default", "default,team"], ids=["cluster", "namespace", "two"])
 async def test_checks_ask_for_nothing_that_is_not_granted(kcr_clock: VirtualClock, namespace: str) -> None:
-    found = manifests({**ALL, "watchNamespace": namespace})
+    found = manifests({**ALL, "watchNamespaces": list(filter(None, namespace.split(",")))})
     async with EmbeddedCluster(clock=kcr_clock, random=Random(0), authorization="rbac") as cluster:
         await install(cluster.client, found)
         wanted = Wanted(await declared(CONTROLLERS), namespace, takes_over=True, lease=Key("kcr-system", "kcr"))
@@ -158,6 +158,25 @@ async def test_controllers_work_in_their_namespace_only(kcr_clock: VirtualClock)
         async with running(client, kcr_clock, namespace="default"):
             await create(cluster.client, manifest("once"))
             await finished(cluster.client, "once")
+
+
+@NEEDS_HELM
+@pytest.mark.kcr_virtual
+async def test_controllers_work_in_each_of_their_namespaces_and_no_other(kcr_clock: VirtualClock) -> None:
+    found = manifests({**ALL, "watchNamespaces": ["default", "team"]})
+    async with EmbeddedCluster(clock=kcr_clock, random=Random(0), authorization="rbac") as cluster:
+        await install(cluster.client, found)
+        client = account(cluster, found)
+        assert not (await check(client, kcr_clock, CONTROLLERS, "default,team")).is_wrong
+        lacking = await check(client, kcr_clock, CONTROLLERS, "default,kcr-system")
+        assert 'in the namespace "kcr-system"' in lacking.text
+        async with running(client, kcr_clock, namespace="default,team"):
+            for namespace in ("default", "team", "kcr-system"):
+                named = {**manifest("once"), "metadata": {"name": "once", "namespace": namespace}}
+                await cluster.client.create_manifest(Job, named, namespace)
+            await finished(cluster.client, "once")
+            await finished(cluster.client, "once", namespace="team")
+            assert (await read(cluster.client, "once", "kcr-system")).status.start_time is None
 
 
 @pytest.mark.kcr_virtual

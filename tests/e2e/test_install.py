@@ -43,7 +43,7 @@ def test_every_block_is_for_the_shell_and_found() -> None:
 @pytest.mark.asyncio
 async def test_commands_do_what_the_guides_say(environment: Mapping[str, str], kcr: Start) -> None:
     path = f"{Path(sys.executable).parent}:{environment['PATH']}"
-    image, look, helm, plain, _, _, take_over = INSTALL
+    image, look, helm, plain, adopt, _, _, take_over = INSTALL
     # That of a hot loop is compared in tests/runtime.
     # What the debug port serves is read in test_ports, and the last starts kcr for traces, in test_traces.
     lease, protect, grant, pause, _, _, _, stacks, _, _, stuck, _ = OPERATE
@@ -88,6 +88,10 @@ async def test_commands_do_what_the_guides_say(environment: Mapping[str, str], k
         await kubectl.in_shell(remove, ROOT)
         text = await kubectl.in_shell(plain, ROOT)
         assert "deployment.apps/kcr image updated" in text
+        before = await kubectl("-n kcr-system get deployment kcr -o jsonpath={.metadata.uid}/{.metadata.generation}")
+        assert "managedBy: kcr.dev/job-controller" in await kubectl.in_shell(adopt, ROOT)
+        after = await kubectl("-n kcr-system get deployment kcr -o jsonpath={.metadata.uid}/{.metadata.generation}")
+        assert after == before, "no pod is replaced"
         assert "clusterrole.rbac.authorization.k8s.io/kcr-metrics-auth created" in await kubectl.in_shell(grant, ROOT)
         assert (
             await kubectl("auth can-i patch jobs.batch --subresource=status --as=system:serviceaccount:kcr-system:kcr")
@@ -139,7 +143,7 @@ async def test_plain_manifest_runs_on_the_development_cluster(
     environment: Mapping[str, str], kcr: Start, tmp_path: Path
 ) -> None:
     path = f"{Path(sys.executable).parent}:{environment['PATH']}"
-    start, use = INSTALL[4:6]
+    start, use = INSTALL[5:7]
     arguments = [str(tmp_path / one) if one == "dev.kubeconfig" else one for one in shlex.split(start)[1:]]
     async with kcr(*arguments, PATH=path) as dev:
         kubectl = Kubectl(await dev.kubeconfig(), {**environment, "PATH": path})

@@ -12,6 +12,19 @@
 {{- end -}}
 {{- end }}
 
+{{- define "kcr.namespace" -}}
+{{- default .Release.Namespace .Values.namespaceOverride -}}
+{{- end }}
+
+{{- /* The namespaces to work in, with commas; none for all. */}}
+{{- define "kcr.watched" -}}
+{{- $names := concat (list .Values.watchNamespace) .Values.watchNamespaces | compact | uniq -}}
+{{- if and .Values.rbac.namespaced (not $names) -}}
+{{- $names = list (include "kcr.namespace" .) -}}
+{{- end -}}
+{{- join "," $names -}}
+{{- end }}
+
 {{- define "kcr.selectorLabels" -}}
 app.kubernetes.io/name: {{ include "kcr.name" . | quote }}
 app.kubernetes.io/instance: {{ .Release.Name | quote }}
@@ -22,6 +35,9 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | quote }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
 {{- end }}
 
 {{- define "kcr.serviceAccountName" -}}
@@ -53,13 +69,19 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- if and .Values.sharding.shards (gt (len (include "kcr.fullname" .)) 38) -}}
 {{- fail (printf "sharding: the name %s is too long for the labels of its Leases: set a fullnameOverride of at most 38 characters" (include "kcr.fullname" .)) -}}
 {{- end -}}
+{{- if and .Values.rbac.namespaced .Values.metrics.secure -}}
+{{- fail "rbac: protected metrics need a ClusterRole, for reviews of tokens: set rbac.namespaced=false or metrics.secure=false" -}}
+{{- end -}}
 {{- if and .Values.featureGates.WorkloadWithJob (not .Values.featureGates.GenericWorkload) -}}
 {{- fail "featureGates: WorkloadWithJob needs GenericWorkload=true as well" -}}
 {{- end -}}
 {{- if not .Values.metrics.enabled -}}
-{{- if or .Values.metrics.serviceMonitor.enabled .Values.metrics.prometheusRule.enabled .Values.metrics.dashboard.enabled .Values.metrics.secure -}}
-{{- fail "metrics: secure, serviceMonitor, prometheusRule and dashboard need metrics.enabled=true" -}}
+{{- if or .Values.metrics.serviceMonitor.enabled .Values.metrics.podMonitor.enabled .Values.metrics.prometheusRule.enabled .Values.metrics.dashboard.enabled .Values.metrics.secure -}}
+{{- fail "metrics: secure, serviceMonitor, podMonitor, prometheusRule and dashboard need metrics.enabled=true" -}}
 {{- end -}}
+{{- end -}}
+{{- if and .Values.metrics.podMonitor.enabled (or .Values.metrics.serviceMonitor.enabled .Values.metrics.secure) -}}
+{{- fail "metrics: a podMonitor would scrape each replica twice beside a serviceMonitor, and has no token for secure metrics: set metrics.podMonitor.enabled=false" -}}
 {{- end -}}
 {{- if and .Values.metrics.certSecret (not .Values.metrics.secure) -}}
 {{- fail "metrics: certSecret needs metrics.secure=true" -}}
@@ -80,9 +102,18 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- toYaml (concat $rules .Values.rbac.extraRules | uniq) -}}
 {{- end }}
 
+{{- /* The fields of a probe: the chart's request to `path`, unless the values have a handler of their own. */}}
+{{- define "kcr.probe" -}}
+{{- $own := pick .fields "httpGet" "exec" "tcpSocket" "grpc" -}}
+{{- if not $own }}
+httpGet: {path: {{ .path }}, port: probes}
+{{- end }}
+{{ toYaml .fields }}
+{{- end }}
+
 {{- define "kcr.subjects" -}}
 subjects:
   - kind: ServiceAccount
     name: {{ include "kcr.serviceAccountName" . | quote }}
-    namespace: {{ .Release.Namespace | quote }}
+    namespace: {{ include "kcr.namespace" . | quote }}
 {{- end }}
