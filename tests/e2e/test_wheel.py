@@ -24,6 +24,7 @@ from kcr.client import Client, HttpTransport, load_config
 from kcr.testing import eventually
 from tests.e2e.processes import ROOT
 from tests.kit.documents import blocks
+from tests.kit.wheels import build, contents
 from tools.audit import closure
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
@@ -39,22 +40,6 @@ from importlib.metadata import distribution, entry_points
 assert "site" in distribution("kcr").locate_file("").parts, "not the wheel's"
 print(*sorted(point.load().__module__ for point in entry_points(group="kcr.controllers")))
 """
-
-
-def build(tree: Path, hook: str, target: Path) -> Path:
-    """Call a hook of the build backend (PEP 517) in a source tree, and return what it made."""
-    target.mkdir()
-    code = f"import sys; from setuptools import build_meta; build_meta.{hook}(sys.argv[1])"
-    done = subprocess.run([sys.executable, "-c", code, target], cwd=tree, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    (made,) = target.iterdir()
-    return made
-
-
-def contents(wheel: Path) -> dict[str, int]:
-    """The files of a wheel, each with its checksum; all but the record, which repeats them."""
-    with zipfile.ZipFile(wheel) as archive:
-        return {info.filename: info.CRC for info in archive.infolist() if not info.filename.endswith("/RECORD")}
 
 
 def sources_of(folders: Sequence[tuple[str, str]], suffixes: Sequence[str]) -> set[str]:
