@@ -22,7 +22,8 @@ PLATFORMS = linux/amd64,linux/arm64
 IMAGE_OUTPUT = --output type=oci,dest=dist/kcr-$(VERSION).tar
 COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --upgrade
 
-.PHONY: demo demo-example demo-website test tests hint soak lint style types clean image lock audit
+.PHONY: demo demo-example demo-website test tests lowest hint soak lint style types workflows clean image lock audit
+.PHONY: version release publish kind
 
 # The Job in Perl where perl can: perl-base has no bignum, and of Math::BigFloat, 1.999830 (perl 5.36) fails at so many digits,
 # 1.999831 never ends, 1.999832 prints zeros. Nothing is computed to find out: that takes seconds. Pods get no PERL5LIB.
@@ -49,20 +50,33 @@ tests: $(STAMP)
 	@test -n "$$(find tests -name '*-pytest-*.pyc' -print -quit)" || $(BIN)/pytest --collect-only -qq >/dev/null
 	$(BIN)/pytest -n auto --dist worksteal -m "not soak"
 
+# The lowest versions of the packages that kcr needs and allows, in place of the newest; then `make tests`.
+lowest: $(STAMP)
+	$(BIN)/pip install --quiet uv
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --resolution lowest-direct --upgrade -e '.[speed]' -e devcluster
+
 hint:
 	@echo "make: everything takes up to five minutes on two cores; while working, the unit tests take one: $(BIN)/pytest tests/unit -q" >&2
 
 soak: $(STAMP)
 	$(BIN)/pytest -n auto --dist worksteal -m "soak or law" --timeout 0 --verbose --hypothesis-profile soak
 
-# The type checkers of users take twenty seconds: `make test` leaves them out.
-lint: style types $(TYPES_STAMP)
+# The type checkers of users take twenty seconds, the schemas of workflows two: `make test` leaves them out.
+lint: style types workflows $(TYPES_STAMP)
 	$(BIN)/python -m tools.user_types
 
 style: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
+
+# The schemas are those that check-jsonschema ships.
+workflows: $(STAMP)
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yaml
+	$(BIN)/check-jsonschema --quiet --builtin-schema custom.github-workflows-require-timeout .github/workflows/*.yaml
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.dependabot .github/dependabot.yml
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml .github/ISSUE_TEMPLATE/idea.yml
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
 
 types: $(STAMP)
 	$(BIN)/mypy
@@ -93,6 +107,38 @@ lock: $(STAMP)
 	$(BIN)/pip install --quiet uv
 	$(COMPILE) --extra speed --extra secure --output-file requirements.lock pyproject.toml
 	echo 'setuptools>=77' | $(COMPILE) --output-file requirements-build.lock -
+
+# Writes VERSION into all files that have it, and begins its section in the changelog.
+version: $(STAMP)
+	@$(BIN)/python -m tools.release.version $(VERSION)
+
+# All files of a release and their papers, in dist/VERSION. Offline, where the build backend of the lock is installed.
+release: $(STAMP)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-build.lock
+	@$(BIN)/python -m tools.release $(VERSION)
+
+# In a workflow that may ask for an identity: signs the checksums and what is published with it, and publishes as it.
+publish: $(STAMP)
+	$(BIN)/pip install --quiet sigstore uv
+	$(BIN)/sigstore sign dist/$(VERSION)/*.whl dist/$(VERSION)/*.tar.gz dist/$(VERSION)/*.tgz dist/$(VERSION)/SHA256SUMS
+	$(BIN)/uv publish --trusted-publishing always dist/$(VERSION)/*.whl dist/$(VERSION)/*.tar.gz
+	gh release create v$(VERSION) --title 'kcr $(VERSION)' --verify-tag --notes-file dist/$(VERSION)/notes.md dist/$(VERSION)/*
+
+# Upstream's end-to-end tests of Job and CronJob, with kcr in place of the controllers of a kind cluster. Needs docker, kind,
+# kubectl and helm; KUBERNETES is the version of kind's node image and of upstream's test image.
+KUBERNETES = v1.36.1
+kind: PLATFORMS = linux/amd64
+kind: IMAGE_OUTPUT = --load
+kind: image
+	kind create cluster --name kcr --image kindest/node:$(KUBERNETES) --config .ci/kind.yaml --kubeconfig dist/kind.kubeconfig
+	kind load docker-image --name kcr $(IMAGE):$(VERSION)
+	helm upgrade --install kcr charts/kcr --kubeconfig dist/kind.kubeconfig --namespace kcr-system --create-namespace --wait \
+		--set image.repository=$(IMAGE),takeOver=true --set 'controllers={job,ttl,cronjob}'
+	docker run --rm --network host --volume $(CURDIR)/dist/kind.kubeconfig:/kubeconfig:ro \
+		--entrypoint /usr/local/bin/ginkgo registry.k8s.io/conformance:$(KUBERNETES) --procs=4 --timeout=2h \
+		'--focus=\[sig-apps\] (Job|CronJob)' '--skip=\[Disruptive\]|\[Feature:|\[Alpha\]' /usr/local/bin/e2e.test -- \
+		--kubeconfig=/kubeconfig --provider=skeleton
+	kind delete cluster --name kcr
 
 # Licences and known vulnerabilities of the dependencies; see tools/audit.py for the exit codes.
 audit: $(STAMP)

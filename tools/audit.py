@@ -75,6 +75,13 @@ def licence(expression: str, name: str = "", classifiers: Iterable[str] = ()) ->
     return " AND ".join(known)
 
 
+def stated_licence(package: Distribution) -> str:
+    """Return the licence that the metadata of a package state; see `licence`."""
+    said = package.metadata.get_all
+    (expression, *_), (text, *_) = said("License-Expression") or [""], said("License") or [""]
+    return licence(expression, text, said("Classifier") or ())
+
+
 def is_allowed(expression: str) -> bool:
     """Whether an SPDX expression can be satisfied with the licences that are allowed; parentheses are read strictly."""
     parts = re.sub(r"[()]", " ", expression).split(" AND ")
@@ -84,9 +91,7 @@ def is_allowed(expression: str) -> bool:
 def licence_findings(packages: Mapping[str, Distribution]) -> Iterator[str]:
     """Yield a line for each package whose licence is not allowed."""
     for name, package in sorted(packages.items()):
-        said = package.metadata.get_all
-        (expression, *_), (text, *_) = said("License-Expression") or [""], said("License") or [""]
-        stated = licence(expression, text, said("Classifier") or ())
+        stated = stated_licence(package)
         if not is_allowed(stated):
             what = f"its licence is {stated[:80]!r}" if stated else "it states no licence"
             yield f"{name} {package.version}: {what}: replace it, or add the licence to ALLOWED in tools/audit.py"

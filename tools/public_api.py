@@ -149,6 +149,11 @@ def _parameter(argument: ast.arg, default: ast.expr | None) -> str:
     return ast.unparse(argument) + (f" = {ast.unparse(default)}" if default is not None else "")
 
 
+def written(version: str, lines: list[str]) -> str:
+    """Return the text of the file for a version."""
+    return "\n".join((f"# Public API of kcr {version}. Made by `python -m tools.public_api`.", *lines)) + "\n"
+
+
 def main() -> None:
     """Write the lines of a release."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -156,8 +161,7 @@ def main() -> None:
     parser.add_argument("--commit", help="take the pages of this commit instead of those of the checkout")
     given = parser.parse_args()
     lines = lines_of(pages_of(given.commit) if given.commit else current_pages())
-    head = f"# Public API of kcr {given.version}. Made by `python -m tools.public_api`."
-    RELEASED.write_text("\n".join((head, *lines)) + "\n", encoding="utf-8")
+    RELEASED.write_text(written(given.version, lines), encoding="utf-8")
 
 
 if __name__ == "__main__":

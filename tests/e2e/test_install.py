@@ -5,6 +5,7 @@ import re
 import shlex
 import sys
 from collections.abc import Mapping
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -53,7 +54,7 @@ async def test_commands_do_what_the_guides_say(environment: Mapping[str, str], k
         kubectl = Kubectl(kubeconfig, {**environment, "PATH": path})
         command = await kubectl.in_shell(image.replace("make", "make --dry-run", 1), ROOT)
         assert "--platform linux/amd64,linux/arm64" in command
-        assert "--tag registry.example/kcr:0.1.0 --push ." in command
+        assert f"--tag registry.example/kcr:{version('kcr')} --push ." in command
         assert "are granted" in await kubectl.in_shell(look, ROOT)
 
         text = await kubectl.in_shell(helm, ROOT)

@@ -1,0 +1,1 @@
+"""A release: its version, its files, and their papers."""
