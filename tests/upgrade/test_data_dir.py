@@ -77,9 +77,7 @@ async def connect(dev: Running) -> HttpTransport:
 
 
 @pytest.mark.soak
-async def test_all_objects_are_there_and_a_running_job_continues(
-    kcr: Start, kcr_before: Start, tmp_path: Path
-) -> None:
+async def test_all_objects_are_there_and_a_running_job_continues(kcr: Start, kcr_before: Start, tmp_path: Path) -> None:
     folder = ("--data-dir", str(tmp_path / "data"))
     manifests = tmp_path / "objects.yaml"
     manifests.write_text(yaml.safe_dump_all(OBJECTS))
