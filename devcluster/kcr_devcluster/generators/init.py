@@ -53,6 +53,7 @@ _BUILTIN_KINDS = frozenset((
 # Files of the example, and where they are in the new folder.
 _FILES: Mapping[str, str] = {
     "README.md": "README.md",
+    "AGENTS.md": "AGENTS.md",
     "api.py": "{package}/api.py",
     "controller.py": "{package}/controller.py",
     "test_controller.py": "tests/test_controller.py",
