@@ -5,6 +5,7 @@ PYTHON = $(eval PYTHON := $(shell for p in python3.14 python3.13 python3.12 pyth
 BIN = .venv/bin
 STAMP = .venv/.installed
 TYPES_STAMP = .venv/.types-installed
+DOCS_STAMP = .venv/.docs-installed
 
 # $(1): the extra to install. What a demo needs is there in half the time that the tools of development take.
 define install
@@ -23,7 +24,7 @@ IMAGE_OUTPUT = --output type=oci,dest=dist/kcr-$(VERSION).tar
 COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --upgrade
 
 .PHONY: demo demo-example demo-website test tests lowest hint soak lint style types workflows clean image lock audit
-.PHONY: version release publish kind
+.PHONY: docs version release publish kind
 
 # The Job in Perl where perl can: perl-base has no bignum, and of Math::BigFloat, 1.999830 (perl 5.36) fails at so many digits,
 # 1.999831 never ends, 1.999832 prints zeros. Nothing is computed to find out: that takes seconds. Pods get no PERL5LIB.
@@ -58,7 +59,7 @@ lowest: $(STAMP)
 hint:
 	@echo "make: everything takes up to five minutes on two cores; while working, the unit tests take one: $(BIN)/pytest tests/unit -q" >&2
 
-soak: $(STAMP)
+soak: $(STAMP) $(DOCS_STAMP)
 	$(BIN)/pytest -n auto --dist worksteal -m "soak or law" --timeout 0 --verbose --hypothesis-profile soak
 
 # The type checkers of users take twenty seconds, the schemas of workflows two: `make test` leaves them out.
@@ -96,6 +97,14 @@ $(STAMP): pyproject.toml devcluster/pyproject.toml tools/helm.py tools/browser.p
 $(TYPES_STAMP): $(STAMP)
 	@$(BIN)/pip install --quiet --disable-pip-version-check -e '.[types]' >&2 || echo "make: type checkers are missing" >&2
 	@touch $@
+
+$(DOCS_STAMP): $(STAMP)
+	@$(BIN)/pip install --quiet --disable-pip-version-check -e '.[docs]' >&2
+	@touch $@
+
+# The documentation as a site, with its search and without a server: dist/site/index.html.
+docs: $(DOCS_STAMP)
+	@$(BIN)/python -m tools.site
 
 image:
 	@mkdir -p dist

@@ -1,0 +1,65 @@
+from pathlib import Path
+
+import pytest
+
+from tests.docs.test_links import DOCUMENTS
+from tools.site.__main__ import faults
+from tools.site.staging import ROOT, overview, pages, stage
+
+
+def test_each_document_is_in_the_table_of_contents_once() -> None:
+    listed = [name for names in pages().values() for name in names]
+    assert len(listed) == len(set(listed))
+    documents = {str(path.relative_to(ROOT)) for path in DOCUMENTS} - {"README.md"}
+    assert documents <= set(listed)
+
+
+def test_guide_is_in_the_order_of_its_readme() -> None:
+    first, second, *_ = pages()["Guide"]
+    assert (first, second) == ("docs/guide/README.md", "docs/guide/concepts.md")
+
+
+def test_first_page_is_the_readme_with_all_others_below(tmp_path: Path) -> None:
+    stage(tmp_path)
+    text = (tmp_path / "index.md").read_text()
+    assert text.startswith((ROOT / "README.md").read_text().partition("\n")[0])
+    assert text.count("```{toctree}") == len(pages())
+    assert not (tmp_path / "README.md").exists()
+    assert "(../../index.md)" in (tmp_path / "examples" / "website" / "README.md").read_text()
+    # What documents link to is beside them, as in the repository.
+    assert (tmp_path / "charts" / "kcr" / "values.yaml").read_bytes() == (ROOT / "charts/kcr/values.yaml").read_bytes()
+    assert (tmp_path / "docs" / "guide" / "page.png").exists()
+
+
+def test_overview_names_each_document_with_its_first_sentence() -> None:
+    lines = overview().splitlines()
+    assert lines[:3] == ["# kcr", "", "> Kubernetes controllers in Python."]
+    assert "- [Compatibility](_sources/docs/guide/compatibility.md.txt)" in "\n".join(lines)
+    assert any(line.startswith("- [CronJobs](") for line in lines)
+    assert sum(line.startswith("- [") for line in lines) == sum(map(len, pages().values()))
+    assert not [line for line in lines if line.count("](") > 1], "links of the sentences are left out"
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        pytest.param('<a href="b.html#there">b</a><img src="a.png">', "", id="all-there"),
+        pytest.param('<a href="c.html">c</a>', "a.html: c.html leads nowhere", id="page"),
+        pytest.param('<a href="b.html#gone">b</a>', "a.html: b.html#gone leads nowhere", id="anchor"),
+        pytest.param('<a href="#gone">a</a>', "a.html: #gone leads nowhere", id="own-anchor"),
+        pytest.param('<img src="gone.png">', "a.html: gone.png leads nowhere", id="image"),
+        pytest.param('<a href="https://example.dev">e</a>', "", id="link-to-another-host"),
+        pytest.param(
+            '<script src="https://cdn.example/x.js"></script>',
+            "a.html: https://cdn.example/x.js is of another host", id="asset-of-another-host",
+        ),
+        pytest.param(
+            '<link href="//fonts.example/x.css">', "a.html: //fonts.example/x.css is of another host", id="style",
+        ),
+    ],
+)  # fmt: skip
+def test_fault_of_a_page_is_found(tmp_path: Path, text: str, fault: str) -> None:
+    (tmp_path / "a.html").write_text(text)
+    (tmp_path / "b.html").write_text('<h1 id="there">B</h1>')
+    (tmp_path / "a.png").write_bytes(b"")
+    assert faults(tmp_path) == ([fault] if fault else [])

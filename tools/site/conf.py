@@ -1,0 +1,21 @@
+"""The configuration of Sphinx for the staged documents."""
+
+project = "kcr"
+author = "The kcr authors"
+project_copyright = "The kcr authors, Apache-2.0"
+extensions = ["myst_parser"]
+source_suffix = {".md": "markdown"}
+root_doc = "index"
+# Headings have the anchors that code hosts give them, so that links are the same here and there.
+myst_heading_anchors = 6
+myst_links_external_new_tab = False
+# A diagram or a manifest whose language has no lexer is shown as it is.
+suppress_warnings = ["misc.highlighting_failure"]
+highlight_language = "text"
+html_theme = "furo"
+html_title = "kcr"
+# llms.txt links to them.
+html_copy_source = True
+html_show_sourcelink = False
+html_show_sphinx = False
+nitpicky = True
