@@ -27,7 +27,8 @@ ALLOWED = frozenset(("0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC"
 # How packages write them that have no SPDX expression: in `License`, or as the end of a classifier.
 _SPELLED = {
     "Apache 2": "Apache-2.0", "Apache 2.0": "Apache-2.0", "Apache License 2.0": "Apache-2.0",
-    "Apache Software License": "Apache-2.0", "BSD License": "BSD-3-Clause", "ISC License (ISCL)": "ISC",
+    "Apache Software License": "Apache-2.0", "Apache Software License 2.0": "Apache-2.0",
+    "BSD License": "BSD-3-Clause", "ISC License (ISCL)": "ISC",
     "MIT License": "MIT", "MIT No Attribution License (MIT-0)": "MIT-0",
     "Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0", "Python Software Foundation License": "PSF-2.0",
 }  # fmt: skip

@@ -294,7 +294,8 @@ async def test_program_reads_options_before_variables_before_arguments(tmp_path:
 @pytest.mark.parametrize(
     ("program", "arguments", "variables", "line"),
     [
-        pytest.param(PROGRAM, ["--fast"], {}, "No such option '--fast': see 'greeter.py --help'", id="option"),
+        # Versions of click quote the option, or do not.
+        pytest.param(PROGRAM, ["--fast"], {}, "No such option", id="option"),
         pytest.param(PROGRAM, [], {"KCR_LOG_LEVEL": "loud"}, "Invalid value for KCR_LOG_LEVEL: 'loud'", id="variable"),
         pytest.param(
             PROGRAM.replace("run(setup)", "run(setup, metrics_bind_address='80')"), [], {},
