@@ -80,7 +80,7 @@ class Manager:
             leader_election: Whether this replica leads, or which shards it holds; None for a program that runs once.
         """
         self._replica = leader_election if isinstance(leader_election, ShardedReplica) else None
-        self.elector = leader_election if isinstance(leader_election, Leadership) else None
+        self.elector: Leadership | None = leader_election if isinstance(leader_election, Leadership) else None
         election = self.elector or self.shards
         self.client: Client = client if election is None else client.with_options(fence=election.check)
         self.clock = clock

@@ -71,9 +71,9 @@ class PortCertificate:
         Raises:
             ConfigError: That file cannot be used.
         """
-        self.reads = 0
-        self.errors = 0
-        self.last_error = ""
+        self.reads: int = 0
+        self.errors: int = 0
+        self.last_error: str = ""
         self._what = what
         self._client_ca = client_ca
         self._current: ssl.SSLContext | None = None

@@ -86,7 +86,7 @@ class Reflector(Generic[R]):
     ) -> None:
         self.error: KcrError | None = None
         self.counts = counts
-        self.selection = selection
+        self.selection: Selection[R] = selection
         self.is_filled: bool = False
         self.list_duration_seconds: float = 0.0
         # When the first of the failures came that `error` is the last of.

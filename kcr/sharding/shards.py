@@ -78,9 +78,9 @@ class HeldShard:
 
     def __init__(self, fence: Fence, since: int, taken_at: float) -> None:
         self.phase: ShardPhase = ShardPhase.OPENING
-        self.since = since
-        self.taken_at = taken_at
-        self.fence = fence
+        self.since: int = since
+        self.taken_at: float = taken_at
+        self.fence: Fence = fence
 
 
 class Shards:

@@ -6,7 +6,7 @@ default belongs into the schema, where `kcr crd generate` writes it.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -15,7 +15,7 @@ import msgspec
 _ITEM_KEYS = ("name", "key", "type", "uid")
 _MISSING: Any = msgspec.UNSET
 
-encode = msgspec.json.Encoder(order="deterministic").encode
+encode: Callable[[Any], bytes] = msgspec.json.Encoder(order="deterministic").encode
 
 
 def rebase(raw: Any, before: Any, after: Any) -> Any:

@@ -97,7 +97,7 @@ class Places:
     """
 
     def __init__(self, random: Random) -> None:
-        self.in_flight = 0
+        self.in_flight: int = 0
         self._random = random
         self._now = asyncio.get_running_loop().time
         self._known: Congestion = CALM

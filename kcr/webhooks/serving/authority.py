@@ -133,7 +133,7 @@ class CertificateAuthority(Handler[Any]):
             converts: Whether there are conversions, whose CustomResourceDefinitions have a bundle as well.
             life: How long certificates are valid.
         """
-        self.key = Key(service.namespace, service.secret or service.name)
+        self.key: Key = Key(service.namespace, service.secret or service.name)
         self._client = client
         self._clock = clock
         self._open_informer = open_informer
