@@ -8,9 +8,9 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from kcr.api.meta import Key
+from kcr.controllers.cronjob.decisions.explain_times import next_run_of
 from kcr.controllers.cronjob.decisions.missed import CAUSES, DueRun, due_run, missed_runs
 from kcr.controllers.cronjob.decisions.plan import Facts, NoOp, Plan, Start
-from kcr.controllers.cronjob.decisions.schedule import PADDING
 
 
 class CronJobMetrics:
@@ -42,8 +42,9 @@ class CronJobMetrics:
         match plan.work:
             case Start(run=run):
                 self._next[seen.cron.key] = run.timestamp()
-            case NoOp(requeue_after) if requeue_after is not None:
-                self._next[seen.cron.key] = (seen.now + requeue_after - PADDING).timestamp()
+            # The next pass may come before the next run: it announces a change of the clock.
+            case NoOp(requeue_after) if requeue_after is not None and (ahead := next_run_of(seen)) is not None:
+                self._next[seen.cron.key] = ahead.timestamp()
             case _:
                 self.forget(seen.cron.key)
         found = due_run(seen, plan)

@@ -44,6 +44,16 @@ async def test_next_run_follows_the_one_that_was_started(server: EmbeddedCluster
         assert missed(manager) == {}
 
 
+async def test_pass_for_a_notice_is_no_run(server: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    # The clocks of Berlin change on 25 October.
+    cron = manifest(schedule="0 12 1 12 *", timeZone="Europe/Berlin")
+    cron["metadata"]["annotations"] = {"kcr.dev/clock-change-notice": "168h"}
+    await create(server.client, cron)
+    async with cronjob_controller(server, kcr_clock) as manager:
+        await kcr_clock.advance(1)
+        assert next_run(manager) == at("11:00:00", "2026-12-01").timestamp()
+
+
 async def test_run_that_is_refused_stays_due_and_is_missed(server: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
     await server.client.request("POST", QUOTAS, msgspec.json.encode(QUOTA))
     await create(server.client, manifest())
