@@ -189,7 +189,9 @@ class Replicas:
 
     async def keep_running(self) -> None:
         """Run a replica, and another one whenever it has ended; until cancelled."""
-        while True:
+        task = asyncio.current_task()
+        # One that loses a Lease while it is cancelled raises that.
+        while task is not None and not task.cancelling():
             await asyncio.sleep(self._random.random() * self._random.choice((1, 5)))
             with suppress(LeadershipLostError):
                 await self._live()
