@@ -25,7 +25,7 @@ async def test_finished_job_names_how_it_failed(sim: Simulation) -> None:
           why         Job has reached the specified backoff limit
                       pod pi-x failed 65s ago: container c: exit code 3
           remedy      see the output of its pods: kcr logs -n default job/pi
-                      a Job that has failed does not run again: delete it, and create it anew
+                      run it again, as a new Job: kcr rerun -n default job/pi
           conditions  FailureTarget (BackoffLimitExceeded), 65s ago
                       Failed (BackoffLimitExceeded), 65s ago
           events      65s ago   Normal SuccessfulCreate: Created pod: pi-x

@@ -94,7 +94,7 @@ async def test_own_kind_leads_to_its_failed_job_and_not_to_the_completed(
           why         Job has reached the specified backoff limit
                       pod pi-x failed 9s ago: container c: Error, exit code 4
           remedy      see the output of its pods: kcr logs -n default job/pi
-                      a Job that has failed does not run again: delete it, and create it anew
+                      run it again, as a new Job: kcr rerun -n default job/pi
                       see it: kcr explain -n default job/pi
     """)
 

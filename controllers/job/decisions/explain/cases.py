@@ -24,7 +24,7 @@ from kcr.controllers.job.decisions.retention import time_to_live
 
 _LOGS = "see the output of its pods: kcr logs -n {0.namespace} job/{0.name}"
 _COMMAND = "its container cannot be started: delete it, and create it anew with a command that the image has"
-_ANEW = "a Job that has failed does not run again: delete it, and create it anew"
+_ANEW = "run it again, as a new Job: kcr rerun -n {0.namespace} job/{0.name}"
 _REPLACED = Step("creates a replacement when the pod has ended")
 _LONGER = "allow more time: delete it, and create it anew with a higher activeDeadlineSeconds"
 
@@ -49,7 +49,7 @@ def finished(seen: Snapshot, _: Plan, known: Evidence) -> Explanation | None:
             )
             remedies.append("restartPolicy Never keeps the pods that have failed, and their output")
         if remedies != [_COMMAND]:
-            remedies.append(_LONGER if condition.reason == "DeadlineExceeded" else _ANEW)
+            remedies.append(_LONGER if condition.reason == "DeadlineExceeded" else _ANEW.format(seen.job.metadata))
     since, ttl = condition.last_transition_time or seen.now, time_to_live(seen.job)
     late = seen.now - since - ttl.duration if ttl is not None else timedelta()
     if ttl is not None and late > PATIENCE:

@@ -291,7 +291,7 @@ MANY = "Job has exceeded the specified maximal number of failed indexes"
                             index 0
                           pod pi-1 failed 61s ago: container c: exit code 42
               remedy      see the output of its pods: kcr logs -n default job/pi
-                          a Job that has failed does not run again: delete it, and create it anew
+                          run it again, as a new Job: kcr rerun -n default job/pi
               conditions  Failed (PodFailurePolicy), 60s ago
         """, id="pod-failure-policy"),
         pytest.param(
@@ -305,7 +305,7 @@ MANY = "Job has exceeded the specified maximal number of failed indexes"
               why         Job has exceeded the specified maximal number of failed indexes
                           pod pi-1 failed 61s ago: container c: exit code 42
               remedy      see the output of its pods: kcr logs -n default job/pi
-                          a Job that has failed does not run again: delete it, and create it anew
+                          run it again, as a new Job: kcr rerun -n default job/pi
               conditions  Failed (MaxFailedIndexesExceeded), 60s ago
         """, id="too-many-failed-indexes"),
         pytest.param(
@@ -318,7 +318,7 @@ MANY = "Job has exceeded the specified maximal number of failed indexes"
               why         Job has failed indexes
                           pod pi-1 failed 61s ago: container c: exit code 42
               remedy      see the output of its pods: kcr logs -n default job/pi
-                          a Job that has failed does not run again: delete it, and create it anew
+                          run it again, as a new Job: kcr rerun -n default job/pi
               conditions  Failed (FailedIndexes), 60s ago
         """, id="failed-indexes"),
         pytest.param(
@@ -332,7 +332,7 @@ MANY = "Job has exceeded the specified maximal number of failed indexes"
                           its containers were restarted too often; with restartPolicy OnFailure the pod is
                             deleted then
               remedy      restartPolicy Never keeps the pods that have failed, and their output
-                          a Job that has failed does not run again: delete it, and create it anew
+                          run it again, as a new Job: kcr rerun -n default job/pi
               conditions  Failed (BackoffLimitExceeded), 60s ago
         """, id="restarts"),
         pytest.param(
