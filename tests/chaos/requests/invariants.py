@@ -38,7 +38,8 @@ FAULTS: tuple[tuple[int, str, str], ...] = (
     (500, "Internal error occurred: the spec replicas field .* does not exist", "api-server 21.5"),
     (500, "etcdserver: request is too large", "etcd: --max-request-bytes"),
     (500, "resource name may not be empty", "recorded: a pod whose runtimeClassName is empty"),
-    (500, r"target\.(kind|name): ", "recorded: a Binding whose target is no node"),
+    # Several errors are one text in brackets (utilerrors.Aggregate).
+    (500, r"\[?target\.(kind|name): ", "recorded: a Binding whose target is no node"),
     (504, "Timeout: ", "api-server 17.2"),
 )
 _REASONS = {
