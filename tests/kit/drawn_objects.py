@@ -45,7 +45,7 @@ def builtin_object(type_name: str, random: Random, *, depth: int = 0) -> dict[st
             found[name] = _builtin_value(facts if isinstance(facts, str) else facts["type"], random, depth)
     if type_name == "apiextensions.v1.JSONSchemaProps":
         # The table has no types that are one thing or another.
-        found |= {name: random.choice(_SCHEMA_OR[name]) for name in found.keys() & _SCHEMA_OR.keys()}
+        found |= {name: random.choice(_SCHEMA_OR[name]) for name in _SCHEMA_OR if name in found}
     return {name: one for name, one in found.items() if one is not None}
 
 

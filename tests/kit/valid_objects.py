@@ -1,12 +1,17 @@
 """Valid objects of built-in kinds with all sorts of fields in them, by kind, without metadata."""
 
-from base64 import b64encode
 from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
-from tests.kit.client_certificates import certificate_request
-
+# Of jane, made once: what is drawn from these objects is the same in every process.
+CERTIFICATE_REQUEST = (
+    "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUlISk1IRUNBUUF3RHpFTk1Bc0dBMVVFQXd3RWFtRnVaVEJaTUJNR0J5cUdTTT"
+    "Q5QWdFR0NDcUdTTTQ5QXdFSApBMElBQk1BQlJjZXB5aHNaZVZ1d1RjaWYrWnA2L0NNZ3FOb1I5SS84b2NVcitucWl3YWZwbEowaXpNWkdscnBw"
+    "CjdGNWhERWlCaHVZN2xHYjkweWkvTVlNalpMNmdBREFLQmdncWhrak9QUVFEQWdOSUFEQkZBaUEzV1FsTEZWcXoKbURhdlJmMDFqWFpFWkVmUH"
+    "FxVVFvNXphZGNDZW9nbnord0loQUw1NWtRMkQ3UW5WR01wSkxUZnQ5RzJTMzR1VgpMSkR4aU1rczE4bGphYXB1Ci0tLS0tRU5EIENFUlRJRklD"
+    "QVRFIFJFUVVFU1QtLS0tLQo="
+)
 PROBE = {"httpGet": {"path": "/x", "port": "web", "httpHeaders": [{"name": "h", "value": "v"}]}, "periodSeconds": 7}
 POD_SPEC = {
     "restartPolicy": "Never", "terminationGracePeriodSeconds": 0, "nodeSelector": {"b": "2", "a": ""},
@@ -122,7 +127,7 @@ VALID_OBJECTS: Mapping[str, Mapping[str, Any]] = {
     "EndpointSlice": {"addressType": "IPv4", "ports": [{"port": 80, "name": ""}], "endpoints": [
         {"addresses": ["10.0.0.1"], "conditions": {"ready": False}, "hints": {"forZones": [{"name": "z"}]}}]},
     "CertificateSigningRequest": {"spec": {
-        "request": b64encode(certificate_request("jane")[1].encode()).decode(), "usages": ["client auth", "any"],
+        "request": CERTIFICATE_REQUEST, "usages": ["client auth", "any"],
         "signerName": "example.com/signer", "expirationSeconds": 600}},
     "ClusterRole": {"rules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"], "resourceNames": ["a"]},
                               {"verbs": ["*"], "nonResourceURLs": ["/metrics"]}],
