@@ -1,4 +1,4 @@
-"""One seed has one trace: a story is told again by its number, in every process."""
+"""One seed has one trace: a story repeats exactly in every process."""
 
 import asyncio
 import hashlib
