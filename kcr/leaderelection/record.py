@@ -1,6 +1,6 @@
 """The leader election record (LeaderElectionRecord), which is the spec of a Lease: values in, values out."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -8,6 +8,8 @@ from msgspec.structs import replace
 from kcr.api.coordination import Lease, LeaseSpec
 from kcr.api.meta import MicroTime
 from kcr.leaderelection.config import LeaderElectionConfig
+
+_MICROSECOND = timedelta(microseconds=1)
 
 
 class Observation(NamedTuple):
@@ -50,7 +52,9 @@ def claimed(spec: LeaseSpec | None, config: LeaderElectionConfig, moment: dateti
 
     Source: client-go/tools/leaderelection/leaderelection.go, tryAcquireOrRenew.
     """
-    renewed, before = MicroTime.of(moment), spec or LeaseSpec()
+    before = spec or LeaseSpec()
+    # A record that does not change gets no new version, by which another holder of this identity sees the renewal.
+    renewed = MicroTime.of(moment + _MICROSECOND if moment == before.renew_time else moment)
     is_holder, transitions = before.holder_identity == config.identity, before.lease_transitions or 0
     return replace(
         before,
