@@ -68,7 +68,7 @@ async def _running(
 ) -> AsyncIterator[Controller]:
     metrics = Metrics()
     queue = WorkQueue[Key](ItemExponential(delay, delay), metrics=metrics.queue("bench"))
-    options = ControllerOptions(workers=4, queue=queue, own_writes=own_writes)
+    options = ControllerOptions(workers=4, queue=queue, own_writes=own_writes or False)
     controller = Controller("bench", reconciler, options, random=random.Random(0), metrics=metrics)
     async with asyncio.TaskGroup() as group:
         task = group.create_task(controller.run())

@@ -217,7 +217,7 @@ class Manager:
             raise ValueError(f"controller {name}: there is one of this name already")
         controller = Controller(name, reconciler, options, random=self.random, metrics=self.metrics, client=self.client)
         self._controllers[name] = controller
-        controller.connect(self._cache.find, self.recorder)
+        controller.connect(self._cache, self.recorder)
         self._observability.add_controller(controller)
         self._rights |= options.rights
         if self._replica is not None:

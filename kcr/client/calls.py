@@ -5,8 +5,9 @@ import copy
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from typing import Literal, NamedTuple, Self
+from typing import Literal, NamedTuple, Protocol, Self
 
+from kcr.api.meta import Key, Resource
 from kcr.api.resources import ResourceType
 from kcr.client.dry_run import DRY_RUN, as_dry_run, describe_write
 from kcr.client.wire import decoding
@@ -16,13 +17,16 @@ from kcr.client.wire.pressure import Pressure
 from kcr.client.wire.requests import IDLE_SECONDS, JSON, target
 from kcr.client.wire.retry import CALL_SECONDS, send_again
 from kcr.client.wire.transport import Request, Response, Transport
-from kcr.errors import ApiError, TransportError
+from kcr.errors import ApiError, ServerError, TransportError
 from kcr.log import get_logger
 
 FieldValidation = Literal["", "Ignore", "Warn", "Strict"]
 
 # Whether writes of the running task need no lease: in a webhook, which every replica serves.
 UNFENCED: ContextVar[bool] = ContextVar("kcr_unfenced", default=False)
+
+# The tracker of the writes of the running task: in a reconcile whose controller defers keys for them.
+TRACKER: ContextVar["WriteTracker | None"] = ContextVar("kcr_write_tracker", default=None)
 
 _log = get_logger("kcr.client")
 # Bounded: a server may put something new into every warning.
@@ -42,6 +46,22 @@ class WriteOptions(NamedTuple):
             "fieldManager": field_manager or self.field_manager, "force": "true" if force else "",
             "fieldValidation": self.field_validation, "dryRun": "All" if self.dry_run else "",
         }  # fmt: skip
+
+
+class WriteTracker(Protocol):
+    """Notes the writes of a task when they are answered or have failed; `TRACKER` has that of the running task."""
+
+    def wrote(self, client: "Calls", kind: type[Resource], key: Key, obj: Resource) -> None:
+        """Note a write, and the object in the answer; the name in the key is empty when the server drew it."""
+        ...
+
+    def deleted(self, client: "Calls", kind: type[Resource], key: Key) -> None:
+        """Note an accepted deletion of an object."""
+        ...
+
+    def unanswered(self, client: "Calls", kind: type[Resource], key: Key) -> None:
+        """Note a write that may have happened; the name in the key is empty when the server was to draw it."""
+        ...
 
 
 class Calls:
@@ -120,6 +140,10 @@ class Calls:
     def is_dry_run(self) -> bool:
         """Whether writes are dry runs, which the server does not store: by an option, or in a review of a dry run."""
         return self._options.dry_run or bool(DRY_RUN.get())
+
+    def has_same_server(self, other: "Calls") -> bool:
+        """Return whether the two were made from one client, by `with_options`, and so talk to one server."""
+        return self.served is other.served
 
     @property
     def innermost_transport(self) -> Transport:
@@ -293,3 +317,18 @@ def _log_dry_run(request: Request) -> None:
     """Log the effect of an accepted dry-run write; reads are not logged."""
     if write := describe_write(request):
         _log.info("dry run: accepted, not stored", **write)
+
+
+def report_failure(client: Calls, kind: type[Resource], key: Key, error: BaseException) -> None:
+    """Report a failed write to the tracker, if it may have happened.
+
+    Args:
+        client: It sent the write.
+        kind: The kind of the object.
+        key: The key of the object.
+        error: The failure.
+    """
+    tracker = TRACKER.get()
+    # A cancelled request may have reached the server; a refusal is an answer, and other exceptions precede the request.
+    if tracker is not None and (isinstance(error, TransportError | ServerError) or not isinstance(error, Exception)):
+        tracker.unanswered(client, kind, key)

@@ -8,7 +8,7 @@ from kcr.api import codec
 from kcr.api.core import Pod
 from kcr.api.meta import Key, Resource
 from kcr.api.scale import Scale
-from kcr.client.calls import Calls
+from kcr.client.calls import TRACKER, Calls, report_failure
 from kcr.client.wire import decoding
 from kcr.client.wire.requests import delete_options, object_path, target
 from kcr.client.writes import MERGE_PATCH
@@ -51,8 +51,16 @@ class Subresources(Calls):
         """Set the wanted replicas of an object, and return its scale."""
         path = object_path(kind, key, "scale")
         body = codec.encode({"spec": {"replicas": replicas}})
-        answer = await self._write("PATCH", path, self._options.query(), body, MERGE_PATCH)
-        return decoding.read_object(Scale, answer, key.name)
+        try:
+            answer = await self._write("PATCH", path, self._options.query(), body, MERGE_PATCH)
+            scale = decoding.read_object(Scale, answer, key.name)
+        except BaseException as error:
+            report_failure(self, kind, key, error)
+            raise
+        # Its version is the object's.
+        if (tracker := TRACKER.get()) is not None:
+            tracker.wrote(self, kind, key, scale)
+        return scale
 
     async def evict(self, key: Key, *, uid: str = "", grace_period_seconds: int | None = None) -> None:
         """Delete a pod, unless a disruption budget protects it.
@@ -72,7 +80,13 @@ class Subresources(Calls):
             "apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata, "deleteOptions": options,
         }  # fmt: skip
         path = object_path(Pod, key, "eviction")
-        decoding.check_answer(Pod, await self._write("POST", path, self._options.query(), codec.encode(eviction)))
+        try:
+            decoding.check_answer(Pod, await self._write("POST", path, self._options.query(), codec.encode(eviction)))
+        except BaseException as error:
+            report_failure(self, Pod, key, error)
+            raise
+        if (tracker := TRACKER.get()) is not None:
+            tracker.deleted(self, Pod, key)
 
     async def bind(self, key: Key, node: str, *, uid: str = "") -> None:
         """Assign a pod to a node, as a scheduler does.

@@ -1,11 +1,11 @@
 """Writes: create, patch, apply, update, delete."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from kcr.api import codec
 from kcr.api.meta import FullResource, Key, PartialObjectMetadata, Resource, ResourceView
-from kcr.client.calls import Calls
+from kcr.client.calls import TRACKER, Calls, report_failure
 from kcr.client.typed_apis import Model, model_of, object_of
 from kcr.client.wire import decoding
 from kcr.client.wire.requests import delete_options, object_path
@@ -62,18 +62,29 @@ class Writes(Calls):
         return await self._create(kind, namespace, body)
 
     async def _create(self, kind: type[R], namespace: str, body: bytes) -> R:
+        key, path = Key(namespace, decoding.name_in(body)), kind.resource.path(namespace)
         try:
-            answer = await self._write("POST", kind.resource.path(namespace), self._options.query(), body)
+            return await self._written(kind, key, self._write("POST", path, self._options.query(), body))
         except ApiError as error:
             if error.code not in (404, 405) or namespace or not kind.resource.namespaced:
                 raise
             # Objects of all namespaces are listed there, and none is created.
             shown, remedy = (
-                f"{kind.resource.kind} {decoding.name_in(body)}",
+                f"{kind.resource.kind} {key.name}",
                 "give it one, as in its metadata.namespace",
             )
             raise error_for(error.code, error.reason, f"{error}: {shown} has no namespace: {remedy}") from error
-        return decoding.read_object(kind, answer, decoding.name_in(body))
+
+    async def _written(self, kind: type[R], key: Key, answer: Awaitable[bytes]) -> R:
+        """Return the object in the answer to a write, and report it to the tracker of the running reconcile."""
+        try:
+            obj = decoding.read_object(kind, await answer, key.name)
+        except BaseException as error:
+            report_failure(self, kind, key, error)
+            raise
+        if (tracker := TRACKER.get()) is not None:
+            tracker.wrote(self, kind, key, obj)
+        return obj
 
     async def update(self, obj: U, *, subresource: str = "") -> U:
         """Replace an object by another version of it, and return it as the server stored it.
@@ -100,7 +111,7 @@ class Writes(Calls):
 
     async def _update(self, kind: type[R], key: Key, body: bytes, subresource: str) -> R:
         path = object_path(kind, key, subresource)
-        return decoding.read_object(kind, await self._write("PUT", path, self._options.query(), body), key.name)
+        return await self._written(kind, key, self._write("PUT", path, self._options.query(), body))
 
     async def apply(self, obj: W, *, field_owner: str = "", force: bool = False, subresource: str = "") -> W:
         """Server-side apply: set and own the fields of an object; create it if it does not exist.
@@ -239,7 +250,7 @@ class Writes(Calls):
     async def _patch(self, kind: type[R], key: Key, body: bytes, form: tuple[str, str], query: dict[str, object]) -> R:
         subresource, content_type = form
         path = object_path(kind, key, subresource)
-        return decoding.read_object(kind, await self._write("PATCH", path, query, body, content_type), key.name)
+        return await self._written(kind, key, self._write("PATCH", path, query, body, content_type))
 
     async def delete(
         self,
@@ -272,7 +283,14 @@ class Writes(Calls):
             grace_period_seconds=grace_period_seconds,
             dry_run=self._options.dry_run,
         )
-        decoding.check_answer(kind, await self.request("DELETE", object_path(kind, key), codec.encode(options)))
+        path = object_path(kind, key)
+        try:
+            decoding.check_answer(kind, await self.request("DELETE", path, codec.encode(options)))
+        except BaseException as error:
+            report_failure(self, kind, key, error)
+            raise
+        if (tracker := TRACKER.get()) is not None:
+            tracker.deleted(self, kind, key)
 
 
 def _refuse_view(obj: Resource, verb: str) -> None:

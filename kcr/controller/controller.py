@@ -10,7 +10,8 @@ import msgspec
 from kcr.api.meta import Key, Resource
 from kcr.api.resources import ResourceType
 from kcr.client import Client
-from kcr.controller.gates import DRY_RUN_INTERVAL_SECONDS, Gate, HandlingGate, MinInterval, Pauses, ReadYourWrites
+from kcr.client.calls import TRACKER
+from kcr.controller.gates import DRY_RUN_INTERVAL_SECONDS, Gate, HandlingGate, MinInterval, Pauses
 from kcr.controller.observers import Observer
 from kcr.controller.observers.conflicts import Conflicts
 from kcr.controller.observers.hot_loop import HotLoopFinding, HotLoops
@@ -18,6 +19,7 @@ from kcr.controller.observers.journal import ReconcileJournal
 from kcr.controller.observers.reports import DebugLog, ReconcileMetrics, ReconcileSpans
 from kcr.controller.outcome import Outcomes
 from kcr.controller.own_writes import OwnWrites
+from kcr.controller.parking.read_your_writes import OwnWritesGate, ReadYourWrites, TrackedWrites
 from kcr.controller.parking.retries import EventSink, ParkedFailure, RetryLimit
 from kcr.controller.parking.waits import Waits
 from kcr.controller.reconcile import Reconciler, ReleasesKeys, TimedReconciler
@@ -25,6 +27,7 @@ from kcr.controller.rights import Right
 from kcr.controller.sources import Channel, EnqueueRequests, Source, own_key, owner_keys
 from kcr.controller.worker import Worker
 from kcr.informer import Informer, InformerHandle, Store
+from kcr.informer.cache import InformerCache
 from kcr.informer.parts.slots import SlotRules
 from kcr.log import get_logger
 from kcr.metrics import ControllerMetrics, Metrics
@@ -61,8 +64,10 @@ class ControllerOptions(msgspec.Struct, frozen=True, kw_only=True):
         "one.",
     ] = None
     own_writes: Annotated[
-        OwnWrites | None, "Defers keys until the stores show the reconciler's writes; None to never defer."
-    ] = None
+        OwnWrites | bool,
+        "A key is deferred until the stores show the writes of its last reconcile: True for the writes of the "
+        "manager's client, an `OwnWrites` for those that the reconciler records in it, False to never defer.",
+    ] = True
     reconcile_timeout: Annotated[
         float | None, "Seconds after which a reconcile is cancelled and fails; None for never."
     ] = None
@@ -105,7 +110,7 @@ class Controller:
         queue: Where handlers add keys.
         reconciler: Processes the keys.
         metrics: Its metrics.
-        own_writes: Defers keys until the stores show the controller's writes; None to never defer.
+        own_writes: Defers keys until the stores show the controller's writes; None if no key is deferred.
         journal: The running reconciles and the last that have ended.
         waits: The keys that wait for objects (`kcr.WaitFor`).
         is_sharded: Whether, under sharding, each replica reconciles its share of the keys.
@@ -161,7 +166,10 @@ class Controller:
         # Whether running reconciles must not write any more.
         self._skips_grace = False
         self.reconciler: Reconciler = reconciler
-        self.own_writes: OwnWrites | None = options.own_writes
+        own = options.own_writes
+        self.own_writes: OwnWrites | None = (OwnWrites() if own else None) if isinstance(own, bool) else own
+        # The gate of `own_writes`; the client reports the writes to it where the reconciler records none.
+        self._writes: OwnWritesGate | None = None if isinstance(own, bool) else ReadYourWrites(own, self.queue)
         self.metrics: ControllerMetrics = metrics.controller(name, options.workers)
         # The kind of the keys, and all watched kinds.
         self._own_kind: ResourceType | None = None
@@ -246,16 +254,16 @@ class Controller:
         if self._shard_gate is not None:
             informer.add_handler(self._shard_gate)
 
-    def connect(
-        self, find_informer: Callable[[type[Resource]], Informer[Any] | None], recorder: Callable[[str], EventSink]
-    ) -> None:
-        """Connect this with its manager: where objects that keys wait for are found, and where events are recorded.
+    def connect(self, cache: InformerCache, recorder: Callable[[str], EventSink]) -> None:
+        """Connect this with its manager: with its informers, and where events are recorded.
 
         Args:
-            find_informer: Returns the informer of a kind; None when the manager has none.
+            cache: The informers.
             recorder: Returns the recorder of a component; called only if this records events.
         """
-        self.waits.find_informer = find_informer
+        self.waits.find_informer = cache.find
+        if self._client is not None and self.own_writes is not None and self._writes is None:
+            self._writes = TrackedWrites(self.own_writes, self.queue, client=self._client, informers_of=cache.all_of)
         if self._limit is not None:
             self._limit.recorder = recorder(self.name)
 
@@ -318,6 +326,8 @@ class Controller:
     async def run(self) -> None:
         """Reconcile until cancelled. Then no key is begun, and running reconciles get a few seconds to finish."""
         worker = self._make_worker()
+        # A manager that runs in the reconcile of another one tracks its own writes.
+        TRACKER.set(None)
         async with asyncio.TaskGroup() as group:
             for number in range(self._options.workers):
                 group.create_task(worker.run(), name=f"{self.name} worker {number}")
@@ -343,11 +353,13 @@ class Controller:
         observers += (self._hot_loops, self.journal, ReconcileMetrics(self.metrics))
         if tracer is not None:
             observers.append(ReconcileSpans(tracer, self.name, self.queue))
-        if self.own_writes is not None:
-            own_writes = ReadYourWrites(self.own_writes, self.queue)
-            gates.append(own_writes)
+        if self._writes is not None:
+            gates.append(self._writes)
+        if isinstance(self._writes, ReadYourWrites):
             # The innermost: events that arrived during a reconcile are enqueued even if another observer fails.
-            observers.append(own_writes)
+            observers.append(self._writes)
+        if isinstance(self._writes, TrackedWrites):
+            reconciler = self._writes.around(reconciler)
         if client is not None and client.is_dry_run:
             # The last, for it counts the keys that it admits as reconciled.
             gates.append(MinInterval(DRY_RUN_INTERVAL_SECONDS, self.queue))

@@ -14,7 +14,8 @@ owner it contains:
 - **Unconfirmed creates.** A create is recorded before it is sent, and confirmed by its response. Without a response
   the object may exist; it is created again under the same name, never under another one.
 - **Deletions.** A deletion returns no version. Until the store shows the object terminating or deleted, its uid is in
-  `deleted`, and counts exclude it. `released` contains the uids whose finalizer was removed.
+  `deleted`, and counts exclude it; or the key is deferred (`await_deletion`). `released` contains the uids whose
+  finalizer was removed.
 - **Unverified owners.** An unconfirmed status write may have happened, and a newly elected replica may lack its
   predecessor's writes. The owner is then read live, once, before the next reconcile: `must_verify` and `verify`.
 - **Expectations.** `kcr.Expectations`, client-go's form, keeps its counts here.
@@ -33,7 +34,7 @@ from typing import Any, NamedTuple
 
 from kcr.api.meta import Key, Resource
 from kcr.client import Client
-from kcr.controller.pending_objects import PendingObjects
+from kcr.controller.pending_objects import PendingObjects, is_running
 from kcr.errors import KcrError
 from kcr.informer import Store
 from kcr.informer.parts.progress import StoreProgress
@@ -75,9 +76,13 @@ class OwnWrites:
                 election.
         """
         self.leading_since = leading_since
-        self._versions: dict[Key, PendingVersions] = {}
+        # The writes that stores have yet to show, by key: a key in here may have to be deferred (`defer_if_stale`).
+        self.pending: dict[Key, PendingVersions] = {}
         self._objects: dict[Key, PendingObjects] = {}
         self._on_stale = on_stale
+        # The writes that may have happened, and that are read live before the next reconcile of their key: the kind and
+        # the key of each object, without a name where the server was to draw it. Only `TrackedWrites` has some.
+        self.unanswered: dict[Key, dict[tuple[type[Resource], Key], None]] = {}
         # The events that arrive while their key is reconciled, each with the function that enqueues the key for it.
         self._events: dict[Key, list[tuple[str, Callable[[], object]]]] = {}
 
@@ -94,7 +99,7 @@ class OwnWrites:
         if not version:
             return
         self.require_version(key, store, written)
-        pending = self._versions[key]
+        pending = self.pending[key]
         pending.own_versions.add(version)
         pending.written.append((store, written.key))
 
@@ -103,13 +108,18 @@ class OwnWrites:
 
         A version that is no number cannot be compared: it counts as reached.
         """
-        versions = self._versions.setdefault(key, PendingVersions()).versions
+        versions = self.pending.setdefault(key, PendingVersions()).versions
         part = store, store.progress_of(obj)
         versions[part] = max(versions.get(part, 0), version_of(obj.metadata.resource_version))
 
+    def await_deletion(self, key: Key, store: Store[Any], shown: Resource) -> None:
+        """Defer a key until a store shows an object, which the server has deleted, as terminating or not at all."""
+        is_shown = partial(is_running, store, shown.key, shown.metadata.uid)
+        self.pending.setdefault(key, PendingVersions()).deletions.append((store, store.progress_of(shown), is_shown))
+
     def is_echo(self, key: Key, version: str) -> bool:
         """Return whether a watch event shows nothing but a write that was noted for the key; true once per write."""
-        pending = self._versions.get(key)
+        pending = self.pending.get(key)
         if pending is None or version not in pending.own_versions:
             return False
         pending.own_versions.discard(version)
@@ -152,16 +162,28 @@ class OwnWrites:
             # By now the answers to all writes are in, but of those that were lost: their echo enqueues, as it must.
             if not self.is_echo(key, shown):
                 wanted()
-        pending = self._versions.get(key)
+        pending = self.pending.get(key)
         if pending is None:
             return
         for (_, progress), version in tuple(pending.versions.items()):
             progress.notify_at_version(version, partial(self._all_reached, key, pending, enqueue))
 
+    def follow(self, key: Key, store: Store[Any], written: Resource, enqueue: Callable[[], None]) -> None:
+        """Enqueue a key when its stores have passed its writes, and one lacks an object: for a write without `end`.
+
+        Args:
+            key: The key.
+            store: The store of the write that was noted last.
+            written: The object in its answer.
+            enqueue: Enqueues the key.
+        """
+        progress, version = store.progress_of(written), version_of(written.metadata.resource_version)
+        progress.notify_at_version(version, partial(self._all_reached, key, self.pending[key], enqueue))
+
     def _all_reached(self, key: Key, pending: "PendingVersions", enqueue: Callable[[], None]) -> None:
         """Drop pending writes that all stores have passed: their handlers have been called with them."""
         # A reconcile that has begun since sees everything.
-        if self._versions.get(key) is not pending or _lagging(pending):
+        if self.pending.get(key) is not pending or _lagging(pending):
             return
         self.forget_versions(key)
         # The store has passed the version of the write: it shows the object, or the object is deleted again.
@@ -208,20 +230,25 @@ class OwnWrites:
     def deferred(self) -> dict[Key, tuple["Lagging", ...]]:
         """The keys that are deferred, and the stores that have yet to reach a version; it may be read in any thread."""
         # A copy, because the loop's thread may change the map meanwhile.
-        waiting = [(key, pending) for key, pending in self._versions.copy().items() if pending.timer is not None]
+        waiting = [(key, pending) for key, pending in self.pending.copy().items() if pending.timer is not None]
         return {key: lacking for key, pending in waiting if (lacking := tuple(_lagging(pending)))}
 
     def is_stale(self, key: Key) -> bool:
         """Return whether a store has yet to reach a version that the key waits for."""
-        pending = self._versions.get(key)
-        return pending is not None and bool(_lagging(pending))
+        return bool(self.lagging(key))
+
+    def lagging(self, key: Key) -> "list[Lagging]":
+        """Return the stores that have yet to show the writes for a key."""
+        pending = self.pending.get(key)
+        return [] if pending is None else _lagging(pending)
 
     def unconfirmed(self, key: Key) -> tuple[str, ...]:
         """Return in words the writes for a key that were not answered or observed; it may be called in any thread."""
+        words = [f"write {kind.resource.plural} {written}" for kind, written in self.unanswered.copy().get(key, ())]
         pending = self._objects.get(key)
         if pending is None:
-            return ()
-        words = [f"create {obj.resource.plural} {obj.key}" for obj in tuple(pending.creates.values())]
+            return tuple(words)
+        words += [f"create {obj.resource.plural} {obj.key}" for obj in tuple(pending.creates.values())]
         if pending.unconfirmed_status:
             words.append(f"patch the status of {key}")
         if (expected := pending.expected) is not None and not expected.is_met:
@@ -240,17 +267,14 @@ class OwnWrites:
     def forget(self, key: Key) -> None:
         """Drop all pending writes of a key whose object is deleted or finished."""
         self._objects.pop(key, None)
+        self.unanswered.pop(key, None)
         self.forget_versions(key)
 
     def forget_versions(self, key: Key) -> None:
         """Defer a key no longer: there is nothing left to decide about its object."""
-        pending = self._versions.pop(key, None)
+        pending = self.pending.pop(key, None)
         if pending is not None and pending.timer is not None:
             pending.timer.cancel()
-
-    def has_written(self, key: Key) -> bool:
-        """Return whether a store may still lag behind a write for the key: whether `defer_if_stale` may defer it."""
-        return key in self._versions
 
     def defer_if_stale(self, key: Key, enqueue: Callable[[], None]) -> bool:
         """Return whether a key that a worker is about to reconcile is deferred, because a store lags behind.
@@ -262,7 +286,7 @@ class OwnWrites:
         Raises:
             StaleStoreError: It was deferred for 0.5 s, and a store still lags.
         """
-        pending = self._versions.get(key)
+        pending = self.pending.get(key)
         if pending is None:
             return False
         stale = _lagging(pending)
@@ -290,11 +314,13 @@ class OwnWrites:
 class PendingVersions:
     """The versions that stores have to reach for one key."""
 
-    __slots__ = ("expired", "own_versions", "timer", "versions", "written")
+    __slots__ = ("deletions", "expired", "own_versions", "timer", "versions", "written")
 
     def __init__(self) -> None:
         # By the store, and its part.
         self.versions: dict[tuple[Store[Any], StoreProgress], int] = {}
+        # Deleted objects that defer the key, with whether the store still shows them as if they were not.
+        self.deletions: list[tuple[Store[Any], StoreProgress, Callable[[], bool]]] = []
         # Those that were written here and whose event has not come.
         self.own_versions: set[str] = set()
         # The objects that were written, and where they will show up.
@@ -305,7 +331,7 @@ class PendingVersions:
 
 
 class Lagging(NamedTuple):
-    """A store, or a part of one, that has yet to reach a version."""
+    """A store, or a part of one, that has yet to reach a version; the next one, where a deletion is awaited."""
 
     store: Store[Any]
     progress: StoreProgress
@@ -313,13 +339,18 @@ class Lagging(NamedTuple):
 
 
 def _lagging(pending: PendingVersions) -> list[Lagging]:
-    """Return the stores that have not reached their versions yet; one that is closed never will."""
+    """Return the stores that do not show the writes yet; one that is closed never will."""
     # Strictly below: a store that has reached the version shows the write.
-    return [
+    lagging = [
         Lagging(store, progress, version)
         for (store, progress), version in pending.versions.items()
         if progress.resource_version < version and not progress.is_closed
     ]
+    if pending.deletions:
+        # The event of the deletion, too, moves its store to a higher version.
+        pending.deletions = [one for one in pending.deletions if one[2]()]
+        lagging += (Lagging(store, part, part.resource_version + 1) for store, part, _ in pending.deletions)
+    return lagging
 
 
 def _force_after_timeout(pending: PendingVersions, enqueue: Callable[[], None]) -> None:

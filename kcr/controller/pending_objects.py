@@ -68,7 +68,7 @@ class PendingObjects:
     def expect_deletion(self, store: Store[Any], obj: Resource) -> None:
         """Note that the server has deleted an object, or has set its deletionTimestamp."""
         uid = obj.metadata.uid
-        self._deletions[uid] = partial(_is_running, store, obj.key, uid)
+        self._deletions[uid] = partial(is_running, store, obj.key, uid)
 
     def expect_absence(self, uid: str, is_shown: Callable[[], bool]) -> None:
         """Note a deleted object that is to be left out for longer: as long as `is_shown` returns that it must be.
@@ -107,7 +107,7 @@ def _shown(store: Store[Any], key: Key, uid: str) -> Resource | None:
     return obj if obj is not None and obj.metadata.uid == uid else None
 
 
-def _is_running(store: Store[Any], key: Key, uid: str) -> bool:
+def is_running(store: Store[Any], key: Key, uid: str) -> bool:
     """Return whether the store shows an object, and shows it without a deletionTimestamp."""
     shown = _shown(store, key, uid)
     return shown is not None and shown.metadata.deletion_timestamp is None

@@ -205,6 +205,14 @@ class InformerCache:
         """Return the informer of a kind; None when it has none."""
         return self._informers.get(kind)
 
+    def all_of(self, kind: type[Resource]) -> Iterator[Informer[Any]]:
+        """Yield the informers of a kind, in any form: in another version, or of the metadata only."""
+        wanted = kind.resource
+        for known, informer in self._informers.items():
+            resource = known.resource
+            if known is kind or (resource.plural == wanted.plural and resource.group == wanted.group):
+                yield informer
+
     def open(self, kind: type[R]) -> InformerHandle[R]:
         """Open a handle of the informer of a kind; that is made on first use."""
         handle = InformerHandle(kind, self._get(kind), lambda closed: self._release(kind, closed))

@@ -190,6 +190,20 @@ class Informer(Generic[R]):
         """
         return "; ".join(f"{one.selection}: {one.silence}" for one in self._reflectors if one.silence)
 
+    def shows(self, obj: Resource) -> bool:
+        """Return whether the store will show this version of an object, or its deletion; False when unknown.
+
+        Args:
+            obj: The object, as the server returned it.
+        """
+        several = self.sharded is not None or len(self._selections) > 1
+        if several and next(iter(self.store.parts(obj.metadata)), None) is None:
+            return False
+        # An object that a change removes from the selection leaves the store with an event of that version.
+        return self.store.stored(obj.key) is not None or any(
+            not one.labels and not one.fields and one.covers(obj.metadata) for one in self._selections
+        )
+
     @property
     def counts(self) -> Mapping[str, int]:
         """How often lists, watches, relists and errors happened, by name: see `Reflector`; and `handler_errors`."""

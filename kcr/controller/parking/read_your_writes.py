@@ -1,0 +1,220 @@
+"""Read-your-writes: the gates that defer a key until the stores show the writes of its last reconcile.
+
+`ReadYourWrites` is for an `OwnWrites` in which the reconciler records its writes. All other controllers, but those with
+`own_writes=False`, have `TrackedWrites`: the client reports the writes of each reconcile, and the next one of the key
+begins when the stores show them.
+
+- **A write with an answer** defers the key until each store of the kind, if it selects the object, has reached the
+  version of the answer.
+- **A deletion** defers it until these stores show the object as terminating or not at all.
+- **A write that may have happened** (no answer, 5xx, cancelled) is looked up before the next reconcile: the object is
+  read live, and the stores have to show that version. That reconcile fails when the server does not answer.
+
+A key is deferred for at most 0.5 s; then it is retried with backoff. Not tracked are kinds without a store in the
+manager, writes to other servers, dry runs, bindings, and writes by other clients, such as kubernetes-asyncio's.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable
+from functools import partial
+from typing import Any
+
+from kcr.api.meta import Key, Resource
+from kcr.client import Client
+from kcr.client.calls import TRACKER, Calls
+from kcr.controller.gates import GateDecision
+from kcr.controller.observers import Observer, ReconcileRun
+from kcr.controller.own_writes import STALE_SECONDS, OwnWrites, StaleStoreError
+from kcr.controller.reconcile import Reconciler, Result
+from kcr.informer import Informer
+from kcr.workqueue import KeyState, Reason, WorkQueue
+
+_STALE_STORE = Reason("reconcile", "deferred", detail="a store did not show our own write yet")
+_UNSEEN_WRITE = Reason("reconcile", "unseen write", detail="an object that was written is gone")
+# A global is found faster than the member of an enumeration.
+_ADMIT = GateDecision.ADMIT
+
+# Returns the informers of a kind, in any form: of the whole objects, of their metadata, of another version.
+InformersOf = Callable[[type[Resource]], Iterable[Informer[Any]]]
+
+
+class OwnWritesGate:
+    """Defers keys whose stores lag behind the writes of their last reconcile; the gate of an `OwnWrites`."""
+
+    def __init__(self, own_writes: OwnWrites, queue: WorkQueue[Key]) -> None:
+        """Make the gate.
+
+        Args:
+            own_writes: Knows the writes.
+            queue: Gets the keys that were deferred.
+        """
+        self._own_writes = own_writes
+        self._pending = own_writes.pending
+        self._queue = queue
+
+    def check(self, key: Key) -> GateDecision:
+        """Defer a key whose stores do not show our own writes yet; it is enqueued when they do, or after 0.5 s.
+
+        Raises:
+            StaleStoreError: It was deferred for 0.5 s, and a store still lags.
+        """
+        # Nearly always nothing is pending at all, and that is known without the hash of the key.
+        if not self._pending or key not in self._pending:
+            return _ADMIT
+        # The queue forgets the key's state when this turn is done.
+        enqueue = partial(self._enqueue_deferred, key, self._queue.state(key))
+        return GateDecision.DEFER if self._own_writes.defer_if_stale(key, enqueue) else GateDecision.ADMIT
+
+    def _enqueue_deferred(self, key: Key, state: KeyState) -> None:
+        """Queue a key again that was not reconciled, as it had been queued."""
+        for reason in (*state.processing_reasons, _STALE_STORE):
+            self._queue.add(key, state.processing or 0, reason)
+
+    def _enqueue_unseen(self, key: Key) -> None:
+        """Queue a key for an object that was written and that a store lacks."""
+        self._queue.add(key, priority=self._queue.priority(key), reason=_UNSEEN_WRITE)
+
+
+class ReadYourWrites(OwnWritesGate, Observer):
+    """The gate of an `OwnWrites` in which the reconciler records its writes.
+
+    It observes reconciles as well, because an event that arrives during one is judged when that ends: it may be the
+    echo of a write whose answer is still on its way. As an observer it is the innermost: `OwnWrites.end` follows the
+    reconcile directly, so no failure of another observer loses an event that arrived meanwhile.
+    """
+
+    def begin(self, run: ReconcileRun) -> None:
+        """Let the events of the key wait from now on."""
+        self._own_writes.begin(run.key)
+
+    def end(self, run: ReconcileRun) -> None:
+        """Enqueue the key for the events that were no echoes, and later for a write that no store shows."""
+        key, queue = run.key, self._queue
+        self._own_writes.end(key, partial(queue.add, key, priority=queue.priority(key), reason=_UNSEEN_WRITE))
+
+
+class TrackedWrites(OwnWritesGate):
+    """The writes of one controller's reconciles: the gate of its keys, and a reconciler around the controller's."""
+
+    def __init__(
+        self,
+        own_writes: OwnWrites,
+        queue: WorkQueue[Key],
+        *,
+        client: Client,
+        informers_of: InformersOf,
+    ) -> None:
+        """Track no writes yet.
+
+        Args:
+            own_writes: Keeps the writes.
+            queue: Gets the keys that were deferred.
+            client: Reads objects live; writes to its server are tracked.
+            informers_of: Returns the informers of a kind.
+        """
+        super().__init__(own_writes, queue)
+        self._client = client
+        self._informers_of = informers_of
+        self._unanswered = own_writes.unanswered
+
+    def around(self, reconciler: Reconciler) -> Reconciler:
+        """Return a reconciler that looks up the unanswered writes of a key before its reconcile."""
+        self._reconcile = reconciler.reconcile
+        return self
+
+    def reconcile(self, key: Key) -> Coroutine[Any, Any, Result]:
+        """Reconcile a key, after its unanswered writes were looked up, and track the writes of the task for it.
+
+        A plain function, and no check that an exception can replace: each reconcile pays for it.
+        """
+        try:
+            TRACKER.get().key = key  # type: ignore[union-attr]  # None in the first reconcile of a worker
+        except AttributeError:
+            TRACKER.set(_Tracker(self, key))
+        if self._unanswered and key in self._unanswered:
+            return self._look_up_and_reconcile(key)
+        return self._reconcile(key)
+
+    async def _look_up_and_reconcile(self, key: Key) -> Result:
+        for kind, written in tuple(self._unanswered[key]):
+            await self._look_up(key, kind, written)
+        # Another replica may have taken over the key meanwhile.
+        self._unanswered.pop(key, None)
+        # The worker waits here, and not the key in the queue: that would end the backoff of a key that always fails.
+        try:
+            async with asyncio.timeout(STALE_SECONDS):
+                while lagging := self._own_writes.lagging(key):
+                    caught_up = asyncio.Event()
+                    lagging[0].progress.notify_at_version(lagging[0].version, caught_up.set)
+                    await caught_up.wait()
+        except TimeoutError:
+            raise StaleStoreError(f"{key}: the store does not show our own write yet; its watch is late") from None
+        return await self._reconcile(key)
+
+    async def _look_up(self, key: Key, kind: type[Resource], written: Key) -> None:
+        """Read the object of an unanswered write, or all of its namespace, and let the stores reach its version."""
+        informers = tuple(self._showing(kind))
+        if not informers:
+            return
+        # A list, because a controller has the right to that for sure.
+        fields = f"metadata.name={written.name}" if written.name else ""
+        live = await self._client.list(kind, written.namespace, fields=fields)
+        for informer in informers:
+            for obj in live:
+                if informer.shows(obj):
+                    self._own_writes.require_version(key, informer.store, obj)
+            if written.name and not live and (shown := informer.store.get(written)) is not None:
+                self._own_writes.await_deletion(key, informer.store, shown)
+
+    def _showing(self, kind: type[Resource]) -> Iterable[Informer[Any]]:
+        # Of a store that is not synced nothing is known, and its readers wait for it themselves.
+        return (one for one in self._informers_of(kind) if one.store.synced and not one.store.is_closed)
+
+    def wrote(self, key: Key, client: Calls, kind: type[Resource], written: Key, obj: Resource) -> None:
+        """Note a write of the reconcile of a key."""
+        if client.is_dry_run or not client.has_same_server(self._client):
+            return
+        if not obj.metadata.resource_version:
+            # No answer of an API server: its objects have versions.
+            self.unanswered(key, client, kind, written)
+            return
+        for informer in self._showing(kind):
+            if informer.shows(obj):
+                self._own_writes.wrote(key, informer.store, obj)
+                # When no store shows it then, it is deleted again.
+                self._own_writes.follow(key, informer.store, obj, partial(self._enqueue_unseen, key))
+        if self._unanswered and written.name and (unanswered := self._unanswered.get(key)) is not None:
+            # It was sent again, or found, and that has been answered.
+            unanswered.pop((kind, written), None)
+
+    def deleted(self, key: Key, client: Calls, kind: type[Resource], deleted: Key) -> None:
+        """Note a deletion of the reconcile of a key."""
+        if client.is_dry_run or not client.has_same_server(self._client):
+            return
+        for informer in self._showing(kind):
+            if (shown := informer.store.get(deleted)) is not None:
+                self._own_writes.await_deletion(key, informer.store, shown)
+
+    def unanswered(self, key: Key, client: Calls, kind: type[Resource], written: Key) -> None:
+        """Note a write of the reconcile of a key that may have happened."""
+        if not client.is_dry_run and client.has_same_server(self._client):
+            self._unanswered.setdefault(key, {})[kind, written] = None
+
+
+class _Tracker:
+    """The tracker of one worker: it knows which key the worker reconciles."""
+
+    __slots__ = ("key", "writes")
+
+    def __init__(self, writes: TrackedWrites, key: Key) -> None:
+        self.writes = writes
+        self.key = key
+
+    def wrote(self, client: Calls, kind: type[Resource], key: Key, obj: Resource) -> None:
+        self.writes.wrote(self.key, client, kind, key, obj)
+
+    def deleted(self, client: Calls, kind: type[Resource], key: Key) -> None:
+        self.writes.deleted(self.key, client, kind, key)
+
+    def unanswered(self, client: Calls, kind: type[Resource], key: Key) -> None:
+        self.writes.unanswered(self.key, client, kind, key)
