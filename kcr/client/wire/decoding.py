@@ -1,8 +1,8 @@
 """Decoding of responses: pages, watch lines, errors, and undecodable objects.
 
 One bad object must not hide the others (ST-6), whatever is wrong with it: a field of another type, a byte that is
-no UTF-8, nesting too deep for Python's C stack. So pages and events that are refused as a whole are decoded
-again object by object. Of the bad one, its names are kept.
+no UTF-8, half a surrogate pair, nesting too deep for Python's C stack. So pages and events that are refused as a whole
+are decoded again object by object. Of the bad one, its names are kept.
 
 An answer's body decides its value as proof, for a proxy between us and the API server may have written it:
 
@@ -15,6 +15,7 @@ An answer's body decides its value as proof, for a proxy between us and the API 
   "404 page not found" to a list or watch, which is how it says that it does not have the group.
 """
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -39,6 +40,7 @@ _PAGE_NOT_FOUND = b"404 page not found"
 _PLAIN_TEXT_CODES = (401, 429)
 
 _MISSING_RIGHT = re.compile(r'User ".*?" cannot (\S+) resource "([^"]+)" in API group "([^"]*)"')
+_PLACE = re.compile(r" \(byte \d+\)$")
 # Code, agent, and the text between quotes, in which a backslash takes the next character as it is.
 _WARNING = re.compile(r'(?:^|,)\s*299 \S+ "((?:[^"\\]|\\.)*)"')
 
@@ -163,7 +165,8 @@ def read_page(kind: type[R], body: bytes, keeps: Callable[[bytes], bool] | None 
         except msgspec.ValidationError:
             pass
         except msgspec.DecodeError as error:
-            raise unreadable(kind, error) from error
+            if not _is_json(body):
+                raise unreadable(kind, error) from error
     metadata, items = _raw_items(kind, body)
     objects: list[R] = []
     undecodable: list[Undecodable] = []
@@ -204,13 +207,15 @@ def read_event(kind: type[R], line: bytes) -> WatchEvent[R] | Undecodable:
     except msgspec.ValidationError as error:
         return _decode_by_parts(kind, line, error)
     except msgspec.DecodeError as error:
+        if _is_json(line):
+            return _decode_by_parts(kind, line, error)
         raise TransportError(f"{kind.resource.display}: the watch broke off inside a line: {error}") from error
     if event.type == "ERROR":
         raise _event_error(line)
     return event
 
 
-def _decode_by_parts(kind: type[R], line: bytes, error: msgspec.ValidationError) -> WatchEvent[R] | Undecodable:
+def _decode_by_parts(kind: type[R], line: bytes, error: msgspec.DecodeError) -> WatchEvent[R] | Undecodable:
     try:
         type_, raw = _raw_event(line)
     except (ValueError, msgspec.DecodeError):
@@ -224,13 +229,23 @@ def _decode_by_parts(kind: type[R], line: bytes, error: msgspec.ValidationError)
     return undecodable
 
 
+def _is_json(document: bytes) -> bool:
+    """Return whether a document is complete JSON. Its grammar allows half a surrogate pair, which msgspec refuses."""
+    try:
+        json.loads(document.decode(errors="replace"))
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
 def _raw_event(line: bytes) -> tuple[str, bytes]:
     found = members(line)
     return msgspec.json.decode(found.get(b"type", b""), type=str), found.get(b"object", b"{}")
 
 
 def _undecodable(type_: str, raw: bytes, error: msgspec.DecodeError) -> Undecodable:
-    return Undecodable(type_, _identity(raw), str(error))
+    # Without its place in the document, so that an object that changes has the same error.
+    return Undecodable(type_, _identity(raw), _PLACE.sub("", str(error)))
 
 
 def _identity(raw: bytes) -> ObjectMeta:

@@ -23,6 +23,7 @@ Mangle = Callable[[bytes], bytes]
 MANGLED: Mapping[str, Mangle] = {
     "nested": lambda document: document.replace(b'{"name":"undecodable"', b'{%s"name":"undecodable"' % DEEP),
     "no-utf-8": lambda document: document.replace(b'"harm":"none"', b'"harm":"\xff"'),
+    "half-a-surrogate-pair": lambda document: document.replace(b'"harm":"none"', b'"harm":"\\ud800"'),
 }
 
 
