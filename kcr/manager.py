@@ -9,7 +9,6 @@ from types import MappingProxyType
 from typing import Any, Self, TypeVar, overload
 
 from kcr.api.bindaddress import BindAddress
-from kcr.api.core import Event
 from kcr.api.meta import Key, Resource
 from kcr.client import Client, api_client
 from kcr.clock import Clock, SystemClock
@@ -19,7 +18,7 @@ from kcr.controller.sources import ChannelSource
 from kcr.debug.access import DebugOptions
 from kcr.endpoint import SecureServing
 from kcr.errors import LeadershipLostError
-from kcr.events import EventRecorder
+from kcr.events import EventRecorder, EventsApi, event_kind
 from kcr.health import Health
 from kcr.informer import Informer, InformerHandle, Selection, Store
 from kcr.informer.cache import InformerCache
@@ -57,6 +56,7 @@ class Manager:
         health: The health checks; controllers add their own.
         elector: Decides whether this replica leads; None for a program that runs once, or is sharded.
         webhooks: Answers the API server's reviews; `add_webhook` and `add_conversion` add to them.
+        events_api: The API group of the events; set it before there are recorders.
     """
 
     def __init__(
@@ -94,6 +94,7 @@ class Manager:
         self._controllers: dict[str, Controller] = {}
         self._rights = frozenset[Right]()  # of controllers and recorders, beside their watches
         self._recorders: dict[str, EventRecorder] = {}
+        self.events_api: EventsApi = "core"
         self._recorder_client = client  # a former leader may still report, and no longer write
         self.webhooks: Webhooks = Webhooks(self.metrics)
         self._serving_webhooks: Phase = nullcontext
@@ -180,12 +181,12 @@ class Manager:
             component: The component.
             host: On which machine it runs, for components that run on several.
         """
-        recorder = self._recorders.get(component)
-        if recorder is None:
-            recorder = EventRecorder(self._recorder_client, component, clock=self.clock, random=self.random, host=host)
-            self._recorders[component] = recorder
+        if (recorder := self._recorders.get(component)) is None:
+            recorder = self._recorders[component] = EventRecorder(
+                self._recorder_client, component, clock=self.clock, random=self.random, host=host, api=self.events_api
+            )
             self._writing.add(recorder.run, component)
-            self._rights |= rights(Event, "create", "patch")
+            self._rights |= rights(event_kind(self.events_api), "create", "patch")
         return recorder
 
     def queue(
@@ -290,8 +291,7 @@ class Manager:
         if isinstance(source, Channel):
             self.add(ChannelSource(controller.name, source, controller.queue))
             return None
-        handle = self._cache.open(source.kind)
-        controller.watch(source, handle)
+        controller.watch(source, handle := self._cache.open(source.kind))
         return handle
 
     def add(self, component: Runnable, *, needs_leader_election: bool = True) -> None:

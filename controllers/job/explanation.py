@@ -134,7 +134,7 @@ def _duplicate_event(events: Iterable[Event], now: datetime) -> str:
     """Return an event that several recorders have written about a pod lately: one recorder merges equal events."""
     told: set[str] = set()
     for event in events:
-        at = event.last_timestamp
+        at = event.last_seen
         if event.reason in ("SuccessfulCreate", "SuccessfulDelete") and at is not None and now - at < _LATELY:
             # An event that was combined from several messages says nothing of a single pod.
             if event.message in told and not event.message.startswith("(combined"):

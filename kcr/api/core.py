@@ -230,6 +230,21 @@ class Event(FullResource, api_version="v1", plural="events"):
     related: ObjectReference | None = None
     series: EventSeries | None = None
 
+    @property
+    def times(self) -> int:
+        """How often it has happened, as far as it was written: its count, or that of its series."""
+        return max(self.count if self.series is None else self.series.count, 1)
+
+    @property
+    def last_seen(self) -> datetime | None:
+        """When it happened last, as far as it was written; None for an event without any time.
+
+        Source: kubectl/pkg/cmd/events/events_printer.go, getInterval.
+        """
+        observed = None if self.series is None else self.series.last_observed_time
+        moments = (observed, self.last_timestamp, self.event_time, self.first_timestamp)
+        return next((one for one in moments if one is not None), self.metadata.creation_timestamp)
+
 
 def reference_to(obj: Resource, field_path: str = "") -> ObjectReference:
     """Return a reference to an object, as events carry it.

@@ -126,6 +126,12 @@ class ProgramOptions(msgspec.Struct, frozen=True, kw_only=True):
     ] = None
     kube_api_qps: Annotated[float, Meta(ge=0), "Requests per second in the long run.", Flag("N", "no limit")] = 0.0
     kube_api_burst: Annotated[int, Meta(ge=1), "Requests in a burst, under a limit.", Flag("N")] = 100
+    events_api: Annotated[
+        Literal["core", "events.k8s.io", "auto"],
+        "API group of the events that are written: with events.k8s.io, repeats become series; auto takes it where the "
+        "server has it.",
+        Flag(guide="operate.md#events"),
+    ] = "core"
     metrics_bind_address: Annotated[
         str | BindAddress | None,
         bind_address,

@@ -11,6 +11,7 @@ from kcr.app.plugins import Setup, attach
 from kcr.client import Client, Request
 from kcr.controller import Right, policy_rules, rights
 from kcr.errors import ConfigError
+from kcr.events import event_kind
 from kcr.manager import Manager
 from kcr.webhooks.serving import certificate_rights
 
@@ -66,6 +67,19 @@ def rights_of(
     return declared_by(setups, environ, namespace, gates).rights
 
 
+def with_events_api(wanted: frozenset[Right], api: str) -> frozenset[Right]:
+    """Return rights with those to write events in the chosen API group, too, where they have those to write any.
+
+    Args:
+        wanted: The rights, with those of the core group.
+        api: `core`, `events.k8s.io` or `auto`.
+    """
+    if api == "core":
+        return wanted
+    new = event_kind("events.k8s.io")
+    return wanted.union(*(rights(new, one.verb) for one in rights(Event, "create", "patch") & wanted))
+
+
 def certificates_of(
     setups: Mapping[str, Setup], environ: Mapping[str, str]
 ) -> tuple[frozenset[Right], frozenset[Right]]:
@@ -84,6 +98,7 @@ def rbac_manifests(  # noqa: PLR0913  # the options of `kcr rbac generate`, all 
     shards: bool = False,
     metrics_secure: bool = False,
     certificates: tuple[frozenset[Right], frozenset[Right]] = NO_RIGHTS,
+    events_api: str = "core",
 ) -> list[dict[str, Any]]:
     """Return the roles that grant these rights to a service account, with their bindings and the account.
 
@@ -99,11 +114,13 @@ def rbac_manifests(  # noqa: PLR0913  # the options of `kcr rbac generate`, all 
             user binds it to them.
         certificates: The rights for certificates of webhooks, from `certificate_rights`: in the namespace of the
             account, where their Secret is, and everywhere.
+        events_api: The API group of the events that the program writes: `core`, `events.k8s.io` or `auto`.
     """
+    wanted, of_lease = with_events_api(wanted, events_api), with_events_api(LEASE_RIGHTS, events_api)
     scoped = frozenset(right for right in wanted if right.namespaced and namespace)
     grants = [("Role", name, namespace, scoped), ("ClusterRole", name, "", wanted - scoped)]
     if elects:
-        grants.append(("Role", f"{name}-leader-election", account.namespace, LEASE_RIGHTS))
+        grants.append(("Role", f"{name}-leader-election", account.namespace, of_lease))
     if shards:
         grants.append(("Role", f"{name}-sharding", account.namespace, SHARDING_RIGHTS))
     grants.append(("Role", f"{name}-webhooks", account.namespace, certificates[0]))

@@ -24,7 +24,14 @@ from kcr.app.options import ProgramOptions, shown
 from kcr.app.permissions import Permissions
 from kcr.app.plugins import Setup, attach, warn_of_unknown_variables
 from kcr.app.process import GRACE_SECONDS, fast_loop, run_to_end, tune_gc
-from kcr.app.startup import check_access, check_lease, check_shard_leases, explain_failure, serve_webhooks
+from kcr.app.startup import (
+    check_access,
+    check_lease,
+    check_shard_leases,
+    choose_events_api,
+    explain_failure,
+    serve_webhooks,
+)
 from kcr.client import Client, HttpTransport, Pressure, RateLimit, load_config
 from kcr.client.auth.cluster import ClusterConfig
 from kcr.client.auth.credentials import PluginCredentials, PluginSpec
@@ -154,6 +161,7 @@ async def _run(
         manager.health.add_ready("requests", str, remark=pressure.remark)
         try:
             server = await ask_version(client, manager.clock)
+            manager.events_api = await choose_events_api(client, options.events_api)
             manager.expose(
                 metrics=options.metrics_bind_address, probes=options.health_probe_bind_address,
                 metrics_secure=_serving(options), debug=debug._replace(server=config.server),

@@ -5,7 +5,7 @@ import re
 import ssl
 from collections.abc import Callable, Iterable
 from datetime import timedelta
-from typing import Any
+from typing import Any, Literal
 
 from kcr.api.bindaddress import BindAddress
 from kcr.api.coordination import Lease
@@ -18,6 +18,7 @@ from kcr.client import Client
 from kcr.client.auth.cluster import ClusterConfig
 from kcr.controller import Right, rights
 from kcr.errors import ApiError, ForbiddenError, KcrError, NotFoundError, TransportError, UnauthorizedError
+from kcr.events import EventsApi
 from kcr.informer import Selection
 from kcr.log import get_logger
 from kcr.manager import Manager
@@ -67,6 +68,17 @@ async def check_access(client: Client, selections: Iterable[Selection[Any]], per
             where = f'in the namespace "{need.namespace}"' if need.namespace else "at the cluster scope"
             words = f'cannot watch resource "{resource.plural}" in API group "{resource.group}" {where}'
             raise ForbiddenError(403, "Forbidden", f"{resource.display} is forbidden: {words}")
+
+
+async def choose_events_api(client: Client, asked: Literal["core", "events.k8s.io", "auto"]) -> EventsApi:
+    """Return the API group of the events: with `auto`, events.k8s.io where the server has it."""
+    if asked != "auto":
+        return asked
+    try:
+        await client.request("GET", "/apis/events.k8s.io/v1")
+    except NotFoundError:
+        return "core"
+    return "events.k8s.io"
 
 
 async def check_lease(permissions: Permissions, lease: Key) -> None:

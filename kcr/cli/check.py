@@ -10,7 +10,7 @@ import click
 from kcr.api.meta import Key
 from kcr.app.checks import Finding, Wanted, check_cluster, filter_finding
 from kcr.app.plugins import Setup, find_plugins, warn_of_unknown_variables
-from kcr.app.rbac import declared_by
+from kcr.app.rbac import declared_by, with_events_api
 from kcr.app.startup import explain_failure
 from kcr.cli import options as shared
 from kcr.client import Client, HttpTransport, load_config
@@ -32,7 +32,7 @@ from kcr.log.lines import one_line
 )
 @click.option("--leader-elect", is_flag=True, show_envvar=True, help="Check the rights of leader election as well.")
 @shared.program_options(
-    "shards", "leader_elect_resource_name", leader_elect_resource_name="kcr-controller-manager",
+    "shards", "leader_elect_resource_name", "events_api", leader_elect_resource_name="kcr-controller-manager",
     words={"shards": "none"},
 )  # fmt: skip
 @click.option(
@@ -61,7 +61,7 @@ async def _findings(setups: Mapping[str, Setup], values: Mapping[str, Any]) -> l
     lease_namespace = values["leader_elect_resource_namespace"] or config.namespace
     declared = declared_by(setups, os.environ, namespace)
     wanted = Wanted(
-        declared.rights, namespace, takes_over=take_over,
+        with_events_api(declared.rights, values["events_api"]), namespace, takes_over=take_over,
         kinds=frozenset(selection.kind.resource for selection in declared.selections),
         lease=Key(lease_namespace, values["leader_elect_resource_name"]) if values["leader_elect"] else None,
         shards_in=lease_namespace if values["shards"] else "", metrics_secure=values["metrics_secure"],

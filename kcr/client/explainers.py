@@ -165,6 +165,5 @@ async def read_last_lines(client: Client, pod: Pod, count: int) -> tuple[str, ..
 
 
 def last_seen(event: Event) -> datetime:
-    """Return when an event was last seen."""
-    moments = (event.last_timestamp, event.event_time, event.first_timestamp, event.metadata.creation_timestamp)
-    return next((moment for moment in moments if moment is not None), datetime.fromtimestamp(0, UTC))
+    """Return when an event was last seen; 1970 for one without any time, to sort by."""
+    return event.last_seen or datetime.fromtimestamp(0, UTC)

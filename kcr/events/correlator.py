@@ -1,6 +1,9 @@
 """Event correlation: aggregates similar events, counts identical ones, and filters spam.
 
-Source: client-go/tools/record/events_cache.go.
+The repeats of a series of events.k8s.io have the same message. Upstream's series has all messages of a reason, and
+loses all but the first, such as the cause of a second failure; kcr's has them all from the tenth message on.
+
+Source: client-go/tools/record/events_cache.go; for series client-go/tools/events/event_broadcaster.go, recordToSink.
 """
 
 import random
@@ -13,15 +16,17 @@ from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from kcr.api.core import Event, EventSource, ObjectReference
-from kcr.api.meta import ObjectMeta
+from kcr.api.meta import Resource
 from kcr.clock import Clock
+from kcr.events.forms import EventForm, Note
 from kcr.tokenbucket import TokenBucket
 
 # Source: client-go/tools/record/events_cache.go, the default constants.
 REMEMBERED = 4096
 SIMILAR_MESSAGES = 10
 SIMILAR_SECONDS = 600.0
+# Source: client-go/tools/events/event_broadcaster.go, finishTime.
+SERIES_SECONDS = 360.0
 SPAM_BURST = 25
 SPAM_REFILL_SECONDS = 300.0
 SIMILAR_PREFIX = "(combined from similar events): "
@@ -34,31 +39,29 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class Note(NamedTuple):
-    """One call of `EventRecorder.event`."""
-
-    about: ObjectReference
-    type: str
-    reason: str
-    message: str
-    moment: datetime
-    # A summary passes the spam filter that it reports on.
-    is_summary: bool = False
-
-
 class Seen:
     """An event as it is to be on the server.
 
     Attributes:
         event: The event.
-        written: Whether it has been created.
+        about: The name of its object.
+        count: How often it has happened.
+        at: When it happened last, in the loop's time.
+        written: The count on the server; 0 as long as it has not been created.
+        written_at: When that was written, in the loop's time.
         was_sent: Whether its creation was sent under its name, so that it may be there without an answer.
     """
 
-    def __init__(self, event: Event) -> None:
+    def __init__(self, event: Resource, about: str) -> None:
         self.event = event
-        self.written = False
+        self.about = about
+        self.count, self.written = 0, 0
+        self.at, self.written_at = 0.0, 0.0
         self.was_sent = False
+
+    def is_over(self, now: float) -> bool:
+        """Return whether it has not happened for so long that its series is over (EV-12)."""
+        return now - self.at >= SERIES_SECONDS
 
 
 class _Similar:
@@ -143,8 +146,8 @@ class Dropped(NamedTuple):
 class Correlator:
     """Decides whether a recorded event is created, counted on an earlier one, or dropped as spam."""
 
-    def __init__(self, source: EventSource, clock: Clock, random: random.Random, limit: SpamLimit) -> None:
-        self._source = source
+    def __init__(self, form: EventForm, clock: Clock, random: random.Random, limit: SpamLimit) -> None:
+        self._form = form
         self._limit = limit
         self._clock = clock
         self._random = random
@@ -153,16 +156,25 @@ class Correlator:
         self._filters: _Recent[Hashable, _SpamFilter] = _Recent()
         self._last_name = 0
 
-    def correlate(self, note: Note, now: float) -> Seen | Dropped:
-        """Return the event to create or to patch, or that the spam filter drops it; `now` is the time of the loop."""
+    def correlate(self, note: Note, now: float) -> Seen | Dropped | None:
+        """Return the event to create or to patch, or that the spam filter drops it; `now` is the time of the loop.
+
+        None stands for a repeat that is counted in its series, and written later.
+        """
         about = (note.about.api_version, note.about.kind, note.about.namespace, note.about.name, note.about.uid)
         family = (about, note.type, note.reason)
         combined = self._similar.get_or_make(family, _Similar).are_many(note)
         message = SIMILAR_PREFIX + note.message if combined else note.message
         # All similar events are one event, whatever their messages.
-        identity = (family, None if combined else (note.about.field_path, message))
-        seen = self._seen.get_or_make(identity, lambda: Seen(self._new_event(note, message)))
-        seen.event = replace(seen.event, count=seen.event.count + 1, message=message, last_timestamp=note.moment)
+        identity = (family, None if combined else (note.about.field_path, message, note.action, note.related))
+        if self._form.has_series and identity in self._seen and self._seen[identity].is_over(now):
+            del self._seen[identity]
+        seen = self._seen.get_or_make(identity, lambda: self._new(note, message))
+        seen.count, seen.at = seen.count + 1, now
+        if seen.count > 1:
+            seen.event = self._form.repeat(seen.event, seen.count, note, message)
+        if self._form.has_series and seen.written > 1:
+            return None
         if note.is_summary:
             return seen
         limited = family if self._limit.per_reason else (about, note.type)
@@ -171,24 +183,12 @@ class Correlator:
             return seen
         return Dropped(note, spam_filter.drop(note.reason, now), spam_filter)
 
-    def _new_event(self, note: Note, message: str) -> Event:
-        return Event(
-            metadata=ObjectMeta(name=self._name(note.about.name), namespace=note.about.namespace or "default"),
-            involved_object=note.about,
-            type=note.type,
-            reason=note.reason,
-            message=message,
-            source=self._source,
-            reporting_component=self._source.component,
-            reporting_instance=self._source.host,
-            first_timestamp=note.moment,
-            last_timestamp=note.moment,
-            count=0,  # counted with all that are the same
-        )
+    def _new(self, note: Note, message: str) -> Seen:
+        return Seen(self._form.make(self._name(note.about.name), note, message), note.about.name)
 
     def rename(self, seen: Seen) -> None:
         """Give an event another name, because another recorder's event has it."""
-        metadata = replace(seen.event.metadata, name=self._name(seen.event.involved_object.name))
+        metadata = replace(seen.event.metadata, name=self._name(seen.about))
         seen.event, seen.was_sent = replace(seen.event, metadata=metadata), False
 
     def _name(self, about: str) -> str:

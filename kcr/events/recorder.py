@@ -6,19 +6,20 @@ import threading
 from collections import Counter, deque
 from contextlib import suppress
 
-from kcr.api.core import Event, EventSource, ObjectReference, reference_to
-from kcr.api.meta import Resource, whole_seconds
+from kcr.api.core import ObjectReference, reference_to
+from kcr.api.meta import Resource
 from kcr.client import Client
 from kcr.client.dry_run import DRY_RUN
 from kcr.clock import Clock
 from kcr.errors import AlreadyExistsError, ApiError, NotFoundError, TransportError
-from kcr.events.correlator import Correlator, Dropped, Note, Seen, SpamLimit
+from kcr.events.correlator import Correlator, Dropped, Seen, SpamLimit
+from kcr.events.forms import EventsApi, Note, cut, event_form
+from kcr.events.series import OpenSeries
 from kcr.log import get_logger
 
 _log = get_logger()
 
 QUEUE_LENGTH = 1000
-MESSAGE_BYTES = 1024
 REASON_LENGTH = 128
 # How long shutdown waits for the last events: a process ends within a second.
 FLUSH_SECONDS = 0.3
@@ -36,14 +37,18 @@ class EventRecorder:
     one object's events are limited to a burst of 25 and one more in five minutes; a summary event then counts those
     that were dropped. Each is a log line as well, written or not.
 
+    Through events.k8s.io, repeats are a series: the first is written at once, the others in half an hour, and when the
+    event has not happened for six minutes.
+
     Attributes:
         dropped: How many events were not written, by reason: `queue_full`, `spam` (its object had too many),
             `refused` by the server, `unreachable`, or `shutdown`, which left no time.
 
-    Source: client-go/tools/record, event.go and events_cache.go; there is no summary.
+    Source: client-go/tools/record, event.go and events_cache.go; there is no summary. For events.k8s.io
+    client-go/tools/events, event_recorder.go and event_broadcaster.go.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # the parts of an event, by name
         self,
         client: Client,
         component: str,
@@ -52,6 +57,7 @@ class EventRecorder:
         random: random.Random,
         host: str = "",
         spam_limit: SpamLimit = SpamLimit(),  # noqa: B008  # a value
+        api: EventsApi = "core",
     ) -> None:
         """Make a recorder; it writes nothing before it runs.
 
@@ -62,11 +68,17 @@ class EventRecorder:
             random: Names events and spreads retries.
             host: On which machine the component runs; empty where that says nothing.
             spam_limit: How many events one object may have.
+            api: The API group of the events: `core`, or `events.k8s.io`, whose repeats are series. Readers of either
+                group see both.
+
+        Raises:
+            ValueError: There is no such group of events.
         """
         self._client = client
         self._clock = clock
         self._random = random
-        self._correlator = Correlator(EventSource(component=component, host=host), clock, random, spam_limit)
+        self._form = event_form(api, component, host)
+        self._correlator = Correlator(self._form, clock, random, spam_limit)
         self._notes: deque[Note] = deque()
         self._arrived = asyncio.Event()
         # Where it runs. Webhooks record events on a thread and a loop of their own.
@@ -76,6 +88,9 @@ class EventRecorder:
         self._unwritten: Seen | None = None
         # Dropped events that no summary has counted yet, each with the timer of the summary.
         self._summaries: dict[Dropped, asyncio.TimerHandle] = {}
+        # Series whose count is to be written, and all that are open.
+        self._counts: deque[Seen] = deque()
+        self._series = OpenSeries(self._add_count)
         self.dropped: Counter[str] = Counter()
 
     def event(
@@ -84,6 +99,9 @@ class EventRecorder:
         type: str,  # noqa: A002  # the field's name
         reason: str,
         message: str,
+        *,
+        action: str = "",
+        related: Resource | ObjectReference | None = None,
     ) -> None:
         """Record an event about an object. Never waits, and never fails. In a review of a dry run it is logged only.
 
@@ -92,9 +110,12 @@ class EventRecorder:
             type: `Normal` or `Warning`.
             reason: Why, as one CamelCase word for machines; cut at 128 characters.
             message: The description; cut at 1,024 bytes.
+            action: The action that was done or failed, as one CamelCase word; empty for none, in events.k8s.io for the
+                reason.
+            related: A second object that it is about, such as a created one.
         """
         log = _log.info if type == "Warning" else _log.debug
-        reference = about if isinstance(about, ObjectReference) else reference_to(about)
+        reference = _reference(about)
         log("event", kind=reference.kind, object=str(about.key), type=type, reason=reason, note=message)
         if DRY_RUN.get():
             # It would be written by another task, which knows of no dry run.
@@ -102,8 +123,9 @@ class EventRecorder:
         if len(self._notes) >= QUEUE_LENGTH:
             self.dropped["queue_full"] += 1
             return
-        now = whole_seconds(self._clock.now())
-        self._add(Note(reference, type, reason[:REASON_LENGTH], _cut(message), now))
+        other = None if related is None else _reference(related)
+        reason = reason[:REASON_LENGTH]
+        self._add(Note(reference, type, reason, cut(message), self._clock.now(), action, other))
 
     async def run(self) -> None:
         """Write events until cancelled; those that are left then are written within `FLUSH_SECONDS`, or lost."""
@@ -118,6 +140,13 @@ class EventRecorder:
 
     def _add(self, note: Note) -> None:
         self._notes.append(note)
+        self._wake()
+
+    def _add_count(self, seen: Seen) -> None:
+        self._counts.append(seen)
+        self._wake()
+
+    def _wake(self) -> None:
         if self._loop is None or self._loop_thread == threading.get_ident():
             self._arrived.set()
             return
@@ -133,15 +162,18 @@ class EventRecorder:
 
     def _summarise(self, dropped: Dropped) -> None:
         self._summaries.pop(dropped).cancel()
-        self._add(dropped.summary(whole_seconds(self._clock.now())))
+        self._add(dropped.summary(self._clock.now()))
 
     async def _flush(self) -> None:
         try:
             async with asyncio.timeout(FLUSH_SECONDS):
-                while self._notes or self._unwritten or self._summaries:
+                while self._notes or self._unwritten or self._summaries or self._counts:
                     if not self._notes:
                         for dropped in tuple(self._summaries):
                             self._summarise(dropped)
+                    await self._write_next(tries=1)
+                self._series.close()
+                while self._counts:
                     await self._write_next(tries=1)
         except TimeoutError:
             self.dropped["shutdown"] += len(self._notes) + 1
@@ -151,18 +183,31 @@ class EventRecorder:
                 timer.cancel()
 
     async def _write_next(self, tries: int) -> None:
-        # None are left when another thread wakes this loop for a note that was written already.
-        if self._unwritten is None and self._notes:
-            match self._correlator.correlate(self._notes.popleft(), asyncio.get_running_loop().time()):
-                case Dropped() as dropped:
-                    self._drop(dropped)
-                case seen:
-                    self._unwritten = seen
+        if self._unwritten is None:
+            self._unwritten = self._next()
         if self._unwritten is not None:
             await self._write(self._unwritten, tries)
             self._unwritten = None
-        if not self._notes:
+        if not self._notes and not self._counts:
             self._arrived.clear()
+
+    def _next(self) -> Seen | None:
+        """Return the next event to write; None for a note that is not written now, or was taken already.
+
+        None are left when another thread wakes this loop for a note that was written already.
+        """
+        if self._counts:
+            return self._counts.popleft()
+        if not self._notes:
+            return None
+        match self._correlator.correlate(self._notes.popleft(), asyncio.get_running_loop().time()):
+            case Dropped() as dropped:
+                self._drop(dropped)
+            case Seen() as seen:
+                if self._form.has_series and seen.count > 1:
+                    self._series.follow(seen)
+                return seen
+        return None
 
     async def _write(self, seen: Seen, tries: int) -> None:
         """Write one event; only a write without an answer is retried."""
@@ -183,35 +228,35 @@ class EventRecorder:
         self.dropped["unreachable"] += 1
 
     async def _send(self, seen: Seen) -> None:
-        event = seen.event
-        if seen.written:
-            change = {"count": event.count, "message": event.message, "lastTimestamp": event.last_timestamp}
+        if seen.written or not await self._create(seen):
             try:
-                await self._client.merge_patch(Event, event.key, change)
+                await self._client.merge_patch(type(seen.event), seen.event.key, self._form.change(seen.event))
             except NotFoundError:
                 # The server deletes events after an hour.
-                seen.written = seen.was_sent = False
-            else:
-                return
-        for left in reversed(range(NAME_DRAWS)):
+                seen.was_sent = False
+                await self._create(seen)
+        seen.written, seen.written_at = seen.count, asyncio.get_running_loop().time()
+
+    async def _create(self, seen: Seen) -> bool:
+        """Create an event; return False when it exists already, and its count has to be written."""
+        draws = NAME_DRAWS
+        while True:
             was_sent, seen.was_sent = seen.was_sent, True
             try:
                 await self._client.create(seen.event)
             except AlreadyExistsError:
-                if not was_sent:
-                    # Another recorder's event of the same nanosecond: to count on it would overwrite its message.
-                    if not left:
-                        raise
-                    self._correlator.rename(seen)
-                    continue
-                # Created by the try before, whose answer was lost.
-                _log.debug("event already written", name=seen.event.metadata.name)
-            break
-        seen.written = True
+                if was_sent:
+                    # Created by the try before, whose answer was lost.
+                    _log.debug("event already written", name=seen.event.metadata.name)
+                    return seen.count == 1
+                # Another recorder's event of the same nanosecond: to count on it would overwrite its message.
+                draws -= 1
+                if not draws:
+                    raise
+                self._correlator.rename(seen)
+            else:
+                return True
 
 
-def _cut(message: str) -> str:
-    encoded = message.encode()
-    if len(encoded) <= MESSAGE_BYTES:
-        return message
-    return encoded[: MESSAGE_BYTES - 3].decode(errors="ignore") + "..."
+def _reference(obj: Resource | ObjectReference) -> ObjectReference:
+    return obj if isinstance(obj, ObjectReference) else reference_to(obj)

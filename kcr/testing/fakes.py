@@ -186,6 +186,9 @@ class FakeRecorder(EventRecorder):
         type: str,  # noqa: A002  # the field's name
         reason: str,
         message: str,
+        *,
+        action: str = "",
+        related: Resource | ObjectReference | None = None,
     ) -> None:
         """Keep an event."""
         self.events.append(Recorded(about.key, type, reason, message))

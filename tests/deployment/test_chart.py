@@ -42,6 +42,7 @@ EVERYTHING: dict[str, Any] = {
     "revisionHistoryLimit": 3, "deploymentAnnotations": {"a": "b"},
     "featureGates": {"GenericWorkload": True, "WorkloadWithJob": True},
     "kubeApi": {"qps": 20.5, "burst": 40}, "logFormat": "console", "logLevel": "debug", "replicas": 3,
+    "eventsApi": "auto",
     "leaderElection": {"leaseDuration": "30s", "renewDeadline": "20s", "retryPeriod": "3s"},
     "image": {
         "repository": "registry.example/kcr", "digest": "sha256:" + "0" * 64, "pullPolicy": "Always",
@@ -123,6 +124,7 @@ SETS = {
 OF_OPTIONS: Mapping[tuple[str, ...], str] = {
     ("takeOver",): "take_over", ("watchNamespace",): "namespace", ("workers",): "workers",
     ("kubeApi", "qps"): "kube_api_qps", ("kubeApi", "burst"): "kube_api_burst", ("logLevel",): "log_level",
+    ("eventsApi",): "events_api",
     ("leaderElection", "leaseDuration"): "leader_elect_lease_duration",
     ("leaderElection", "renewDeadline"): "leader_elect_renew_deadline",
     ("leaderElection", "retryPeriod"): "leader_elect_retry_period",

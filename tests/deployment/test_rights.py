@@ -15,7 +15,7 @@ from kcr.api.coordination import Lease
 from kcr.api.meta import Key
 from kcr.app.checks import Finding, Wanted, check_cluster
 from kcr.app.plugins import attach, find_plugins
-from kcr.app.rbac import LEASE_RIGHTS, SHARDING_RIGHTS, rights_of
+from kcr.app.rbac import LEASE_RIGHTS, SHARDING_RIGHTS, rights_of, with_events_api
 from kcr.client import Client
 from kcr.controller import policy_rules
 from kcr.errors import ApiError
@@ -72,6 +72,16 @@ def test_role_grants_what_the_controllers_declare(names: tuple[str, ...]) -> Non
     found = manifests({"controllers": list(names), "takeOver": True})
     assert rights_in(of_kind(found, "ClusterRole")) == asyncio.run(declared(names))
     assert rights_in(of_kind(found, "Role")) == LEASE_RIGHTS
+
+
+@NEEDS_HELM
+@pytest.mark.parametrize("api", ["events.k8s.io", "auto"])
+def test_other_group_of_events_is_granted_and_set(api: str) -> None:
+    found = manifests({"eventsApi": api})
+    assert rights_in(of_kind(found, "ClusterRole")) == with_events_api(asyncio.run(declared(("job",))), api)
+    assert rights_in(of_kind(found, "Role")) == with_events_api(LEASE_RIGHTS, api)
+    (deployment,) = of_kind(found, "Deployment")
+    assert f"--events-api={api}" in deployment["spec"]["template"]["spec"]["containers"][0]["args"]
 
 
 @NEEDS_HELM

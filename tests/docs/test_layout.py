@@ -173,7 +173,10 @@ def test_parsing_of_explanations_is_found(line: str, *, expected: bool) -> None:
 
 
 def test_no_module_parses_explanations() -> None:
-    assert not [name_of(path) for path in MODULES if parses_explanations(path.read_text())]
+    # Most modules read none of these fields, and parsing all of them takes seconds.
+    texts = {path: path.read_text() for path in MODULES}
+    reading = {path: text for path, text in texts.items() if re.search(r"\.(headline|reasons|remedies)\b", text)}
+    assert not [name_of(path) for path, text in reading.items() if parses_explanations(text)]
 
 
 def test_helpers_are_in_the_kit_only() -> None:

@@ -99,7 +99,14 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- range $names -}}
 {{- $rules = concat $rules (default (list) (get $rights .)) -}}
 {{- end -}}
+{{- if ne .Values.eventsApi "core" -}}
+{{- $rules = append $rules (include "kcr.eventsRule" . | fromYaml) -}}
+{{- end -}}
 {{- toYaml (concat $rules .Values.rbac.extraRules | uniq) -}}
+{{- end }}
+
+{{- define "kcr.eventsRule" -}}
+{apiGroups: [events.k8s.io], resources: [events], verbs: [create, patch]}
 {{- end }}
 
 {{- /* The fields of a probe: the chart's request to `path`, unless the values have a handler of their own. */}}

@@ -156,7 +156,7 @@ def _due(seen: Facts, plan: Plan, start: Start, events: Sequence[Event]) -> Expl
         return Explanation(
             Code.REFUSED,
             f"cannot create Jobs: {found.cause}",
-            reasons=(f"{ago(last.last_timestamp, seen.now)}: {last.message}",),
+            reasons=(f"{ago(last.last_seen, seen.now)}: {last.message}",),
             remedies=(found.remedy,),
             webhook=found.webhook,
         )

@@ -93,7 +93,7 @@ def rows_of(jobs: Iterable[Job], known: JobEvidence, now: datetime) -> list[JobR
     refusals = {
         event.involved_object.uid: event.message
         for event in known.events
-        if event.last_timestamp is not None and now - event.last_timestamp < _LATELY
+        if event.last_seen is not None and now - event.last_seen < _LATELY
     }
     rows = []
     for job in jobs:

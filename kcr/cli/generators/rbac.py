@@ -45,6 +45,7 @@ def command() -> None:
 )
 @click.option("--metrics-secure", is_flag=True, help="Grant the rights of protected metrics as well.")
 @shared.plugin_options("feature_gates")
+@shared.program_options("events_api")
 @click.option("-o", "--output", default="-", metavar="FILE", help="File to write; `-` for stdout.")
 def generate(  # the options of the command, all by name
     *, controllers: tuple[str, ...], service_account: Key, namespace: str, feature_gates: frozenset[str], **values: Any
@@ -64,7 +65,7 @@ def generate(  # the options of the command, all by name
         found = frozenset[Right]().union(*each.values())
         manifests = rbac_manifests(
             found, name=values["name"], account=service_account, namespace=namespace, elects=values["leader_elect"],
-            shards=values["shards"], metrics_secure=values["metrics_secure"],
+            shards=values["shards"], metrics_secure=values["metrics_secure"], events_api=values["events_api"],
             certificates=certificates_of(setups, os.environ) if values["webhook_certificates"] else NO_RIGHTS,
         )  # fmt: skip
         return yaml.safe_dump_all(manifests, sort_keys=False)

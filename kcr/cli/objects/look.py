@@ -159,7 +159,7 @@ async def explain_absence(
     if kind is Job and end is not None:
         headline = f"{headline}: it {_ENDS[end.reason]}"
         reason = (
-            f"it ended {ago(end.last_timestamp, now)}, and was deleted since: by its ttlSecondsAfterFinished, "
+            f"it ended {ago(end.last_seen, now)}, and was deleted since: by its ttlSecondsAfterFinished, "
             "its CronJob's history limits, a user, or with its owner"
         )
     facts, remedies = _remains(left, key)

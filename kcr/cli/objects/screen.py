@@ -58,8 +58,11 @@ def condensed(events: Sequence[Event]) -> tuple[Event, ...]:
         same = (event.type, event.reason, _GENERATED.sub("", event.message))
         key = same if event.type == "Warning" else event.metadata.name
         before = found.pop(key, None)
-        count = max(event.count, 1) + max(before.count, 1) if before is not None else event.count
-        found[key] = msgspec.structs.replace(event, count=count)
+        if before is not None:
+            count = event.times + before.times
+            series = None if event.series is None else msgspec.structs.replace(event.series, count=count)
+            event = msgspec.structs.replace(event, count=count, series=series)  # noqa: PLW2901  # with the count of both
+        found[key] = event
     return tuple(found.values())
 
 

@@ -56,7 +56,7 @@ def _condition(condition: Condition, now: datetime) -> str:
 
 
 def _event(event: Event, now: datetime) -> str:
-    times = f" (x{event.count})" if event.count > 1 else ""
+    times = f" (x{event.times})" if event.times > 1 else ""
     return f"{ago(last_seen(event), now):<9} {event.type} {event.reason}: {' '.join(event.message.split())}{times}"
 
 
@@ -71,7 +71,7 @@ def as_json(name: ObjectName, key: Key, shown: Shown, inside: Inside | None = No
     """
     about = {"kind": name.kind.resource.kind, "namespace": key.namespace, "name": key.name, "exists": shown.exists}
     events = [
-        {"type": one.type, "reason": one.reason, "message": one.message, "count": one.count, "lastSeen": last_seen(one)}
+        {"type": one.type, "reason": one.reason, "message": one.message, "count": one.times, "lastSeen": last_seen(one)}
         for one in shown.events
     ]
     conditions = [{"type": one.type, "reason": one.reason, "message": one.message} for one in shown.conditions]

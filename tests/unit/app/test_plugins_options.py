@@ -46,6 +46,7 @@ RUN: dict[str, tuple[str, str, object]] = {
     "KCR_LEADER_ELECT_RENEW_DEADLINE": ("40s", "leader_elect_renew_deadline", timedelta(seconds=40)),
     "KCR_LEADER_ELECT_RETRY_PERIOD": ("500ms", "leader_elect_retry_period", timedelta(seconds=0.5)),
     "KCR_SHARDS": ("8", "shards", 8),
+    "KCR_EVENTS_API": ("auto", "events_api", "auto"),
     "KCR_KUBE_API_QPS": ("50.5", "kube_api_qps", 50.5),
     "KCR_KUBE_API_BURST": ("60", "kube_api_burst", 60),
     "KCR_METRICS_BIND_ADDRESS": (":8080", "metrics_bind_address", BindAddress("", 8080)),

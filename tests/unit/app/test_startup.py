@@ -10,7 +10,7 @@ from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.api.meta import Key
 from kcr.app.permissions import REVIEWS, Permissions
-from kcr.app.startup import check_access, check_lease, check_shard_leases, explain_failure
+from kcr.app.startup import check_access, check_lease, check_shard_leases, choose_events_api, explain_failure
 from kcr.client import Client
 from kcr.errors import ConfigError, ForbiddenError, KcrError, TransportError, error_for
 from kcr.informer import Selection
@@ -60,6 +60,16 @@ def test_address_is_said_once_whatever_was_asked_for() -> None:
 
 def test_error_that_explains_itself_is_left_alone() -> None:
     assert explain_failure(ConfigError("no cluster is configured"), SERVER, SOURCE) == "no cluster is configured"
+
+
+@pytest.mark.kcr_virtual
+async def test_group_of_events_is_chosen_by_discovery() -> None:
+    old, new = failure(404, "NotFound"), Say({"kind": "APIResourceList"})
+    assert await choose_events_api(Client(Script(old)), "auto") == "core"
+    assert await choose_events_api(Client(script := Script(new)), "auto") == "events.k8s.io"
+    assert script.targets == ["/apis/events.k8s.io/v1"]
+    assert await choose_events_api(Client(Script()), "core") == "core"
+    assert await choose_events_api(Client(Script()), "events.k8s.io") == "events.k8s.io"
 
 
 async def check(script: Script, *selections: Selection[Any]) -> None:

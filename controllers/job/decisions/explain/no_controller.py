@@ -58,7 +58,7 @@ def _signs(seen: Snapshot, plan: Plan, known: Evidence) -> Iterator[datetime]:
     job = seen.job
     moments = [job.metadata.creation_timestamp, job.metadata.deletion_timestamp, job.status.start_time, known.changed]
     moments += [condition.last_transition_time for condition in job.status.conditions]
-    moments += [event.last_timestamp or event.metadata.creation_timestamp for event in known.events]
+    moments += [event.last_seen for event in known.events]
     for pod in known.pods or seen.pods:
         moments += [pod.metadata.creation_timestamp, finish_time(pod) if is_terminal(pod) else None]
         if pod.metadata.deletion_timestamp is not None:

@@ -109,12 +109,12 @@ def refused(seen: Snapshot, plan: Plan, known: Evidence) -> Explanation | None:
     event = tries[-1]
     namespace = seen.job.metadata.namespace
     refusal = refusal_of(event.message, namespace=namespace, resource="pods", change=_CHANGE, plugin="job")
-    times = f", {event.count} times" if event.count > 1 else ""
+    times = f", {event.times} times" if event.times > 1 else ""
     return Explanation(
         Code.REFUSED,
         f"cannot create pods: {refusal.cause}",
         steps=(_next_try(tries, counted(len(plan.work.members), "pod"), seen.now),),
-        reasons=(f"{ago(event.last_timestamp, seen.now)}{times}: {event.message}",),
+        reasons=(f"{ago(event.last_seen, seen.now)}{times}: {event.message}",),
         remedies=(refusal.remedy,),
         webhook=refusal.webhook,
     )
@@ -124,15 +124,16 @@ def _next_try(tries: Sequence[Event], pods: str, now: datetime) -> Step:
     """Return when the controller tries again: each wait is twice as long as the one before it.
 
     Events have the last tries to the second: one each, or one that counts the same message from the first try on.
-    An event that was combined from several messages does not have the last wait.
+    An event that was combined from several messages does not have the last wait, nor has a series, which is written
+    now and then.
     """
     text, last = f"tries again to create {pods}", tries[-1]
-    first, latest, wait = last.first_timestamp, last.last_timestamp, None
-    earlier = [event.last_timestamp for event in tries[:-1] if event.last_timestamp and event.last_timestamp != latest]
+    first, latest, wait = last.first_timestamp, last.last_seen, None
+    earlier = [event.last_seen for event in tries[:-1] if event.last_seen and event.last_seen != latest]
     if latest is not None and last.count > 1 and first is not None and not last.message.startswith("(combined"):
         # One second, then two, then four: all waits so far and one second make up the next.
         wait = latest - first + timedelta(seconds=1)
-    elif latest is not None and last.count <= 1 and earlier:
+    elif latest is not None and last.times <= 1 and earlier:
         wait = 2 * (latest - max(earlier))
     if latest is not None and wait is not None and (at := latest + min(wait, _MOST)) > now:
         return Step(text, at)

@@ -121,7 +121,7 @@ class Progress:
         self._display.log(f"{pod.name} | {line}" if self.name_pods else line)
 
     def _show_event(self, event: Event) -> None:
-        if event.last_timestamp is not None and event.last_timestamp < self._since:
+        if event.last_seen is not None and event.last_seen < self._since:
             return
         view = event_view(event)
         if view is not None:

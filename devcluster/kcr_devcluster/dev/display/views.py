@@ -40,7 +40,7 @@ def event_view(event: Event) -> EventView | None:
         return None
     about = event.involved_object
     name = shown_name(Key(about.namespace, about.name))
-    times = f" (x{event.count})" if event.count > 1 else ""
+    times = f" (x{event.times})" if event.times > 1 else ""
     return EventView(f"{about.kind.lower()}/{name}", event.reason, f"{' '.join(event.message.split())}{times}", warning)
 
 

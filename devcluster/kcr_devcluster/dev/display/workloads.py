@@ -146,7 +146,7 @@ class Workloads:
             about=about,
             reason=last.reason,
             message=" ".join(last.message.split()),
-            count=max(last.count, 1),
+            count=last.times,
             last_seen=last_seen(last),
         )
 

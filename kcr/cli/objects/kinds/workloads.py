@@ -132,7 +132,7 @@ def _refused(seen: ObservedWorkload) -> Explanation | None:
     namespace, name = seen.obj.metadata.namespace, seen.obj.metadata.name
     change = f"change {seen.kind}/{name} to a template"
     refusal = refusal_of(last.message, namespace=namespace, resource="pods", change=change)
-    fact = f"{ago(last.last_timestamp, seen.now)}: {last.message}"
+    fact = f"{ago(last.last_seen, seen.now)}: {last.message}"
     step = Step("its controller tries again by itself, each time after a longer wait")
     return Explanation(
         Code.REFUSED, f"cannot create pods: {refusal.cause}", steps=(step,), reasons=(fact,),

@@ -8,8 +8,8 @@ import click
 import msgspec
 
 from kcr.api import codec
-from kcr.api.core import EventSource, ObjectReference, reference_to
-from kcr.api.meta import Resource, whole_seconds
+from kcr.api.core import ObjectReference, reference_to
+from kcr.api.meta import Resource
 from kcr.api.refusals import denials_in, refusal_of
 from kcr.api.unstructured import Unstructured
 from kcr.cli import options as shared
@@ -17,7 +17,9 @@ from kcr.cli.objects.runs.copies import WholeJob
 from kcr.client import Client
 from kcr.clock import SystemClock
 from kcr.errors import ConfigError, ForbiddenError, InvalidError, KcrError
-from kcr.events.correlator import Correlator, Note, Seen, SpamLimit
+from kcr.events import SpamLimit
+from kcr.events.correlator import Correlator, Seen
+from kcr.events.forms import CoreForm, Note
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -93,8 +95,8 @@ async def record(client: Client, about: Resource | ObjectReference, reason: str,
     """
     clock = SystemClock()
     reference = about if isinstance(about, ObjectReference) else reference_to(about)
-    note = Note(reference, "Normal", reason, message, whole_seconds(clock.now()))
-    seen = Correlator(EventSource(component="kcr"), clock, random.Random(), SpamLimit()).correlate(note, 0.0)
+    note = Note(reference, "Normal", reason, message, clock.now())
+    seen = Correlator(CoreForm("kcr", ""), clock, random.Random(), SpamLimit()).correlate(note, 0.0)
     assert isinstance(seen, Seen), "the first of its kind"
     try:
         await client.create(seen.event)

@@ -27,6 +27,10 @@ def serves(manager):
     declares(manager)
     manager.add_webhook(Namespace, Hook())
 
+def records(manager):
+    manager.recorder("records")
+    declares(manager)
+
 def reads(manager):
     manager.add_controller("reads", Idle(), watches=[kcr.watch(ConfigMap)])
 """
@@ -111,3 +115,28 @@ def test_leases_of_sharding_are_granted_without_names(capsys: pytest.CaptureFixt
     (rules,) = [rules for name, rules in found.items() if "sharding" in name]
     verbs = ["get", "list", "watch", "create", "update", "delete"]
     assert rules == [{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": verbs}]
+
+
+@pytest.mark.parametrize(
+    ("options", "groups"),
+    [
+        pytest.param([], [""], id="core"),
+        pytest.param(["--events-api", "events.k8s.io"], ["", "events.k8s.io"], id="new"),
+        pytest.param(["--events-api", "auto"], ["", "events.k8s.io"], id="auto"),
+    ],
+)
+def test_events_are_granted_in_the_chosen_group(
+    capsys: pytest.CaptureFixture[str], options: list[str], groups: list[str]
+) -> None:
+    arguments = ["--controllers", "idle_controllers:records", "--leader-elect", *options]
+    assert exit_code_of(["rbac", "generate", *arguments]) == 0
+    roles = [one for one in yaml.safe_load_all(capsys.readouterr().out) if "rules" in one]
+    for role in roles:
+        found = [rule for rule in role["rules"] if "events" in rule["resources"]]
+        assert [rule["apiGroups"] for rule in found] == [[group] for group in groups], role["metadata"]["name"]
+        assert all(rule["verbs"] == ["create", "patch"] for rule in found)
+
+
+def test_program_without_a_recorder_gets_no_events(capsys: pytest.CaptureFixture[str]) -> None:
+    rules = written(capsys, "--events-api", "events.k8s.io")["ClusterRole /kcr"]
+    assert not [rule for rule in rules if "events" in rule["resources"]]

@@ -1,7 +1,9 @@
 """An explanation fits one screen, and its commands can be copied."""
 
-from kcr.api.core import Event
-from kcr.api.meta import ObjectMeta
+from datetime import UTC, datetime
+
+from kcr.api.core import Event, EventSeries
+from kcr.api.meta import MicroTime, ObjectMeta
 from kcr.cli.objects.screen import COLUMNS, LINES, condensed, fitted
 
 LONG = "word " * 200
@@ -48,6 +50,15 @@ def test_warnings_that_differ_in_a_generated_name_are_one() -> None:
         ]
     )  # fmt: skip
     assert [(one.metadata.name, one.count) for one in found] == [("b", 0), ("c", 0), ("d", 4)]
+
+
+def test_series_of_warnings_are_added_up() -> None:
+    def event(name: str, count: int) -> Event:
+        series = EventSeries(count=count, last_observed_time=MicroTime(2026, 1, 1, 0, count, tzinfo=UTC))
+        return Event(metadata=ObjectMeta(name=name), type="Warning", reason="R", message="no room", series=series)
+
+    (found,) = condensed([event("a", 2), event("b", 5)])
+    assert (found.times, found.last_seen) == (7, datetime(2026, 1, 1, 0, 5, tzinfo=UTC))
 
 
 def test_control_characters_of_messages_reach_no_terminal() -> None:
