@@ -78,6 +78,7 @@ coalesced, and a failed key is requeued with exponential backoff.
 - Failures are one tree, `KcrError`: `ApiError` for a refusal of the server, `TransportError` for a write with an
   unknown result, `TerminalError` for an error that no retry can fix, `RetryLater` for a missing prerequisite.
   `WaitFor` parks the key until an object is as wanted.
+- `Clusters` are member clusters: one program reconciles the objects of several clusters (`Key.cluster`).
 - `in_thread` calls blocking code in a thread.
   Exceptions of other libraries are failures as well; only programming errors count as panics.
 - `Manager.add_webhook(Kind, webhook)` serves admission: an object with methods `default` and `validate_create`,
@@ -116,6 +117,7 @@ if TYPE_CHECKING:
     from kcr.client import Client, HttpTransport, load_config, retry_on_conflict
     from kcr.client.explainers import explains
     from kcr.clock import Clock, SystemClock
+    from kcr.clusters import Clusters, MemberCluster
     from kcr.controller import (
         Controller,
         ControllerOptions,
@@ -207,6 +209,7 @@ __all__ = [
     "Children",
     "Client",
     "Clock",
+    "Clusters",
     "Code",
     "Condition",
     "ConfigError",
@@ -234,6 +237,7 @@ __all__ = [
     "LeadershipLostError",
     "ListType",
     "Manager",
+    "MemberCluster",
     "Metrics",
     "NotFoundError",
     "NotSyncedError",
@@ -333,6 +337,7 @@ _HOMES = {
     "kcr.client": "Client HttpTransport load_config retry_on_conflict",
     "kcr.client.explainers": "explains",
     "kcr.clock": "Clock SystemClock",
+    "kcr.clusters": "Clusters MemberCluster",
     "kcr.controller": (
         "Controller ControllerOptions Expectations OwnWrites Reconciler Result Source ThreadBusyError "
         "ThreadTimeoutError WaitFor WaitTimeoutError all_of annotations_changed any_of channel finalizers_changed "

@@ -12,7 +12,7 @@ from kcr.api.bindaddress import BindAddress
 from kcr.api.meta import Key, Resource
 from kcr.client import Client, api_client
 from kcr.clock import Clock, SystemClock
-from kcr.controller import Channel, Controller, Reconciler, Right, Source, rights
+from kcr.controller import Channel, Controller, Reconciler, Right, Source, rights, watch_rights
 from kcr.controller.controller import ManagedOptions
 from kcr.controller.sources import ChannelSource
 from kcr.debug.access import DebugOptions
@@ -30,7 +30,7 @@ from kcr.observability import Observability
 from kcr.runnables import Phase, Runnable, RunnableGroup, first_failure, running
 from kcr.sharding import OnFirstShard, ShardedReplica, Shards
 from kcr.webhooks import WebhookOptions, Webhooks
-from kcr.webhooks.serving import ServingSecret, WebhookServing, attach
+from kcr.webhooks.serving import WebhookServing, attach
 from kcr.workqueue import FairBy, RateLimiter, WorkQueue
 
 R = TypeVar("R", bound=Resource)
@@ -163,7 +163,7 @@ class Manager:
     @property
     def rights(self) -> frozenset[Right]:
         """The declared rights of all controllers, informers and recorders."""
-        return self._rights.union(*(rights(one, "list", "watch") for one in self._cache.kinds if one != ServingSecret))
+        return self._rights | watch_rights(self._cache.kinds)
 
     def store(self, kind: type[R]) -> Store[R]:
         """Return the cached objects of a kind, for as long as the manager runs."""

@@ -22,6 +22,7 @@ from kcr.app.fields import OptionField, fields_of, text_of
 from kcr.app.options import PluginOptions
 from kcr.app.plugins import attach, find_plugins
 from kcr.cli import run
+from kcr.clusters import Clusters
 from kcr.controllers.cronjob.controller import Options as CronJobOptions
 from kcr.controllers.job.controller import Options as JobOptions
 from kcr.testing import FakeManager
@@ -117,6 +118,7 @@ def _cell(text: str) -> str:
 def _metrics() -> Iterator[str]:
     manager = FakeManager()
     attach(find_plugins(("job", "ttl", "cronjob")), manager, {}, take_over=True)
+    Clusters(manager)
     yield from ("# Metrics", "", METRICS, "", "| metric | type | labels | meaning |", "|---|---|---|---|")
     # The labels of a family without series are known to its collector alone.
     collectors: list[Any] = list(vars(manager.metrics.registry)["_collector_to_names"])

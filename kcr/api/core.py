@@ -155,6 +155,19 @@ class Secret(FullResource, api_version="v1", plural="secrets"):
         return [("key", str(self.key)), ("data", sorted(self.data))]
 
 
+class SecretData(ResourceView, api_version="v1", kind="Secret", plural="secrets"):
+    """Base of the Secrets of one namespace that kcr reads for itself, beside those that a program watches.
+
+    Their rights are those of a Role in that namespace, and none of the program's everywhere.
+    """
+
+    data: Mapping[str, bytes] = {}
+
+    def __repr__(self) -> str:
+        """Show no secret."""
+        return f"{type(self).__name__}({self.key}, data={sorted(self.data)})"
+
+
 class ServicePort(Object):
     """One port of a service. `target_port` is a number or the name of a container's port."""
 

@@ -23,6 +23,7 @@ T = TypeVar("T")
 _OPTIONS: Mapping[str, object] = {
     "frozen": True, "gc": False, "kw_only": True, "rename": "camel", "omit_defaults": True,
 }  # fmt: skip
+_CLUSTER = "cluster://"
 _EMPTY: tuple[object, ...] = (None, msgspec.UNSET, "", (), [], {})
 
 
@@ -92,6 +93,20 @@ class Key(NamedTuple):
     namespace: str
     name: str
 
+    @property
+    def cluster(self) -> str:
+        """The member cluster that the object is in; `""` for the cluster of the program."""
+        return ""
+
+    @property
+    def local(self) -> "Key":
+        """The same key without the cluster, as `obj.key` is."""
+        return self
+
+    def in_cluster(self, cluster: str) -> "Key":
+        """Return the key of this name in a member cluster (`kcr.Clusters`); `""` for the cluster of the program."""
+        return MemberKey(self.namespace, self.name, cluster) if cluster else self.local
+
     def __str__(self) -> str:
         """Return `namespace/name`, or the name alone."""
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
@@ -103,10 +118,40 @@ class Key(NamedTuple):
         Raises:
             ValueError: It has no name, or more than one slash.
         """
+        cluster, slash, rest = text.removeprefix(_CLUSTER).partition("/")
+        if text.startswith(_CLUSTER) and cluster and slash:
+            return cast("Self", cls.parse(rest).in_cluster(cluster))
         namespace, slash, name = text.rpartition("/")
         if not name or "/" in namespace or (slash and not namespace):
             raise ValueError(f"{text!r} is no key: write namespace/name, or name for a kind without namespaces")
         return cls(namespace, name)
+
+
+class MemberKey(Key):
+    """The key of an object in a member cluster: a triple, so that all other keys stay pairs and cost no more."""
+
+    __slots__ = ()
+
+    def __new__(cls, namespace: str, name: str, cluster: str) -> Self:
+        """Make the key of an object in a member cluster."""
+        return tuple.__new__(cls, (namespace, name, cluster))
+
+    @property
+    def cluster(self) -> str:
+        """The member cluster that the object is in."""
+        return str(tuple.__getitem__(self, 2))
+
+    @property
+    def local(self) -> Key:
+        """The same key without the cluster."""
+        return Key(self.namespace, self.name)
+
+    def __repr__(self) -> str:
+        return f"{self.local!r}.in_cluster({self.cluster!r})"
+
+    def __str__(self) -> str:
+        """Return `cluster://cluster/namespace/name`, the form of multicluster-runtime's requests."""
+        return f"{_CLUSTER}{self.cluster}/{self.local}"
 
 
 class MicroTime(datetime):

@@ -42,7 +42,7 @@ from kcr.controller.predicates import (
     resource_version_changed,
 )
 from kcr.controller.reconcile import DeadlineError, Reconciler, Result
-from kcr.controller.rights import Right, policy_rules, rights
+from kcr.controller.rights import Right, policy_rules, rights, watch_rights
 from kcr.controller.sources import Channel, Source, channel, keys_by_index, owned, watch
 
 __all__ = [
@@ -82,4 +82,5 @@ __all__ = [
     "resource_version_changed",
     "rights",
     "watch",
+    "watch_rights",
 ]

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any
 
 import msgspec
@@ -19,7 +19,7 @@ from kcr.controller.observers.journal import ReconcileJournal
 from kcr.controller.observers.reports import DebugLog, ReconcileMetrics, ReconcileSpans
 from kcr.controller.outcome import Outcomes
 from kcr.controller.own_writes import OwnWrites
-from kcr.controller.parking.read_your_writes import OwnWritesGate, ReadYourWrites, TrackedWrites
+from kcr.controller.parking.read_your_writes import OwnWritesGate, ReadYourWrites, TrackedServer, TrackedWrites
 from kcr.controller.parking.retries import EventSink, ParkedFailure, RetryLimit
 from kcr.controller.parking.waits import Waits
 from kcr.controller.reconcile import Reconciler, ReleasesKeys, TimedReconciler
@@ -119,16 +119,10 @@ class Controller:
 
     plugin: str = ""
 
-    def __init__(  # the manager passes these
-        self,
-        name: str,
-        reconciler: Reconciler,
-        options: ControllerOptions = _DEFAULTS,
-        *,
-        random: random.Random,
-        metrics: Metrics | None = None,
-        client: Client | None = None,
-    ) -> None:
+    def __init__(
+        self, name: str, reconciler: Reconciler, options: ControllerOptions = _DEFAULTS, *, random: random.Random,
+        metrics: Metrics | None = None, client: Client | None = None,
+    ) -> None:  # fmt: skip
         """Make a controller; it does nothing before it runs.
 
         Args:
@@ -180,6 +174,7 @@ class Controller:
         self.keys_are_dependents: bool = False
         # Asked before all other gates, under sharding; and the informer of the objects that the keys name.
         self._shard_gate: HandlingGate | None = None
+        self._member_gate: Gate | None = None
         self._own_informer: Informer[Any] | InformerHandle[Any] | None = None
         self.journal: ReconcileJournal = ReconcileJournal()
         self._random, self._client = random, client
@@ -213,12 +208,9 @@ class Controller:
         informer.add_handler(EnqueueRequests(self.name, source, self.queue.add))
 
     def declare(
-        self,
-        informer: Informer[Any],
-        kind: type[Resource],
-        *dependents: Informer[Any],
+        self, informer: Informer[Any], kind: type[Resource], *dependents: Informer[Any],
         keys_are_dependents: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Declare the kind of the keys, for a controller with its own event handlers; `watch` does so for others.
 
         So the annotation `kcr.dev/paused` on an object keeps its key from being reconciled, hot loops are found, and
@@ -272,6 +264,12 @@ class Controller:
         self._shard_gate = gate
         if self._own_informer is not None:
             self._own_informer.add_handler(gate)
+
+    def add_member_gate(self, gate: Gate, members: Mapping[str, TrackedServer]) -> None:
+        """Ask a gate about the keys of member clusters, and track the writes to these clusters; before this runs."""
+        self._member_gate = gate
+        if isinstance(self._writes, TrackedWrites):
+            self._writes.members = members
 
     @property
     def own_store(self) -> Store[Any] | None:
@@ -343,6 +341,8 @@ class Controller:
         if self._options.reconcile_timeout is not None:
             reconciler = TimedReconciler(reconciler, self._options.reconcile_timeout, self.metrics)
         gates: list[Gate] = [self._pauses] if self._shard_gate is None else [self._shard_gate, self._pauses]
+        if self._member_gate is not None:
+            gates.insert(0, self._member_gate)
         if self._limit is not None:
             gates.append(self._limit)
         # The hot loops wait for the server before they let a reconcile begin: nothing else has begun by then.

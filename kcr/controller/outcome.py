@@ -50,7 +50,7 @@ def is_unanswered(error: BaseException) -> bool:
 
 
 class Outage:
-    """The keys of one controller whose last reconcile had no answer from the API server.
+    """The keys of one controller, and one cluster, whose last reconcile had no answer from the API server.
 
     One line is logged for all of them, and all are retried once the server answers. While a server is away every key
     fails, and each failure doubles the key's delay: without more care the log has a line for each key and retry, and
@@ -86,17 +86,8 @@ class Outage:
             self._lines.warning(now, message, error=error, keys=keys, failures=failures)
         return next(iter(self._keys)) == key
 
-    def has(self, key: Key) -> bool:
-        """Return whether the last reconcile of a key had no answer."""
-        return key in self._keys
-
     def recovered(self, key: Key) -> Iterable[tuple[Key, int]]:
-        """Return the keys to retry now that a key had an answer: all that had none, if it was one of them.
-
-        Each comes with its priority.
-        """
-        if key not in self._keys:
-            return ()
+        """Return the keys to retry now that one of those without an answer had one: all others, with priorities."""
         keys = self._keys
         if self._lines.left_out:
             _log.info("API server answers again, retrying reconciles", keys=len(keys), failures=self._failures)
@@ -137,7 +128,9 @@ class Outcomes:
         self._metrics = metrics
         self._random = random
         self._expected: tuple[type[BaseException], ...] = (KcrError, *expected_errors)
-        self._outage = Outage()
+        # Each cluster has an outage of its own, and each key without an answer that of its cluster.
+        self._outages: dict[str, Outage] = {}
+        self._unanswered_keys: dict[Key, Outage] = {}
         self._waits = Waits(queue) if waits is None else waits
         self._limit = limit
 
@@ -252,16 +245,18 @@ class Outcomes:
 
         Its backoff is reset: an outage says nothing about the requests after it.
         """
-        if not self._outage.has(key):
+        if key not in self._unanswered_keys:
             return
         self._queue.forget(key)
-        for other, failed_at in self._outage.recovered(key):
+        for other, failed_at in self._unanswered_keys.pop(key).recovered(key):
+            del self._unanswered_keys[other]
             self._queue.add(other, priority=failed_at, reason=_ANSWERED)
 
     def _unanswered(self, key: Key, causes: tuple[BaseException, ...], text: str) -> None:
         # One more than the queue knows: the retry is added below, and its delay depends on who is the probe.
         now, retries = asyncio.get_running_loop().time(), self._queue.retries(key) + 1
-        is_probe = self._outage.add(key, self._queue.priority(key), text, retries, now)
+        outage = self._unanswered_keys[key] = self._outages.setdefault(key.cluster, Outage())
+        is_probe = outage.add(key, self._queue.priority(key), text, retries, now)
         self._retry(key, causes, text, PROBE_SECONDS * (1.0 + self._random.random()) if is_probe else math.inf)
 
     def _retry(self, key: Key, causes: tuple[BaseException, ...], text: str, max_delay: float) -> None:

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from kcr.api.core import SecretData
 from kcr.api.meta import Resource
 
 # The order in which Kubernetes' own roles name verbs.
@@ -49,6 +50,12 @@ def rights(kind: type[Resource], *verbs: str, subresource: str = "") -> frozense
         raise ValueError(f"rights of {kind.resource.display}: {what}: verbs are {', '.join(_VERBS)}")
     resource = f"{kind.resource.plural}/{subresource}" if subresource else kind.resource.plural
     return frozenset(Right(kind.resource.group, resource, verb, kind.resource.namespaced) for verb in verbs)
+
+
+def watch_rights(kinds: Iterable[type[Resource]]) -> frozenset[Right]:
+    """Return the rights to list and watch kinds, but those of Secrets that kcr reads in one namespace for itself."""
+    watched = (rights(kind, "list", "watch") for kind in kinds if not issubclass(kind, SecretData))
+    return frozenset().union(*watched)
 
 
 def policy_rules(wanted: Iterable[Right]) -> list[dict[str, list[str]]]:

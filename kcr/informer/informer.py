@@ -14,7 +14,7 @@ from kcr.informer.parts.slots import SlotRules
 from kcr.informer.parts.watches import ShardedWatches
 from kcr.informer.reflector import Reflector
 from kcr.informer.selection import Selection, as_selections, disjoint
-from kcr.informer.store import Store, allow_unsynced_reads
+from kcr.informer.store import MemberStore, Store, allow_unsynced_reads
 from kcr.informer.writer import DispatchingWriter, StorePart, StoreWriter
 
 R = TypeVar("R", bound=Resource)
@@ -40,6 +40,7 @@ class Informer(Generic[R]):
         selection: Selection[R] | type[R] | Sequence[Selection[R]],
         *,
         random: Random | None = None,
+        is_member: bool = False,
     ) -> None:
         """Make an informer; it does nothing before it runs.
 
@@ -48,12 +49,13 @@ class Informer(Generic[R]):
             selection: Which objects; a kind alone means all of them, and several selections a namespace each, or in
                 one of them all other namespaces.
             random: Spreads watches and retries.
+            is_member: Whether keys with a cluster read its store: it is of a member cluster.
 
         Raises:
             ValueError: The selections overlap, or are of different kinds.
         """
         selections = disjoint(as_selections(selection))
-        self.store: Store[R] = Store(lambda: self.not_synced_reason)
+        self.store: Store[R] = (MemberStore if is_member else Store)(lambda: self.not_synced_reason)
         self.kind = selections[0].kind
         self._client = client
         self._random = random or Random()

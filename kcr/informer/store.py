@@ -308,6 +308,14 @@ class Store(Generic[R]):
         return self._indexes["owner"].newest(owner.uid) if owner is not None else None
 
 
+class MemberStore(Store[R]):
+    """The store of a member cluster; its objects are found by keys with their cluster, and by `obj.key`."""
+
+    def get(self, key: Key) -> R | None:
+        """Return an object, or None when there is none; see `Store.get`."""
+        return super().get(key.local)
+
+
 def _no_parts(metadata: ObjectMeta) -> Iterable[StoreProgress]:
     return ()
 

@@ -10,14 +10,15 @@ begins when the stores show them.
 - **A write that may have happened** (no answer, 5xx, cancelled) is looked up before the next reconcile: the object is
   read live, and the stores have to show that version. That reconcile fails when the server does not answer.
 
-A key is deferred for at most 0.5 s; then it is retried with backoff. Not tracked are kinds without a store in the
-manager, writes to other servers, dry runs, bindings, and writes by other clients, such as kubernetes-asyncio's.
+A key is deferred for at most 0.5 s; then it is retried with backoff. Member clusters (`kcr.Clusters`) have stores of
+their own, and the writes to them are tracked by the client that was used. Not tracked are kinds without a store in the
+cluster, writes to other servers, dry runs, bindings, and writes by other clients, such as kubernetes-asyncio's.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from kcr.api.meta import Key, Resource
 from kcr.client import Client
@@ -36,6 +37,23 @@ _ADMIT = GateDecision.ADMIT
 
 # Returns the informers of a kind, in any form: of the whole objects, of their metadata, of another version.
 InformersOf = Callable[[type[Resource]], Iterable[Informer[Any]]]
+
+
+class TrackedServer(Protocol):
+    """A member cluster, as far as writes to it are tracked."""
+
+    def is_server_of(self, client: Calls) -> bool:
+        """Return whether a client talks to this cluster."""
+        ...
+
+    @property
+    def client(self) -> Client:
+        """Reads objects of this cluster live."""
+        ...
+
+    def informers_of(self, kind: type[Resource]) -> Iterable[Informer[Any]]:
+        """Return the informers of a kind in this cluster, in any form."""
+        ...
 
 
 class OwnWritesGate:
@@ -116,6 +134,8 @@ class TrackedWrites(OwnWritesGate):
         self._client = client
         self._informers_of = informers_of
         self._unanswered = own_writes.unanswered
+        # The member clusters by name; none for a program without them.
+        self.members: Mapping[str, TrackedServer] = {}
 
     def around(self, reconciler: Reconciler) -> Reconciler:
         """Return a reconciler that looks up the unanswered writes of a key before its reconcile."""
@@ -153,12 +173,14 @@ class TrackedWrites(OwnWritesGate):
 
     async def _look_up(self, key: Key, kind: type[Resource], written: Key) -> None:
         """Read the object of an unanswered write, or all of its namespace, and let the stores reach its version."""
-        informers = tuple(self._showing(kind))
+        informers = tuple(self._showing(kind, written.cluster))
+        # There are none of a member cluster that was closed.
         if not informers:
             return
+        client = self.members[written.cluster].client if written.cluster else self._client
         # A list, because a controller has the right to that for sure.
         fields = f"metadata.name={written.name}" if written.name else ""
-        live = await self._client.list(kind, written.namespace, fields=fields)
+        live = await client.list(kind, written.namespace, fields=fields)
         for informer in informers:
             for obj in live:
                 if informer.shows(obj):
@@ -166,39 +188,49 @@ class TrackedWrites(OwnWritesGate):
             if written.name and not live and (shown := informer.store.get(written)) is not None:
                 self._own_writes.await_deletion(key, informer.store, shown)
 
-    def _showing(self, kind: type[Resource]) -> Iterable[Informer[Any]]:
+    def _cluster_of(self, client: Calls) -> str | None:
+        """Return the cluster whose server a write has reached, `""` for that of the manager; None if untracked."""
+        if client.is_dry_run:
+            return None
+        if client.has_same_server(self._client):
+            return ""
+        return next((name for name, member in self.members.items() if member.is_server_of(client)), None)
+
+    def _showing(self, kind: type[Resource], cluster: str) -> Iterable[Informer[Any]]:
+        member = self.members.get(cluster) if cluster else None
+        informers = self._informers_of(kind) if not cluster else () if member is None else member.informers_of(kind)
         # Of a store that is not synced nothing is known, and its readers wait for it themselves.
-        return (one for one in self._informers_of(kind) if one.store.synced and not one.store.is_closed)
+        return (one for one in informers if one.store.synced and not one.store.is_closed)
 
     def wrote(self, key: Key, client: Calls, kind: type[Resource], written: Key, obj: Resource) -> None:
         """Note a write of the reconcile of a key."""
-        if client.is_dry_run or not client.has_same_server(self._client):
+        if (cluster := self._cluster_of(client)) is None:
             return
         if not obj.metadata.resource_version:
             # No answer of an API server: its objects have versions.
             self.unanswered(key, client, kind, written)
             return
-        for informer in self._showing(kind):
+        for informer in self._showing(kind, cluster):
             if informer.shows(obj):
                 self._own_writes.wrote(key, informer.store, obj)
                 # When no store shows it then, it is deleted again.
                 self._own_writes.follow(key, informer.store, obj, partial(self._enqueue_unseen, key))
         if self._unanswered and written.name and (unanswered := self._unanswered.get(key)) is not None:
             # It was sent again, or found, and that has been answered.
-            unanswered.pop((kind, written), None)
+            unanswered.pop((kind, written.in_cluster(cluster)), None)
 
     def deleted(self, key: Key, client: Calls, kind: type[Resource], deleted: Key) -> None:
         """Note a deletion of the reconcile of a key."""
-        if client.is_dry_run or not client.has_same_server(self._client):
+        if (cluster := self._cluster_of(client)) is None:
             return
-        for informer in self._showing(kind):
+        for informer in self._showing(kind, cluster):
             if (shown := informer.store.get(deleted)) is not None:
                 self._own_writes.await_deletion(key, informer.store, shown)
 
     def unanswered(self, key: Key, client: Calls, kind: type[Resource], written: Key) -> None:
         """Note a write of the reconcile of a key that may have happened."""
-        if not client.is_dry_run and client.has_same_server(self._client):
-            self._unanswered.setdefault(key, {})[kind, written] = None
+        if (cluster := self._cluster_of(client)) is not None:
+            self._unanswered.setdefault(key, {})[kind, written.in_cluster(cluster)] = None
 
 
 class _Tracker:

@@ -229,6 +229,9 @@ class Waits:
     def _informer(self, wait: WaitFor) -> Informer[Any]:
         """Return the informer of a wait, which calls this from now on."""
         kind, informer = wait.kind, self.find_informer(wait.kind)
+        if wait.key.cluster:
+            remedy = "return kcr.Result(requeue_after=…), or watch the kind there"
+            raise KcrError(f"cannot wait for {wait.key}: waits are for objects of the program's cluster: {remedy}")
         if informer is None:
             name = kind.resource.display
             remedy = f"call manager.store({kind.__name__}) when the program starts, or watch it"

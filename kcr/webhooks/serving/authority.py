@@ -5,14 +5,14 @@ Each write has a precondition, so two processes that both believe to lead do no 
 
 import asyncio
 import base64
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from kcr.api.core import Secret
+from kcr.api.core import Secret, SecretData
 from kcr.api.meta import Key, Object, ObjectMeta, Resource, ResourceView
 from kcr.client import Client
 from kcr.clock import Clock
@@ -86,14 +86,8 @@ class _Definition(
     spec: _Spec = _Spec()
 
 
-class ServingSecret(ResourceView, api_version="v1", kind="Secret", plural="secrets"):
-    """The Secret of the certificates, watched beside the Secrets that a program reads itself."""
-
-    data: Mapping[str, bytes] = {}
-
-    def __repr__(self) -> str:
-        """Show no key."""
-        return f"ServingSecret({self.key}, data={sorted(self.data)})"
+class ServingSecret(SecretData):
+    """The Secret of the certificates."""
 
 
 class _Stanza(NamedTuple):
