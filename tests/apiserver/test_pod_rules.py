@@ -12,7 +12,7 @@ from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from tests.kit import manifests
 from tests.kit.api import Api, pod_binding
 from tests.kit.api import pod as plain_pod
-from tests.kit.manifests import PODS, changed, pod, refused_pod_status, stored_pod
+from tests.kit.manifests import PODS, changed, pod, refused, refused_pod_status, stored_pod
 
 refused_update = partial(manifests.refused_update, strategy=PODS)
 
@@ -180,6 +180,78 @@ def test_ended_container_follows_its_own_policy_first(containers: str, policy: s
     assert found == (
         [] if allowed else [f"status.{statuses}[0].state: Forbidden: may not be transitioned to non-terminated state"]
     )
+
+
+def rule(*codes: int, operator: str = "In", action: str = "Restart") -> Manifest:
+    return {"action": action, "exitCodes": {"operator": operator, "values": list(codes)}}
+
+
+@pytest.mark.parametrize(
+    ("rules", "code", "allowed"),
+    [
+        pytest.param([rule(42)], 42, True, id="code-in-the-list"),
+        pytest.param([rule(42)], 1, False, id="code-not-in-the-list"),
+        pytest.param([rule(42, operator="NotIn")], 1, True, id="code-outside-the-list"),
+        pytest.param([rule(88, action="RestartAllContainers")], 0, True, id="restarted-with-all-others"),
+    ],
+)
+@pytest.mark.parametrize("containers", ["containers", "initContainers"])
+def test_ended_container_may_run_again_by_a_rule(
+    containers: str, rules: list[Manifest], code: int, allowed: bool
+) -> None:
+    """Source: kubernetes/pkg/api/v1/pod/util.go, ContainerShouldRestart and AllContainersCouldRestart."""
+    own = {"name": "x", "image": "i", "restartPolicy": "Never", "restartPolicyRules": rules}
+    old = stored_pod(pod(**{"restartPolicy": "Never", containers: [own]}))
+    statuses = containers.replace("ainers", "ainerStatuses")
+    old["status"][statuses] = [{"name": "x", "state": {"terminated": {"exitCode": code}}}]
+    found = refused_pod_status(old, **{statuses: [{"name": "x", "state": {"running": {}}}]})
+    assert (not found) is allowed
+
+
+CONTAINER = "spec.containers[0]"
+RULES = f"{CONTAINER}.restartPolicyRules"
+
+
+@pytest.mark.parametrize(
+    ("container", "faults"),
+    [
+        pytest.param(
+            {"restartPolicy": "Never", "restartPolicyRules": [rule(42), rule(1, operator="NotIn")]}, [], id="fine"
+        ),
+        pytest.param(
+            {"restartPolicyRules": [rule(42)]},
+            [f"{CONTAINER}.restartPolicy: Required value: must specify restartPolicy when restart rules are used"],
+            id="no-policy",
+        ),
+        pytest.param(
+            {"restartPolicy": "Never", "restartPolicyRules": [rule(42, action="Stop")]},
+            [f'{RULES}[0].action: Unsupported value: "Stop": supported values: "Restart", "RestartAllContainers"'],
+            id="unknown-action",
+        ),
+        pytest.param(
+            {"restartPolicy": "Never", "restartPolicyRules": [rule(42, operator="")]},
+            [f'{RULES}[0].exitCodes.operator: Unsupported value: "": supported values: "In", "NotIn"'],
+            id="no-operator",
+        ),
+        pytest.param(
+            {"restartPolicy": "Never", "restartPolicyRules": [{"action": "Restart"}]},
+            [f"{RULES}[0].exitCodes: Required value: must be specified"],
+            id="no-codes",
+        ),
+        pytest.param(
+            {"restartPolicy": "Never", "restartPolicyRules": [rule(*range(256))] * 21},
+            [
+                f"{RULES}: Too many: 21: must have at most 20 items",
+                *(f"{RULES}[{n}].exitCodes.values: Too many: 256: must have at most 255 items" for n in range(21)),
+            ],
+            id="too-many",
+        ),
+    ],
+)
+def test_restart_rules_of_a_container_are_validated(container: Manifest, faults: list[str]) -> None:
+    """Source: kubernetes/pkg/apis/core/validation/validation.go, validateContainerRestartPolicy."""
+    made = pod(containers=[{"name": "c", "image": "i", **container}])
+    assert refused(made, PODS) == faults
 
 
 RUNNING: Manifest = {"running": {}}

@@ -31,7 +31,7 @@ FILES = {name: yaml.safe_load(text) for name, text in files(GUIDE).items()}
 def test_every_block_is_run_by_a_test() -> None:
     assert sorted(CONSOLE) == sorted(TABLES + COMMANDS)
     manifests = {block.file for block in blocks(GUIDE) if block.language != "console"}
-    assert manifests == {"start-deadline.yaml", "failures.yaml", "spread.yaml"}
+    assert manifests == {"start-deadline.yaml", "failures.yaml", "restart-rules.yaml", "spread.yaml"}
 
 
 @pytest.mark.kcr_virtual
@@ -59,6 +59,19 @@ async def test_failing_job_retries_soon_and_stays_longer_with_two_pods(kcr_clock
         await cluster.client.merge_patch(Job, job.key, sooner)
         await kcr_clock.advance(120)
         assert await cluster.client.list(Job, "default") == ()
+
+
+@pytest.mark.kcr_virtual
+async def test_training_is_restarted_in_its_pod(kcr_clock: VirtualClock) -> None:
+    cluster = EmbeddedCluster(
+        clock=kcr_clock, random=Random(0), on_run=lambda pod, name, attempt: RunResult(exit_code=0 if attempt else 42)
+    )
+    async with cluster, job_controller(cluster, kcr_clock):
+        await create(cluster.client, FILES["restart-rules.yaml"])
+        job = await finished(cluster.client, "training")
+        (pod,) = await pods_of(cluster.client, "training")
+    assert (job.status.succeeded, job.status.failed) == (1, 0)
+    assert pod.status.container_statuses[0].restart_count == 1
 
 
 @pytest.mark.kcr_virtual

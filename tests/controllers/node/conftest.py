@@ -1,10 +1,12 @@
-"""Pods that run as processes, and a client that reaches into them."""
+"""Pods that run as processes, a client that reaches into them, and the history of pods."""
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest_asyncio
 
 from kcr_devcluster.cluster import EmbeddedCluster
+from tests.kit.node_pods import History
 from tests.kit.pod_connections import PodClient, pod_client, running_pod
 
 
@@ -20,3 +22,12 @@ async def pods(process_cluster: EmbeddedCluster) -> AsyncIterator[PodClient]:
     async with pod_client(await process_cluster.serve()) as client:
         await running_pod(process_cluster, "a")
         yield client
+
+
+@pytest_asyncio.fixture
+async def history(kcr_cluster: EmbeddedCluster) -> AsyncIterator[History]:
+    history = History(kcr_cluster.client)
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(history.run())
+        yield history
+        task.cancel()

@@ -1,11 +1,7 @@
 """The node with simulated containers, in virtual time."""
 
-import asyncio
-from collections.abc import AsyncIterator
-
 import msgspec
 import pytest
-import pytest_asyncio
 
 from kcr.api.conditions import is_condition_true
 from kcr.api.core import Event
@@ -18,15 +14,6 @@ from kcr_devcluster.cluster.node.pods import KubeletPod
 from tests.kit.node_pods import History, create, delete, events, get, log, manifest, names, state
 
 pytestmark = pytest.mark.kcr_virtual
-
-
-@pytest_asyncio.fixture
-async def history(kcr_cluster: EmbeddedCluster) -> AsyncIterator[History]:
-    history = History(kcr_cluster.client)
-    async with asyncio.TaskGroup() as group:
-        task = group.create_task(history.run())
-        yield history
-        task.cancel()
 
 
 def runs(cluster: EmbeddedCluster, *outcomes: RunResult) -> None:

@@ -39,7 +39,6 @@ _NETWORK = NoEffect("processes use the machine's network")
 _VOLUMES = NoEffect("block devices are not mapped")
 _MOUNTS = "mounts are private to the container"
 _DEVICES = NoEffect("devices are not allocated")
-_RESTARTS = NoEffect("containers are restarted by the pod's restartPolicy")
 
 
 def _used(*names: str) -> Mapping[str, Effect]:
@@ -142,9 +141,8 @@ FIELDS: Mapping[str, Mapping[str, Effect]] = {
         "readinessProbe": USED,
         "resizePolicy": NoEffect("resources are not limited"),
         "resources": USED,
-        # Always makes an init container a sidecar.
-        "restartPolicy": _RESTARTS._replace(usual=("Always",)),
-        "restartPolicyRules": _RESTARTS,
+        "restartPolicy": USED,
+        "restartPolicyRules": USED,
         "securityContext": USED,
         "startupProbe": USED,
         "stdin": USED,
@@ -156,6 +154,8 @@ FIELDS: Mapping[str, Mapping[str, Effect]] = {
         "volumeMounts": USED,
         "workingDir": USED,
     },
+    "core.v1.ContainerRestartRule": _used("action", "exitCodes"),
+    "core.v1.ContainerRestartRuleOnExitCodes": _used("operator", "values"),
     "core.v1.EnvVar": _used("name", "value", "valueFrom"),
     "core.v1.EnvVarSource": {
         **_used("configMapKeyRef", "fieldRef", "resourceFieldRef", "secretKeyRef"),

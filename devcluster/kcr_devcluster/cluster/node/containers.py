@@ -8,15 +8,25 @@ from typing import Literal, NamedTuple
 
 from kcr.api.meta import whole_seconds
 from kcr.api.pods import is_terminal
-from kcr_devcluster.cluster.node.pods import KubeletContainer, KubeletContainerStatus, KubeletPod, KubeletTerminated
+from kcr_devcluster.cluster.node.pods import (
+    KubeletContainer,
+    KubeletContainerStatus,
+    KubeletPod,
+    KubeletTerminated,
+    RestartRule,
+)
 from kcr_devcluster.cluster.node.runtime import Exit, RunningContainer, StartDeferred
 
 Role = Literal["init", "sidecar", "main"]
+RestartAction = Literal["", "Restart", "RestartAllContainers"]
 
 INITIAL_BACKOFF_SECONDS = 10.0
 MAX_BACKOFF_SECONDS = 300.0
 # After a run of this length the back-off starts over.
 BACKOFF_RESET_SECONDS = 600.0
+
+# Why a container waits that is restarted with all others of its pod.
+RESTARTING_ALL = "RestartingAllContainers"
 
 LOST = Exit(137, "ContainerStatusUnknown", "The container could not be located when the pod was terminated")
 
@@ -77,12 +87,14 @@ class Terminated(NamedTuple):
     """A run has ended. `restart_at` is None when the container is not restarted.
 
     `is_replaced` says that the kubelet ended the run to start the next one at once: the end is not reported by itself.
-    The API server refuses a container that runs again after exit code 0 under the policy OnFailure.
+    The API server refuses a container that runs again after exit code 0 under the policy OnFailure. `restarts_all` says
+    that all containers of the pod are restarted for this end.
     """
 
     end: KubeletTerminated
     restart_at: float | None = None
     is_replaced: bool = False
+    restarts_all: bool = False
 
 
 class BackingOff(NamedTuple):
@@ -169,18 +181,21 @@ def _initialized_again(
     if not done:
         return records
     # A new process of the node is a new sandbox: the files that init containers left in its directories are lost.
-    if pod.spec.restart_policy in {"", "Always"}:
-        return records | {name: _restarted(records[name]) for name in done}
+    if all((records[name].spec.restart_policy or pod.spec.restart_policy) in {"", "Always"} for name in done):
+        return records | {name: restarted(records[name]) for name in done}
     if all("emptyDir" not in volume for volume in pod.spec.volumes):
         return records
     mains = (record for record in records.values() if record.role == "main" and not is_final(record))
     return records | {record.name: _failed(record, moment, now) for record in mains}
 
 
-def _restarted(record: ContainerRecord) -> ContainerRecord:
+def restarted(record: ContainerRecord, reason: str = "") -> ContainerRecord:
+    """Return a container that has ended and waits for its turn to run again; it counts as restarted already."""
     # A restart like any other, so that clients see by the count that it ran twice.
-    end = record.state.end if isinstance(record.state, Terminated | BackingOff) else record.last_end
-    return record._replace(state=Waiting(), restart_count=record.restart_count + 1, last_end=end)
+    if not isinstance(record.state, Terminated | BackingOff):
+        return record
+    waiting = Waiting(reason, retry_at=record.state.restart_at or 0.0)
+    return record._replace(state=waiting, restart_count=record.restart_count + 1, last_end=record.state.end)
 
 
 def _failed(record: ContainerRecord, moment: datetime, now: float) -> ContainerRecord:
@@ -199,23 +214,40 @@ def _restored(
         return terminated(record, LOST, policy, moment, now)
     if (end := status.state.terminated) is not None:
         again = terminated(record, Exit(end.exit_code), policy, moment, now).state
-        return record._replace(state=Terminated(end, again.restart_at if isinstance(again, Terminated) else None))
-    return record if last is None else record._replace(state=BackingOff(last, now))
+        return record._replace(state=again._replace(end=end)) if isinstance(again, Terminated) else record
+    waiting = status.state.waiting
+    # Restarted with all others, it waits for its turn; that run has been counted.
+    if last is None or (waiting is not None and waiting.reason == RESTARTING_ALL):
+        return record
+    return record._replace(state=BackingOff(last, now))
 
 
-def should_restart(role: Role, policy: str, code: int) -> bool:
-    """Return whether a container that exited with `code` is restarted.
+def restart_action(record: ContainerRecord, policy: str, code: int) -> RestartAction:
+    """Return the consequence of a container's exit; empty when it is not restarted.
+
+    The first of its rules that names the exit code decides, then its own restart policy, and without one its pod's.
+    Rules only ever restart: they end no container that its policy restarts.
 
     Args:
-        role: An init container that succeeded is not restarted, whatever the policy.
+        record: The container. An init container that succeeded is not restarted alone, whatever its rules and policy.
         policy: The pod's restart policy; empty means Always.
         code: The exit code.
+
+    Source: kubernetes/pkg/api/v1/pod/util.go, ContainerShouldRestart; KEP-5307, KEP-5532.
     """
-    if role == "sidecar":
-        return True
-    if role == "init" and code == 0:
-        return False
-    return policy in {"", "Always"} or (policy == "OnFailure" and code != 0)
+    rule = next((rule.action for rule in record.spec.restart_policy_rules if _names(rule, code)), "")
+    if rule == "RestartAllContainers":
+        return "RestartAllContainers"
+    if record.role == "init" and code == 0:
+        return ""
+    own = record.spec.restart_policy or policy or "Always"
+    is_restarted = rule == "Restart" or own == "Always" or (own == "OnFailure" and code != 0)
+    return "Restart" if is_restarted else ""
+
+
+def _names(rule: RestartRule, code: int) -> bool:
+    codes = rule.exit_codes
+    return codes is not None and (code in codes.values) == (codes.operator == "In")
 
 
 def has_started(running: Running) -> bool:
@@ -268,9 +300,11 @@ def terminated(record: ContainerRecord, exit_: Exit, policy: str, moment: dateti
     # Kept in the record and not counted from `restart_count`: a long run resets the backoff, but not the count.
     backoff = _next_backoff(record.backoff_seconds, ran)
     is_replaced = isinstance(state, Running) and state.stop is not None and state.stop.restart and not backoff
-    if not is_replaced and not should_restart(record.role, policy, exit_.code):
+    action = restart_action(record, policy, exit_.code)
+    if not is_replaced and not action:
         return record._replace(state=Terminated(end))
-    return record._replace(state=Terminated(end, now + backoff, is_replaced), backoff_seconds=backoff)
+    after = Terminated(end, now + backoff, is_replaced, restarts_all=action == "RestartAllContainers")
+    return record._replace(state=after, backoff_seconds=backoff)
 
 
 def _next_backoff(backoff: float | None, ran: float) -> float:

@@ -16,9 +16,11 @@ from kcr.log import get_logger
 from kcr.manager import Manager
 from kcr.workqueue import ItemExponential
 from kcr_devcluster.cluster.node.containers import (
+    RESTARTING_ALL,
     Running,
     Waiting,
     backed_off,
+    restarted,
     restore,
     start_deferred,
     started,
@@ -31,6 +33,7 @@ from kcr_devcluster.cluster.node.pod_state import (
     BackOff,
     DeletePod,
     PodState,
+    RestartAll,
     RunPreStop,
     SignalContainers,
     StartContainer,
@@ -276,6 +279,8 @@ class Kubelet:
                 self._signal(state, names, signal)
             case RunPreStop() | AbandonPreStop():
                 self._continue_pre_stop(state, action)
+            case RestartAll():
+                state.containers = {name: restarted(one, RESTARTING_ALL) for name, one in state.containers.items()}
             case DeletePod():
                 with suppress(NotFoundError, ConflictError):  # it is deleted, or another one has its name
                     await self._client.delete(KubeletPod, state.pod.key, uid=state.uid, grace_period_seconds=0)

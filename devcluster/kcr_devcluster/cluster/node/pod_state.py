@@ -88,8 +88,28 @@ class PodState:
         return self.in_post_start or any(isinstance(state, Terminated) and state.is_replaced for state in states)
 
 
+def could_restart_all(state: PodState) -> bool:
+    """Return whether a rule of any container has all of them restarted."""
+    rules = (rule for record in state.containers.values() for rule in record.spec.restart_policy_rules)
+    return any(rule.action == "RestartAllContainers" for rule in rules)
+
+
+def restart_trigger(state: PodState) -> ContainerRecord | None:
+    """Return the container for whose end all containers of the pod are restarted, None without one.
+
+    Source: kubernetes/pkg/kubelet/container/helpers.go, ShouldAllContainersRestart; KEP-5532.
+    """
+    if state.termination is not None:
+        return None
+    records = state.containers.values()
+    return next((one for one in records if isinstance(one.state, Terminated) and one.state.restarts_all), None)
+
+
 def is_finished(state: PodState) -> bool:
     """Return whether the pod has nothing left to do: all main containers ended, or an init container failed."""
+    # Containers that are killed to be restarted end, too.
+    if restart_trigger(state) is not None:
+        return False
     # Sidecars do not keep a pod alive: they are ended once the main containers have.
     if all(is_final(record) for record in state.mains):
         return True
@@ -162,7 +182,13 @@ class DeletePod(NamedTuple):
     """Let the terminating object be deleted: nothing of it runs any more, and its status says so."""
 
 
-Action = StartContainer | BackOff | TerminatePod | SignalContainers | RunPreStop | AbandonPreStop | DeletePod
+class RestartAll(NamedTuple):
+    """Have all containers run again from the first one on: none of them runs now."""
+
+
+Action = (
+    StartContainer | BackOff | TerminatePod | SignalContainers | RunPreStop | AbandonPreStop | DeletePod | RestartAll
+)
 
 
 def next_action(state: PodState, now: float) -> Action | None:
@@ -180,8 +206,19 @@ def next_action(state: PodState, now: float) -> Action | None:
     # A terminating pod starts no container: it is only brought to its end.
     if state.termination is not None:
         return _next_signal(state, now)
+    if (reason := _reason_to_terminate(state, now)) is not None:
+        return reason
+    if restart_trigger(state) is not None:
+        return _next_restart(state)
     # Single runs are ended before others are started: the next run of a container follows the last one.
-    return _reason_to_terminate(state, now) or _next_signal(state, now) or _next_start(state, now)
+    return _next_signal(state, now) or _next_start(state, now)
+
+
+def _next_restart(state: PodState) -> Action | None:
+    """Return the next step of restarting all containers: those that run are killed, without hooks or grace period."""
+    running = state.running()
+    left = tuple(name for name, run in running.items() if run.signal != "KILL")
+    return SignalContainers(left, "KILL") if left else None if running else RestartAll()
 
 
 def _reason_to_terminate(state: PodState, now: float) -> TerminatePod | None:

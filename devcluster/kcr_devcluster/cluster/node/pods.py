@@ -151,10 +151,25 @@ class PodReadinessGate(Object):
     condition_type: str = ""
 
 
+class ExitCodes(Object):
+    """The exit codes that a restart rule is about: these (`In`), or all others (`NotIn`)."""
+
+    operator: str = ""
+    values: tuple[int, ...] = ()
+
+
+class RestartRule(Object):
+    """The action when a container exits with one of some codes: `Restart` or `RestartAllContainers`."""
+
+    action: str = ""
+    exit_codes: ExitCodes | None = None
+
+
 class KubeletContainer(Container):
     """A container to run."""
 
     image_pull_policy: str = ""
+    restart_policy_rules: tuple[RestartRule, ...] = ()
     command: tuple[str, ...] = ()
     args: tuple[str, ...] = ()
     working_dir: str = ""

@@ -20,10 +20,17 @@ from kcr_devcluster.cluster.node.containers import (
     State,
     Terminated,
     Waiting,
+    exit_code,
     has_started,
     is_init_done,
 )
-from kcr_devcluster.cluster.node.pod_state import PodState, is_stopped, pod_phase
+from kcr_devcluster.cluster.node.pod_state import (
+    PodState,
+    could_restart_all,
+    is_stopped,
+    pod_phase,
+    restart_trigger,
+)
 from kcr_devcluster.cluster.node.pods import (
     Address,
     KubeletContainerState,
@@ -33,6 +40,7 @@ from kcr_devcluster.cluster.node.pods import (
     KubeletTerminated,
 )
 
+_ALL_RESTARTING = "AllContainersRestarting"
 _LOST = KubeletTerminated(exit_code=LOST.code, reason=LOST.reason, message=LOST.message)
 
 
@@ -172,7 +180,8 @@ def _back_off_message(record: ContainerRecord, state: PodState) -> str:
 def _conditions(
     state: PodState, statuses: Mapping[str, KubeletContainerStatus], phase: str, *, started: bool, moment: datetime
 ) -> tuple[PodCondition, ...]:
-    """Return the four conditions that a kubelet owns, in the order in which it writes them."""
+    """Return the conditions that a kubelet owns, in the order in which it writes them."""
+    before = {c.type: c for c in (state.written_status or state.pod.status).conditions}
     unready = [c.name for c in (*state.mains, *state.inits) if c.role != "init" and not statuses[c.name].ready]
     incomplete = [c.name for c in state.inits if not is_init_done(c)]
     ended = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}.get(phase)
@@ -182,16 +191,28 @@ def _conditions(
         ready = ("False", "ContainersNotReady", f"containers with unready status: {_listed(unready)}")
     else:
         ready = ("True", "", "")
-    if incomplete:
+    restarts = {_ALL_RESTARTING: _all_restarting(state, ended)} if could_restart_all(state) else {}
+    # A pod whose init containers run again stays initialized.
+    if incomplete and not (restarts and "Initialized" in before and before["Initialized"].status == "True"):
         initialized = ("False", "ContainersNotInitialized", f"containers with incomplete status: {_listed(incomplete)}")
     else:
         initialized = ("True", "PodCompleted" if phase == "Succeeded" else "", "")
     wanted = {
         "PodReadyToStartContainers": ("True" if started else "False", "", ""),
-        "Initialized": initialized, "Ready": _gated(ready, state.pod), "ContainersReady": ready,
+        "Initialized": initialized, "Ready": _gated(ready, state.pod), "ContainersReady": ready, **restarts,
     }  # fmt: skip
-    before = {c.type: c for c in (state.written_status or state.pod.status).conditions}
     return tuple(_condition(kind, *condition, before.get(kind), moment) for kind, condition in wanted.items())
+
+
+def _all_restarting(state: PodState, ended: str | None) -> tuple[str, str, str]:
+    """Return status, reason and message of `AllContainersRestarting`.
+
+    Source: kubernetes/pkg/kubelet/status/generate.go, GenerateAllContainersRestartingCondition.
+    """
+    if (trigger := restart_trigger(state)) is not None:
+        message = f"Container {trigger.name} exited with code {exit_code(trigger)}, triggering pod restart"
+        return "True", "RestartAllContainersStarted", message
+    return "False", ended or "", ""
 
 
 def _gated(ready: tuple[str, str, str], pod: KubeletPod) -> tuple[str, str, str]:

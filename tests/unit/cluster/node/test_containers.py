@@ -1,6 +1,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from kcr.api.core import ContainerStateRunning, ContainerStateWaiting
 from kcr.api.meta import ObjectMeta
@@ -15,19 +16,22 @@ from kcr_devcluster.cluster.node.containers import (
     backed_off,
     is_init_done,
     new_records,
+    restart_action,
+    restarted,
     restore,
-    should_restart,
     start_deferred,
     started,
     terminated,
 )
 from kcr_devcluster.cluster.node.pods import (
+    ExitCodes,
     KubeletContainer,
     KubeletContainerState,
     KubeletContainerStatus,
     KubeletPod,
     KubeletPodSpec,
     KubeletPodStatus,
+    RestartRule,
 )
 from kcr_devcluster.cluster.node.runtime import Exit, StartDeferred
 from tests.kit.pod_states import Idle, at, end
@@ -59,7 +63,71 @@ def run(record: ContainerRecord, begin: float, end: float, code: int = 1) -> Con
     ],
 )
 def test_policy_and_role_say_who_restarts(role: Role, policy: str, code: int, again: bool) -> None:
-    assert should_restart(role, policy, code) is again
+    own = "Always" if role == "sidecar" else None
+    assert restart_action(ContainerRecord(KubeletContainer(name="c", restart_policy=own), role), policy, code) == (
+        "Restart" if again else ""
+    )
+
+
+def rule(operator: str, *codes: int, action: str = "Restart") -> RestartRule:
+    return RestartRule(action=action, exit_codes=ExitCodes(operator=operator, values=codes))
+
+
+ALL = rule("In", 88, action="RestartAllContainers")
+
+
+@pytest.mark.parametrize(
+    ("own", "rules", "code", "action"),
+    [
+        pytest.param("Never", (rule("In", 42),), 42, "Restart", id="code-in-the-list"),
+        pytest.param("Never", (rule("In", 42),), 1, "", id="code-not-in-the-list"),
+        pytest.param("Never", (rule("NotIn", 1, 2),), 42, "Restart", id="code-outside-the-list"),
+        pytest.param("Never", (rule("NotIn", 1, 2),), 2, "", id="code-not-outside-the-list"),
+        pytest.param("OnFailure", (rule("In", 42),), 1, "Restart", id="policy-of-its-own-without-a-rule"),
+        pytest.param("OnFailure", (rule("In", 0),), 0, "Restart", id="success-restarts-by-rule"),
+        pytest.param("Never", (), 1, "", id="policy-of-its-own-before-the-pods"),
+        pytest.param("Never", (rule("In", 1), ALL), 88, "RestartAllContainers", id="all-containers"),
+        pytest.param("Never", (rule("NotIn", 0), ALL), 88, "Restart", id="first-rule-decides"),
+        pytest.param("Always", (ALL,), 88, "RestartAllContainers", id="all-containers-by-a-restarted-one"),
+    ],
+)
+def test_first_rule_that_names_the_code_decides(
+    own: str, rules: tuple[RestartRule, ...], code: int, action: str
+) -> None:
+    """Source: keps/sig-node/5307-container-restart-policy, keps/sig-node/5532-restart-all-containers-on-exits."""
+    container = KubeletContainer(name="c", restart_policy=own, restart_policy_rules=rules)
+    assert restart_action(ContainerRecord(container, "main"), "OnFailure", code) == action
+
+
+def test_init_container_that_succeeded_runs_again_with_all_others_only() -> None:
+    container = KubeletContainer(name="i", restart_policy="Never", restart_policy_rules=(rule("In", 0, 3), ALL))
+    record = ContainerRecord(container, "init")
+    assert [restart_action(record, "Never", code) for code in (0, 3, 4, 88)] == [
+        "", "Restart", "", "RestartAllContainers",
+    ]  # fmt: skip
+
+
+def test_restarts_by_rule_back_off_like_others() -> None:
+    container = KubeletContainer(name="c", restart_policy="Never", restart_policy_rules=(ALL,))
+    record = ContainerRecord(container, "main", running(0))
+    for begin in (0.0, 10.0):
+        record = terminated(record._replace(state=running(begin)), Exit(88), "Never", at(begin + 1), begin + 1)
+    assert record.state == Terminated(record.state.end, 21.0, restarts_all=True)  # type: ignore[union-attr]
+    waiting = restarted(record, "RestartingAllContainers")
+    assert (waiting.state, waiting.restart_count) == (Waiting("RestartingAllContainers", retry_at=21.0), 1)
+    assert waiting.last_end is not None and waiting.last_end.exit_code == 88
+    never_ran = ContainerRecord(container, "main")
+    assert restarted(never_ran, "RestartingAllContainers") == never_ran
+
+
+def test_restart_of_all_is_neither_lost_nor_counted_twice_by_a_new_node() -> None:
+    container = KubeletContainer(name="c", restart_policy="Never", restart_policy_rules=(ALL,))
+    one = pod(KubeletContainerState(terminated=end(88)))
+    one = replace(one, spec=replace(one.spec, restart_policy="Never", containers=(container,)))
+    assert restore(one, at(9), 9.0)["c"].state == Terminated(end(88), 9.0, restarts_all=True)
+    waiting = KubeletContainerState(waiting=ContainerStateWaiting(reason="RestartingAllContainers"))
+    record = restore(pod(waiting, KubeletContainerState(terminated=end(88))), at(9), 9.0)["c"]
+    assert (record.state, record.restart_count, record.last_end) == (Waiting(), 2, end(88))
 
 
 def test_waits_double_from_ten_seconds_to_five_minutes() -> None:

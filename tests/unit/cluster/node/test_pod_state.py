@@ -11,6 +11,7 @@ from kcr_devcluster.cluster.node.pod_state import (
     BackOff,
     DeletePod,
     PodState,
+    RestartAll,
     RunPreStop,
     SignalContainers,
     StartContainer,
@@ -134,6 +135,33 @@ def stopping(at: float, **changes: object) -> Running:
 )
 def test_single_containers_are_stopped_step_by_step(pod: Callable[[], PodState], action: Action | None) -> None:
     assert next_action(pod(), NOW) == action
+
+
+ALL = ended(88, restart_at=90)._replace(restarts_all=True)
+
+
+@pytest.mark.parametrize(
+    ("pod", "action"),
+    [
+        pytest.param(lambda: pod_state(ALL, running(), WAITING), signal("KILL", "c1"), id="others-are-killed"),
+        pytest.param(lambda: pod_state(ALL, running()._replace(signal="KILL")), None, id="others-still-end"),
+        pytest.param(
+            lambda: pod_state(ALL, running()._replace(signal="TERM")), signal("KILL", "c1"), id="no-grace-period"
+        ),
+        pytest.param(lambda: pod_state(ALL, ended(137), inits=(ended(0),)), RestartAll(), id="all-have-ended"),
+        pytest.param(lambda: pod_state(ended(137), sidecars=(ALL,), policy="Never"), RestartAll(), id="by-a-sidecar"),
+        pytest.param(
+            lambda: pod_state(ALL, running(), deadline=50),
+            TerminatePod(30, "DeadlineExceeded", DEADLINE_MESSAGE),
+            id="deadline-first",
+        ),
+        pytest.param(lambda: pod_state(ALL, running(), deleted_with_grace=7), TerminatePod(7), id="deletion-first"),
+    ],
+)
+def test_all_containers_are_killed_and_then_restarted(pod: Callable[[], PodState], action: Action | None) -> None:
+    """Source: keps/sig-node/5532-restart-all-containers-on-container-exits."""
+    assert next_action(pod(), NOW) == action
+    assert pod_phase(pod()) in ("Running", "Pending")
 
 
 def test_object_that_is_gone_is_stopped_at_once_and_not_removed() -> None:

@@ -42,17 +42,36 @@ def check_pod_status(new: Manifest, old: Manifest, spec: Manifest) -> list[Field
 
 def _check_ended(statuses: str, containers: str, new: Manifest, old: Manifest, spec: Manifest) -> Iterator[FieldError]:
     """Yield an error for each terminated container that runs again although its restart policy forbids it."""
-    policies = {one.get("name"): one.get("restartPolicy") for one in spec.get(containers) or ()}
+    specs = {one.get("name"): one for one in spec.get(containers) or ()}
     now = {one.get("name"): one for one in new.get(statuses) or ()}
     for position, before in enumerate(old.get(statuses) or ()):
         ended = (before.get("state") or {}).get("terminated")
         after = now.get(before.get("name"))
         if ended is None or after is None or (after.get("state") or {}).get("terminated") is not None:
             continue
-        policy = policies.get(before.get("name")) or spec.get("restartPolicy", "Always")
-        if policy == "Always" or (policy == "OnFailure" and ended.get("exitCode", 0) != 0):
+        if _may_restart(specs.get(before.get("name")) or {}, spec, ended.get("exitCode", 0)):
             continue
         yield forbidden(f"status.{statuses}[{position}].state", "may not be transitioned to non-terminated state")
+
+
+def _may_restart(container: Manifest, spec: Manifest, code: int) -> bool:
+    """Return whether a container that exited with a code may run again: by its policy, or by a restart rule.
+
+    Source: kubernetes/pkg/api/v1/pod/util.go, ContainerShouldRestart and AllContainersCouldRestart.
+    """
+    policy = container.get("restartPolicy") or spec.get("restartPolicy", "Always")
+    if policy == "Always" or (policy == "OnFailure" and code != 0):
+        return True
+    if any(_is_named(rule, code) for rule in container.get("restartPolicyRules") or ()):
+        return True
+    every = (*(spec.get("containers") or ()), *(spec.get("initContainers") or ()))
+    rules = (rule for one in every for rule in one.get("restartPolicyRules") or ())
+    return any(rule.get("action") == "RestartAllContainers" for rule in rules)
+
+
+def _is_named(rule: Manifest, code: int) -> bool:
+    codes = rule.get("exitCodes") or {}
+    return (code in (codes.get("values") or ())) == (codes.get("operator") == "In")
 
 
 def _check_addresses(status: Manifest) -> Iterator[FieldError]:

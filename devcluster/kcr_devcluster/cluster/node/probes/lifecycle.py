@@ -159,9 +159,10 @@ class ContainerLifecycle:
         elif succeeds:
             self._update(run, has_started=True)
         else:
-            pod, policy = run.state.pod, run.state.pod.spec.restart_policy
+            pod, container = run.state.pod, run.target.container
+            policy = container.restart_policy or pod.spec.restart_policy
             message = kill_message(kind, run.name, policy)
-            self.stop(run, grace_period(kind, pod, run.target.container), message, restart=policy != "Never")
+            self.stop(run, grace_period(kind, pod, container), message, restart=policy != "Never")
 
     def _update(self, run: _Run, **changes: object) -> None:
         """Change the state of a run that is not over, and have its pod synced."""

@@ -20,6 +20,7 @@ from kcr_devcluster.apiserver.protocol.field_errors import (
     not_supported,
     one_of,
     required,
+    too_many,
 )
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.names import dns_label, port_name
@@ -28,11 +29,16 @@ _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 _MESSAGE_POLICIES = ("FallbackToLogsOnError", "File")
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
 _RESTARTS = ("Always", "Never", "OnFailure")
+_RULE_ACTIONS = ("Restart", "RestartAllContainers")
+_OPERATORS = ("In", "NotIn")
+_MOST_RULES, _MOST_CODES = 20, 255
 _RESIZED = ("cpu", "memory")
 _RESIZE_POLICIES = ("NotRequired", "RestartContainer")
 # Fields that most containers lack: only containers with one of them pay for its rules.
 _HOOKS = frozenset(HOOKS)
-_RARE = frozenset({"envFrom", "volumeDevices", "securityContext", "resizePolicy", "restartPolicy"})
+_RARE = frozenset(
+    {"envFrom", "volumeDevices", "securityContext", "resizePolicy", "restartPolicy", "restartPolicyRules"}
+)
 
 
 def check_containers(spec: Manifest, volumes: Mapping[str, Manifest], field: str) -> list[FieldError]:
@@ -92,9 +98,29 @@ def _check_rare(container: Manifest, spec: Manifest, volumes: Mapping[str, Manif
     errors += check_devices(container, volumes, f"{field}.volumeDevices")
     errors += _check_resize(container.get("resizePolicy") or (), spec, f"{field}.resizePolicy")
     errors += check_container_security(container.get("securityContext") or {}, spec, f"{field}.securityContext")
-    restart = container.get("restartPolicy")
-    if restart is not None and restart not in _RESTARTS:
+    return errors + _check_restarts(container, field)
+
+
+def _check_restarts(container: Manifest, field: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    restart, rules = container.get("restartPolicy"), container.get("restartPolicyRules") or ()
+    if rules and restart is None:
+        errors.append(required(f"{field}.restartPolicy", "must specify restartPolicy when restart rules are used"))
+    elif restart is not None and restart not in _RESTARTS:
         errors.append(not_supported(f"{field}.restartPolicy", restart, _RESTARTS))
+    if len(rules) > _MOST_RULES:
+        errors.append(too_many(f"{field}.restartPolicyRules", len(rules), _MOST_RULES))
+    for position, rule in enumerate(rules):
+        path, codes = f"{field}.restartPolicyRules[{position}]", rule.get("exitCodes")
+        if (action := rule.get("action", "")) not in _RULE_ACTIONS:
+            errors.append(not_supported(f"{path}.action", action, _RULE_ACTIONS))
+        if codes is None:
+            errors.append(required(f"{path}.exitCodes", "must be specified"))
+            continue
+        if (operator := codes.get("operator", "")) not in _OPERATORS:
+            errors.append(not_supported(f"{path}.exitCodes.operator", operator, _OPERATORS))
+        if (count := len(codes.get("values") or ())) > _MOST_CODES:
+            errors.append(too_many(f"{path}.exitCodes.values", count, _MOST_CODES))
     return errors
 
 
