@@ -134,6 +134,7 @@ def test_document_is_in_plain_english(document: str) -> None:
     assert SENTENCE.findall(text) == [], "a heading is a noun"
 
 
+@pytest.mark.timeout(60)  # they are parsed, all of them
 @pytest.mark.parametrize("place", ["kcr", "controllers", "devcluster"])
 def test_docstrings_and_comments_are_in_plain_english(place: str) -> None:
     modules = [path for path in PYTHON if path.is_relative_to(ROOT / place)]
