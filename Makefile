@@ -23,7 +23,7 @@ PLATFORMS = linux/amd64,linux/arm64
 IMAGE_OUTPUT = --output type=oci,dest=dist/kcr-$(VERSION).tar
 COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --upgrade
 
-.PHONY: demo demo-example demo-website test tests lowest hint soak lint style types workflows clean image lock audit
+.PHONY: demo demo-example demo-website test tests lowest hint soak mutate lint style types workflows clean image lock audit
 .PHONY: docs version release publish kind
 
 # The Job in Perl where perl can: perl-base has no bignum, and of Math::BigFloat, 1.999830 (perl 5.36) fails at so many digits,
@@ -61,6 +61,10 @@ hint:
 
 soak: $(STAMP) $(DOCS_STAMP)
 	$(BIN)/pytest -n auto --dist worksteal -m "soak or law" --timeout 0 --verbose --hypothesis-profile soak
+
+# Changes one place of the code at a time, and looks whether a test notices: KCR_MUTANTS=215, KCR_MUTATE_SEED=0, KCR_MUTATE_JOBS=1.
+mutate: $(STAMP)
+	@$(BIN)/python -m tools.mutate
 
 # The type checkers of users take twenty seconds, the schemas of workflows two: `make test` leaves them out.
 lint: style types workflows $(TYPES_STAMP)
