@@ -109,3 +109,16 @@ async def test_selector_never_changes(api: Api, place: str, obj: dict[str, Any])
     reply = await api.call("PUT", f"{place}/web", changed)
     (cause,) = reply.body["details"]["causes"]
     assert (cause["field"], cause["message"].rpartition(": ")[2]) == ("spec.selector", "field is immutable")
+
+
+async def test_pod_template_is_warned_of_when_it_is_new_or_changed(api: Api) -> None:
+    made = deployment()
+    made["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = -1
+    target = f"{DEPLOYMENTS}/{made['metadata']['name']}"
+    warned = "spec.template.spec.terminationGracePeriodSeconds: must be >= 0"
+    assert warned in (await api.call("POST", DEPLOYMENTS, made)).headers["Warning"]
+    reply = await api.call("PATCH", target, {"spec": {"replicas": 2}}, content_type="application/merge-patch+json")
+    assert (reply.status, "Warning" in reply.headers) == (200, False)
+    change = {"spec": {"template": {"metadata": {"annotations": {"a": "b"}}}}}
+    reply = await api.call("PATCH", target, change, content_type="application/merge-patch+json")
+    assert warned in reply.headers["Warning"]

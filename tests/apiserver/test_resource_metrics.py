@@ -28,11 +28,12 @@ class Usages:
     def __init__(self) -> None:
         self.containers: list[ContainerUsage] = []
         self.measured = 0
+        self.window = 1.25
 
     async def usage(self) -> NodeUsage:
         self.measured += 1
         moment = datetime(2026, 1, 1, tzinfo=UTC)
-        return NodeUsage("n", moment, 1.25, tuple(self.containers))
+        return NodeUsage("n", moment, self.window, tuple(self.containers))
 
 
 @pytest.fixture
@@ -156,3 +157,12 @@ async def test_nothing_is_measured_before_somebody_asks(metrics: Api, usages: Us
     assert usages.measured == 0
     await metrics.get(f"{ROOT}/pods")
     assert usages.measured == 1
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [(0.25, "250ms"), (0.999, "999ms"), (1.0, "1s"), (15.0, "15s")])
+async def test_window_is_a_duration_as_go_prints_it(
+    metrics: Api, usages: Usages, seconds: float, expected: str
+) -> None:
+    usages.window = seconds
+    await pod(metrics, usages, "web")
+    assert (await metrics.get(f"{PODS}/web"))["window"] == expected

@@ -330,3 +330,11 @@ async def test_metadata_have_no_owner_where_the_status_is_written_alone(kcr_cloc
     relabelled = {**labelled, "metadata": {"name": "a", "labels": {"x": "2"}}, "status": {"replicas": 1}}
     after = await applied(api, relabelled, "s", target=f"{DEPLOYMENT}/status")
     assert (after["metadata"]["labels"], owners(after)["sstatus"]) == ({"x": "1"}, [".status.replicas"])
+
+
+async def test_scale_that_is_no_value_of_its_type_is_refused(api: Api) -> None:
+    await applied(api, deployment(), target=DEPLOYMENT)
+    scale = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "a"}, "spec": {"replicas": "3"}}
+    reply = await api.apply(f"{DEPLOYMENT}/scale", scale)
+    assert reply.status == 500
+    assert reply.body["message"].startswith("failed to create typed patch object (/a; autoscaling/v1, Kind=Scale)")

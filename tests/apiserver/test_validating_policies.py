@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kcr_devcluster.apiserver.authentication import User
 from kcr_devcluster.apiserver.structural.cel.expressions import is_available
 from tests.kit.api import Api, config_map, pod
 from tests.kit.conversion_webhooks import V1, install, v1
@@ -394,3 +395,12 @@ async def test_objects_that_cannot_be_converted_are_a_fault_of_the_policy(api: A
     refused = await api.call("POST", V1, v1("a"))
     said = 'policy "p" denied request: failed to configure policy: conversion webhook'
     assert (refused.status, refused.body["message"].partition(" for ")[0]) == (403, said)
+
+
+async def test_expression_reads_what_is_known_of_the_user(api: Api) -> None:
+    await validate(api, validation("request.userInfo.extra['team'] == ['a', 'b'] && 'dev' in request.userInfo.groups"))
+    await bind(api)
+    for team, code in ((("a", "b"), 201), (("b",), 422)):
+        user = User("ann", groups=("dev",), extra={"team": team})
+        reply = await Api(api.server, user).call("POST", CONFIG_MAPS, config_map("of-ann"))
+        assert reply.status == code, reply.body

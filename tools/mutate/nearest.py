@@ -1,7 +1,8 @@
 """Which tests may notice a change: those that call the changed function, the nearest first.
 
 Nearest is the unit test that mirrors the module, then its neighbours, then all others. The code of a module outside of
-functions runs when it is imported: there, and for functions that no test calls, the tests that mention the module.
+functions runs when it is imported: there, the tests that call any of its functions, and those that mention the module;
+likewise for functions that no test calls.
 """
 
 from collections import Counter, defaultdict
@@ -28,10 +29,13 @@ class NearestTests:
         """
         self._by_function: dict[str, list[Recorded]] = defaultdict(list)
         self._by_file: dict[str, list[Recorded]] = defaultdict(list)
+        self._by_module: dict[str, list[Recorded]] = defaultdict(list)
         for one in recorded:
             self._by_file[one.test.partition("::")[0]].append(one)
             for function in one.functions:
                 self._by_function[function].append(one)
+            for path in {function.partition(":")[0] for function in one.functions}:
+                self._by_module[path].append(one)
         self._sources = sources
         self._budget = budget
 
@@ -39,7 +43,8 @@ class NearestTests:
         """Return the ids of the tests to run, in their order."""
         found = self._by_function.get(f"{mutant.path}:{mutant.entry}", [])
         if not found:
-            found = [one for file in self._mentioning(mutant.path) for one in self._by_file[file]]
+            mentioning = (one for file in self._mentioning(mutant.path) for one in self._by_file[file])
+            found = list({one.test: one for one in (*self._by_module[mutant.path], *mentioning)}.values())
         near = [one for one in found if _distance(mutant.path, one.test) <= 1]
         return [*self._within(mutant, near), *self._within(mutant, [one for one in found if one not in near])]
 

@@ -63,6 +63,14 @@ def test_code_that_no_test_calls_has_the_tests_that_mention_its_module() -> None
         assert NearestTests(tests, sources, 60).of(mutant(entry=entry)) == expected
 
 
+def test_code_outside_of_functions_has_the_tests_of_all_functions_of_its_module() -> None:
+    tests = [
+        recorded("tests/runtime/test_a.py::test_x"),
+        recorded("tests/runtime/test_b.py::test_x", 1.0, "other.py:f"),
+    ]
+    assert NearestTests(tests, {}, 60).of(mutant(entry="")) == ["tests/runtime/test_a.py::test_x"]
+
+
 def test_plugins_and_the_server_have_mirrors_as_well() -> None:
     for path, mirror in (
         ("controllers/job/decisions/pods.py", "tests/unit/controllers/job/decisions/test_pods.py"),

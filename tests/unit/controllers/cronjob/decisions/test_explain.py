@@ -287,3 +287,10 @@ def test_change_of_the_clock_is_a_step_with_and_without_annotation() -> None:
 def test_ignored_annotation_of_a_cronjob_is_a_reason() -> None:
     found = explain(Facts(cron=annotated(cron(last=TEN), spread="?"), jobs=(), local=UTC, now=at("10:00:30")))
     assert found.reasons[-1].startswith("annotation kcr.dev/spread: '?' is ignored: ")
+
+
+@pytest.mark.parametrize(
+    ("now", "expected"), [("10:01:09.999", "starts Job hello-29671801 now"), ("10:01:10", "is due for 10s")]
+)
+def test_run_counts_as_late_after_ten_seconds(now: str, expected: str) -> None:
+    assert explained(cron(last=TEN), now).splitlines()[0] == f"cronjob default/hello: {expected}"
