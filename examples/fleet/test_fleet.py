@@ -9,7 +9,7 @@ import pytest
 import kcr
 from examples.fleet.fleet import COPIED, COPY, attach
 from kcr.api.core import ConfigMap, Event
-from kcr.client import Client, ClusterConfig
+from kcr.client import ClusterConfig, Transport
 from kcr.testing import FaultyTransport, VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
 
@@ -30,8 +30,8 @@ class World:
         attach(self.manager, kcr.Clusters(self.manager, configs, connect=self._connect))
 
     @asynccontextmanager
-    async def _connect(self, config: ClusterConfig) -> AsyncIterator[Client]:
-        yield Client(self.faults[config.server.removeprefix("https://")])
+    async def _connect(self, config: ClusterConfig) -> AsyncIterator[Transport]:
+        yield self.faults[config.server.removeprefix("https://")]
 
     async def copies(self) -> dict[str, str]:
         """The color of the sky in each member that has the copy."""

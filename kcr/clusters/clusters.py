@@ -1,8 +1,8 @@
 """The set of member clusters of a program; the package's docstring has the contract."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from prometheus_client.core import GaugeMetricFamily
 
 from kcr.api.meta import Key, Resource
-from kcr.client import Client, ClusterConfig, HttpTransport
+from kcr.client import Client, ClusterConfig, HttpTransport, Transport
 from kcr.clusters.gate import MemberGate
 from kcr.clusters.member import MemberCluster
 from kcr.clusters.secrets import FIELD, LABEL, KubeconfigSecrets
@@ -20,11 +20,10 @@ from kcr.controller.sources import EnqueueRequests
 from kcr.errors import ConfigError, NotSyncedError
 from kcr.log import get_logger
 from kcr.manager import Manager
-from kcr.metrics import Metrics
 from kcr.metrics.table import MetricsTable, Row
 from kcr.runnables import RunnableGroup
 
-Connect = Callable[[ClusterConfig], AbstractAsyncContextManager[Client]]
+Connect = Callable[[ClusterConfig], AbstractAsyncContextManager[Transport]]
 
 CLUSTER_ROWS = (
     Row(
@@ -77,7 +76,7 @@ class Clusters:
         Args:
             manager: The manager of the home cluster; its namespaces are watched in the members as well.
             members: Members that are open from the start: `{"east": kcr.load_config(context="east")}`.
-            connect: Connects to a cluster, for as long as its context lives; None for HTTP.
+            connect: Returns the context of a connection to a cluster; None for HTTP.
 
         Raises:
             ConfigError: The program is sharded.
@@ -86,7 +85,7 @@ class Clusters:
         if manager.shards is not None:
             raise ConfigError("member clusters cannot be sharded: run without --shards, with --leader-elect")
         self._manager = manager
-        self._connect = connect or partial(_connect, manager.metrics)
+        self._connect: Connect = connect or HttpTransport
         self._open: dict[str, MemberCluster] = {}
         self.members: Mapping[str, MemberCluster] = MappingProxyType(self._open)
         self._watched: dict[Controller, _Watched] = {}
@@ -136,7 +135,8 @@ class Clusters:
         self._table.sources[name,] = member
         # Never red: a restart of this program would change nothing, and the other clusters need it.
         manager.health.add_ready(f"cluster-{name}", str, remark=lambda: member.trouble)
-        self._running.add(partial(member.run, self._connecting(config), self._join), name)
+        connect, client_of = partial(self._connect, config), partial(self._client_of, config)
+        self._running.add(partial(member.run, connect, client_of, self._join), name)
         return member
 
     def close(self, name: str) -> None:
@@ -208,10 +208,9 @@ class Clusters:
             # Ends by cancellation only.
             await asyncio.get_running_loop().create_future()
 
-    @asynccontextmanager
-    async def _connecting(self, config: ClusterConfig) -> AsyncIterator[Client]:
-        async with self._connect(config) as client:
-            yield client.with_options(dry_run=self._manager.client.is_dry_run)
+    def _client_of(self, config: ClusterConfig, transport: Transport) -> Client:
+        client = Client(transport, observer=self._manager.metrics.requests(urlsplit(config.server).netloc))
+        return client.with_options(dry_run=self._manager.client.is_dry_run)
 
     def _join(self, member: MemberCluster) -> None:
         """Let a member join each controller once its stores for that controller are synced."""
@@ -239,10 +238,3 @@ class Clusters:
 def _keys_in(cluster: str, map_to: Callable[[Any], Iterable[Key]], obj: Resource) -> Iterable[Key]:
     """Return the keys of an object's source, in a cluster."""
     return [key.in_cluster(cluster) for key in map_to(obj)]
-
-
-@asynccontextmanager
-async def _connect(metrics: Metrics, config: ClusterConfig) -> AsyncIterator[Client]:
-    """Connect to a cluster by HTTP."""
-    async with HttpTransport(config) as transport:
-        yield Client(transport, observer=metrics.requests(urlsplit(config.server).netloc))

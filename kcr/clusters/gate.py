@@ -20,7 +20,10 @@ _ANSWERS = Reason("cluster", "answers", detail="its watches had failed")
 
 
 class MemberGate:
-    """Drops the keys of clusters that are not members, and defers those of members whose watches fail.
+    """Drops the keys of clusters that are not members, and defers those of members that do not answer.
+
+    That is a member of which a watch fails, or a request waits for an answer. After one without an answer, one key is
+    admitted at a time, the probe.
 
     A deferred key holds no worker and has no backoff. A dropped one is lost for nothing: when a cluster of its name
     joins, all of its objects are enqueued.
@@ -51,19 +54,19 @@ class MemberGate:
             unbind_contextvars("cluster")
             return GateDecision.ADMIT
         bind_contextvars(cluster=key.cluster)
-        informers = self._informers_of(key)
-        if informers is None:
+        member = self._members.get(key.cluster)
+        if member is None or member not in self._joined:
             return GateDecision.DROP
-        if not any(one.last_error for one in informers):
+        if not self._is_unavailable(member):
             return GateDecision.ADMIT
         if not self._deferred:
             self._schedule()
         self._deferred[key] = self._queue.priority(key)
         return GateDecision.DEFER
 
-    def _informers_of(self, key: Key) -> tuple[Informer[Any], ...] | None:
-        member = self._members.get(key.cluster)
-        return None if member is None else self._joined.get(member)
+    def _is_unavailable(self, member: MemberCluster | None) -> bool:
+        informers = () if member is None else self._joined.get(member, ())
+        return any(one.last_error for one in informers) or (member is not None and member.is_silent)
 
     def _schedule(self) -> None:
         # An empty context: the timer outlives the reconcile that sets it, and must not log in its name.
@@ -73,7 +76,7 @@ class MemberGate:
     def _enqueue_answered(self) -> None:
         waiting, self._deferred = self._deferred, {}
         for key, priority in waiting.items():
-            if any(one.last_error for one in self._informers_of(key) or ()):
+            if self._is_unavailable(self._members.get(key.cluster)):
                 self._deferred[key] = priority
             else:
                 self._queue.add(key, priority, _ANSWERS)

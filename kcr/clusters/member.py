@@ -1,8 +1,8 @@
 """A member cluster: its client and its informers, from its opening to its end."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from random import Random
 from typing import Any, TypeVar
@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 from structlog.contextvars import bind_contextvars
 
 from kcr.api.meta import Resource
-from kcr.client import Client
+from kcr.client import Client, Request, Response, Transport
 from kcr.client.calls import Calls
-from kcr.errors import ConfigError, NotSyncedError
+from kcr.errors import ConfigError, NotSyncedError, TransportError
 from kcr.informer import Informer, InformerHandle, Selection, Store
 from kcr.informer.cache import InformerCache
 from kcr.log import get_logger
@@ -20,7 +20,45 @@ from kcr.runnables import RunnableGroup
 
 R = TypeVar("R", bound=Resource)
 
+# A request that is not answered for so long delays all keys of its cluster.
+SILENT_SECONDS = 5.0
+
 _log = get_logger()
+
+
+class AnsweredTransport:
+    """A transport that knows whether its server answers: watches of a silent one fail only a minute or two later."""
+
+    def __init__(self, inner: Transport) -> None:
+        """Send requests by another transport."""
+        self.server: str = getattr(inner, "server", "")
+        self._inner = inner
+        # The times of the requests that have no answer yet, in their order.
+        self._began: dict[object, float] = {}
+        self._has_failed = False
+
+    @asynccontextmanager
+    async def send(self, request: Request) -> AsyncIterator[Response]:
+        """Send one request."""
+        request_id = object()
+        if request.timeout_seconds is not None:
+            self._began[request_id] = asyncio.get_running_loop().time()
+        try:
+            async with self._inner.send(request) as response:
+                self._began.pop(request_id, None)
+                self._has_failed = False
+                yield response
+        except TransportError:
+            self._has_failed = True
+            raise
+        finally:
+            self._began.pop(request_id, None)
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether a request waits for long already, or for any time after one that had no answer: the probe."""
+        oldest = next(iter(self._began.values()), None)
+        return oldest is not None and (self._has_failed or asyncio.get_running_loop().time() - oldest > SILENT_SECONDS)
 
 
 class MemberCluster:
@@ -44,6 +82,7 @@ class MemberCluster:
         self.is_closed: bool = False
         self._random = random
         self._fence = fence
+        self._transport: AnsweredTransport | None = None
         self._client: Client | None = None
         self._connect_error = ""
         self._cache = InformerCache(namespace, self._make_informer, lambda kind: None)
@@ -96,6 +135,11 @@ class MemberCluster:
 
     # The methods below are those of `Clusters` and of controllers.
 
+    @property
+    def is_silent(self) -> bool:
+        """Whether its server does not answer just now, and another request may not have an answer either."""
+        return self._transport is not None and self._transport.is_silent
+
     def is_server_of(self, client: Calls) -> bool:
         """Return whether a client talks to this cluster."""
         return self._client is not None and client.has_same_server(self._client)
@@ -113,20 +157,25 @@ class MemberCluster:
         self._at_close.append(call)
 
     async def run(
-        self, connecting: AbstractAsyncContextManager[Client], joined: "Callable[[MemberCluster], None]"
+        self,
+        connect: Callable[[], AbstractAsyncContextManager[Transport]],
+        client_of: Callable[[Transport], Client],
+        joined: "Callable[[MemberCluster], None]",
     ) -> None:
         """Connect, and run the informers until it is closed.
 
         Args:
-            connecting: Connects to the cluster.
+            connect: Connects to the cluster.
+            client_of: Makes its client.
             joined: Called with this, once it has a client.
         """
         self._task = asyncio.current_task()
         if self.is_closed:
             return
         try:
-            async with connecting as client:
-                self._client = client.with_options(fence=self._check_writable)
+            async with connect() as transport:
+                self._transport = AnsweredTransport(transport)
+                self._client = client_of(self._transport).with_options(fence=self._check_writable)
                 async with self._running:
                     joined(self)
                     # Ends by cancellation only.

@@ -9,7 +9,7 @@ import yaml
 
 import kcr
 from kcr.api.core import ConfigMap, Event, Secret
-from kcr.client import Client, ClusterConfig, Request, Response, Transport
+from kcr.client import ClusterConfig, Request, Response, Transport
 from kcr.clusters.secrets import FIELD, LABEL
 from kcr.errors import TransportError
 from kcr.testing import VirtualClock
@@ -22,12 +22,25 @@ COLORS = kcr.Key("default", "colors")
 
 
 class CutLine:
-    """A transport whose line can be cut: open watches break, and requests fail."""
+    """A transport whose line can be cut: open watches break, and requests fail.
+
+    Attributes:
+        requests: How many requests were sent.
+    """
 
     def __init__(self, inner: Transport) -> None:
         self.requests = 0
         self._inner = inner
         self._cut = asyncio.Event()
+        self._flows = asyncio.Event()
+        self._flows.set()
+
+    def freeze(self) -> None:
+        """Let requests and watches wait, as those of a silent server; requests fail after their timeout."""
+        self._flows.clear()
+
+    def thaw(self) -> None:
+        self._flows.set()
 
     def cut(self) -> None:
         self._cut.set()
@@ -41,6 +54,9 @@ class CutLine:
         cut = self._cut
         if cut.is_set():
             raise TransportError("the line is cut")
+        if not self._flows.is_set():
+            await asyncio.sleep(request.timeout_seconds or 90)
+            raise TransportError("nothing came")
         async with self._inner.send(request) as response:
             yield ChangedResponse(response, lambda lines: self._until_cut(lines, cut))
 
@@ -55,6 +71,7 @@ class CutLine:
                     line.cancel()
             if line.cancelled():
                 raise TransportError("the line is cut")
+            await self._flows.wait()
             if (found := line.result()) is None:
                 return
             yield found
@@ -81,9 +98,9 @@ class Fleet:
         self.lines["east"] = CutLine(self.crash)
 
     @asynccontextmanager
-    async def connect(self, config: ClusterConfig) -> AsyncIterator[Client]:
+    async def connect(self, config: ClusterConfig) -> AsyncIterator[Transport]:
         """Connect to the member that the URL names."""
-        yield Client(self.lines[config.server.removeprefix("https://")])
+        yield self.lines[config.server.removeprefix("https://")]
 
     def manager(self) -> kcr.Manager:
         return kcr.Manager(self.home.client, clock=self._clock, random=random.Random(0))

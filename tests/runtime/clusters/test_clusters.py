@@ -12,7 +12,8 @@ from structlog.testing import capture_logs
 import kcr
 from examples.fleet.fleet import COPY, attach
 from kcr.api.core import ConfigMap
-from kcr.client import ClusterConfig
+from kcr.api.full.apiextensions_v1 import CustomResourceDefinition
+from kcr.client import ClusterConfig, Transport
 from kcr.testing import VirtualClock
 from tests.kit.fleets import COLORS, Fleet, colors, config_of, fleet_of
 from tests.kit.replicas import sharded_replica
@@ -101,6 +102,40 @@ async def test_outage_of_a_member_delays_its_keys_alone(fleet: Fleet, kcr_clock:
         await kcr_clock.advance(60)
         assert await fleet.copies() == {"east": "grey", "west": "grey"}
         assert gauge(manager, "east") == 1
+
+
+async def test_silent_member_holds_its_workers_for_one_timeout(fleet: Fleet, kcr_clock: VirtualClock) -> None:
+    manager = fleet.manager()
+    attach(manager, fleet.clusters(manager, "east", "west"))
+    keys = [kcr.Key("default", f"colors-{number}") for number in range(40)]
+    for key in keys:
+        metadata = kcr.ObjectMeta(name=key.name, namespace=key.namespace, labels={COPY: "true"})
+        await fleet.home.client.create(ConfigMap(metadata=metadata, data={"sky": "blue"}))
+
+    async def paint(sky: str) -> None:
+        for key in keys:
+            await fleet.home.client.merge_patch(ConfigMap, key, {"data": {"sky": sky}})
+
+    async def painted(sky: str) -> list[int]:
+        members = [await one.client.list(ConfigMap, "default") for one in fleet.members.values()]
+        return [sum(one.data["sky"] == sky for one in found if one.key in keys) for found in members]
+
+    async with manager.running():
+        await kcr_clock.advance(5)
+        assert await painted("blue") == [40, 40]
+        fleet.lines["east"].freeze()
+        asked = fleet.lines["east"].requests
+        await paint("grey")
+        await kcr_clock.advance(31)
+        assert await painted("grey") == [0, 40]
+        # The watches of east are open still, and ten workers were not held again.
+        assert fleet.lines["east"].requests - asked <= 12
+        await paint("green")
+        await kcr_clock.advance(2)
+        assert await painted("green") == [0, 40]
+        fleet.lines["east"].thaw()
+        await kcr_clock.advance(120)
+        assert await painted("green") == [40, 40]
 
 
 async def test_member_that_never_answered_delays_no_other(fleet: Fleet, kcr_clock: VirtualClock) -> None:
@@ -298,11 +333,11 @@ async def test_configuration_that_cannot_be_used_concerns_its_member_alone(
     fleet: Fleet, kcr_clock: VirtualClock
 ) -> None:
     @asynccontextmanager
-    async def connect(config: ClusterConfig) -> AsyncIterator[kcr.Client]:
+    async def connect(config: ClusterConfig) -> AsyncIterator[Transport]:
         if config.server == "https://east":
             raise kcr.ConfigError("no usable certificate")
-        async with fleet.connect(config) as client:
-            yield client
+        async with fleet.connect(config) as transport:
+            yield transport
 
     manager = fleet.manager()
     configs = {name: config_of(name) for name in fleet.members}
@@ -375,3 +410,43 @@ async def test_members_are_watched_before_the_manager_runs(fleet: Fleet) -> None
     async with manager.running():
         with pytest.raises(RuntimeError, match="before the manager runs"):
             clusters.watch(controller, kcr.watch(ConfigMap))
+
+
+class Gear(kcr.FullResource, api_version="example.dev/v1", plural="gears"):
+    """A kind that one of the members does not have."""
+
+
+async def test_kind_that_a_member_lacks_delays_its_keys_alone(fleet: Fleet, kcr_clock: VirtualClock) -> None:
+    manager, seen, others = fleet.manager(), Seen(), Seen()
+    clusters = fleet.clusters(manager, "east", "west")
+    clusters.watch(manager.add_controller("gears", seen), kcr.watch(Gear))
+    clusters.watch(manager.add_controller("others", others), kcr.watch(ConfigMap))
+    await fleet.members["west"].client.create_manifest(CustomResourceDefinition, kcr.crd_manifest(Gear))
+    for member in fleet.members.values():
+        await member.client.create(colors("blue"))
+    await kcr_clock.advance(1)
+    await fleet.members["west"].client.create(Gear(metadata=kcr.ObjectMeta(name="w", namespace="default")))
+    async with manager.running():
+        await kcr_clock.advance(10)
+        assert seen.keys == [kcr.Key("default", "w").in_cluster("west")]
+        assert {key.cluster for key in others.keys if key.local == COLORS} == {"east", "west"}
+        assert manager.health.not_ready() == ()
+        # It is installed later.
+        await fleet.members["east"].client.create_manifest(CustomResourceDefinition, kcr.crd_manifest(Gear))
+        await kcr_clock.advance(1)
+        await fleet.members["east"].client.create(Gear(metadata=kcr.ObjectMeta(name="e", namespace="default")))
+        await kcr_clock.advance(30)
+        assert kcr.Key("default", "e").in_cluster("east") in seen.keys
+
+
+async def test_replica_that_does_not_lead_may_not_write_to_a_member(fleet: Fleet, kcr_clock: VirtualClock) -> None:
+    config = kcr.LeaderElectionConfig(name="fleet", namespace="default", identity="one")
+    elector = kcr.LeaderElector(fleet.home.client, config, clock=kcr_clock, random=random.Random(0))
+    manager = kcr.Manager(fleet.home.client, clock=kcr_clock, random=random.Random(0), leader_election=elector)
+    clusters = fleet.clusters(manager, "east")
+    async with manager.running():
+        await kcr_clock.advance(5)
+        client = clusters["east"].client
+        await client.create(colors("blue"))
+    with pytest.raises(kcr.LeadershipLostError):
+        await client.delete(ConfigMap, COLORS)
