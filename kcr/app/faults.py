@@ -20,7 +20,6 @@ from kcr.atomicfile import is_full
 from kcr.errors import KcrError
 from kcr.log import get_logger
 from kcr.log.lines import printable
-from kcr.stacks import Line, own_lines
 
 # The names of click's types in its messages, and words for a value of another type.
 _TYPES: Mapping[str, str] = {
@@ -74,6 +73,8 @@ def place_of_user(trace: TracebackType | None) -> str:
     Args:
         trace: The traceback of an error.
     """
+    from kcr.stacks import Line, own_lines  # noqa: PLC0415  # imports asyncio, and a shell that completes waits
+
     codes = ((frame.f_code, number) for frame, number in traceback.walk_tb(trace))
     lines = [Line(code.co_filename, number, code.co_name) for code, number in codes]
     own = [line for line, is_own in zip(lines, own_lines(lines), strict=True) if is_own]

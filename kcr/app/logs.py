@@ -44,7 +44,9 @@ def configure_logs(form: str | None, level: str) -> None:
         renderers = plain_lines()
     elif human:
         plain = structlog.dev.plain_traceback
-        renderers[1] = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=plain)
+        # Source: https://no-color.org
+        colors = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+        renderers[1] = structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=plain)
     structlog.configure(
         processors=[chain[0], KeyLogLimit(), *chain[1:], *renderers],
         wrapper_class=structlog.make_filtering_bound_logger(number),

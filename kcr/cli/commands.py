@@ -6,6 +6,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import NamedTuple, NoReturn
 
 import click
+from click.shell_completion import CompletionItem
 
 from kcr.app.faults import import_fault
 from kcr.errors import ConfigError
@@ -70,6 +71,13 @@ class Commands(click.Group):
         if point is not None and (cmd_name not in EMBEDDED or _is_importable(point)):
             return _loaded(point)
         return _absent(cmd_name) if cmd_name in EMBEDDED else None
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the commands and options that begin so; no command is imported for its line of help."""
+        summaries = {**{name: entry.summary for name, entry in COMMANDS.items()}, **EMBEDDED}
+        names = (name for name in self.list_commands(ctx) if name.startswith(incomplete))
+        found = [CompletionItem(name, help=summaries.get(name)) for name in names]
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the names with their summaries."""

@@ -1,6 +1,5 @@
 """The names that a shell completes: controllers, namespaces, objects."""
 
-import asyncio
 from collections.abc import Callable, Iterable
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
@@ -71,7 +70,9 @@ def _name(obj: "Resource") -> str:
 
 
 def _names(ctx: click.Context, kind: "type[Resource] | str", name_of: "Callable[[Resource], str]" = _name) -> list[str]:
-    from kcr.app.logs import configure_logs  # noqa: PLC0415  # for a completion alone
+    import asyncio  # noqa: PLC0415  # for a completion alone
+
+    from kcr.app.logs import configure_logs  # noqa: PLC0415  # see above
     from kcr.cli.connection import connected  # noqa: PLC0415  # see above
     from kcr.cli.target import UnresolvedName, resolved  # noqa: PLC0415  # see above
 

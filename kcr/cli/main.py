@@ -1,12 +1,12 @@
 """The entry point of the command line."""
 
+import os
 import sys
 from pathlib import Path
 
 import click
 
 from kcr.app.faults import run_command
-from kcr.app.logs import configure_logs, open_standard_streams
 from kcr.cli.commands import Commands
 from kcr.log.lines import flush_stderr
 
@@ -22,8 +22,12 @@ def cli(ctx: click.Context) -> None:
 
 def main() -> None:
     """Run the command line and exit."""
-    open_standard_streams()
-    configure_logs(None, "info")
+    if "_KCR_COMPLETE" not in os.environ:
+        # A completion logs nothing, and a shell waits for it.
+        from kcr.app.logs import configure_logs, open_standard_streams  # noqa: PLC0415  # imports structlog, and rich
+
+        open_standard_streams()
+        configure_logs(None, "info")
     code = exit_code_of(sys.argv[1:])
     flush_stderr()
     sys.exit(code)

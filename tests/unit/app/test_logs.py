@@ -124,3 +124,22 @@ def test_reader_that_closes_stderr_changes_no_exit_code() -> None:
     done = subprocess.run([sys.executable, "-c", LOGS_TO_NO_READER], stderr=writer, check=False)
     os.close(writer)
     assert done.returncode == 0
+
+
+# Source: https://no-color.org
+@pytest.mark.parametrize(
+    ("environ", "has_colors"),
+    [({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True)],
+    ids=["terminal", "no-color", "empty"],
+)
+def test_colors_of_a_terminal_are_switched_off_by_a_variable(environ: dict[str, str], *, has_colors: bool) -> None:
+    ours, theirs = os.openpty()
+    code = "from kcr.app.logs import configure_logs; from kcr.log import get_logger; "
+    code += "configure_logs(None, 'info'); get_logger().warning('hello')"
+    others = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR")}
+    subprocess.run([sys.executable, "-c", code], stderr=theirs, env={**others, **environ}, check=True)
+    os.close(theirs)
+    line = os.read(ours, 4096).decode()
+    os.close(ours)
+    assert "hello" in line
+    assert ("\x1b[" in line) is has_colors

@@ -269,7 +269,7 @@ def test_variable_that_no_option_has_imports_no_other_command() -> None:
 # The next file would take the place of a closed stream, and the talk would be in it.
 CLOSED = """
 import os, sys
-from kcr.cli.main import open_standard_streams
+from kcr.app.logs import open_standard_streams
 open_standard_streams()
 with open(sys.argv[1], "w") as file:
     print("talk", file=sys.stderr, flush=True)
