@@ -16,6 +16,7 @@ from kcr.errors import AlreadyExistsError, ApiError, KcrError, NotFoundError, Se
 from kcr.events import EventRecorder
 from kcr.informer import Store
 from kcr.sharding.shards import with_slot
+from kcr.tracing.parents import with_traceparent
 
 
 class NotReplacedError(KcrError):
@@ -140,7 +141,7 @@ class Actions:
         try:
             # The name is that of the run, so of two controllers, or of two tries of one, only one starts it.
             job = await self._client.create_manifest(
-                Job, codec.encode(with_slot(start.job, cron)), cron.metadata.namespace
+                Job, codec.encode(with_traceparent(with_slot(start.job, cron))), cron.metadata.namespace
             )
         except AlreadyExistsError:
             # One that is being deleted makes room for the next try.

@@ -10,6 +10,7 @@ from kcr.client.typed_apis import Model, model_of, object_of
 from kcr.client.wire import decoding
 from kcr.client.wire.requests import delete_options, object_path
 from kcr.errors import ApiError, error_for
+from kcr.tracing.parents import with_traceparent
 
 R = TypeVar("R", bound=Resource)
 U = TypeVar("U", bound=FullResource)
@@ -54,7 +55,7 @@ class Writes(Calls):
         if not isinstance(obj, Resource):
             return model_of(self, type(obj), await self.create(await object_of(self, obj)))
         _refuse_view(obj, "create")
-        return await self._create(type(obj), obj.metadata.namespace, codec.encode(obj))
+        return await self._create(type(obj), obj.metadata.namespace, codec.encode(with_traceparent(obj)))
 
     async def create_manifest(self, kind: type[R], manifest: Mapping[str, object] | bytes, namespace: str = "") -> R:
         """Create an object from a plain mapping or its JSON, whole: nothing of it is lost to the type."""

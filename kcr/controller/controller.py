@@ -352,7 +352,7 @@ class Controller:
         # The span ends before the metrics, which take its exemplar.
         observers += (self._hot_loops, self.journal, ReconcileMetrics(self.metrics))
         if tracer is not None:
-            observers.append(ReconcileSpans(tracer, self.name, self.queue))
+            observers.append(ReconcileSpans(tracer, self.name, self.queue, lambda: self.own_store))
         if self._writes is not None:
             gates.append(self._writes)
         if isinstance(self._writes, ReadYourWrites):

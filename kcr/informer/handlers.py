@@ -8,6 +8,7 @@ from typing import Generic, NamedTuple, Self, TypeVar
 from kcr.api.meta import Resource
 from kcr.errors import NotSyncedError
 from kcr.log import get_logger
+from kcr.tracing.parents import traceparent_of
 from kcr.workqueue.priorities import LOW_PRIORITY
 from kcr.workqueue.reasons import Reason
 
@@ -54,7 +55,10 @@ class Trigger(NamedTuple):
 
 def _reason(event: str, obj: Resource, old_version: str = "") -> Reason:
     metadata = obj.metadata
-    return Reason(obj.resource.kind, event, metadata.namespace, metadata.name, old_version, metadata.resource_version)
+    return Reason(
+        obj.resource.kind, event, metadata.namespace, metadata.name, old_version, metadata.resource_version, "",
+        traceparent_of(metadata),
+    )  # fmt: skip
 
 
 @cache

@@ -1,8 +1,8 @@
 """OpenTelemetry: spans, exemplars and trace ids in log lines, for programs that have a tracer provider.
 
-kcr makes a span for each reconcile, the root of a trace of its own, and a client span for each request to the API
-server, a child of the current span. Without a provider all of this is one lookup in `sys.modules`: kcr never
-imports OpenTelemetry, which takes 60 ms, because a program with a provider has done so.
+kcr makes a span for each reconcile, mostly the root of a trace of its own (see `parents`), and a client span for each
+request to the API server, a child of the current span. Without a provider all of this is one lookup in `sys.modules`:
+kcr never imports OpenTelemetry, which takes 60 ms, because a program with a provider has done so.
 
 Spans take their duration from the event loop, which is the only source of time, and the calendar's time once per trace:
 the spans of one reconcile fit into each other also when the clock is set meanwhile, and under virtual time. The current
@@ -12,7 +12,7 @@ reconcile runs in a context without it: timers in an empty one, runnables in tha
 
 import asyncio
 import sys
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from functools import lru_cache
@@ -26,7 +26,7 @@ from kcr.log.ratelimited import RateLimitedLogger
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
-    from opentelemetry.trace import Span, Tracer
+    from opentelemetry.trace import Link, Span, SpanContext, Tracer
 
 __all__ = ["ActiveSpan", "add_trace_ids", "exemplar", "exemplar_of", "find_tracer", "record_failure", "trace_headers"]
 
@@ -103,7 +103,10 @@ class ActiveSpan:
 
     __slots__ = ("_epoch", "_loop", "_tokens", "span")
 
-    def __init__(self, tracer: "Tracer", name: str, attributes: Mapping[str, Any], *, is_request: bool = False) -> None:
+    def __init__(
+        self, tracer: "Tracer", name: str, attributes: Mapping[str, Any], *, is_request: bool = False,
+        parent: "SpanContext | None" = None, links: "Sequence[Link]" = (),
+    ) -> None:  # fmt: skip
         """Begin a span.
 
         Args:
@@ -111,6 +114,8 @@ class ActiveSpan:
             name: Of low cardinality.
             attributes: The initial attributes, which samplers see.
             is_request: Whether it is a client span, a child of the current one; else it is the root of a trace.
+            parent: The remote parent of one that is no request; None for a root.
+            links: The spans that it is related to.
         """
         trace: Any = sys.modules[API]
         self._loop = asyncio.get_running_loop()
@@ -123,7 +128,8 @@ class ActiveSpan:
         with guarded():
             self.span = tracer.start_span(
                 name, kind=trace.SpanKind.CLIENT if is_request else trace.SpanKind.INTERNAL,
-                context=None if is_request else _empty_context(), attributes=attributes, start_time=self._now(),
+                context=None if is_request else _remote_context(parent), attributes=attributes,
+                start_time=self._now(), links=links,
             )  # fmt: skip
 
     def enter(self) -> None:
@@ -170,6 +176,12 @@ def record_failure(error: BaseException, text: str) -> None:
         now = epoch + int(asyncio.get_running_loop().time() * 1_000_000_000)
         span.record_exception(error, timestamp=now)
         span.set_status(trace.Status(trace.StatusCode.ERROR, text))
+
+
+def _remote_context(parent: "SpanContext | None") -> "Context":
+    trace: Any = sys.modules[API]
+    empty, span = _empty_context(), parent and trace.NonRecordingSpan(parent)
+    return empty if span is None else trace.set_span_in_context(span, empty)
 
 
 @lru_cache(1)

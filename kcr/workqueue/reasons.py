@@ -24,6 +24,7 @@ class Reason(msgspec.Struct, frozen=True, gc=False):
         old_version: Its resourceVersion before an update, or before the first of several in a row.
         version: Its resourceVersion.
         detail: Anything else, such as an error.
+        traceparent: The trace context in which the object was created; empty for none, and without traces.
     """
 
     source: str
@@ -33,6 +34,7 @@ class Reason(msgspec.Struct, frozen=True, gc=False):
     old_version: str = ""
     version: str = ""
     detail: str = ""
+    traceparent: str = ""
 
     def __str__(self) -> str:
         """Return the reason as a line: `Pod update default/pi-0 41→42`."""

@@ -5,19 +5,25 @@ from typing import TYPE_CHECKING, Any
 
 from kcr.api.meta import Key
 from kcr.controller.observers import Observer, ReconcileRun
+from kcr.informer import Store
 from kcr.log import get_logger
 from kcr.metrics import ControllerMetrics
 from kcr.tracing import ActiveSpan, exemplar_of, record_failure
+from kcr.tracing.parents import Parents, links_to, traceparent_of
 from kcr.workqueue import WorkQueue
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from opentelemetry.trace import Tracer
 
 _log = get_logger()
 
 
 class ReconcileSpans(Observer):
-    """Makes the current span of a worker while it reconciles a key: a root, named `reconcile` and its controller.
+    """Makes the current span of a worker while it reconciles a key, named `reconcile` and its controller.
+
+    It is a root, or continues the trace in which the object was created; see `kcr.tracing.parents`.
 
     It begins when the reconcile begins, so that `controller_runtime_reconcile_time_seconds` observes its duration,
     and an exemplar of that histogram leads to it. The time in the queue is an attribute, `kcr.queue.seconds`,
@@ -29,17 +35,22 @@ class ReconcileSpans(Observer):
     Source: kubernetes/community, contributors/devel/sig-instrumentation/trace-instrumentation.md, for the advice.
     """
 
-    def __init__(self, tracer: "Tracer", controller: str, queue: WorkQueue[Key]) -> None:
+    def __init__(
+        self, tracer: "Tracer", controller: str, queue: WorkQueue[Key],
+        own_store: "Callable[[], Store[Any] | None]" = lambda: None,
+    ) -> None:  # fmt: skip
         """Make no span yet.
 
         Args:
             tracer: From `kcr.tracing.find_tracer`.
             controller: The controller's name.
             queue: Knows why keys are reconciled.
+            own_store: Returns the store of the objects that the keys name; None when they name none that is known.
         """
         self._tracer = tracer
         self._controller = controller
         self._queue = queue
+        self._own_store, self._parents = own_store, Parents()
         # Of the reconciles that run.
         self._spans: dict[Key, ActiveSpan] = {}
 
@@ -53,8 +64,18 @@ class ReconcileSpans(Observer):
         }  # fmt: skip
         if state.waited is not None:
             attributes["kcr.queue.seconds"] = state.waited
-        span = self._spans[key] = ActiveSpan(self._tracer, f"reconcile {self._controller}", attributes)
+        own = self._traceparent(key)
+        parent = self._parents.find(own, run.began)
+        links = links_to((own, *(reason.traceparent for reason in state.processing_reasons)), parent)
+        span = self._spans[key] = ActiveSpan(
+            self._tracer, f"reconcile {self._controller}", attributes, parent=parent, links=links
+        )
         span.enter()
+
+    def _traceparent(self, key: Key) -> str:
+        store = self._own_store()
+        obj = store.get(key) if store is not None and store.synced and not store.is_closed else None
+        return "" if obj is None else traceparent_of(obj.metadata)
 
     def end(self, run: ReconcileRun) -> None:
         """End the span, and let the run have its exemplar."""

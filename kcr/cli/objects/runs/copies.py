@@ -26,6 +26,7 @@ RERUN_INDEXES = "kcr.dev/rerun-indexes"
 _OWN_ANNOTATIONS = (
     "batch.kubernetes.io/cronjob-scheduled-timestamp", "batch.kubernetes.io/job-tracking",
     "kubectl.kubernetes.io/last-applied-configuration", RUN_NOW, RERUN_OF, RERUN_INDEXES,
+    "kcr.dev/traceparent",
 )  # fmt: skip
 # The server generates them from the uid and name of a Job.
 _OWN_LABELS = ("controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name")
