@@ -218,7 +218,12 @@ class DependentControl(Generic[R]):
         return Attempts((*shown, *done), tuple(failures), 0)
 
     async def delete(
-        self, owner: Resource, objects: Sequence[R], *, before: Callable[[R], Awaitable[bool]] | None = None
+        self,
+        owner: Resource,
+        objects: Sequence[R],
+        *,
+        before: Callable[[R], Awaitable[bool]] | None = None,
+        propagation: str = "",
     ) -> Attempts[R]:
         """Delete objects, all at the same time.
 
@@ -226,6 +231,7 @@ class DependentControl(Generic[R]):
             owner: Gets the events.
             objects: The objects.
             before: Awaited before each deletion; an object for which it returns False is left alone. None for none.
+            propagation: As for `Client.delete`: with `Foreground` an object exists until its dependents are deleted.
 
         Returns:
             The deleted objects; one that did not exist any more is a failure with a NotFoundError, without an event.
@@ -234,7 +240,7 @@ class DependentControl(Generic[R]):
 
         async def delete(number: int) -> R | None:
             obj = objects[number]
-            return await self._delete_one(owner, obj) if before is None or await before(obj) else None
+            return None if before and not await before(obj) else await self._delete_one(owner, obj, propagation)
 
         attempts = await slow_start(len(objects), delete, initial=len(objects))
         deleted = tuple(obj for obj in attempts.done if obj is not None)
@@ -367,10 +373,10 @@ class DependentControl(Generic[R]):
                 self._own_writes.wrote(owner.key, self.store, freed)
                 return
 
-    async def _delete_one(self, owner: Resource, obj: R) -> R:
+    async def _delete_one(self, owner: Resource, obj: R, propagation: str = "") -> R:
         own = self._own_writes.of(owner)
         try:
-            await self._client.delete(self._kind, obj.key, uid=obj.metadata.uid)
+            await self._client.delete(self._kind, obj.key, uid=obj.metadata.uid, propagation=propagation)
         except NotFoundError:
             own.expect_deletion(self.store, obj)
             raise

@@ -5,8 +5,8 @@ import pytest
 from msgspec.structs import replace
 
 from kcr.api.core import ConfigMap, Namespace
-from kcr.api.meta import Key, is_controlled_by
-from kcr.dependents import DependentControl, UnconfirmedCreateError
+from kcr.api.meta import Key, ObjectMeta, is_controlled_by
+from kcr.dependents import DependentControl, UnconfirmedCreateError, set_controller
 from kcr.errors import ForbiddenError, NotFoundError
 from kcr.testing import VirtualClock, build
 from kcr_devcluster.cluster import EmbeddedCluster
@@ -255,6 +255,24 @@ async def test_deleted_objects_are_pending_until_the_store_shows_it(kcr_cluster:
     for obj in made:
         shop.informer.delete(obj)
     assert shop.own_writes.of(owner).deleted == frozenset()
+
+
+async def test_object_deleted_in_the_foreground_stays_until_its_dependents_are_deleted(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    shop, client = Shop(kcr_cluster), kcr_cluster.client
+    owner = await shop.owner()
+    template = replace(TEMPLATE, metadata=replace(TEMPLATE.metadata, finalizers=()))
+    (made,) = (await shop.control.create(owner, template)).done
+    metadata = ObjectMeta(name="held", namespace="default", finalizers=("example.dev/held",))
+    held = await client.create(set_controller(ConfigMap(metadata=metadata), made))
+    await shop.control.delete(owner, [made], propagation="Foreground")
+    await kcr_clock.advance(60)
+    assert (await client.get(ConfigMap, made.key)).metadata.deletion_timestamp is not None
+    await client.merge_patch(ConfigMap, held.key, {"metadata": {"finalizers": None}})
+    await kcr_clock.advance(60)
+    with pytest.raises(NotFoundError):
+        await client.get(ConfigMap, made.key)
 
 
 async def test_object_that_was_gone_already_is_pending_as_well(kcr_cluster: EmbeddedCluster) -> None:  # EX-31

@@ -1,0 +1,119 @@
+"""The controller of JobSets: starts, ends and restarts groups of Jobs.
+
+Run it on the cluster of your kubeconfig: `python -m examples.jobset.controller`
+"""
+
+import msgspec
+from msgspec.structs import replace
+
+import kcr
+from examples.jobset.api import JobSet, ReplicatedJob
+from examples.jobset.decisions import ATTEMPT, INDEX, JOBSET, REPLICATED_JOB, Plan, decide, job_name
+from examples.jobset.explanation import explain_jobset
+from kcr.api.batch import FAILED, Job
+
+
+class NewJob(kcr.Resource, api_version="batch/v1", kind="Job", plural="jobs"):
+    """A Job to create, whose spec is carried unread."""
+
+    spec: msgspec.Raw
+
+
+class JobSetReconciler:
+    """Brings the Jobs of one JobSet closer to its spec; level-triggered and idempotent."""
+
+    def __init__(self, manager: kcr.Manager, own_writes: kcr.OwnWrites) -> None:
+        self._client, self._clock, self._own_writes = manager.client, manager.clock, own_writes
+        self._jobsets, self._jobs = manager.store(JobSet), manager.store(Job)
+        self._recorder = manager.recorder("jobset-controller")
+        self._control = kcr.DependentControl(
+            manager.client, self._recorder, Job, store=self._jobs, own_writes=own_writes, random=manager.random
+        )
+
+    async def reconcile(self, key: kcr.Key) -> kcr.Result:
+        """Write the status of a JobSet, then delete, create, suspend and resume its Jobs."""
+        jobset = self._jobsets.get(key)
+        if jobset is None:
+            self._own_writes.forget(key)
+            return kcr.Result()
+        if jobset.metadata.deletion_timestamp is not None:
+            return kcr.Result()
+        plan = decide(jobset, self._jobs.by_index("owner", jobset.metadata.uid), self._clock.now())
+        if plan.expires_in is not None and plan.expires_in.total_seconds() <= 0:
+            await self._client.delete(JobSet, key, uid=jobset.metadata.uid, propagation="Foreground")
+            return kcr.Result()
+        await self._write_status(jobset, plan)
+        await self._change_jobs(jobset, plan)
+        return kcr.Result(requeue_after=plan.expires_in)
+
+    async def _write_status(self, jobset: JobSet, plan: Plan) -> None:
+        """Write the status; its resourceVersion is a precondition, so that no failure is counted twice."""
+        written = await self._client.patch_status(jobset, replace(jobset, status=plan.status))
+        if written is jobset:
+            return
+        self._own_writes.wrote(jobset.key, self._jobsets, written)
+        for condition in plan.status.conditions:
+            before = kcr.find_condition(jobset.status.conditions, condition.type)
+            if before is None or before.status != condition.status:
+                kind = "Warning" if condition.type == FAILED else "Normal"
+                self._recorder.event(jobset, kind, condition.reason, condition.message)
+        if plan.restart is not None:
+            self._recorder.event(jobset, "Warning", *plan.restart)
+
+    async def _change_jobs(self, jobset: JobSet, plan: Plan) -> None:
+        deleted = self._own_writes.of(jobset).deleted
+        doomed = [job for job in plan.delete if job.metadata.uid not in deleted]
+        # Its name is free when its pods are gone: those of two attempts never run at the same time.
+        deletions = await self._control.delete(jobset, doomed, propagation="Foreground")
+        for job in plan.toggle:
+            changed = replace(job, spec=replace(job.spec, suspend=jobset.spec.suspend))
+            self._own_writes.wrote(jobset.key, self._jobs, await self._client.patch(job, changed))
+        creations = await self._control.create(jobset, lambda n: new_job(jobset, *plan.create[n]), len(plan.create))
+        for failure in (*deletions.failures, *creations.failures):
+            if not isinstance(failure.error, kcr.NotFoundError):
+                raise failure.error
+
+
+def new_job(jobset: JobSet, one: ReplicatedJob, index: int) -> NewJob:
+    """Return the Job of an index, for the present attempt."""
+    labels = {
+        JOBSET: jobset.metadata.name, REPLICATED_JOB: one.name, INDEX: str(index), ATTEMPT: str(jobset.status.restarts)
+    }  # fmt: skip
+    spec = msgspec.json.decode(one.template.spec)
+    spec["suspend"] = jobset.spec.suspend
+    pod = spec.setdefault("template", {}).setdefault("metadata", {})
+    pod["labels"] = {**pod.get("labels", {}), **labels}
+    metadata = kcr.ObjectMeta(
+        name=job_name(jobset, one, index),
+        labels={**one.template.metadata.labels, **labels},
+        annotations=one.template.metadata.annotations,
+    )
+    return NewJob(metadata=metadata, spec=msgspec.Raw(msgspec.json.encode(spec)))
+
+
+RIGHTS = (
+    kcr.rights(JobSet, "delete")
+    | kcr.rights(JobSet, "patch", subresource="status")
+    # Where owner references are checked (OwnerReferencesPermissionEnforcement).
+    | kcr.rights(JobSet, "update", subresource="finalizers")
+    | kcr.rights(Job, "get", "create", "patch", "delete")
+)
+
+
+@kcr.explains(JobSet, explain_jobset)
+def setup(manager: kcr.Manager) -> None:
+    """Attach the controller to a manager."""
+    own_writes = kcr.OwnWrites()
+    manager.add_controller(
+        "jobset",
+        JobSetReconciler(manager, own_writes),
+        # Not for the status that it writes itself.
+        watches=[kcr.watch(JobSet, predicate=kcr.generation_changed), kcr.owned(Job, by=JobSet)],
+        own_writes=own_writes,
+        workers=10,
+        rights=RIGHTS,
+    )
+
+
+if __name__ == "__main__":
+    kcr.run(setup)
