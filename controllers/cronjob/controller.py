@@ -108,6 +108,7 @@ def setup(manager: Manager, options: Options) -> None:
         rights=RIGHTS,
     )
     controller.declare(manager.informer(CronJob), CronJob)
+    controller.pauses.recorder = recorder
     manager.informer(CronJob).add_handler(CronJobEvents(queue, recorder, manager.clock, local))
     # On every replica, for each has keys of its own under sharding.
     manager.add(ClockWatch(manager.clock, lambda: enqueue_all(queue, crons)), needs_leader_election=False)

@@ -11,7 +11,7 @@ from kcr.api.meta import Key, Resource
 from kcr.api.resources import ResourceType
 from kcr.client import Client
 from kcr.client.calls import TRACKER
-from kcr.controller.gates import DRY_RUN_INTERVAL_SECONDS, Gate, HandlingGate, MinInterval, Pauses
+from kcr.controller.gates import DRY_RUN_INTERVAL_SECONDS, EventSink, Gate, HandlingGate, MinInterval, Pauses
 from kcr.controller.observers import Observer
 from kcr.controller.observers.conflicts import Conflicts
 from kcr.controller.observers.hot_loop import HotLoopFinding, HotLoops
@@ -20,7 +20,7 @@ from kcr.controller.observers.reports import DebugLog, ReconcileMetrics, Reconci
 from kcr.controller.outcome import Outcomes
 from kcr.controller.own_writes import OwnWrites
 from kcr.controller.parking.read_your_writes import OwnWritesGate, ReadYourWrites, TrackedServer, TrackedWrites
-from kcr.controller.parking.retries import EventSink, ParkedFailure, RetryLimit
+from kcr.controller.parking.retries import ParkedFailure, RetryLimit
 from kcr.controller.parking.waits import Waits
 from kcr.controller.reconcile import Reconciler, ReleasesKeys, TimedReconciler
 from kcr.controller.rights import Right
@@ -112,6 +112,7 @@ class Controller:
         metrics: Its metrics.
         own_writes: Defers keys until the stores show the controller's writes; None if no key is deferred.
         journal: The running reconciles and the last that have ended.
+        pauses: The paused objects; with a `recorder` in it, pauses are recorded as events.
         waits: The keys that wait for objects (`kcr.WaitFor`).
         is_sharded: Whether, under sharding, each replica reconciles its share of the keys.
         plugin: The plugin that has added it, as `--controllers` names it; empty for a program of one's own.
@@ -177,8 +178,8 @@ class Controller:
         self._member_gate: Gate | None = None
         self._own_informer: Informer[Any] | InformerHandle[Any] | None = None
         self.journal: ReconcileJournal = ReconcileJournal()
-        self._random, self._client = random, client
-        self._pauses, self._hot_loops = Pauses(self.metrics), HotLoops(client)
+        self.pauses: Pauses = Pauses(self.metrics)
+        self._random, self._client, self._hot_loops = random, client, HotLoops(client)
         self._conflicts = None if client is None else Conflicts(client)
         self.waits: Waits = Waits(self.queue)
         self._limit = (
@@ -202,7 +203,7 @@ class Controller:
         self._add_role(source.kind, source.slot_rules)
         if source.enqueues_itself and self._own_kind is None:
             self._own_kind = source.kind.resource
-        if source.enqueues_itself and (self._pauses.store is None or self._pauses.store.is_closed):
+        if source.enqueues_itself and (self.pauses.store is None or self.pauses.store.is_closed):
             self._watch_own(informer)
         self._hot_loops.watch(informer, source.map_to)
         informer.add_handler(EnqueueRequests(self.name, source, self.queue.add))
@@ -240,7 +241,7 @@ class Controller:
 
     def _watch_own(self, informer: Informer[Any] | InformerHandle[Any]) -> None:
         """Note the informer of the objects that the keys name."""
-        self._pauses.store, self._own_informer = informer.store, informer
+        self.pauses.store, self._own_informer = informer.store, informer
         if self._conflicts is not None:
             self._conflicts.watch(informer)
         if self._shard_gate is not None:
@@ -274,7 +275,7 @@ class Controller:
     @property
     def own_store(self) -> Store[Any] | None:
         """The store of the objects that the keys name; None when they name none that it knows of."""
-        return self._pauses.store
+        return self.pauses.store
 
     def release(self, key: Key) -> None:
         """Drop the memory of a key that another replica reconciles from now on; its delays in the queue are over."""
@@ -301,7 +302,7 @@ class Controller:
     @property
     def paused(self) -> tuple[Key, ...]:
         """The keys of paused objects, as far as they have come."""
-        return self._pauses.keys
+        return self.pauses.keys
 
     @property
     def parked(self) -> dict[Key, ParkedFailure]:
@@ -340,7 +341,7 @@ class Controller:
         reconciler, client, tracer = self.reconciler, self._client, find_tracer()
         if self._options.reconcile_timeout is not None:
             reconciler = TimedReconciler(reconciler, self._options.reconcile_timeout, self.metrics)
-        gates: list[Gate] = [self._pauses] if self._shard_gate is None else [self._shard_gate, self._pauses]
+        gates: list[Gate] = [self.pauses] if self._shard_gate is None else [self._shard_gate, self.pauses]
         if self._member_gate is not None:
             gates.insert(0, self._member_gate)
         if self._limit is not None:

@@ -52,6 +52,13 @@ class Gate(Protocol):
         ...
 
 
+class EventSink(Protocol):
+    """Records events, as `kcr.EventRecorder` does."""
+
+    def event(self, about: Resource, type: str, reason: str, message: str) -> None:  # noqa: A002  # the field's name
+        """Record an event about an object."""
+
+
 class HandlingGate(Handler[Any]):
     """A gate that handles the events of the objects that the keys name."""
 
@@ -82,6 +89,8 @@ class Pauses:
     Source: cluster-api/util/annotations/helpers.go, HasPaused: there any value counts, and deletion is paused as well.
 
     Attributes:
+        recorder: Records begin and end of each pause as events of the object; None for no events. After a restart of
+            the controller the begin is recorded again; an end while no controller runs is not.
         store: The objects that the controller's keys name; None when keys name none that it knows of, and then no key
             is paused.
     """
@@ -89,6 +98,7 @@ class Pauses:
     def __init__(self, metrics: ControllerMetrics) -> None:
         """Know of no paused object; `metrics` count them."""
         self.store: Store[Any] | None = None
+        self.recorder: EventSink | None = None
         # The uids of the paused objects whose keys have come: one log line for each pause, however many events.
         self._uids: dict[Key, str] = {}
         self._metrics = metrics
@@ -107,12 +117,18 @@ class Pauses:
             if self._uids and self._uids.pop(key, None) is not None:
                 self._metrics.paused = len(self._uids)
                 _log.info("resumed" if obj is not None else "paused object was deleted")
+                self._record(obj, "ReconcileResumed", f"reconciled again: the annotation {PAUSED} is not true any more")
             return GateDecision.ADMIT
         if self._uids.get(key) != obj.metadata.uid:
             self._uids[key] = obj.metadata.uid
             self._metrics.paused = len(self._uids)
             _log.info("paused, not reconciled", annotation=f"{PAUSED}=true", version=obj.metadata.resource_version)
+            self._record(obj, "ReconcilePaused", f"not reconciled while the annotation {PAUSED} is true")
         return GateDecision.DROP
+
+    def _record(self, obj: Resource | None, reason: str, message: str) -> None:
+        if self.recorder is not None and obj is not None:
+            self.recorder.event(obj, "Normal", reason, message)
 
 
 class MinInterval:

@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 
 import kcr
 from kcr.api.batch import CronJob, Job
-from kcr.api.core import ConfigMap, Pod
+from kcr.api.core import ConfigMap, Event, Pod
 from kcr.api.meta import Key, ObjectMeta
 from kcr.controller import Predicate
 from kcr.errors import NotFoundError, TransportError
@@ -130,6 +130,94 @@ async def test_paused_object_that_is_deleted_is_reconciled(
         await kcr_clock.advance(1)
         assert reconciler.keys == [KEY]
         assert manager.metrics.registry.get_sample_value("kcr_paused_objects", {"controller": "colors"}) == 0
+
+
+async def pause_events(cluster: EmbeddedCluster, kind: type[kcr.Resource]) -> list[tuple[str, int | None]]:
+    """The events about pauses of the objects of a kind, and how often each was recorded."""
+    events = await cluster.client.list(Event, "default", fields=f"involvedObject.kind={kind.resource.kind}")
+    return [(one.reason, one.count) for one in events if one.reason.startswith("Reconcile")]
+
+
+async def test_begin_and_end_of_a_pause_are_events_of_a_job(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    async with job_controller(kcr_cluster, kcr_clock):
+        await create(kcr_cluster.client, manifest(suspend=True))
+        await kcr_clock.advance(5)
+        assert await pause_events(kcr_cluster, Job) == []
+        await annotate(kcr_cluster, Job, JOB, "true")
+        await kcr_clock.advance(5)
+        await kcr_cluster.client.merge_patch(Job, JOB, {"metadata": {"labels": {"a": "b"}}})
+        await kcr_clock.advance(5)
+        assert await pause_events(kcr_cluster, Job) == [("ReconcilePaused", 1)]
+        await annotate(kcr_cluster, Job, JOB, None)
+        await kcr_clock.advance(5)
+    assert await pause_events(kcr_cluster, Job) == [("ReconcilePaused", 1), ("ReconcileResumed", 1)]
+
+
+async def test_begin_and_end_of_a_pause_are_events_of_a_cronjob(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    async with cronjob_controller(kcr_cluster, kcr_clock):
+        created = await kcr_cluster.client.create_manifest(CronJob, cronjob(), "default")
+        await kcr_clock.advance(5)
+        await annotate(kcr_cluster, CronJob, created.key, "true")
+        await kcr_clock.advance(120)
+        await annotate(kcr_cluster, CronJob, created.key, None)
+        await kcr_clock.advance(5)
+    assert await pause_events(kcr_cluster, CronJob) == [("ReconcilePaused", 1), ("ReconcileResumed", 1)]
+
+
+async def test_pause_is_recorded_again_by_a_controller_that_starts(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    paused = manifest(suspend=True)
+    paused["metadata"]["annotations"] = {"kcr.dev/paused": "true"}
+    await create(kcr_cluster.client, paused)
+    for _ in range(2):
+        async with job_controller(kcr_cluster, kcr_clock):
+            await kcr_clock.advance(5)
+    assert {reason for reason, _ in await pause_events(kcr_cluster, Job)} == {"ReconcilePaused"}
+    async with job_controller(kcr_cluster, kcr_clock):
+        await kcr_clock.advance(5)
+        await annotate(kcr_cluster, Job, JOB, None)
+        await kcr_clock.advance(5)
+    assert ("ReconcileResumed", 1) in await pause_events(kcr_cluster, Job)
+
+
+async def test_paused_job_of_another_controller_gets_no_event(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    async with job_controller(kcr_cluster, kcr_clock, take_over=False):
+        await create(kcr_cluster.client, manifest())
+        await annotate(kcr_cluster, Job, JOB, "true")
+        await kcr_clock.advance(5)
+        await annotate(kcr_cluster, Job, JOB, None)
+        await kcr_clock.advance(5)
+    assert await pause_events(kcr_cluster, Job) == []
+
+
+async def test_controller_without_a_recorder_of_pauses_writes_no_event(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    async with watching(kcr_cluster, kcr_clock):
+        await annotate(kcr_cluster, ConfigMap, KEY, "true")
+        await kcr_clock.advance(5)
+        await annotate(kcr_cluster, ConfigMap, KEY, None)
+        await kcr_clock.advance(5)
+    assert await pause_events(kcr_cluster, ConfigMap) == []
+
+
+async def test_any_controller_records_its_pauses_with_a_recorder(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    async with watching(kcr_cluster, kcr_clock) as (_, manager):
+        manager.controllers["colors"].pauses.recorder = manager.recorder("colors")
+        await annotate(kcr_cluster, ConfigMap, KEY, "true")
+        await kcr_clock.advance(5)
+        await annotate(kcr_cluster, ConfigMap, KEY, None)
+        await kcr_clock.advance(5)
+        assert await pause_events(kcr_cluster, ConfigMap) == [("ReconcilePaused", 1), ("ReconcileResumed", 1)]
 
 
 async def test_pods_that_end_during_a_pause_count_once(kcr_clock: VirtualClock) -> None:

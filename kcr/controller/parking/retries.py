@@ -17,11 +17,11 @@ Source: client-go's examples (`queue.NumRequeues(key) < maxRetries`), which drop
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from kcr.api.meta import Key, Resource
 from kcr.api.unstructured import Unstructured
-from kcr.controller.gates import GateDecision
+from kcr.controller.gates import EventSink, GateDecision
 from kcr.controller.own_writes import StaleStoreError
 from kcr.errors import LeadershipLostError, RetryLater, TooManyRequestsError
 from kcr.informer import Store
@@ -62,13 +62,6 @@ class ParkedFailure(NamedTuple):
 
     failures: int
     error: str
-
-
-class EventSink(Protocol):
-    """Records events, as `kcr.EventRecorder` does."""
-
-    def event(self, about: Resource, type: str, reason: str, message: str) -> None:  # noqa: A002  # the field's name
-        """Record an event about an object."""
 
 
 class RetryLimit:
