@@ -15,8 +15,9 @@ from kcr.api.core import ConfigMap
 from kcr.api.full.apiextensions_v1 import CustomResourceDefinition
 from kcr.client import ClusterConfig, Transport
 from kcr.testing import VirtualClock
-from tests.kit.fleets import COLORS, Fleet, colors, config_of, fleet_of
+from tests.kit.fleets import COLORS, CutLine, Fleet, colors, config_of, fleet_of
 from tests.kit.replicas import sharded_replica
+from tests.kit.transports import LateWatches
 
 pytestmark = [pytest.mark.kcr_virtual, pytest.mark.asyncio]
 
@@ -291,6 +292,22 @@ async def test_lost_reply_of_a_member_makes_no_second_write(fleet: Fleet, kcr_cl
     async with manager.running():
         await fleet.home.client.create(colors("blue", **{COPY: "true"}))
         await kcr_clock.advance(30)
+        assert await fleet.copies() == {"east": "blue", "west": "blue"}
+    assert fleet.crash.writes == 1
+
+
+async def test_lost_reply_is_looked_up_in_the_member_while_its_watch_is_late(
+    fleet: Fleet, kcr_clock: VirtualClock
+) -> None:
+    manager = fleet.manager()
+    attach(manager, fleet.clusters(manager, "east", "west"))
+    late = LateWatches(fleet.crash, random.Random(2), {"configmaps": 20.0})
+    fleet.lines["east"] = CutLine(late)
+    fleet.crash.lose_reply(1)
+    async with manager.running():
+        await kcr_clock.advance(60)
+        await fleet.home.client.create(colors("blue", **{COPY: "true"}))
+        await kcr_clock.advance(60)
         assert await fleet.copies() == {"east": "blue", "west": "blue"}
     assert fleet.crash.writes == 1
 
