@@ -6,7 +6,7 @@ import ssl
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from ipaddress import ip_address, ip_network
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -45,6 +45,62 @@ def make_connector(tls: ssl.SSLContext, on_resolve: OnResolve | None) -> aiohttp
     return aiohttp.TCPConnector(
         limit=0, ssl=tls, keepalive_timeout=_KEEP_ALIVE_SECONDS, socket_factory=make_socket, resolver=resolver
     )
+
+
+class SilenceTimer:
+    """Ends a stream that was silent for too long: a context, with one timer, which moves when it fires.
+
+    aiohttp makes one for each chunk.
+
+    Source: aiohttp, `ClientTimeout.sock_read`, whose error this raises.
+    """
+
+    __slots__ = ("_content", "_heard", "_now", "_read", "_seconds", "_timer")
+
+    _timer: asyncio.TimerHandle | None
+
+    def __init__(self, content: aiohttp.StreamReader, seconds: float | None) -> None:
+        """Make a timer.
+
+        Args:
+            content: The stream, of which nothing was read.
+            seconds: How long it may be silent; None for no limit.
+        """
+        loop = asyncio.get_running_loop()
+        self._content, self._seconds, self._now = content, seconds, loop.time
+        self._heard, self._read = loop.time(), 0
+        self._timer = None if seconds is None else loop.call_later(seconds, self._check)
+
+    @classmethod
+    def instead_of(cls, answer: aiohttp.ClientResponse, seconds: float | None) -> Self:
+        """Return the timer for the body of an answer, whose own one ends with the next chunk."""
+        if answer.connection is not None and answer.connection.protocol is not None:
+            answer.connection.protocol.read_timeout = None
+        return cls(answer.content, seconds)
+
+    def __enter__(self) -> Self:
+        """Return itself; the timer runs already."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop the timer."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def note(self, size: int) -> None:
+        """Note that so many bytes of the body were read."""
+        self._heard = self._now()
+        self._read += size
+
+    def _check(self) -> None:
+        assert self._seconds is not None
+        # Unread bytes: the reader is slow, not the server.
+        if self._content.total_bytes > self._read:
+            self._heard = self._now()
+        if (left := self._heard + self._seconds - self._now()) > 0:
+            self._timer = asyncio.get_running_loop().call_later(left, self._check)
+        else:
+            self._content.set_exception(aiohttp.SocketTimeoutError("Timeout on reading data from socket"))
 
 
 class TimedResolver(AbstractResolver):

@@ -18,7 +18,7 @@ from yarl import URL
 from kcr.client.auth.cluster import ClusterConfig, tls_context, tls_modified
 from kcr.client.auth.credentials import Credential
 from kcr.client.loops import HomeLoop, PerLoop
-from kcr.client.wire.connections import FENCE, FencedRequest, OnResolve, make_connector
+from kcr.client.wire.connections import FENCE, FencedRequest, OnResolve, SilenceTimer, make_connector
 from kcr.client.wire.transport import Request
 from kcr.errors import ConfigError, TransportError
 from kcr.log import get_logger
@@ -295,26 +295,32 @@ class HttpResponse:
         """Yield the body line by line, as it arrives."""
         next_chunk = self._answer.content.readany
         begun, size = list[bytes](), 0
-        while True:
-            try:
-                chunk = await next_chunk()
-            except _FAILURES as error:
-                raise _failure(self._request, error) from error
-            if not chunk:
-                break
-            self._transport.streamed_bytes += len(chunk)
-            first, *others = chunk.split(b"\n")
-            begun.append(first)
-            size += len(first)
-            if size > _LINE_BYTES:
-                raise _failure(self._request, ValueError(f"a line of more than {_LINE_BYTES >> 20} MiB"))
-            if others:
-                # Most chunks have many lines: each whole line costs no more than a slice.
-                yield b"".join(begun)
-                *whole, last = others
-                for line in whole:
-                    yield line
-                begun, size = [last], len(last)
+        with SilenceTimer.instead_of(self._answer, self._request.idle_seconds) as silence:
+            while True:
+                try:
+                    chunk = await next_chunk()
+                except _FAILURES as error:
+                    raise _failure(self._request, error) from error
+                if not chunk:
+                    break
+                silence.note(len(chunk))
+                self._transport.streamed_bytes += len(chunk)
+                if not size and chunk.find(b"\n") == len(chunk) - 1 <= _LINE_BYTES:
+                    # One whole line: an event that arrives alone.
+                    yield chunk[:-1]
+                    continue
+                first, *others = chunk.split(b"\n")
+                begun.append(first)
+                size += len(first)
+                if size > _LINE_BYTES:
+                    raise _failure(self._request, ValueError(f"a line of more than {_LINE_BYTES >> 20} MiB"))
+                if others:
+                    # Most chunks have many lines: each whole line costs no more than a slice.
+                    yield b"".join(begun)
+                    *whole, last = others
+                    for line in whole:
+                        yield line
+                    begun, size = [last], len(last)
         if size:
             yield b"".join(begun)
 
