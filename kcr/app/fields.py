@@ -35,7 +35,7 @@ _TRUTHS = dict.fromkeys(("1", "on", "t", "true", "y", "yes"), True) | dict.fromk
     ("0", "f", "false", "n", "no", "off"), False
 )
 # Kinds of completion in a shell by the metavar of an option.
-_PATHS = {"DIR": "dir", "FILE": "file", "FOLDER": "dir"}
+PATHS = {"DIR": "dir", "FILE": "file", "FOLDER": "dir"}
 
 
 class OptionField(NamedTuple):
@@ -149,7 +149,7 @@ def text_of(value: object) -> object:
     return value
 
 
-class _FieldType(click.ParamType):  # type: ignore[type-arg]  # generic in new releases only
+class FieldType(click.ParamType):  # type: ignore[type-arg]  # generic in new releases only
     """The type of an option, from its field."""
 
     def __init__(self, field: OptionField) -> None:
@@ -157,18 +157,20 @@ class _FieldType(click.ParamType):  # type: ignore[type-arg]  # generic in new r
         self.field = field
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the value of a text."""
         try:
             return self.field.read(value, repr(value))
         except ValueError as error:
             self.fail(str(error), param, ctx)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        if self.field.flag.metavar in _PATHS:
-            return [CompletionItem(incomplete, type=_PATHS[self.field.flag.metavar])]
+        """Return the choices that begin so, or that a path is wanted."""
+        if self.field.flag.metavar in PATHS:
+            return [CompletionItem(incomplete, type=PATHS[self.field.flag.metavar])]
         return [CompletionItem(one) for one in self.field.choices if one.lower().startswith(incomplete.lower())]
 
 
-class _TruthType(_FieldType, click.types.BoolParamType):
+class _TruthType(FieldType, click.types.BoolParamType):
     """The type of an option without a value."""
 
 
@@ -177,7 +179,7 @@ class _Option(click.Option):
 
     def get_help_extra(self, ctx: click.Context) -> click.types.OptionHelpExtra:
         extra = super().get_help_extra(ctx)
-        if isinstance(self.type, _FieldType) and self.type.field.range:
+        if isinstance(self.type, FieldType) and self.type.field.range:
             extra["range"] = self.type.field.range
         return extra
 
@@ -215,7 +217,7 @@ def _option(
     spelling = f"{field.option}/--no-{field.option[2:]}" if flag.negation else field.option
     return click.option(
         *filter(None, (flag.short, spelling)), field.name, cls=_Option, default=default, help=field.help,
-        type=_TruthType(field) if is_truth else _FieldType(field), is_flag=is_truth,
+        type=_TruthType(field) if is_truth else FieldType(field), is_flag=is_truth,
         metavar=None if is_truth else flag.metavar or f"[{'|'.join(field.choices)}]",
         envvar=f"{prefix}{field.name.upper()}", show_envvar=True, show_default=shown or default not in (None, ""),
         shell_complete=complete,

@@ -9,6 +9,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from kcr.app.faults import import_fault
+from kcr.cli.completers import outline, outlines
 from kcr.errors import ConfigError
 
 
@@ -63,6 +64,8 @@ class Commands(click.Group):
         Raises:
             ConfigError: The package that adds it cannot be imported, or adds something else.
         """
+        if ctx.resilient_parsing and cmd_name in outlines():
+            return outline(cmd_name, outlines()[cmd_name])
         if cmd_name in COMMANDS:
             command = importlib.import_module(f"kcr.cli.{COMMANDS[cmd_name].module}").command
             assert isinstance(command, click.Command)

@@ -1,8 +1,15 @@
-"""The names that a shell completes: controllers, namespaces, objects."""
+"""The names that a shell completes: commands with their options, controllers, namespaces, objects.
 
-from collections.abc import Callable, Iterable
+While a shell completes, commands are made of the table that `python -m tools.completions` writes: their modules import
+clients and servers, for which a shell would wait.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -12,6 +19,41 @@ if TYPE_CHECKING:
 
 # A shell that waits for names feels broken.
 _SECONDS = 2.0
+
+
+@cache
+def outlines() -> Mapping[str, Any]:
+    """Return the parameters of the commands by name."""
+    found: Mapping[str, Any] = json.loads(Path(__file__).with_name("completions.json").read_text(encoding="utf-8"))
+    return found
+
+
+def outline(name: str, found: Mapping[str, Any]) -> click.Command:
+    """Return a command that can be completed, and not called.
+
+    Args:
+        name: Its name.
+        found: Its part of the table.
+    """
+    commands = found.get("commands")
+    if commands is not None:
+        made = {part: outline(part, one) for part, one in commands.items()}
+        return click.Group(name, commands=made, short_help=found["help"])
+    return click.Command(name, params=[_parameter(one) for one in found["parameters"]], short_help=found["help"])
+
+
+def _parameter(found: Mapping[str, Any]) -> click.Parameter:
+    # Decorators refuse options whose completer is unknown, so each name is one of this module.
+    completer = globals()[found["completer"]] if "completer" in found else None
+    kind: Any = click.Choice(found["choices"], case_sensitive=False) if "choices" in found else None
+    if "path" in found:
+        kind = click.Path(file_okay=found["path"] == "file")
+    if "options" not in found:
+        return click.Argument(["words"], nargs=found["nargs"], required=False, type=kind, shell_complete=completer)
+    return click.Option(
+        found["options"], help=found.get("help"), is_flag=found.get("is_flag", False), type=kind,
+        multiple=found.get("multiple", False), shell_complete=completer,
+    )  # fmt: skip
 
 
 def complete_controllers(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:

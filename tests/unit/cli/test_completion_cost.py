@@ -6,8 +6,12 @@ import sys
 
 import pytest
 
+from tools.completions import TABLE, table
+
 # Each of these takes a tenth of a second, or has a part that does.
 HEAVY = {"aiohttp", "asyncio", "cryptography", "kubernetes_asyncio", "prometheus_client", "rich", "structlog", "yaml"}
+# Python's own and click's are 150 of them.
+MOST_MODULES = 260
 PROGRAM = """
 import sys
 from kcr.cli.main import main
@@ -18,6 +22,10 @@ except SystemExit:
     pass
 print(*sorted(sys.modules), file=sys.stderr)
 """
+
+
+def test_table_of_completions_is_that_of_the_commands() -> None:
+    assert TABLE.read_text(encoding="utf-8") == table(), "run `python -m tools.completions`"
 
 
 def completed(words: str) -> tuple[list[str], list[str]]:
@@ -36,10 +44,15 @@ def completed(words: str) -> tuple[list[str], list[str]]:
         pytest.param("kcr run --log-", "--log-level", id="options"),
         pytest.param("kcr run --log-level w", "warning", id="values"),
         pytest.param("kcr completion ", "fish", id="shells"),
+        pytest.param("kcr jobs --all", "--all-namespaces", id="options-of-jobs"),
+        pytest.param("kcr debug p", "profile", id="commands-of-a-group"),
+        pytest.param("kcr crd generate --ch", "--check", id="options-in-a-group"),
+        pytest.param("kcr rerun --dry-run s", "server", id="choices"),
+        pytest.param("kcr check --controllers job,c", "job,cronjob", id="controllers"),
     ],
 )
 def test_completion_imports_few_modules(words: str, expected: str) -> None:
     found, modules = completed(words)
     assert expected in found
     assert {name.partition(".")[0] for name in modules} & HEAVY == set()
-    assert len(modules) <= 260
+    assert len(modules) <= MOST_MODULES

@@ -1,0 +1,67 @@
+"""The options of kcr's commands, for shells that complete them: `python -m tools.completions` writes the table.
+
+A command is imported to be run, and most of them import a client. A shell that completes options waits for that, so it
+reads `kcr/cli/completions.json` in its place. `make test` compares the table with the commands.
+"""
+
+import importlib
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kcr.app.fields import PATHS, FieldType
+from kcr.cli.commands import COMMANDS
+
+TABLE = Path(__file__).parents[1] / "kcr" / "cli" / "completions.json"
+
+
+def table() -> str:
+    """Return the table, one command a line."""
+    commands = {name: importlib.import_module(f"kcr.cli.{entry.module}").command for name, entry in COMMANDS.items()}
+    lines = [f"{json.dumps(name)}: {json.dumps(_command(one))}" for name, one in sorted(commands.items())]
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _command(command: click.Command) -> dict[str, Any]:
+    help_text = command.get_short_help_str()
+    if isinstance(command, click.Group):
+        return {"help": help_text, "commands": {name: _command(one) for name, one in command.commands.items()}}
+    parameters = [_parameter(one) for one in command.params if not getattr(one, "hidden", False)]
+    return {"help": help_text, "parameters": parameters}
+
+
+def _parameter(parameter: click.Parameter) -> dict[str, Any]:
+    completer = parameter._custom_shell_complete  # the function that a command has given
+    kind, found = parameter.type, {"completer": getattr(completer, "__name__", ""), **_values(parameter.type)}
+    assert completer is None or completer.__module__ == "kcr.cli.completers", kind
+    if isinstance(parameter, click.Option):
+        sides = (parameter.opts, parameter.secondary_opts)
+        spellings = [*parameter.opts[:-1], "/".join(one[-1] for one in sides if one)]
+        found |= {
+            "options": spellings, "help": parameter.help, "is_flag": parameter.is_flag, "multiple": parameter.multiple,
+        }  # fmt: skip
+    else:
+        found["nargs"] = parameter.nargs
+    return {name: value for name, value in found.items() if value not in ("", None, False, [])}
+
+
+def _values(kind: Any) -> dict[str, Any]:
+    match kind:
+        case click.Choice():
+            return {"choices": list(kind.choices)}
+        case FieldType():
+            return {"choices": list(kind.field.choices), "path": PATHS.get(kind.field.flag.metavar, "")}
+        case click.Path():
+            return {"path": "dir" if kind.dir_okay and not kind.file_okay else "file"}
+    return {}
+
+
+def main() -> None:
+    """Write the table."""
+    TABLE.write_text(table(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
