@@ -365,3 +365,19 @@ async def test_options_of_a_foreign_kind_are_refused(api: Api) -> None:
     for version in ("v1", "meta.k8s.io/v1", "policy/v1"):
         options = {"kind": "DeleteOptions", "apiVersion": version, "dryRun": ["All"]}
         assert (await api.call("DELETE", f"{CONFIG_MAPS}/a", options)).status == 200
+
+
+async def test_namespace_that_is_empty_is_the_answer_to_its_deletion(api: Api) -> None:
+    made = await api.post("/api/v1/namespaces", {"metadata": {"name": "x"}})
+    made["spec"] = {"finalizers": []}
+    await api.put("/api/v1/namespaces/x/finalize", made)
+    gone = await api.delete("/api/v1/namespaces/x")
+    assert (gone["kind"], gone["metadata"]["name"]) == ("Namespace", "x")
+    assert not await exists(api, "/api/v1/namespaces/x")
+
+
+async def test_dry_run_of_a_deletion_marks_nothing(api: Api) -> None:
+    made = await api.post(CONFIG_MAPS, {"metadata": {"name": "a", "finalizers": ["a.io/b"]}})
+    shown = await api.delete(f"{CONFIG_MAPS}/a?dryRun=All")
+    assert "deletionTimestamp" in shown["metadata"]
+    assert await api.get(f"{CONFIG_MAPS}/a") == made

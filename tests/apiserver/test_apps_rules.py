@@ -3,6 +3,7 @@
 Source: kubernetes/pkg/apis/apps/validation/validation_test.go, TestValidateDeployment, TestValidateReplicaSet.
 """
 
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -111,12 +112,20 @@ async def test_selector_never_changes(api: Api, place: str, obj: dict[str, Any])
     assert (cause["field"], cause["message"].rpartition(": ")[2]) == ("spec.selector", "field is immutable")
 
 
-async def test_pod_template_is_warned_of_when_it_is_new_or_changed(api: Api) -> None:
-    made = deployment()
+@pytest.mark.parametrize(
+    ("path", "made"),
+    [
+        pytest.param(DEPLOYMENTS, deployment(), id="deployment"),
+        pytest.param(REPLICA_SETS, replica_set(), id="replica-set"),
+        pytest.param("/apis/apps/v1/namespaces/default/statefulsets", deployment(), id="stateful-set"),
+    ],
+)
+async def test_pod_template_is_warned_of_when_it_is_new_or_changed(api: Api, path: str, made: dict[str, Any]) -> None:
+    made = deepcopy(made)
     made["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = -1
-    target = f"{DEPLOYMENTS}/{made['metadata']['name']}"
+    target = f"{path}/{made['metadata']['name']}"
     warned = "spec.template.spec.terminationGracePeriodSeconds: must be >= 0"
-    assert warned in (await api.call("POST", DEPLOYMENTS, made)).headers["Warning"]
+    assert warned in (await api.call("POST", path, made)).headers["Warning"]
     reply = await api.call("PATCH", target, {"spec": {"replicas": 2}}, content_type="application/merge-patch+json")
     assert (reply.status, "Warning" in reply.headers) == (200, False)
     change = {"spec": {"template": {"metadata": {"annotations": {"a": "b"}}}}}

@@ -12,6 +12,7 @@ import pytest
 from kcr.testing.loop import VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.api import TABLE, Api, config_map, job, pod
+from tests.kit.custom_resources import DEFINITIONS, WIDGETS, definition, spec_schema, version, widget
 from tests.kit.protobuf import PROTOBUF, body, message
 
 pytestmark = [pytest.mark.kcr_virtual, pytest.mark.collects]
@@ -247,3 +248,15 @@ async def test_quotas_show_what_is_used(api: Api, kcr_clock: VirtualClock) -> No
     table = await api.get(QUOTAS, accept=TABLE)
     assert [column["name"] for column in table["columnDefinitions"]] == ["Name", "Request", "Limit", "Age"]
     assert table["rows"][0]["cells"] == ["q", "count/jobs.batch: 0/3, pods: 0/2", "limits.cpu: 0/1", "5s"]
+
+
+async def test_custom_resources_are_counted_as_they_come_and_go(api: Api, kcr_clock: VirtualClock) -> None:
+    await api.post(QUOTAS, quota(spec={"hard": {"count/widgets.ex.io": "2"}}))
+    await api.post(DEFINITIONS, definition(version("v1", spec_schema({}))))
+    await kcr_clock.advance(1)
+    for name in "ab":
+        await api.post(WIDGETS, widget(name))
+    assert await used(api, kcr_clock) == {"count/widgets.ex.io": "2"}
+    assert "exceeded quota: q" in await refusal(api, WIDGETS, widget("c"))
+    await api.delete(f"{WIDGETS}/a")
+    assert await used(api, kcr_clock) == {"count/widgets.ex.io": "1"}

@@ -79,3 +79,13 @@ async def test_stored_kinds_have_upstreams_columns(api: Api, target: str, kind: 
     await api.post(target, {"metadata": {"name": "a"}, **VALID_OBJECTS[kind]})
     (row,) = (await api.get(target, accept=TABLE))["rows"]
     assert row["cells"] == cells
+
+
+@pytest.mark.parametrize(("given", "other"), [("dataSource", "dataSourceRef"), ("dataSourceRef", "dataSource")])
+async def test_source_of_a_claim_is_named_in_both_fields(api: Api, given: str, other: str) -> None:
+    # Source: kubernetes/pkg/registry/core/persistentvolumeclaim/strategy.go, NormalizeDataSources.
+    source = {"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": "old"}
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, given: source}
+    claims = "/api/v1/namespaces/default/persistentvolumeclaims"
+    made = await api.post(claims, {"metadata": {"name": "c"}, "spec": spec})
+    assert made["spec"][given] == made["spec"][other] == source

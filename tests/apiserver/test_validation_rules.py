@@ -82,6 +82,7 @@ async def patched(api: Api, spec: Any) -> list[tuple[str, str]]:
         pytest.param("cidr('10.0.0.0/8').containsIP(self.name)", {"name": "11.0.0.1"}, False, id="cidr"),
         pytest.param("quantity(self.name).isGreaterThan(quantity('1Gi'))", {"name": "2Gi"}, True, id="quantity"),
         pytest.param("quantity(self.name).add(1).compareTo(quantity('3')) == 0", {"name": "2"}, True, id="add"),
+        pytest.param("quantity(self.name).asApproximateFloat() == 1.5", {"name": "1500m"}, True, id="float"),
         pytest.param("'%s-%d'.format([self.name, self.min]) == 'a-1'", {"name": "a", "min": 1}, True, id="format"),
         pytest.param("self.name.split(',').exists(p, p.trim() == 'b')", {"name": "a, b"}, True, id="strings"),
         pytest.param("sets.contains(self.tags, ['a'])", {"tags": ["a", "b"]}, True, id="sets"),

@@ -5,6 +5,7 @@ import pytest
 from kcr_devcluster.apiserver.kinds.core.cluster import NamespaceStrategy, NodeStrategy
 from kcr_devcluster.apiserver.kinds.core.config import ConfigMapStrategy, SecretStrategy
 from kcr_devcluster.apiserver.kinds.core.events import EventStrategy, LeaseStrategy
+from kcr_devcluster.apiserver.kinds.core.limits import LimitRangeStrategy
 from kcr_devcluster.apiserver.kinds.strategy import UndecodableError
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from tests.kit.manifests import texts
@@ -137,3 +138,32 @@ def test_node_registers_with_its_status() -> None:
     # Go writes these even when they are empty.
     assert obj["status"]["nodeInfo"]["kubeletVersion"] == ""
     assert obj["status"]["daemonEndpoints"] == {"kubeletEndpoint": {"Port": 0}}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"min": "2", "max": "1"}, ("min", "2", "min value 2 is greater than max value 1")),
+        (
+            {"min": "2", "defaultRequest": "1"},
+            ("defaultRequest", "1", "min value 2 is greater than default request value 1"),
+        ),
+        (
+            {"defaultRequest": "2", "max": "1"},
+            ("defaultRequest", "2", "default request value 2 is greater than max value 1"),
+        ),
+        (
+            {"defaultRequest": "2", "default": "1"},
+            ("defaultRequest", "2", "default request value 2 is greater than default limit value 1"),
+        ),
+        ({"min": "2", "default": "1"}, ("default", "2", "min value 2 is greater than default value 1")),
+        ({"default": "2", "max": "1"}, ("default", "1", "default value 2 is greater than max value 1")),
+    ],
+)
+def test_bounds_of_a_limit_range_are_in_their_order(given: dict[str, str], expected: tuple[str, str, str]) -> None:
+    # Source: kubernetes/pkg/apis/core/validation/validation.go, ValidateLimitRange.
+    item = {"type": "Container", **{member: {"cpu": value} for member, value in given.items()}}
+    (error,) = LimitRangeStrategy().validate({"metadata": {"name": "a"}, "spec": {"limits": [item]}})
+    member, value, words = expected
+    assert error.field == f"spec.limits[0].{member}[cpu]"
+    assert error.message == f'Invalid value: "{value}": {words}'

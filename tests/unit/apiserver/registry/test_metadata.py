@@ -92,3 +92,11 @@ def test_uids_are_random_uuids_of_version_4() -> None:
 )  # fmt: skip
 def test_faults_name_their_fields(kind: Kind, given: Manifest, fields: list[str]) -> None:
     assert [fault.field for fault in meta.validate(kind, given)] == fields
+
+
+def test_first_reference_to_each_owner_is_kept() -> None:
+    given: Manifest = {"ownerReferences": [{"uid": "a", "name": "x"}, {"uid": "b"}, {"uid": "a", "name": "y"}]}
+    (warning,) = meta.remove_duplicate_owners(given)
+    assert warning.endswith("duplicate UID(s) observed: a")
+    assert given["ownerReferences"] == [{"uid": "a", "name": "x"}, {"uid": "b"}]
+    assert meta.remove_duplicate_owners(given) == []

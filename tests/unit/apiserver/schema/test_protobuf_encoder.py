@@ -172,3 +172,10 @@ def test_event_is_framed_by_its_length() -> None:
 def test_what_has_no_number_is_refused(obj: dict[str, Any], why: str) -> None:
     with pytest.raises(UnknownMessageError, match=why):
         encode(obj)
+
+
+def test_lists_in_a_map_are_messages_of_one_repeated_field() -> None:
+    # CertificateSigningRequestSpec.extra has number 6; entries have the key in 1 and the message in 2.
+    spec = {"extra": {"team": ["a", "b"]}}
+    obj = {"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "spec": spec}
+    assert message((6, message((1, "team"), (2, message((1, "a"), (1, "b")))))) in encode(obj)
