@@ -1,5 +1,6 @@
 """The guide on several clusters: its program and its test, its Secret and its Role."""
 
+import random
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,12 +11,18 @@ import yaml
 
 import kcr
 from kcr.api.core import ConfigMap, Namespace, Secret
+from kcr.client import Client
+from kcr.controller import policy_rules
 from kcr.testing import FakeManager, VirtualClock
+from kcr_devcluster.apiserver.authentication.users import user_named
+from kcr_devcluster.transport import InProcessTransport
+from tests.kit.api import Api, binding
 from tests.kit.documents import ROOT, blocks, files
-from tests.kit.fleets import COLORS, NAMESPACE, colors, fleet_of
+from tests.kit.fleets import COLORS, NAMESPACE, colors, fleet_of, kubeconfig, secret
 
 GUIDE = ROOT / "docs" / "guide" / "clusters.md"
 FILES = files(GUIDE)
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 pytestmark = [pytest.mark.kcr_virtual, pytest.mark.asyncio]
 
@@ -57,15 +64,45 @@ async def test_secret_of_the_guide_is_a_member(fleet: ModuleType, kcr_clock: Vir
             assert await several.copies() == {"east": "blue"}
 
 
-async def test_setup_adds_the_controllers_and_needs_the_role_of_the_guide(fleet: ModuleType) -> None:
+async def test_setup_adds_its_controllers(fleet: ModuleType) -> None:
     manager = FakeManager()
     fleet.setup(manager)
     assert set(manager.controllers) == {"clusters", "fleet"}
-    needed = {right for right in manager.rights if right.resource == "secrets"}
-    assert needed == set(), "they are those of the Role"
-    assert yaml.safe_load(FILES["role.yaml"])["rules"] == [
-        {"apiGroups": [""], "resources": ["secrets"], "verbs": ["list", "watch"]}
-    ]
+
+
+@pytest.mark.parametrize("has_role", [True, False])
+async def test_role_of_the_guide_and_the_generated_ones_suffice(
+    fleet: ModuleType, kcr_clock: VirtualClock, has_role: bool
+) -> None:
+    async with fleet_of(kcr_clock, "east", authorization="rbac") as several:
+        api = Api(several.home.server)
+        await api.post("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+        account = f"system:serviceaccount:{NAMESPACE}:fleet"
+        client = Client(InProcessTransport(several.home.server, user_named(account)))
+        manager = kcr.Manager(client, clock=kcr_clock, random=random.Random(0))
+        clusters = several.clusters(manager)
+        clusters.add_secrets(NAMESPACE)
+        fleet.attach(manager, clusters)
+        rules = policy_rules(manager.rights)
+        assert not [rule for rule in rules if "secrets" in rule["resources"]], "in no namespace but that of the Role"
+        await api.post(f"{RBAC}/clusterroles", {"metadata": {"name": "fleet"}, "rules": rules})
+        await api.post(
+            f"{RBAC}/clusterrolebindings", binding("fleet", "ClusterRole", "fleet", f"ServiceAccount:{NAMESPACE}/fleet")
+        )
+        if has_role:
+            await api.post(f"{RBAC}/namespaces/{NAMESPACE}/roles", yaml.safe_load(FILES["role.yaml"]))
+            bound = binding("members", "Role", "fleet-members", f"ServiceAccount:{NAMESPACE}/fleet")
+            await api.post(f"{RBAC}/namespaces/{NAMESPACE}/rolebindings", bound)
+        await several.home.client.create(secret("east", kubeconfig("east")))
+        await several.home.client.create(colors("blue", **{fleet.COPY: "true"}))
+        if not has_role:
+            with pytest.raises(kcr.NotSyncedError, match=f'cannot list resource "secrets".*"{NAMESPACE}"'):
+                async with manager.running():
+                    pass
+            return
+        async with manager.running():
+            await kcr_clock.advance(1)
+            assert await several.copies() == {"east": "blue"}
 
 
 async def test_contexts_are_members(fleet: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
 
 import yaml
 
@@ -124,12 +125,14 @@ class Fleet:
 
 
 @asynccontextmanager
-async def fleet_of(clock: VirtualClock, *names: str) -> AsyncIterator[Fleet]:
-    """Run a home cluster and members, each with storage and uids of its own."""
+async def fleet_of(clock: VirtualClock, *names: str, **home_options: Any) -> AsyncIterator[Fleet]:
+    """Run a home cluster, with these options, and members, each with storage and uids of its own."""
     async with AsyncExitStack() as stack:
         home, *members = [
-            await stack.enter_async_context(EmbeddedCluster(runtime=None, clock=clock, random=random.Random(seed)))
-            for seed in range(len(names) + 1)
+            await stack.enter_async_context(
+                EmbeddedCluster(runtime=None, clock=clock, random=random.Random(seed), **options)
+            )
+            for seed, options in enumerate((home_options, *({} for _ in names)))
         ]
         yield Fleet(clock, home, dict(zip(names, members, strict=True)))
 
