@@ -74,7 +74,7 @@ coalesced, and a failed key is requeued with exponential backoff.
   and, to this machine, `/debug/kcr`. A reconciler's method `explain` explains the state of an object there
   (`Explanation`, `Code`, `Step`).
   With leader election one of several replicas runs its controllers, the others stand by: `run(leader_elect=True)`.
-  Under `Sharding` every replica reconciles its share of the objects.
+  Under `Sharding` every replica reconciles its share of the objects. `Namespaces` are a set that may change.
 - Failures are one tree, `KcrError`: `ApiError` for a refusal of the server, `TransportError` for a write with an
   unknown result, `TerminalError` for an error that no retry can fix, `RetryLater` for a missing prerequisite.
   `WaitFor` parks the key until an object is as wanted.
@@ -197,6 +197,7 @@ if TYPE_CHECKING:
     from kcr.leaderelection import LeaderElectionConfig, LeaderElector
     from kcr.manager import Manager
     from kcr.metrics import Metrics
+    from kcr.namespaces import Namespaces
     from kcr.sharding import Sharding
     from kcr.webhooks import WebhookRequest
     from kcr.webhooks.converters import converts
@@ -239,6 +240,7 @@ __all__ = [
     "Manager",
     "MemberCluster",
     "Metrics",
+    "Namespaces",
     "NotFoundError",
     "NotSyncedError",
     "Object",
@@ -354,6 +356,7 @@ _HOMES = {
     "kcr.leaderelection": "LeaderElectionConfig LeaderElector",
     "kcr.manager": "Manager",
     "kcr.metrics": "Metrics",
+    "kcr.namespaces": "Namespaces",
     "kcr.sharding": "Sharding",
     "kcr.webhooks": "WebhookRequest",
     "kcr.webhooks.converters": "converts",

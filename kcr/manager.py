@@ -26,6 +26,7 @@ from kcr.keywords import Keywords
 from kcr.leaderelection import Leadership
 from kcr.log import get_logger
 from kcr.metrics import Metrics
+from kcr.namespaces import Namespaces
 from kcr.observability import Observability
 from kcr.runnables import Phase, Runnable, RunnableGroup, first_failure, running
 from kcr.sharding import OnFirstShard, ShardedReplica, Shards
@@ -52,6 +53,7 @@ class Manager:
     Attributes:
         client: Talks to the server; cached reads are `store`.
         namespace: The namespace to watch, or several, separated by commas; empty for all.
+        namespaces: Those to watch if they may change; None for fixed ones.
         metrics: The metrics of the process; controllers register their own there.
         health: The health checks; controllers add their own.
         elector: Decides whether this replica leads; None for a program that runs once, or is sharded.
@@ -65,7 +67,7 @@ class Manager:
         *,
         clock: Clock = _SYSTEM_CLOCK,
         random: randomness.Random | None = None,
-        namespace: str = "",
+        namespace: str | Namespaces = "",
         metrics: Metrics | None = None,
         leader_election: Leadership | ShardedReplica | None = None,
     ) -> None:
@@ -75,7 +77,7 @@ class Manager:
             client: Talks to the server.
             clock: The source of time.
             random: A seed makes a test repeatable.
-            namespace: The namespace to watch, or several, separated by commas; empty for all.
+            namespace: The namespace to watch, several, separated by commas, or those that may change; empty for all.
             metrics: Where metrics are registered; None for a registry of its own.
             leader_election: Whether this replica leads, or which shards it holds; None for a program that runs once.
         """
@@ -85,12 +87,13 @@ class Manager:
         self.client: Client = client if election is None else client.with_options(fence=election.check)
         self.clock = clock
         self.random: randomness.Random = random or randomness.Random()
-        self.namespace = namespace
+        self.namespaces: Namespaces | None = namespace if isinstance(namespace, Namespaces) else None
+        self.namespace: str = namespace if isinstance(namespace, str) else ""
         self.metrics: Metrics = metrics or Metrics()
         self.health: Health = Health()
         reviewer = client.with_options(field_manager="metrics", throttled=False)
         self._observability = Observability(reviewer, self.metrics, self.health, clock)
-        self._cache = InformerCache(namespace, self._make_informer, self._observability.remove_informer)
+        self._cache = InformerCache(self.namespace, self._make_informer, self._observability.remove_informer)
         self._controllers: dict[str, Controller] = {}
         self._rights = frozenset[Right]()  # of controllers and recorders, beside their watches
         self._recorders: dict[str, EventRecorder] = {}
@@ -100,15 +103,15 @@ class Manager:
         self._serving_webhooks: Phase = nullcontext
         self._reviewing: Phase = nullcontext
         # The stages in the order of starting. Each ends before the one before it does.
-        self._writing = RunnableGroup("events")
-        self._electing = RunnableGroup("leader election")
-        self._watching = RunnableGroup("informers")
-        self._standing_by = RunnableGroup("components")
-        self._working = RunnableGroup("controllers")
+        self._writing, self._electing, self._watching = map(RunnableGroup, ("events", "leader election", "informers"))
+        self._standing_by, self._working = RunnableGroup("components"), RunnableGroup("controllers")
         self._ready = asyncio.Event()
         self.health.add_ready("controllers", lambda: "" if self._ready.is_set() else "they do not run")
         if election is not None:
             self._observability.add_election(election)
+        self._limits = [one for one in (self.namespaces, self._replica) if one is not None]  # of the watches
+        if self.namespaces is not None:
+            self.namespaces.connect(self._cache, self.health, self._watching.add)
 
     def select(self, *selections: Selection[Any]) -> None:
         """List and watch only the selected objects of a kind, and store the results of their transforms.
@@ -131,17 +134,14 @@ class Manager:
 
     def _make_informer(self, selections: tuple[Selection[Any], ...]) -> Informer[Any]:
         informer, kind = Informer(self.client, selections, random=self.random), selections[0].kind
-        if self._replica is not None:
-            self._replica.add_informer(informer)
+        for limit in self._limits:
+            limit.add_informer(informer)
         self._watching.add(informer.run, kind.resource.display)
         self._observability.add_informer(selections, informer, is_late=self._ready.is_set())
         return informer
 
     def remove_informer(self, kind: type[Resource]) -> None:
-        """Close the informer of a kind for all its users. Handles are the better way: they leave others theirs.
-
-        Source: controller-runtime/pkg/cache/cache.go, RemoveInformer.
-        """
+        """Close the informer of a kind for all its users (controller-runtime's RemoveInformer); prefer handles."""
         self._cache.remove(kind)
 
     @property
@@ -152,8 +152,7 @@ class Manager:
     @property
     def leading_since(self) -> int:
         """The version up to which another leader of the running reconcile's shard may have written; 0 for none."""
-        election = self.elector or self.shards
-        return election.leading_since if election is not None else 0
+        return 0 if (election := self.elector or self.shards) is None else election.leading_since
 
     @property
     def shards(self) -> Shards | None:
@@ -221,10 +220,10 @@ class Manager:
         controller.connect(self._cache, self.recorder)
         self._observability.add_controller(controller)
         self._rights |= options.rights
-        if self._replica is not None:
-            self._replica.add_controller(controller, is_sharded=options.sharded)
-        handles = [self.add_watch(controller, source) for source in options.watches]
-        self._add(controller, [handle for handle in handles if handle is not None], options.needs_leader_election)
+        for limit in self._limits:
+            limit.add_controller(controller)
+        needs = [one for source in options.watches if (one := self.add_watch(controller, source)) is not None]
+        self._add(controller, needs, options.needs_leader_election)
         return controller
 
     @Keywords(WebhookOptions)
@@ -345,11 +344,12 @@ class Manager:
         if self._replica is not None:
             self._replica.begin(self._cache, self.client)
         with first_failure():
-            local = self.webhooks.in_process(self.client)
+            local, ports = self.webhooks.in_process(self.client), self._observability.serving()
             # Conversions are served before the first list, which may need them; webhooks outlive the lease.
-            ports, https, local_calls = self._observability.serving(), self._serving_webhooks(), local.serving()
-            async with self._writing, ports, https, local_calls, self._watching:
+            async with self._writing, ports, self._serving_webhooks(), local.serving(), self._watching:
                 await self._cache.wait_synced(log=True)
+                if self.namespaces is not None:
+                    await self.namespaces.wait_opened()
                 self._cache.freeze()
                 async with self._reviewing(), self._electing, self._standing_by, local.reviewing():
                     await self._lead_and_work()

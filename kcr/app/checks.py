@@ -77,6 +77,7 @@ class Wanted(NamedTuple):
     Attributes:
         rights: The rights that they need.
         namespace: The namespaces to work in, separated by commas; empty for all.
+        changes: Whether the namespaces may change: rights in them are missed when they are used, in each by itself.
         takes_over: Whether they take the place of the cluster's own.
         lease: The Lease of leader election; None without election.
         shards_in: The namespace of the Leases of sharding; empty without sharding.
@@ -87,6 +88,7 @@ class Wanted(NamedTuple):
 
     rights: frozenset[Right]
     namespace: str = ""
+    changes: bool = False
     takes_over: bool = False
     lease: Key | None = None
     shards_in: str = ""
@@ -228,7 +230,8 @@ async def _kinds(client: Client, kinds: Iterable[ResourceType]) -> Finding:
 def needs_of(wanted: Wanted) -> list[Need]:
     """Return all rights that are needed, and where."""
     spaces = namespaces_in(wanted.namespace)
-    needs = [Need.of(right, namespace) for namespace in spaces for right in sorted(wanted.rights)]
+    known = sorted(right for right in wanted.rights if not (wanted.changes and right.namespaced))
+    needs = [Need.of(right, namespace) for namespace in spaces for right in known]
     if wanted.lease is not None:
         needs += [lease_need(right, wanted.lease) for right in sorted(LEASE_RIGHTS)]
     if wanted.shards_in:

@@ -94,6 +94,11 @@ class ProgramOptions(msgspec.Struct, frozen=True, kw_only=True):
     namespace: Annotated[
         str, "Namespace to work in; kcr run and kcr check take several, as in a,b.", Flag("NAME", "all", "-n")
     ] = ""
+    namespace_selector: Annotated[
+        str,
+        "Work in the namespaces whose labels match, such as team=blue, as they come and go.",
+        Flag("SELECTOR", "no selector", guide="operate.md#namespaces-that-change"),
+    ] = ""
     dry_run: Annotated[
         Literal["none", "server"],
         "With server, the server checks all writes, kcr logs them, and nothing is stored; no Lease is taken.",
@@ -203,6 +208,8 @@ class ProgramOptions(msgspec.Struct, frozen=True, kw_only=True):
             yield "metrics_secure", "metrics are served nowhere: add {metrics_bind_address}=:8443"
         if self.metrics_cert_path and not self.metrics_secure:
             yield "metrics_cert_path", "it has no effect without {metrics_secure}: add that as well"
+        if self.namespace and self.namespace_selector:
+            yield "namespace_selector", "it chooses the namespaces, as {namespace} does: leave one of them away"
         if self.webhook_client_ca_name and not self.webhook_cert_dir:
             yield "webhook_client_ca_name", "its folder is not named: add {webhook_cert_dir}"
 

@@ -13,6 +13,7 @@ from kcr.controller import Right, policy_rules, rights
 from kcr.errors import ConfigError
 from kcr.events import event_kind
 from kcr.manager import Manager
+from kcr.namespaces import Namespaces
 from kcr.webhooks.serving import certificate_rights
 
 # The requests of an elector for its Lease, and its event.
@@ -42,14 +43,17 @@ class _NoServer:
 
 
 def declared_by(
-    setups: Mapping[str, Setup], environ: Mapping[str, str], namespace: str = "", gates: frozenset[str] | None = None
+    setups: Mapping[str, Setup],
+    environ: Mapping[str, str],
+    namespace: str | Namespaces = "",
+    gates: frozenset[str] | None = None,
 ) -> Manager:
     """Return a manager that never runs, with all that these setup functions declare; no server is needed.
 
     Args:
         setups: The functions by name.
         environ: The environment that their options are read from.
-        namespace: The one namespace to watch; empty for all.
+        namespace: The one namespace to watch, or those that may change; empty for all.
         gates: Features that are on; None for those of the environment.
 
     Raises:
@@ -61,7 +65,10 @@ def declared_by(
 
 
 def rights_of(
-    setups: Mapping[str, Setup], environ: Mapping[str, str], namespace: str = "", gates: frozenset[str] | None = None
+    setups: Mapping[str, Setup],
+    environ: Mapping[str, str],
+    namespace: str | Namespaces = "",
+    gates: frozenset[str] | None = None,
 ) -> frozenset[Right]:
     """Return the rights that the controllers of these setup functions declare; see `declared_by`."""
     return declared_by(setups, environ, namespace, gates).rights
@@ -95,6 +102,7 @@ def rbac_manifests(  # noqa: PLR0913  # the options of `kcr rbac generate`, all 
     account: Key,
     namespace: str,
     elects: bool,
+    changes: bool = False,
     shards: bool = False,
     metrics_secure: bool = False,
     certificates: tuple[frozenset[Right], frozenset[Right]] = NO_RIGHTS,
@@ -108,6 +116,8 @@ def rbac_manifests(  # noqa: PLR0913  # the options of `kcr rbac generate`, all 
         account: The service account.
         namespace: Grant the rights in this namespace only; empty for all. Rights on kinds that are in no namespace need
             a ClusterRole all the same.
+        changes: Whether the namespaces may change: a ClusterRole has the rights in them, and is left to be bound in
+            each; the rights on kinds that are in no namespace have a ClusterRole of their own.
         elects: Whether the program takes part in leader election, with a Lease in the account's namespace.
         shards: Whether its replicas share the objects, with Leases in the account's namespace.
         metrics_secure: Whether the program asks who may read its metrics. There is a role for the readers then, and the
@@ -117,8 +127,10 @@ def rbac_manifests(  # noqa: PLR0913  # the options of `kcr rbac generate`, all 
         events_api: The API group of the events that the program writes: `core`, `events.k8s.io` or `auto`.
     """
     wanted, of_lease = with_events_api(wanted, events_api), with_events_api(LEASE_RIGHTS, events_api)
-    scoped = frozenset(right for right in wanted if right.namespaced and namespace)
+    scoped = frozenset(right for right in wanted if right.namespaced and (namespace or changes))
     grants = [("Role", name, namespace, scoped), ("ClusterRole", name, "", wanted - scoped)]
+    if changes:
+        grants = [("ClusterRole", f"{name}-cluster", "", wanted - scoped)]
     if elects:
         grants.append(("Role", f"{name}-leader-election", account.namespace, of_lease))
     if shards:
@@ -137,6 +149,8 @@ def rbac_manifests(  # noqa: PLR0913  # the options of `kcr rbac generate`, all 
         if rights_there:
             rules = policy_rules(rights_there)
             manifests += [_role(kind, called, place, rules), _binding(kind, called, place, account)]
+    if changes:
+        manifests.append(_role("ClusterRole", name, "", policy_rules(scoped)))
     if metrics_secure:
         manifests.append(_role("ClusterRole", f"{name}-metrics-reader", "", READING_RULES))
     return manifests

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 from urllib.parse import urlsplit
 
 import click
@@ -30,6 +30,7 @@ from kcr.app.startup import (
     check_shard_leases,
     choose_events_api,
     explain_failure,
+    fixed_selections,
     serve_webhooks,
 )
 from kcr.client import Client, HttpTransport, Pressure, RateLimit, load_config
@@ -45,6 +46,7 @@ from kcr.log import get_logger
 from kcr.log.lines import flush_stderr
 from kcr.manager import Manager
 from kcr.metrics import Metrics
+from kcr.namespaces import Namespaces
 from kcr.sharding import ShardedReplica, Sharding
 
 
@@ -55,6 +57,27 @@ class _Keywords(ProgramOptions, frozen=True, kw_only=True):
         Sequence[str] | None, "Arguments to read the options from.", Flag(default="those of the command line")
     ] = None
     sharding: Annotated[Sharding | None, "The default of `shards`: `kcr.Sharding(shards=8)`."] = None
+    namespaces: Annotated[
+        Namespaces | None, "The namespaces to work in, which may change; `namespace` and `namespace_selector` win."
+    ] = None
+
+
+class _Program(NamedTuple):
+    """A program to run: its options, its setup functions by name, and the other arguments of `run_controllers`."""
+
+    options: ProgramOptions
+    setups: Mapping[str, Setup]
+    given: Mapping[str, object]
+    logged: Mapping[str, object]
+    debug: DebugOptions
+    namespaces: Namespaces | None
+
+    @property
+    def watched(self) -> str | Namespaces:
+        """The namespaces to watch, as a manager takes them."""
+        if self.options.namespace_selector:
+            return Namespaces(labels=self.options.namespace_selector)
+        return self.options.namespace or self.namespaces or ""
 
 
 @Keywords(_Keywords)
@@ -81,6 +104,7 @@ def run(setup: Setup, options: _Keywords) -> None:
     name, arguments = Path(sys.argv[0]).name, list(values.pop("args", sys.argv[1:]))
     if (sharding := values.pop("sharding", None)) is not None:
         values.setdefault("shards", sharding.shards)
+    namespaces = values.pop("namespaces", None)
     open_standard_streams()
     configure_logs(None, "info")
 
@@ -90,7 +114,7 @@ def run(setup: Setup, options: _Keywords) -> None:
     )
     @program_options(ProgramOptions, **values)
     def command(**found: Any) -> None:
-        run_controllers(ProgramOptions(**found), lambda: {"": setup}, {})
+        run_controllers(ProgramOptions(**found), lambda: {"": setup}, {}, namespaces=namespaces)
 
     code = run_command(command, arguments, name, name, has_help=bool(arguments))
     flush_stderr()
@@ -100,7 +124,7 @@ def run(setup: Setup, options: _Keywords) -> None:
 
 def run_controllers(
     options: ProgramOptions, find: Callable[[], Mapping[str, Setup]], given: Mapping[str, object], *, command: str = "",
-    **logged: object,
+    namespaces: Namespaces | None = None, **logged: object,
 ) -> None:  # fmt: skip
     """Run controllers until one of them fails or a signal ends the process.
 
@@ -109,6 +133,7 @@ def run_controllers(
         find: Returns the setup functions by name; called once the logs are set up.
         given: Values of the command line for the options of the setup functions, by field name.
         command: The name of the command, for the debug pages; empty for the program's name.
+        namespaces: Those to work in if the options name none, and select none.
         logged: Fields of the line about the connection besides server and version.
 
     Raises:
@@ -123,7 +148,8 @@ def run_controllers(
     warn_of_unknown_variables(setups, get_logger().warning)
     debug = DebugOptions(command=command, options={**shown(options), **given, **logged})
     grace = [GRACE_SECONDS]
-    run_to_end(lambda: _run(options, setups, given, logged, debug, grace.append), fast_loop(), grace=lambda: grace[-1])
+    program = _Program(options, setups, given, logged, debug, namespaces)
+    run_to_end(lambda: _run(program, grace.append), fast_loop(), grace=lambda: grace[-1])
 
 
 def _refuse_contradictions(options: ProgramOptions) -> None:
@@ -134,10 +160,8 @@ def _refuse_contradictions(options: ProgramOptions) -> None:
         raise click.UsageError(f"{spelled[name]}: {fault.format_map(spelled)}")
 
 
-async def _run(
-    options: ProgramOptions, setups: Mapping[str, Setup], given: Mapping[str, object], logged: Mapping[str, object],
-    debug: DebugOptions, set_grace: Callable[[float], None],
-) -> int:  # fmt: skip
+async def _run(program: _Program, set_grace: Callable[[float], None]) -> int:
+    options, setups, given, logged, debug, _ = program
     config = load_config(options.kubeconfig, options.context, exec_plugins=options.exec_plugins)
     elector = make_elector(options, config)
     metrics, host = Metrics(), urlsplit(config.server).netloc
@@ -156,7 +180,7 @@ async def _run(
             client = client.with_options(dry_run=True)
             get_logger().info("dry run: the server checks all writes and stores none")
         manager = Manager(
-            client, metrics=metrics, random=random.Random(), namespace=options.namespace, leader_election=elector
+            client, metrics=metrics, random=random.Random(), namespace=program.watched, leader_election=elector
         )
         manager.health.add_ready("requests", str, remark=pressure.remark)
         try:
@@ -170,7 +194,8 @@ async def _run(
             take_over = server.version.endswith("+kcr") or given.get("take_over")
             attach(setups, manager, os.environ, **{**given, "take_over": take_over})
             wanted = Wanted(
-                manager.rights, options.namespace, takes_over=bool(given.get("take_over")),
+                manager.rights, manager.namespace, takes_over=bool(given.get("take_over")),
+                changes=manager.namespaces is not None,
                 lease=elector.config.key if isinstance(elector, ElectorThread) else None,
                 shards_in=elector.config.namespace if isinstance(elector, ShardedReplica) else "",
                 metrics_secure=options.metrics_secure,
@@ -178,7 +203,7 @@ async def _run(
             )  # fmt: skip
             permissions = Permissions(client)
             await permissions.ask(needs_of(wanted))
-            await check_access(client, manager.selections, permissions)
+            await check_access(client, fixed_selections(manager), permissions)
             await _check_leases(client, manager, permissions, elector)
             for finding in await check_cluster(client, wanted, manager.clock, permissions, server):
                 if finding.is_wrong:

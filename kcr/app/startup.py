@@ -81,6 +81,12 @@ async def choose_events_api(client: Client, asked: Literal["core", "events.k8s.i
     return "events.k8s.io"
 
 
+def fixed_selections(manager: Manager) -> tuple[Selection[Any], ...]:
+    """Return the selections that are the same in all namespaces; each namespace that may change is reported later."""
+    namespaces = manager.namespaces
+    return tuple(one for one in manager.selections if namespaces is None or not namespaces.follows(one))
+
+
 async def check_lease(permissions: Permissions, lease: Key) -> None:
     """Check that the Lease of leader election can be read and renewed, or this replica would stand by endlessly.
 

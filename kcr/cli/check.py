@@ -18,6 +18,7 @@ from kcr.client.auth.credentials import PluginCredentials
 from kcr.clock import SystemClock
 from kcr.errors import ApiError, ConfigError, TransportError
 from kcr.log.lines import one_line
+from kcr.namespaces import Namespaces
 
 
 @click.command(
@@ -32,8 +33,8 @@ from kcr.log.lines import one_line
 )
 @click.option("--leader-elect", is_flag=True, show_envvar=True, help="Check the rights of leader election as well.")
 @shared.program_options(
-    "shards", "leader_elect_resource_name", "events_api", leader_elect_resource_name="kcr-controller-manager",
-    words={"shards": "none"},
+    "namespace_selector", "shards", "leader_elect_resource_name", "events_api",
+    leader_elect_resource_name="kcr-controller-manager", words={"shards": "none"},
 )  # fmt: skip
 @click.option(
     "--leader-elect-resource-namespace", metavar="NAME", default="", show_envvar=True,
@@ -59,9 +60,11 @@ async def _findings(setups: Mapping[str, Setup], values: Mapping[str, Any]) -> l
         click.echo(one_line(line), err=True)
     namespace, take_over = values["namespace"], values["take_over"]
     lease_namespace = values["leader_elect_resource_namespace"] or config.namespace
-    declared = declared_by(setups, os.environ, namespace)
+    watched = Namespaces(labels=values["namespace_selector"]) if values["namespace_selector"] else namespace
+    declared = declared_by(setups, os.environ, watched)
     wanted = Wanted(
-        with_events_api(declared.rights, values["events_api"]), namespace, takes_over=take_over,
+        with_events_api(declared.rights, values["events_api"]), namespace, changes=watched != namespace,
+        takes_over=take_over,
         kinds=frozenset(selection.kind.resource for selection in declared.selections),
         lease=Key(lease_namespace, values["leader_elect_resource_name"]) if values["leader_elect"] else None,
         shards_in=lease_namespace if values["shards"] else "", metrics_secure=values["metrics_secure"],

@@ -173,8 +173,8 @@ class Controller:
         self.slot_rules: dict[type[Resource], SlotRules | None] = {}
         # Whether the objects that the keys name are themselves dependents, as orphaned pods are.
         self.keys_are_dependents: bool = False
-        # Asked before all other gates, under sharding; and the informer of the objects that the keys name.
-        self._shard_gate: HandlingGate | None = None
+        # Asked before all others, under sharding or with changing namespaces; and the informer of the keys' objects.
+        self._outer_gates: list[Gate] = []
         self._member_gate: Gate | None = None
         self._own_informer: Informer[Any] | InformerHandle[Any] | None = None
         self.journal: ReconcileJournal = ReconcileJournal()
@@ -244,8 +244,9 @@ class Controller:
         self.pauses.store, self._own_informer = informer.store, informer
         if self._conflicts is not None:
             self._conflicts.watch(informer)
-        if self._shard_gate is not None:
-            informer.add_handler(self._shard_gate)
+        for gate in self._outer_gates:
+            if isinstance(gate, HandlingGate):
+                informer.add_handler(gate)
 
     def connect(self, cache: InformerCache, recorder: Callable[[str], EventSink]) -> None:
         """Connect this with its manager: with its informers, and where events are recorded.
@@ -260,10 +261,10 @@ class Controller:
         if self._limit is not None:
             self._limit.recorder = recorder(self.name)
 
-    def add_shard_gate(self, gate: HandlingGate) -> None:
-        """Ask a gate before all others, and let it handle the events of the keys' objects; before this runs."""
-        self._shard_gate = gate
-        if self._own_informer is not None:
+    def add_outer_gate(self, gate: Gate) -> None:
+        """Ask a gate before all others, but after earlier ones; a `HandlingGate` handles events of its objects."""
+        self._outer_gates.append(gate)
+        if self._own_informer is not None and isinstance(gate, HandlingGate):
             self._own_informer.add_handler(gate)
 
     def add_member_gate(self, gate: Gate, members: Mapping[str, TrackedServer]) -> None:
@@ -341,7 +342,7 @@ class Controller:
         reconciler, client, tracer = self.reconciler, self._client, find_tracer()
         if self._options.reconcile_timeout is not None:
             reconciler = TimedReconciler(reconciler, self._options.reconcile_timeout, self.metrics)
-        gates: list[Gate] = [self.pauses] if self._shard_gate is None else [self._shard_gate, self.pauses]
+        gates: list[Gate] = [*self._outer_gates, self.pauses]
         if self._member_gate is not None:
             gates.insert(0, self._member_gate)
         if self._limit is not None:

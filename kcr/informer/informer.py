@@ -11,7 +11,7 @@ from kcr.client import Client
 from kcr.errors import NotSyncedError
 from kcr.informer.handlers import Handler, Registration
 from kcr.informer.parts.slots import SlotRules
-from kcr.informer.parts.watches import ShardedWatches
+from kcr.informer.parts.watches import PartedWatches
 from kcr.informer.reflector import Reflector
 from kcr.informer.selection import Selection, as_selections, disjoint
 from kcr.informer.store import MemberStore, Store, allow_unsynced_reads
@@ -63,8 +63,8 @@ class Informer(Generic[R]):
         writer: DispatchingWriter[R] = DispatchingWriter(self.kind, self.store)
         self.writer: DispatchingWriter[R] = writer
         self._selections = selections
-        # Under sharding, the watches of the slots that are held.
-        self.sharded: ShardedWatches[R] | None = None
+        # The watches that come and go, under sharding or with changing namespaces.
+        self.parted: PartedWatches[R] | None = None
         self._fixed = self._watch_all() if len(selections) > 1 else (self._reflect(selections[0], writer),)
         # Those of the reflectors, while it runs.
         self._tasks: set[asyncio.Task[None]] = set()
@@ -79,19 +79,38 @@ class Informer(Generic[R]):
     def _reflect(self, selection: Selection[R], writer: StoreWriter[R]) -> Reflector[R]:
         return Reflector(self._client, selection, writer, self._random, self._counts)
 
-    def shard(self, rules: SlotRules) -> ShardedWatches[R]:
+    def shard(self, rules: SlotRules) -> PartedWatches[R]:
         """Keep only objects of the slots that are opened in the returned watches; before the informer runs.
 
         Args:
             rules: The roles of the kind for the controllers.
         """
+        watches = self._part()
+        watches.shard(rules)
+        return watches
+
+    def follow_namespaces(self) -> PartedWatches[R] | None:
+        """Keep only objects of the namespaces that are opened in the returned watches; before the informer runs.
+
+        Returns:
+            None for a kind without namespaces, and for one whose namespaces are selected: all of that is watched.
+        """
+        one = self._selections[0]
+        if len(self._selections) > 1 or one.namespace or not self.kind.resource.namespaced:
+            return None
+        watches = self._part()
+        watches.follow_namespaces()
+        return watches
+
+    def _part(self) -> PartedWatches[R]:
         self._fixed = ()
-        self.sharded = ShardedWatches(self._selections, self.writer, rules, self._reflect)
-        return self.sharded
+        if self.parted is None:
+            self.parted = PartedWatches(self._selections, self.writer, self._reflect)
+        return self.parted
 
     @property
     def _reflectors(self) -> tuple[Reflector[R], ...]:
-        return self._fixed if self.sharded is None else self.sharded.reflectors
+        return self._fixed if self.parted is None else self.parted.reflectors
 
     async def run(self) -> None:
         """List and watch until cancelled or closed."""
@@ -111,10 +130,10 @@ class Informer(Generic[R]):
 
                 for reflector in self._fixed:
                     spawn(reflector)
-                if self.sharded is not None:
-                    self.sharded.start(spawn)
-                    # Slots come and go: the informer ends when it is cancelled or closed.
-                    self._tasks.add(group.create_task(_for_ever(), name=f"sharded informer of {self.kind.__name__}"))
+                if self.parted is not None:
+                    self.parted.start(spawn)
+                    # Parts come and go: the informer ends when it is cancelled or closed.
+                    self._tasks.add(group.create_task(_for_ever(), name=f"parted informer of {self.kind.__name__}"))
         finally:
             self._tasks, self.writer.has_ended = set(), True
 
@@ -166,11 +185,14 @@ class Informer(Generic[R]):
     def unready_reason(self) -> str:
         """The reason for failing readiness: not synced, or a watch has failed for a minute; else empty.
 
-        A kind that the server has never had keeps nothing but its own controllers waiting.
+        A kind that the server has never had keeps nothing but its own controllers waiting, and of changing namespaces
+        one that fails leaves the others ready.
         """
         if not self.store.synced:
             return "" if self.is_absent else self.not_synced_reason
-        return self.last_error if any(one.failing_seconds > _FAILING_SECONDS for one in self._reflectors) else ""
+        failing = [one.failing_seconds > _FAILING_SECONDS for one in self._reflectors]
+        counts = all if self.parted is not None and self.parted.has_namespaces else any
+        return self.last_error if failing and counts(failing) else ""
 
     @property
     def last_error(self) -> str:
@@ -198,7 +220,7 @@ class Informer(Generic[R]):
         Args:
             obj: The object, as the server returned it.
         """
-        several = self.sharded is not None or len(self._selections) > 1
+        several = self.parted is not None or len(self._selections) > 1
         if several and next(iter(self.store.parts(obj.metadata)), None) is None:
             return False
         # An object that a change removes from the selection leaves the store with an event of that version.

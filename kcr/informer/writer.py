@@ -156,14 +156,14 @@ class DispatchingWriter(Generic[R]):
                 registration.deleted(old, True)
                 registration.added(obj, False)
 
-    def remove(self, obj: R) -> None:
+    def remove(self, obj: R, *, final_state_unknown: bool = False) -> None:
         """Remove an object from the store, and call the handlers."""
         known = self.store.remove(obj.key)
         if known is None:
             return
         for registration in self.registrations:
             # A deletion whose object cannot be decoded shows metadata alone: the last good version stands for it.
-            registration.deleted(obj if isinstance(obj, self._kind) else known, False)
+            registration.deleted(obj if isinstance(obj, self._kind) else known, final_state_unknown)
 
 
 class StorePart(Generic[R]):

@@ -94,7 +94,7 @@ class ShardKeeper:
     async def _open(self, shards: tuple[int, ...]) -> None:
         loop, slots = asyncio.get_running_loop(), self._shards.slots_of(shards)
         began = loop.time()
-        watches = [informer.sharded for informer in self._informers() if informer.sharded is not None]
+        watches = [informer.parted for informer in self._informers() if informer.parted is not None]
         for one in watches:
             one.open(slots)
         slow = loop.call_later(_SLOW_SECONDS, self._log_slow, shards)
@@ -147,7 +147,7 @@ class ShardKeeper:
             gate.forget(shard)
         slots = self._shards.slots_of((shard,))
         for informer in tuple(self._informers()):
-            removed = await informer.sharded.close(slots) if informer.sharded is not None else ()
+            removed = await informer.parted.close(slots) if informer.parted is not None else ()
             for gate in self._gates():
                 if gate.controller.own_store is informer.store:
                     gate.release(removed)

@@ -92,12 +92,12 @@ class ShardedReplica:
         self._rules: dict[type[Resource], SlotRules] | None = None
         self.keeper: ShardKeeper = ShardKeeper(self.shards, lambda: self._gates, self._open_informers)
 
-    def add_controller(self, controller: Controller, *, is_sharded: bool) -> None:
+    def add_controller(self, controller: Controller) -> None:
         """Let a controller reconcile the keys of held shards only."""
-        gate = ShardGate(self.shards, controller, is_sharded=is_sharded)
+        gate = ShardGate(self.shards, controller, is_sharded=controller.is_sharded)
         gate.on_relabelled = self.keeper.on_relabelled
         self._gates.append(gate)
-        controller.add_shard_gate(gate)
+        controller.add_outer_gate(gate)
 
     def begin(self, informers: Iterable[Informer[Any]], client: Client) -> None:
         """Let the manager's informers, which do not run yet, keep the objects of held shards; label created objects."""

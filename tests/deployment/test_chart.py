@@ -107,6 +107,7 @@ SETS = {
     "no-roles": {"rbac": {"create": False}, "podDisruptionBudget": {"enabled": False}},
     "self-signed": {"metrics": {"secure": True, "serviceMonitor": {"enabled": True}}},
     "sharded": {"sharding": {"shards": 8}},
+    "selected": {"namespaceSelector": "team=blue", "sharding": {"shards": 8}},
     "elsewhere": {"namespaceOverride": "ops", "rbac": {"namespaced": True}, "networkPolicy": {"enabled": True}},
     "probes": {
         "livenessProbe": {"timeoutSeconds": 9, "exec": {"command": ["true"]}}, "readinessProbe": {"timeoutSeconds": 8},
@@ -217,6 +218,7 @@ async def test_server_takes_what_is_rendered(name: str) -> None:
         ({"metrics": {"secure": True}, "rbac": {"namespaced": True}}, "set rbac.namespaced=false or metrics.secure"),
         ({"commonLabels": {"app.kubernetes.io/name": "x"}}, "'not' failed"),
         ({"watchNamespaces": ["a", "a"]}, "are equal"),
+        ({"watchNamespace": "a", "namespaceSelector": "team=blue"}, "namespaceSelector: it chooses the namespaces"),
         ({"strategy": {"type": "Never"}}, "value must be one of"),
         ({"startupProbe": {"periodSecond": 1}}, "additional properties 'periodSecond' not allowed"),
     ],
@@ -230,7 +232,7 @@ def test_wrong_value_is_refused_with_its_name(values: dict[str, Any], words: str
 def test_each_option_is_set_by_a_value_or_left_to_arguments() -> None:
     unset = {*PluginOptions.__struct_fields__, *ProgramOptions.__struct_fields__}
     # Leader election and sharding exclude each other.
-    for values in (EVERYTHING, SETS["sharded"]):
+    for values in (EVERYTHING, SETS["selected"]):
         (deployment,) = of_kind(manifests(values), "Deployment")
         (container,) = deployment["spec"]["template"]["spec"]["containers"]
         given = command.make_context("run", list(container["args"]))
@@ -293,6 +295,17 @@ def test_role_is_in_each_watched_namespace() -> None:
     assert not of_kind(found, "ClusterRole")
     (deployment,) = of_kind(found, "Deployment")
     assert "--namespace=a,b" in deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+
+
+def test_selected_namespaces_have_a_cluster_role_that_may_be_bound_in_each() -> None:
+    for is_namespaced in (False, True):
+        found = manifests({"namespaceSelector": "team=blue", "rbac": {"namespaced": is_namespaced}})
+        bound = [one["roleRef"]["name"] for one in of_kind(found, "ClusterRoleBinding")]
+        assert [one["metadata"]["name"] for one in of_kind(found, "ClusterRole")] == ["kcr", "kcr-cluster"]
+        assert bound == (["kcr-cluster"] if is_namespaced else ["kcr", "kcr-cluster"])
+        (deployment,) = of_kind(found, "Deployment")
+        args = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+        assert [one for one in args if "--namespace" in one] == ["--namespace-selector=team=blue"]
 
 
 def test_namespaced_roles_limit_kcr_to_the_namespace_of_its_objects() -> None:

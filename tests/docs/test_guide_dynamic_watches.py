@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 import kcr
-from kcr.api.core import ConfigMap
+from kcr.api.core import ConfigMap, Namespace
 from kcr.api.full.apiextensions_v1 import CustomResourceDefinition
 from kcr.api.meta import Key, ObjectMeta
 from kcr.testing import VirtualClock
@@ -32,7 +32,7 @@ def policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleTy
         (tmp_path / name).write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
     yield __import__("policy")
-    for name in ("policy", "count"):
+    for name in ("policy", "count", "tenants"):
         sys.modules.pop(name, None)
 
 
@@ -51,7 +51,7 @@ def watched(manager: kcr.Manager) -> set[str]:
 
 
 async def test_every_block_is_run() -> None:
-    assert {block.file for block in blocks(GUIDE)} == {"policy.py", "maps.yaml", "count.py"}
+    assert {block.file for block in blocks(GUIDE)} == {"policy.py", "maps.yaml", "count.py", "tenants.py"}
 
 
 async def test_operator_watches_what_policies_name(
@@ -92,3 +92,24 @@ async def test_cache_is_lent_for_a_while(
     async with manager.running():
         assert await __import__("count").count(manager) == 0
         assert watched(manager) == set()
+
+
+async def test_tenants_of_the_guide_are_watched_and_no_others(
+    policy: ModuleType, kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    client = kcr_cluster.client
+    await client.create_manifest(CustomResourceDefinition, kcr.crd_manifest(policy.Policy))
+    for name in ("ops", "a", "b"):
+        await client.create(Namespace(metadata=ObjectMeta(name=name)))
+        await client.create(ConfigMap(metadata=ObjectMeta(name="one", namespace=name)))
+    names = ObjectMeta(name="tenants", namespace="ops")
+    await client.create(ConfigMap(metadata=names, data={"namespaces": "a b"}))
+    await client.create_manifest(policy.Policy, yaml.safe_load(FILES["maps.yaml"]))
+    manager = kcr.Manager(client, clock=kcr_clock, random=random.Random(0), namespace=kcr.Namespaces())
+    __import__("tenants").setup(manager)
+    async with manager.running():
+        await kcr_clock.advance(2)
+        assert {one.partition("/")[0] for one in await violations(kcr_cluster, policy, "maps")} == {"a", "b"}
+        await client.merge_patch(ConfigMap, Key("ops", "tenants"), {"data": {"namespaces": "b"}})
+        await kcr_clock.advance(60)
+        assert {one.partition("/")[0] for one in await violations(kcr_cluster, policy, "maps")} == {"b"}

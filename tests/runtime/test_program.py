@@ -101,6 +101,27 @@ kcr.run(lambda manager: manager.add(Look()))
 """
 
 
+# Says which namespaces it works in.
+SELECTING = """
+import asyncio
+
+import kcr
+
+
+class Look:
+    def __init__(self, manager: kcr.Manager) -> None:
+        self._manager = manager
+
+    async def run(self) -> None:
+        changing = self._manager.namespaces
+        print(f"fixed: {self._manager.namespace}" if changing is None else changing.labels, flush=True)
+        await asyncio.Event().wait()
+
+
+kcr.run(lambda manager: manager.add(Look(manager)), namespaces=kcr.Namespaces(labels="team=blue"))
+"""
+
+
 # Calls a service outside of the cluster.
 BILLED = """
 import sys
@@ -333,6 +354,32 @@ async def test_program_with_options_of_its_own_passes_none_and_names_none(tmp_pa
     (line,) = stderr.decode().splitlines()
     assert line.startswith("greeter.py: kubeconfig ")
     assert "--" not in line
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [((), "team=blue"), (("--namespace-selector=team=red",), "team=red"), (("--namespace=a",), "fixed: a")],
+    ids=["keyword", "option", "names"],
+)
+async def test_namespaces_of_an_option_win_over_those_of_the_keyword(
+    tmp_path: Path, options: tuple[str, ...], words: str
+) -> None:
+    async with EmbeddedCluster(runtime=None) as cluster:
+        (tmp_path / "kubeconfig").write_text((await cluster.serve()).kubeconfig)
+        process = await start(tmp_path / "kubeconfig", SELECTING, *options)
+        assert process.stdout is not None
+        assert (await process.stdout.readline()).decode().strip() == words
+        process.terminate()
+        await process.communicate()
+        assert process.returncode == 0
+
+
+async def test_names_and_selector_of_namespaces_exclude_each_other(tmp_path: Path) -> None:
+    process = await start(tmp_path / "missing", PROGRAM, "--namespace=a", "--namespace-selector=team=blue")
+    _, stderr = await process.communicate()
+    assert process.returncode == 2
+    words = "--namespace-selector: it chooses the namespaces, as --namespace does: leave one of them away"
+    assert words in stderr.decode()
 
 
 async def test_namespace_that_does_not_exist_is_said(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@
 {{- /* The namespaces to work in, with commas; none for all. */}}
 {{- define "kcr.watched" -}}
 {{- $names := concat (list .Values.watchNamespace) .Values.watchNamespaces | compact | uniq -}}
-{{- if and .Values.rbac.namespaced (not $names) -}}
+{{- if and .Values.rbac.namespaced (not $names) (not .Values.namespaceSelector) -}}
 {{- $names = list (include "kcr.namespace" .) -}}
 {{- end -}}
 {{- join "," $names -}}
@@ -68,6 +68,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- end -}}
 {{- if and .Values.sharding.shards (gt (len (include "kcr.fullname" .)) 38) -}}
 {{- fail (printf "sharding: the name %s is too long for the labels of its Leases: set a fullnameOverride of at most 38 characters" (include "kcr.fullname" .)) -}}
+{{- end -}}
+{{- if and .Values.namespaceSelector (or .Values.watchNamespace .Values.watchNamespaces) -}}
+{{- fail "namespaceSelector: it chooses the namespaces, as watchNamespace and watchNamespaces do: leave one of them away" -}}
 {{- end -}}
 {{- if and .Values.rbac.namespaced .Values.metrics.secure -}}
 {{- fail "rbac: protected metrics need a ClusterRole, for reviews of tokens: set rbac.namespaced=false or metrics.secure=false" -}}

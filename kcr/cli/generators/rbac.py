@@ -15,6 +15,7 @@ from kcr.cli import options as shared
 from kcr.cli.generators.webhooks import namespaced
 from kcr.cli.output import write_output
 from kcr.controller import Right
+from kcr.namespaces import Namespaces
 
 _WATCHING = ("list", "watch")
 _READS_ONLY = (
@@ -38,6 +39,10 @@ def command() -> None:
     help="Account to bind them to.",
 )  # fmt: skip
 @click.option("--namespace", default="", show_default="all", metavar="NAME", help="Grant the rights in one namespace.")
+@click.option(
+    "--namespace-selector", is_flag=True,
+    help="Write a ClusterRole to be bound in each namespace, for namespaces chosen by a selector or at run time.",
+)  # fmt: skip
 @click.option("--leader-elect", is_flag=True, help="Grant the rights of leader election as well.")
 @click.option("--shards", is_flag=True, help="Grant the rights of sharding as well.")
 @click.option(
@@ -48,29 +53,38 @@ def command() -> None:
 @shared.program_options("events_api")
 @click.option("-o", "--output", default="-", metavar="FILE", help="File to write; `-` for stdout.")
 def generate(  # the options of the command, all by name
-    *, controllers: tuple[str, ...], service_account: Key, namespace: str, feature_gates: frozenset[str], **values: Any
-) -> None:
+    *, controllers: tuple[str, ...], service_account: Key, namespace: str, namespace_selector: bool,
+    feature_gates: frozenset[str], **values: Any,
+) -> None:  # fmt: skip
     """Write the rights that controllers need: for their watches, and for their declared requests.
 
     Controllers of your own are named MODULE:SETUP, and declare their requests with
     manager.add_controller(…, rights=kcr.rights(ConfigMap, "create", "patch")).
     """
+    if namespace and namespace_selector:
+        raise click.UsageError("--namespace-selector: it is for namespaces without names: leave --namespace away")
+    watched = Namespaces(labels="any") if namespace_selector else namespace
     setups = find_plugins(controllers)
     warn_of_unknown_variables(setups, lambda words: click.echo(f"Warning: {words}", err=True))
 
     async def wanted() -> str:
-        each = {name: rights_of({name: setup}, os.environ, namespace, feature_gates) for name, setup in setups.items()}
+        each = {name: rights_of({name: setup}, os.environ, watched, feature_gates) for name, setup in setups.items()}
         for name in (name for name, asked in each.items() if all(right.verb in _WATCHING for right in asked)):
             click.echo(f"kcr: {called(name)}: {_READS_ONLY}", err=True)
         found = frozenset[Right]().union(*each.values())
         manifests = rbac_manifests(
             found, name=values["name"], account=service_account, namespace=namespace, elects=values["leader_elect"],
-            shards=values["shards"], metrics_secure=values["metrics_secure"], events_api=values["events_api"],
+            changes=namespace_selector, shards=values["shards"], metrics_secure=values["metrics_secure"],
+            events_api=values["events_api"],
             certificates=certificates_of(setups, os.environ) if values["webhook_certificates"] else NO_RIGHTS,
         )  # fmt: skip
         return yaml.safe_dump_all(manifests, sort_keys=False)
 
     write_output(values["output"], asyncio.run(wanted()).encode())
+    if namespace_selector:
+        name, account = values["name"], service_account
+        binding = f"kubectl create rolebinding {name} --clusterrole={name} --serviceaccount={account.namespace}:"
+        click.echo(f"kcr: in each namespace to work in: {binding}{account.name} -n NAMESPACE", err=True)
 
 
 def roles_text(setups: Mapping[str, Setup], account: Key) -> str:

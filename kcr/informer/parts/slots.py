@@ -105,7 +105,8 @@ def controller_uid(metadata: SlotMetadata) -> str:
 
 def dependents_metadata(owner: Resource) -> Iterator[ObjectMeta]:
     """Return the metadata by which the dependents of an owner are kept: labelled with its slot, or by its uid alone."""
-    yield ObjectMeta(labels={SLOT_LABEL: str(slot_of(owner.metadata))})
+    namespace = owner.metadata.namespace
+    yield ObjectMeta(namespace=namespace, labels={SLOT_LABEL: str(slot_of(owner.metadata))})
     reference = OwnerReference(
         api_version=owner.resource.api_version,
         kind=owner.resource.kind,
@@ -113,7 +114,7 @@ def dependents_metadata(owner: Resource) -> Iterator[ObjectMeta]:
         uid=owner.metadata.uid,
         controller=True,
     )
-    yield ObjectMeta(owner_references=(reference,))
+    yield ObjectMeta(namespace=namespace, owner_references=(reference,))
 
 
 class _PeekedOwner(msgspec.Struct):

@@ -20,6 +20,13 @@ def test_sharding_is_a_finding_of_its_own(kcr: Command) -> None:
     assert not [line for line in kcr("check").lines if " sharding " in line]
 
 
+def test_rights_in_selected_namespaces_are_left_to_their_namespaces(kcr: Command) -> None:
+    checked = kcr("check", "--namespace-selector", "team=blue")
+    assert (checked.code, checked.err) == (0, "")
+    (line,) = [line for line in checked.lines if line.startswith("ok    rights")]
+    assert line.endswith("all 2 are granted")
+
+
 def test_number_that_cannot_divide_the_slots_is_refused(kcr: Command) -> None:
     checked = kcr("check", "--shards", "6")
     assert (checked.code, checked.out) == (2, "")

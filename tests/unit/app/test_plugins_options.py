@@ -35,6 +35,7 @@ RUN: dict[str, tuple[str, str, object]] = {
     "KCR_CONTEXT": ("staging", "context", "staging"),
     "KCR_EXEC_PLUGINS": ("never", "exec_plugins", "never"),
     "KCR_NAMESPACE": ("mine", "namespace", "mine"),
+    "KCR_NAMESPACE_SELECTOR": ("team=blue", "namespace_selector", "team=blue"),
     "KCR_TAKE_OVER": ("1", "take_over", True),
     "KCR_WORKERS": ("1", "workers", 1),
     "KCR_FEATURE_GATES": (GATES, "feature_gates", read_gates(GATES)),

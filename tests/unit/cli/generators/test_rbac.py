@@ -84,6 +84,29 @@ def test_kind_outside_of_namespaces_needs_a_cluster_role(capsys: pytest.CaptureF
     }
 
 
+def test_changing_namespaces_have_a_cluster_role_to_be_bound_in_each(capsys: pytest.CaptureFixture[str]) -> None:
+    named = ["--controllers", "idle_controllers:reads", "--service-account", "ops/site", "--name", "site"]
+    assert exit_code_of(["rbac", "generate", "--namespace-selector", *named]) == 0
+    told = capsys.readouterr()
+    found = list(yaml.safe_load_all(told.out))
+    rules = {one["metadata"]["name"]: one["rules"] for one in found if one["kind"] == "ClusterRole"}
+    assert rules == {
+        "site": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list", "watch"]}],
+        "site-cluster": [{"apiGroups": [""], "resources": ["namespaces"], "verbs": ["list", "watch"]}],
+    }
+    assert [one["roleRef"]["name"] for one in found if "roleRef" in one] == ["site-cluster"]
+    assert told.err.splitlines()[-1] == (
+        "kcr: in each namespace to work in: "
+        "kubectl create rolebinding site --clusterrole=site --serviceaccount=ops:site -n NAMESPACE"
+    )
+
+
+def test_changing_namespaces_have_no_names(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--controllers", "idle_controllers:reads", "--namespace", "a", "--namespace-selector"]
+    assert exit_code_of(["rbac", "generate", *arguments]) == 2
+    assert "leave --namespace away" in capsys.readouterr().err
+
+
 def test_protected_metrics_need_reviews_and_a_role_for_readers(capsys: pytest.CaptureFixture[str]) -> None:
     found = written(capsys, "--namespace", "team", "--metrics-secure")
     assert found["ClusterRole /kcr-metrics-auth"] == [
