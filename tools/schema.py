@@ -5,7 +5,8 @@ The source is the OpenAPI document that Kubernetes publishes for each of its ver
 and fields, their types, which fields are required, list types and the keys of their items, keys of strategic merge
 patch. What kinds are called in paths comes from `tools.kinds`, because the document does not say; what Go's structs add
 to it is in a table of its own, see `tools.struct_tags`. Types of stable versions are taken, those of gang scheduling,
-and no lists of kinds, whose form is always the same.
+and no lists of kinds, whose form is always the same. Types and fields of gang scheduling that the next version has
+added come from the document of that version.
 
 The table is JSON with one line per type, so that a difference can be read. Its first line tells where it comes from,
 and has the digest of the other lines. The same source gives the same bytes. To go to another version of Kubernetes,
@@ -24,12 +25,18 @@ import msgspec
 
 from tools.kinds import KINDS
 
-VERSION = "1.36.0"
+VERSION, NEXT = "1.36.0", "1.37.0"
 TABLE = Path(__file__).parent.parent / "devcluster" / "kcr_devcluster" / "apiserver" / "schema" / "kubernetes.json"
 
 _PACKAGE = "kubernetes-validate"
 _FILE = "kubernetes-json-schema/v{}-local/_definitions.json"
 _TAKEN = re.compile(r"\w+\.v\d+|scheduling\.v1alpha2")
+_TAKEN_OF_NEXT = re.compile(
+    r"scheduling\.v1beta1\.(?!Composite|\w*CompositeDisruption)\w+"
+    r"|scheduling\.v1alpha3\.(WorkloadPodGroup\w+|TopologyConstraint)|batch\.v1\.JobSchedulingConfiguration"
+)
+# Fields of the next version, by type.
+_FIELDS_OF_NEXT = {"batch.v1.JobSpec": "scheduling"}
 _SCALARS = {
     ("boolean", ""): "bool", ("integer", "int32"): "int32", ("integer", "int64"): "int64", ("integer", ""): "int64",
     ("number", "double"): "float64", ("string", ""): "string", ("string", "byte"): "bytes",
@@ -50,12 +57,18 @@ def table(version: str = VERSION) -> str:
         version: Which version of Kubernetes, such as `1.36.0`. The table of kcr has the default; others are for tests.
     """
     file = _FILE.format(version)
-    raw = resources.files("kubernetes_validate").joinpath(file).read_bytes()
-    definitions: Definitions = {
+    raw = _read(file)
+    taken = {
         _short(path): definition
         for path, definition in msgspec.json.decode(raw)["$defs"].items()
         if _is_taken(path, definition)
     }
+    later = {_short(path): one for path, one in msgspec.json.decode(_read(_FILE.format(NEXT)))["$defs"].items()}
+    definitions: Definitions = taken | {
+        name: one for name, one in later.items() if _TAKEN_OF_NEXT.fullmatch(name) and _is_object(name, one)
+    }
+    for name, field in _FIELDS_OF_NEXT.items():
+        definitions[name]["properties"][field] = later[name]["properties"][field]
     source = {
         "kubernetes": version,
         "package": f"{_PACKAGE} {metadata.version(_PACKAGE)}",
@@ -84,9 +97,16 @@ def _short(path: str) -> str:
 
 
 def _is_taken(path: str, definition: Mapping[str, Any]) -> bool:
+    return _is_object(path, definition) and _TAKEN.fullmatch(_short(path).rpartition(".")[0]) is not None
+
+
+def _is_object(path: str, definition: Mapping[str, Any]) -> bool:
     properties = definition.get("properties", {})
-    is_list = path.endswith("List") and {"items", "metadata"} <= set(properties)
-    return bool(properties) and not is_list and _TAKEN.fullmatch(_short(path).rpartition(".")[0]) is not None
+    return bool(properties) and not (path.endswith("List") and {"items", "metadata"} <= set(properties))
+
+
+def _read(file: str) -> bytes:
+    return resources.files("kubernetes_validate").joinpath(file).read_bytes()
 
 
 def _kinds(definitions: Definitions) -> dict[str, object]:

@@ -2,22 +2,20 @@
 
 import asyncio
 from collections.abc import Sequence, Set
-from typing import Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple
 
 from msgspec.structs import replace
 
 from kcr.api.batch import Job, JobStatus
 from kcr.api.core import Pod
-from kcr.api.meta import Key, Resource, is_controlled_by
 from kcr.api.pods import is_terminal
-from kcr.api.scheduling import PodGroup, Workload
 from kcr.api.selectors import text
 from kcr.client import Client
 from kcr.controller import OwnWrites
-from kcr.controllers.job.decisions.gang import is_gang, is_made_from, is_new, pod_group_of, refers_to, workload_of
 from kcr.controllers.job.decisions.plan import Outcome, Snapshot
 from kcr.controllers.job.decisions.pod_template import IndexedPod, build_pod_template, for_index
 from kcr.controllers.job.decisions.pods import TRACKING_FINALIZER, index_unsettled, is_tracked, selects
+from kcr.controllers.job.gangs import Gangs
 from kcr.dependents import (
     AlteredObjectError,
     Attempts,
@@ -27,7 +25,7 @@ from kcr.dependents import (
     claim,
     is_namespace_ending,
 )
-from kcr.errors import AlreadyExistsError, ConflictError, KcrError, NotFoundError, ServerError, TransportError
+from kcr.errors import ConflictError, KcrError, NotFoundError, ServerError, TransportError
 from kcr.events import EventRecorder
 from kcr.informer import Store
 
@@ -50,7 +48,7 @@ class Actions:
         jobs: Store[Job],
         control: DependentControl[Pod],
         own_writes: OwnWrites,
-        gangs: "Gangs | None" = None,
+        gangs: Gangs | None = None,
     ) -> None:
         """Make the actions.
 
@@ -115,9 +113,13 @@ class Actions:
             raise claimed.errors[0]
         return claimed.mine
 
-    async def group_of(self, seen: Snapshot) -> str:
-        """Return the name of the PodGroup that new pods are to join; empty for none."""
+    async def group_of(self, seen: Snapshot) -> str | None:
+        """Return the name of the PodGroup that new pods are to join; empty for none, None while they have to wait."""
         return await self._gangs.group_of(seen) if self._gangs is not None else ""
+
+    def gang_text(self, job: Job, pods: Sequence[Pod]) -> str:
+        """Return the state of the Job's gang, from the store; empty for none."""
+        return self._gangs.text(job, pods) if self._gangs is not None else ""
 
     def confirm(self, job: Job) -> Outcome:
         """Confirm the creates without an answer whose pod the store shows."""
@@ -274,66 +276,3 @@ def _deleted(pods: Sequence[Pod], attempts: Attempts[Pod]) -> Outcome:
     gone = (pods[failure.number] for failure in attempts.failures if isinstance(failure.error, NotFoundError))
     errors = (failure.error for failure in attempts.failures if not isinstance(failure.error, NotFoundError))
     return Outcome(deleted=(*attempts.done, *gone), error=next(errors, None))
-
-
-R = TypeVar("R", bound=Resource)
-
-
-class Gangs(NamedTuple):
-    """The groups of Jobs whose pods are scheduled all or none."""
-
-    client: Client
-    workloads: Store[Workload]
-    groups: Store[PodGroup]
-    own_writes: OwnWrites
-    recorder: EventRecorder
-
-    async def group_of(self, seen: Snapshot) -> str:
-        """Return the name of the PodGroup that new pods are to join; empty for none.
-
-        Raises:
-            KcrError: The group could not be made, and pods without it must not be.
-
-        Source: job-controller §35.
-        """
-        job = seen.job
-        if not is_gang(job):
-            return ""
-        workload = await self._workload(seen)
-        if workload is None or len(workload.spec.pod_group_templates) != 1 or not is_controlled_by(workload, job):
-            return ""
-        group = await self._group(job, workload)
-        return group.metadata.name if group is not None and is_controlled_by(group, job) else ""
-
-    async def _workload(self, seen: Snapshot) -> Workload | None:
-        job = seen.job
-        found = [one for one in self.workloads.list(job.metadata.namespace) if refers_to(one, job)]
-        if found:
-            return found[0] if len(found) == 1 else None
-        if not is_new(job, has_pods=bool(seen.pods)):
-            return None
-        made, is_fresh = await self._ensure(job, workload_of(job), self.workloads)
-        if is_fresh:
-            message = f"Created Workload {made.metadata.name} for Job {job.metadata.name}"
-            self.recorder.event(job, "Normal", "WorkloadCreated", message)
-        return made
-
-    async def _group(self, job: Job, workload: Workload) -> PodGroup | None:
-        found = [one for one in self.groups.list(job.metadata.namespace) if is_made_from(one, workload)]
-        if found:
-            return found[0] if len(found) == 1 else None
-        return (await self._ensure(job, pod_group_of(job, workload), self.groups))[0]
-
-    async def _ensure(self, job: Job, wanted: R, store: Store[R]) -> tuple[R, bool]:
-        """Create an object, or read the one that has its name; return it, and whether it is new.
-
-        Its name is always the same, so that a crash or a lost reply makes no second one.
-        """
-        try:
-            there, is_fresh = await self.client.create(wanted), True
-        except AlreadyExistsError:
-            key = Key(job.metadata.namespace, wanted.metadata.name)
-            there, is_fresh = await self.client.get(type(wanted), key), False
-        # The next pass over the Job has to see it.
-        self.own_writes.wrote(job.key, store, there)
-        return there, is_fresh

@@ -12,12 +12,13 @@ from kcr.api.core import Pod
 from kcr.api.scheduling import PodGroup, Workload
 from kcr.client.explainers import explains
 from kcr.controller import Batching, OwnWrites, rights
-from kcr.controllers.job.actions import Actions, Gangs
+from kcr.controllers.job.actions import Actions
 from kcr.controllers.job.decisions.lifecycle import KCR, RESERVED, is_ours
 from kcr.controllers.job.decisions.plan import Limits
 from kcr.controllers.job.decisions.pods import ORPHANS, UNSETTLED, index_orphans, index_unsettled, selects
 from kcr.controllers.job.explanation import DigestEvents, ManagedJob, explain_job
 from kcr.controllers.job.fleet import Fleet
+from kcr.controllers.job.gangs import Gangs
 from kcr.controllers.job.handlers import JobEvents, Keys, OrphanReconciler, PodEvents
 from kcr.controllers.job.history import FailedPodHistory
 from kcr.controllers.job.memory import Memory
@@ -44,6 +45,8 @@ RIGHTS = (
     | rights(Job, "update", subresource="finalizers")
     | rights(Pod, "get", "create", "patch", "delete")
 )
+
+GANG_VERBS = ("get", "list", "watch", "create", "patch")
 
 # Up to a year: beyond that lie "inf" and slips of the finger.
 _Seconds = Annotated[float, Meta(ge=0, le=31_536_000)]
@@ -76,8 +79,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     feature_gates: Annotated[
         frozenset[str],
         read_gates,
-        "Alpha features to turn on: `GenericWorkload=true,WorkloadWithJob=true` schedules the pods of an Indexed Job "
-        "all or none.",
+        "Alpha features to turn on: `GenericWorkload=true,WorkloadWithJob=true` schedules the pods of a Job together, "
+        "by its `spec.scheduling` where the server has `scheduling.k8s.io/v1beta1`.",
     ] = frozenset()
 
 
@@ -109,8 +112,9 @@ def setup(manager: Manager, options: Options) -> None:
     )
     gangs, wanted = None, RIGHTS
     if WORKLOAD_WITH_JOB in options.feature_gates:
-        wanted |= rights(Workload, "get", "create") | rights(PodGroup, "get", "create")
-        gangs = Gangs(manager.client, manager.store(Workload), manager.store(PodGroup), own_writes, recorder)
+        # Its informers are opened once it is known which version is served.
+        wanted |= rights(Workload, *GANG_VERBS) | rights(PodGroup, *GANG_VERBS, "delete")
+        gangs = Gangs(manager, queue, own_writes, recorder)
     digests = DigestEvents(pods, recorder) if options.failure_digest else None
     limits = Limits(
         options.job_pod_failure_backoff,

@@ -1,6 +1,7 @@
 """Explains a Job with the controller's decision, on the API server's or the controller's data."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 from kcr.api import selectors
@@ -8,9 +9,10 @@ from kcr.api.batch import FAILED, Job, finished_type, is_finished
 from kcr.api.core import Event, Pod
 from kcr.api.explanation import Explanation, counted
 from kcr.api.managed_fields import ManagedObjectMeta
-from kcr.api.meta import controller_of, is_controlled_by
+from kcr.api.meta import Key, controller_of, is_controlled_by
 from kcr.api.pod_failures import digest_of, end_text, termination_message
 from kcr.api.pod_symptoms import DetailedPod
+from kcr.api.pods import is_active
 from kcr.client import Client
 from kcr.client.explainers import read_last_lines, read_pod_context
 from kcr.controller.gates import PAUSED
@@ -18,9 +20,11 @@ from kcr.controller.own_writes import OwnWrites
 from kcr.controllers.job.decisions.directives import own_limits
 from kcr.controllers.job.decisions.explain import CHANGE, Evidence, explain
 from kcr.controllers.job.decisions.failures import Backoff, advanced
+from kcr.controllers.job.decisions.gang import VERSIONS, state_text
 from kcr.controllers.job.decisions.plan import Limits, Snapshot
 from kcr.controllers.job.decisions.pods import index_unsettled
 from kcr.controllers.job.memory import JobState
+from kcr.errors import ForbiddenError, NotFoundError
 from kcr.events import EventRecorder
 from kcr.informer import Store
 
@@ -71,6 +75,7 @@ async def explain_job(client: Client, job: ManagedJob, events: Sequence[Event], 
         duplicate_event=_duplicate_event(events, now),
         context=await read_pod_context(client, pods, CHANGE),
         output=await _last_output(client, job, pods),
+        gang=await _gang(client, pods),
         # A controller that heeds the pause is silent.
         is_own=job.metadata.annotations.get(PAUSED) == "true",
         changed=max((entry.time for entry in job.metadata.managed_fields if entry.time is not None), default=None),
@@ -83,6 +88,16 @@ async def _last_output(client: Client, job: Job, pods: Iterable[Pod]) -> str:
     last = digest_of(job, pods).last if finished_type(job) == FAILED else None
     lines = await read_last_lines(client, last, 1) if last is not None else ()
     return lines[0].strip()[:_LONGEST] if lines else ""
+
+
+async def _gang(client: Client, pods: Sequence[DetailedPod]) -> str:
+    """Return the state of the gang of pods that wait for nodes, as far as the user may read it; empty for none."""
+    waiting = [pod for pod in pods if is_active(pod) and not pod.spec.node_name]
+    name = next((pod.spec.scheduling_group.pod_group_name for pod in waiting), "")
+    for version in VERSIONS if name else ():
+        with suppress(NotFoundError, ForbiddenError):
+            return state_text(await client.get(version.group, Key(waiting[0].metadata.namespace, name)), pods)
+    return ""
 
 
 def own_evidence(state: JobState, own_writes: OwnWrites, job: Job, pods: tuple[Pod, ...], now: datetime) -> Evidence:

@@ -205,7 +205,9 @@ class JobReconciler:
         # No index: it would stay.
         near = (pod for pod in self.pods.snapshot() if pod.metadata.namespace == job.metadata.namespace)
         pods = (pod for pod in near if is_controlled_by(pod, job))
-        return own_evidence(state, self.memory.own_writes, job, tuple(pods), self.clock.now())
+        own = tuple(pods)
+        known = own_evidence(state, self.memory.own_writes, job, own, self.clock.now())
+        return known._replace(gang=self.actions.gang_text(job, own))
 
     def _snapshot(self, job: Job, state: JobState) -> Snapshot:
         own = self.memory.own_writes.peek(job)
@@ -246,10 +248,11 @@ class JobReconciler:
         orphans = self.pods.by_index(ORPHANS, seen.job.metadata.namespace)
         return replace(seen, pods=await self.actions.claim(seen.job, (*seen.pods, *orphans)))
 
-    async def _act(self, job: Job, work: Work, group: str) -> Outcome:
+    async def _act(self, job: Job, work: Work, group: str | None) -> Outcome:
         match work:
             case ScaleUp(members):
-                return await self.actions.create(job, members, group)
+                # While the group of its earlier pods is terminating; the end of that group enqueues the Job.
+                return Outcome() if group is None else await self.actions.create(job, members, group)
             case ScaleDown(pods):
                 return await self.actions.remove(job, pods)
             case Terminate(pods):

@@ -1,7 +1,8 @@
 """Jobs and CronJobs, as far as a controller reads them. Templates are carried as bytes, whole."""
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Self
+from typing import Any, Self
 
 import msgspec
 from msgspec.structs import replace
@@ -70,6 +71,28 @@ class SuccessPolicy(Object):
     rules: tuple[SuccessPolicyRule, ...] = ()
 
 
+class JobGangPolicy(Object):
+    """None of the Job's pods is scheduled before so many can be; None for as many as run side by side."""
+
+    min_count: int | None = None
+
+
+class JobSchedulingPolicy(Object):
+    """How the pods of a Job are scheduled: exactly one is set."""
+
+    basic: Mapping[str, Any] | None = None
+    gang: JobGangPolicy | None = None
+
+
+class JobSchedulingConfiguration(Object):
+    """How the pods of a Job are scheduled together. The fields beside the policy are carried to its Workload."""
+
+    scheduling_policy: JobSchedulingPolicy | None = None
+    scheduling_constraints: Mapping[str, Any] | None = None
+    disruption_mode: Mapping[str, Any] | None = None
+    resource_claims: tuple[Mapping[str, Any], ...] = ()
+
+
 class JobSpec(Object):
     """The specification of a Job. None means unset; the server sets its defaults."""
 
@@ -89,6 +112,7 @@ class JobSpec(Object):
     pod_failure_policy: PodFailurePolicy | None = None
     success_policy: SuccessPolicy | None = None
     managed_by: str | None = None
+    scheduling: JobSchedulingConfiguration | None = None
 
 
 class JobStatus(Object):

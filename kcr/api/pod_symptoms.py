@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from kcr.api.conditions import find_condition
-from kcr.api.core import ContainerState, ContainerStateTerminated, ContainerStatus, Pod, PodStatus
+from kcr.api.core import ContainerState, ContainerStateTerminated, ContainerStatus, Pod, PodSpec, PodStatus
+from kcr.api.scheduling import SchedulingGroup
 
 # The fields of remedies are filled in by `kcr.api.pod_problems`.
 NODE = "add or free a node that fits; the pod is scheduled by itself then; or {change} lower demands"
@@ -38,9 +39,16 @@ class DetailedPodStatus(PodStatus):
     container_statuses: tuple[DetailedContainerStatus, ...] = ()
 
 
+class DetailedPodSpec(PodSpec):
+    """The spec of a pod, with the group that it is scheduled with."""
+
+    scheduling_group: SchedulingGroup = SchedulingGroup()
+
+
 class DetailedPod(Pod, api_version="v1", kind="Pod", plural="pods"):
     """A pod with the fields that caches of pods omit."""
 
+    spec: DetailedPodSpec = DetailedPodSpec()
     status: DetailedPodStatus = DetailedPodStatus()
 
 

@@ -67,8 +67,8 @@ class PluginOptions(msgspec.Struct, frozen=True, kw_only=True):
     feature_gates: Annotated[
         frozenset[str],
         read_gates,
-        "Alpha features: GenericWorkload, and with it WorkloadWithJob, which schedules an Indexed Job whose pods all "
-        "run at once as a gang; ShardedListAndWatch, with which the server of kcr dev obeys shardSelector.",
+        "Alpha features: GenericWorkload, and with it WorkloadWithJob, which schedules the pods of a Job together; "
+        "ShardedListAndWatch, with which the server of kcr dev obeys shardSelector.",
         Flag("NAME=true[,…]", "all off"),
     ] = frozenset()
 

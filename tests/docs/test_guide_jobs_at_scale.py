@@ -10,15 +10,19 @@ import pytest
 import yaml
 
 from kcr.api.batch import Job
+from kcr.api.meta import Key
 from kcr.app.logs import configure_logs
 from kcr.cli.main import exit_code_of
 from kcr.controllers.cronjob.decisions.directives import offset_of
+from kcr.controllers.policy import read_gates
 from kcr.testing import VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.node import RunResult
 from tests.kit import cronjob_harness
 from tests.kit.documents import ROOT, blocks, files
 from tests.kit.harness import conditions, create, finished, job_controller, manifest, pods_of, ttl_controller
+from tests.kit.open_manager import explanation_of
+from tests.kit.scheduling import change_node
 from tests.kit.served_cluster import served_cluster
 
 GUIDE = ROOT / "docs" / "guide" / "jobs-at-scale.md"
@@ -31,7 +35,7 @@ FILES = {name: yaml.safe_load(text) for name, text in files(GUIDE).items()}
 def test_every_block_is_run_by_a_test() -> None:
     assert sorted(CONSOLE) == sorted(TABLES + COMMANDS)
     manifests = {block.file for block in blocks(GUIDE) if block.language != "console"}
-    assert manifests == {"start-deadline.yaml", "failures.yaml", "restart-rules.yaml", "spread.yaml"}
+    assert manifests == {"start-deadline.yaml", "failures.yaml", "gang.yaml", "restart-rules.yaml", "spread.yaml"}
 
 
 @pytest.mark.kcr_virtual
@@ -72,6 +76,21 @@ async def test_training_is_restarted_in_its_pod(kcr_clock: VirtualClock) -> None
         (pod,) = await pods_of(cluster.client, "training")
     assert (job.status.succeeded, job.status.failed) == (1, 0)
     assert pod.status.container_statuses[0].restart_count == 1
+
+
+@pytest.mark.kcr_virtual
+async def test_gang_starts_when_there_is_room_for_all(kcr_clock: VirtualClock) -> None:
+    gates = read_gates("GenericWorkload=true,WorkloadWithJob=true")
+    cluster = EmbeddedCluster(clock=kcr_clock, random=Random(0), gangs=True, gang_version="v1beta1")
+    async with cluster, job_controller(cluster, kcr_clock, feature_gates=gates) as manager:
+        await kcr_clock.advance(1)
+        await change_node(cluster.client, "kcr-node-0", {"allocatable": {"cpu": "3"}}, status=True)
+        await create(cluster.client, FILES["gang.yaml"])
+        await kcr_clock.advance(5)
+        reasons = (await explanation_of(manager, "job", Key("default", "training"))).reasons
+        assert f"`{reasons[0]}`" in GUIDE.read_text()
+        await change_node(cluster.client, "kcr-node-0", {"allocatable": {"cpu": "4"}}, status=True)
+        assert (await finished(cluster.client, "training")).status.succeeded == 4
 
 
 @pytest.mark.kcr_virtual

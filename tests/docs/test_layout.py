@@ -29,6 +29,7 @@ MOST_LINES, LEAST_LINES, MOST_MODULES = 400, 50, 12
 
 SMALL: Mapping[str, str] = {
     "devcluster/kcr_devcluster/apiserver/protocol/manifests.py": "below its users: all floors of the server",
+    "devcluster/kcr_devcluster/apiserver/kinds/gangs.py": "below admission, which imports no strategies",
     "devcluster/kcr_devcluster/calls.py": "below its users: the faults of the cluster, and the test kit",
     "devcluster/kcr_devcluster/observers.py": "below the server and the test kit, which both use it",
     "devcluster/kcr_devcluster/testing/losses.py": "below its users: the transports with faults, and tests",

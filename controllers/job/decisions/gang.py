@@ -3,15 +3,24 @@
 Alpha, and off unless the gates `GenericWorkload` and `WorkloadWithJob` are on. Whatever does not fit, such as a
 Workload that another client created, leaves the Job to be scheduled as any other.
 
-Source: kubernetes/pkg/controller/job (WorkloadWithJob); job-controller §35.
+Source: kubernetes/pkg/controller/job/job_scheduling_manager.go (WorkloadWithJob); job-controller §35; KEP-5547.
 """
 
 import hashlib
+from collections.abc import Iterable
+from typing import NamedTuple
 
-from kcr.api.batch import Job, is_indexed
+from msgspec.structs import replace
+
+from kcr.api.batch import Job, JobSchedulingConfiguration, is_indexed
 from kcr.api.conditions import find_condition
-from kcr.api.meta import ObjectMeta, OwnerReference, controller_reference
+from kcr.api.core import Pod
+from kcr.api.meta import ObjectMeta, OwnerReference, controller_of, controller_reference
+from kcr.api.pods import is_active
 from kcr.api.scheduling import (
+    BasicSchedulingPolicy,
+    BetaPodGroup,
+    BetaWorkload,
     GangSchedulingPolicy,
     PodGroup,
     PodGroupSchedulingPolicy,
@@ -20,6 +29,7 @@ from kcr.api.scheduling import (
     PodGroupTemplateReference,
     TypedLocalReference,
     Workload,
+    WorkloadReference,
     WorkloadSpec,
     WorkloadTemplateReference,
 )
@@ -28,6 +38,80 @@ from kcr.controllers.job.decisions.pod_template import names_group
 
 MAX_NAME = 253
 HASH_LENGTH = 10
+# The names of templates are labels in v1beta1.
+_MAX_LABEL = 63
+# The scheduler writes one of them, by version: whether a group has been scheduled.
+_SCHEDULED = ("PodGroupInitiallyScheduled", "PodGroupScheduled")
+
+
+class GangVersion(NamedTuple):
+    """The kinds of one version of `scheduling.k8s.io`.
+
+    Attributes:
+        workload: Its Workload.
+        group: Its PodGroup.
+        is_explicit: Whether the user chooses the policy, by `spec.scheduling`; otherwise the form of the Job does.
+    """
+
+    workload: type[Workload]
+    group: type[PodGroup]
+    is_explicit: bool
+
+
+ALPHA = GangVersion(Workload, PodGroup, is_explicit=False)
+BETA = GangVersion(BetaWorkload, BetaPodGroup, is_explicit=True)
+# The newest first.
+VERSIONS = (BETA, ALPHA)
+
+
+def is_grouped(job: Job, version: GangVersion) -> bool:
+    """Return whether the pods of a Job get a group, by this version.
+
+    With an explicit policy those of all Jobs do, unless their template names one, or the Job belongs to a controller
+    that sees to it; a CronJob does not.
+    """
+    if not version.is_explicit:
+        return is_gang(job)
+    owner = controller_of(job.metadata)
+    return not names_group(job) and (owner is None or owner.kind == "CronJob")
+
+
+def policy_of(job: Job, version: GangVersion) -> PodGroupSchedulingPolicy:
+    """Return how the pods of a Job are scheduled: as a gang of a size, or each for itself."""
+    size = job.spec.parallelism or 0
+    if version.is_explicit:
+        asked = job.spec.scheduling.scheduling_policy if job.spec.scheduling is not None else None
+        if asked is None or asked.gang is None:
+            return PodGroupSchedulingPolicy(basic=BasicSchedulingPolicy())
+        # Not written to the Job, where it would look as if the user had chosen it.
+        size = max(size, 1) if asked.gang.min_count is None else asked.gang.min_count
+    return PodGroupSchedulingPolicy(gang=GangSchedulingPolicy(min_count=size))
+
+
+def gang_size(policy: PodGroupSchedulingPolicy | None) -> int | None:
+    """Return how many pods have to be placed at once; None where each is scheduled for itself."""
+    return policy.gang.min_count if policy is not None and policy.gang is not None else None
+
+
+def state_text(group: PodGroup, pods: Iterable[Pod]) -> str:
+    """Return the state of a gang as a fact, such as `gang: 3 of 8 pods can be placed; …`; empty once it is scheduled.
+
+    Args:
+        group: Its group, with the condition that the scheduler has written.
+        pods: The pods of its Job.
+    """
+    size = gang_size(group.spec.scheduling_policy)
+    found = (find_condition(group.status.conditions, kind) for kind in _SCHEDULED)
+    condition = next((one for one in found if one is not None), None)
+    if size is None or (condition is not None and condition.status == "True"):
+        return ""
+    if condition is not None and condition.message:
+        return f"gang: {condition.message}"
+    active = [pod for pod in pods if is_active(pod)]
+    if len(active) < size:
+        return f"gang: {len(active)} of {size} pods exist; waits for the others"
+    placed = sum(bool(pod.spec.node_name) for pod in active)
+    return f"gang: {placed} of {size} pods have a node; waits for the scheduler"
 
 
 def is_gang(job: Job) -> bool:
@@ -44,11 +128,19 @@ def is_new(job: Job, *, has_pods: bool) -> bool:
     return not has_pods and not begun and find_condition(status.conditions, SUSPENDED) is None
 
 
-def workload_of(job: Job) -> Workload:
+def workload_of(job: Job, version: GangVersion = ALPHA) -> Workload:
     """Return the Workload of a Job: one group of all its pods. Its name is always the same."""
     hashed = _hash(job.metadata.uid)
-    policy = PodGroupSchedulingPolicy(gang=GangSchedulingPolicy(min_count=job.spec.parallelism or 0))
-    return Workload(
+    asked = job.spec.scheduling if version.is_explicit else None
+    asked = asked or JobSchedulingConfiguration()
+    template = PodGroupTemplate(
+        name=_template_name(job, version),
+        scheduling_policy=policy_of(job, version),
+        scheduling_constraints=asked.scheduling_constraints,
+        disruption_mode=asked.disruption_mode,
+        resource_claims=asked.resource_claims,
+    )
+    return version.workload(
         metadata=ObjectMeta(
             name=f"{job.metadata.name[: MAX_NAME - HASH_LENGTH - 1]}-{hashed}",
             namespace=job.metadata.namespace,
@@ -56,12 +148,17 @@ def workload_of(job: Job) -> Workload:
         ),
         spec=WorkloadSpec(
             controller_ref=TypedLocalReference(api_group="batch", kind="Job", name=job.metadata.name),
-            pod_group_templates=(PodGroupTemplate(name=f"{job.metadata.name}-pgt-0", scheduling_policy=policy),),
+            pod_group_templates=(template,),
         ),
     )
 
 
-def pod_group_of(job: Job, workload: Workload) -> PodGroup:
+def _template_name(job: Job, version: GangVersion) -> str:
+    name, suffix = job.metadata.name, "-pgt-0"
+    return f"{name.replace('.', '-')[: _MAX_LABEL - len(suffix)] if version.is_explicit else name}{suffix}"
+
+
+def pod_group_of(job: Job, workload: Workload, version: GangVersion = ALPHA) -> PodGroup:
     """Return the group that is made of a Workload's only template."""
     template, name = workload.spec.pod_group_templates[0], workload.metadata.name
     room = MAX_NAME - HASH_LENGTH - 2
@@ -69,18 +166,25 @@ def pod_group_of(job: Job, workload: Workload) -> PodGroup:
     first = name[: max(room // 2, room - len(template.name))]
     second = template.name[: room - len(first)]
     owner = OwnerReference(
-        api_version=Workload.resource.api_version, kind="Workload", name=name, uid=workload.metadata.uid
+        api_version=version.workload.resource.api_version, kind="Workload", name=name, uid=workload.metadata.uid
     )
-    reference = WorkloadTemplateReference(workload_name=name, pod_group_template_name=template.name)
-    return PodGroup(
+    if version.is_explicit:
+        made_from = PodGroupSpec(workload_ref=WorkloadReference(workload_name=name, template_name=template.name))
+    else:
+        reference = WorkloadTemplateReference(workload_name=name, pod_group_template_name=template.name)
+        made_from = PodGroupSpec(pod_group_template_ref=PodGroupTemplateReference(workload=reference))
+    return version.group(
         metadata=ObjectMeta(
             name=f"{first}-{second}-{_hash(job.metadata.uid)}",
             namespace=job.metadata.namespace,
             owner_references=(controller_reference(job), owner),
         ),
-        spec=PodGroupSpec(
-            pod_group_template_ref=PodGroupTemplateReference(workload=reference),
+        spec=replace(
+            made_from,
             scheduling_policy=template.scheduling_policy,
+            scheduling_constraints=template.scheduling_constraints,
+            disruption_mode=template.disruption_mode,
+            resource_claims=template.resource_claims,
         ),
     )
 
@@ -95,9 +199,8 @@ def refers_to(workload: Workload, job: Job) -> bool:
 def is_made_from(group: PodGroup, workload: Workload) -> bool:
     """Return whether a group says that it was made from a Workload."""
     origin = group.spec.pod_group_template_ref
-    return (
-        origin is not None and origin.workload is not None and origin.workload.workload_name == workload.metadata.name
-    )
+    reference = group.spec.workload_ref or (origin.workload if origin is not None else None)
+    return reference is not None and reference.workload_name == workload.metadata.name
 
 
 def _hash(uid: str) -> str:

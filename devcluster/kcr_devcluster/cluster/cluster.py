@@ -13,6 +13,7 @@ import structlog
 
 from kcr.api.meta import Key
 from kcr.api.resources import ResourceType
+from kcr.api.scheduling import BetaPodGroup, PodGroup
 from kcr.client import Client
 from kcr.clock import Clock, SystemClock
 from kcr.errors import ConfigError
@@ -30,14 +31,14 @@ from kcr_devcluster.apiserver.kinds.catalogue import (
     VALIDATING_POLICIES,
     Kind,
 )
-from kcr_devcluster.apiserver.kinds.gangs import with_gangs
+from kcr_devcluster.apiserver.kinds.gangs import BETA_POD_GROUPS, with_gangs
 from kcr_devcluster.apiserver.kinds.views import VIEWS
 from kcr_devcluster.apiserver.kinds.views.legacy import LEGACY_KINDS
 from kcr_devcluster.apiserver.registry.bootstrap import with_rbac
 from kcr_devcluster.apiserver.server import APIServer
 from kcr_devcluster.apiserver.storage.storage import Storage
 from kcr_devcluster.cluster import volume_protection
-from kcr_devcluster.cluster.controllers import pod_gc, quota_status, role_aggregation, token_secrets
+from kcr_devcluster.cluster.controllers import pod_gc, pod_groups, quota_status, role_aggregation, token_secrets
 from kcr_devcluster.cluster.controllers import service_accounts as accounts
 from kcr_devcluster.cluster.controllers.garbage_collector import GarbageCollector
 from kcr_devcluster.cluster.controllers.namespaces import NamespaceController
@@ -112,7 +113,7 @@ class EmbeddedCluster:
         with _closed_on_error(self._data):
             self.storage: Storage = Storage(journal)
             authorizer = Rbac(self.storage) if options.authorization == "rbac" else None
-            self._kinds = with_gangs(KINDS) if options.gangs else KINDS
+            self._kinds = with_gangs(KINDS, options.gang_version) if options.gangs else KINDS
             if authorizer is not None:
                 self._kinds = with_rbac(self._kinds)
             served = (*self._kinds, *VIEWS, *(LEGACY_KINDS if options.legacy_apis else ()))
@@ -138,7 +139,7 @@ class EmbeddedCluster:
             clock=self._clock,
             random=Random(self._random.getrandbits(64)),
         )
-        self._scheduler = scheduler.setup(self.manager) if options.runtime is not None else None
+        self._scheduler = scheduler.setup(self.manager, _groups(options)) if options.runtime is not None else None
         if options.gc:
             pod_gc.setup(self.manager, options.terminated_pod_gc_threshold)
         self._has_budgets = options.gc and options.quota_and_disruption
@@ -197,6 +198,8 @@ class EmbeddedCluster:
                     self._first_objects.call(kind, collector.watch, namespaces.watch)
             self._follow_definitions(collector, namespaces)
             self._first_objects.set_up(volume_protection.PROTECTED, volume_protection.setup)
+            if BETA_POD_GROUPS in self._kinds:
+                self._first_objects.set_up((BETA_POD_GROUPS,), pod_groups.setup)
             # Only where a controller removes the finalizers again.
             self.server.registry.protection.is_enabled = True
         if self._has_budgets:
@@ -342,6 +345,13 @@ def _closed_on_error(data: "DataDir | None") -> Iterator[None]:
             # A request failed of it, with words of its own around the reason.
             raise ConfigError(f"{data.journal.failure}: free some space") from error
         raise
+
+
+def _groups(options: ClusterOptions) -> type[PodGroup] | None:
+    """Return the kind of the groups of pods that are served, if any."""
+    if not options.gangs:
+        return None
+    return BetaPodGroup if options.gang_version == "v1beta1" else PodGroup
 
 
 def _open_data(folder: str | Path | None) -> "DataDir | None":

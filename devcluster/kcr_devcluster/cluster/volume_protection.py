@@ -16,9 +16,10 @@ from kcr.controller import Result, watch
 from kcr.errors import NotFoundError
 from kcr.informer import Handler, Trigger
 from kcr.manager import Manager
+from kcr_devcluster.apiserver.kinds.gangs import BETA_POD_GROUPS
 from kcr_devcluster.apiserver.plugins.volumes import CLAIM_PROTECTION, CLASS_PROTECTION, PROTECTION, VOLUME_PROTECTION
 
-PROTECTED = tuple(PROTECTION)
+PROTECTED = tuple(kind for kind in PROTECTION if kind is not BETA_POD_GROUPS)
 
 
 class VolumeSpec(Object):

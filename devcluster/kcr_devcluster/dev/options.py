@@ -14,6 +14,7 @@ _OF_CLUSTER = (
     "nodes",
     "authorization",
     "legacy_apis",
+    "gang_version",
     "terminated_pod_gc_threshold",
     "webhook_services",
     "data_dir",

@@ -3,10 +3,26 @@
 """Types of batch/v1, whole."""
 
 from datetime import datetime
+from typing import Self
 
 from kcr.api.full.core_v1 import ObjectReference, PodTemplateSpec
-from kcr.api.meta import FullResource, Object, ObjectMeta
+from kcr.api.full.scheduling_v1alpha3 import (
+    WorkloadPodGroupDisruptionMode,
+    WorkloadPodGroupResourceClaim,
+    WorkloadPodGroupSchedulingConstraints,
+    WorkloadPodGroupSchedulingPolicy,
+)
+from kcr.api.meta import FullResource, Object, ObjectMeta, copy_raw
 from kcr.api.selectors import LabelSelector
+
+
+class JobSchedulingConfiguration(Object):
+    """JobSchedulingConfiguration of batch/v1."""
+
+    disruption_mode: WorkloadPodGroupDisruptionMode | None = None
+    resource_claims: tuple[WorkloadPodGroupResourceClaim, ...] = ()
+    scheduling_constraints: WorkloadPodGroupSchedulingConstraints | None = None
+    scheduling_policy: WorkloadPodGroupSchedulingPolicy | None = None
 
 
 class PodFailurePolicyOnExitCodesRequirement(Object):
@@ -65,6 +81,7 @@ class JobSpec(Object):
     parallelism: int | None = None
     pod_failure_policy: PodFailurePolicy | None = None
     pod_replacement_policy: str | None = None
+    scheduling: JobSchedulingConfiguration | None = None
     selector: LabelSelector | None = None
     success_policy: SuccessPolicy | None = None
     suspend: bool | None = None
@@ -106,6 +123,10 @@ class CronJob(FullResource, api_version="batch/v1", plural="cronjobs"):
     spec: CronJobSpec
     status: CronJobStatus = CronJobStatus()
 
+    def detached(self) -> Self:
+        """Return the object free of the bytes it was decoded from."""
+        return copy_raw(self)
+
 
 class JobCondition(Object):
     """JobCondition of batch/v1."""
@@ -146,3 +167,7 @@ class Job(FullResource, api_version="batch/v1", plural="jobs"):
 
     spec: JobSpec
     status: JobStatus = JobStatus()
+
+    def detached(self) -> Self:
+        """Return the object free of the bytes it was decoded from."""
+        return copy_raw(self)

@@ -27,6 +27,7 @@ TYPES: Mapping[str, type[Any]] = {
     "PodFailurePolicyOnPodConditionsPattern": batch.PodConditionPattern,
     "SuccessPolicy": batch.SuccessPolicy,
     "SuccessPolicyRule": batch.SuccessPolicyRule,
+    "JobSchedulingConfiguration": batch.JobSchedulingConfiguration,
     "CronJobSpec": batch.CronJobSpec,
     "CronJobStatus": batch.CronJobStatus,
 }

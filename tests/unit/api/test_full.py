@@ -50,7 +50,7 @@ def test_views_have_complete_types_where_errors_say() -> None:
 
 
 # Types in which kcr writes what it makes by itself.
-ALPHA = (scheduling.Workload, scheduling.PodGroup)
+ALPHA = (scheduling.Workload, scheduling.PodGroup, scheduling.BetaWorkload, scheduling.BetaPodGroup)
 
 
 @pytest.mark.parametrize("kind", SMALL, ids=lambda kind: kind.__name__)

@@ -27,7 +27,8 @@ def running(seen: Snapshot, plan: Plan, known: Evidence) -> Explanation | None:
     started = [pod for pod, problem in found if problem is None]
     problems = [problem for _, problem in found if problem is not None]
     groups = alike(problems)
-    facts = [text_of(group) for group in groups[:NAMED]]
+    facts = [known.gang] if known.gang else []
+    facts += [text_of(group) for group in groups[:NAMED]]
     facts += _not_ready(started, seen)
     facts += terminating_texts(seen.pods, seen.now)
     facts += [text for pod in known.pods if (text := lingering_text(pod))][:NAMED]

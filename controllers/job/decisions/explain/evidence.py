@@ -26,6 +26,7 @@ class Evidence(NamedTuple):
         context: Warnings about those of its pods that have not started, and the nodes.
         changed: When it was last written, by any client; None when the server does not say.
         output: The last line that the pod that failed last has written; empty when that is not known.
+        gang: The state of the gang of its pods; empty for none, or one that is scheduled.
         pending: Writes for it that are not observed, as its controller knows.
         is_own: Whether this is its controller's own evidence, or its controller may be silent: silence is fine then.
     """
@@ -37,6 +38,7 @@ class Evidence(NamedTuple):
     context: PodContext = PodContext(change=CHANGE)
     changed: datetime | None = None
     output: str = ""
+    gang: str = ""
     pending: tuple[str, ...] = ()
     is_own: bool = False
 

@@ -7,6 +7,7 @@ plugin/pkg/admission/storage/persistentvolume/resize/admission.go.
 from collections.abc import Mapping
 
 from kcr_devcluster.apiserver.kinds.catalogue import CLAIMS, Kind
+from kcr_devcluster.apiserver.kinds.gangs import BETA_POD_GROUPS
 from kcr_devcluster.apiserver.kinds.served import kind_named
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.responses import forbidden
@@ -15,6 +16,7 @@ from kcr_devcluster.apiserver.storage.admission import AdmissionAttributes, Admi
 
 CLAIM_PROTECTION, VOLUME_PROTECTION = "kubernetes.io/pvc-protection", "kubernetes.io/pv-protection"
 CLASS_PROTECTION = "kubernetes.io/vac-protection"
+GROUP_PROTECTION = "scheduling.k8s.io/podgroup-protection"
 _VOLUMES = kind_named("v1", "PersistentVolume")
 _CLASSES = kind_named("storage.k8s.io/v1", "StorageClass")
 _ATTRIBUTES_CLASSES = kind_named("storage.k8s.io/v1", "VolumeAttributesClass")
@@ -23,12 +25,13 @@ PROTECTION: Mapping[Kind, str] = {
     CLAIMS: CLAIM_PROTECTION,
     _VOLUMES: VOLUME_PROTECTION,
     _ATTRIBUTES_CLASSES: CLASS_PROTECTION,
+    BETA_POD_GROUPS: GROUP_PROTECTION,
 }
 _CLAIM_CLASS = "volume.beta.kubernetes.io/storage-class"
 
 
 class StorageObjectInUseProtection(AdmissionStep):
-    """Gives claims, volumes and their attribute classes the finalizers that keep them while they are used.
+    """Gives claims, volumes, their attribute classes and groups of pods the finalizers that keep them while in use.
 
     Attributes:
         is_enabled: Whether it does: only where controllers remove the finalizers again.

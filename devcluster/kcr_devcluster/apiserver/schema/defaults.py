@@ -121,6 +121,7 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "flowcontrol.v1.LimitedPriorityLevelConfiguration": {"nominalConcurrencyShares": 30, "lendablePercent": 0},
     "flowcontrol.v1.QueuingConfiguration": {"handSize": 8, "queues": 64, "queueLengthLimit": 50},
     "scheduling.v1.PriorityClass": {"preemptionPolicy": "PreemptLowerPriority"},
+    "scheduling.v1beta1.PodGroupSpec": {"disruptionMode": {"single": {}}},
     "storage.v1.CSIDriver": {"spec": {}},
     "storage.v1.CSINodeSpec": {"drivers": None},
     "storage.v1.CSIDriverSpec": {

@@ -1,14 +1,15 @@
 """Pods and nodes as the scheduler reads them: views with the fields that decide where a pod runs."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from msgspec import field
 
 from kcr.api.core import Container as CoreContainer
 from kcr.api.core import Node, NodeSpec, NodeStatus, Pod, PodSpec, PodStatus
 from kcr.api.full.core_v1 import Affinity, ContainerPort, Taint, Toleration, TopologySpreadConstraint
-from kcr.api.meta import Object
+from kcr.api.meta import Key, Object
 from kcr.api.pods import is_terminal
+from kcr.api.scheduling import SchedulingGroup
 from kcr.informer import Selection
 
 DEFAULT_SCHEDULER = "default-scheduler"
@@ -44,6 +45,7 @@ class ScheduledPodSpec(PodSpec):
     topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
     priority: int | None = None
     preemption_policy: str = ""
+    scheduling_group: SchedulingGroup = SchedulingGroup()
 
 
 class ScheduledPodStatus(PodStatus):
@@ -93,3 +95,14 @@ def wants_a_node(pod: ScheduledPod) -> bool:
     if spec.node_name or spec.scheduling_gates or is_terminal(pod) or pod.metadata.deletion_timestamp is not None:
         return False
     return (spec.scheduler_name or DEFAULT_SCHEDULER) == DEFAULT_SCHEDULER
+
+
+def group_key(pod: ScheduledPod) -> Key | None:
+    """Return the PodGroup that a pod belongs to; None for none."""
+    name = pod.spec.scheduling_group.pod_group_name
+    return Key(pod.metadata.namespace, name) if name else None
+
+
+def members(pods: Iterable[ScheduledPod], key: Key) -> list[ScheduledPod]:
+    """Return the pods of a group that are not being deleted."""
+    return [pod for pod in pods if group_key(pod) == key and pod.metadata.deletion_timestamp is None]

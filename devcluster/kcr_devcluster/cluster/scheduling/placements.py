@@ -11,7 +11,7 @@ from kcr.api.meta import Key
 from kcr.informer import Handler, Informer, Trigger
 from kcr.manager import Manager
 from kcr_devcluster.cluster.scheduling.cluster_state import ClusterState, PodInfo
-from kcr_devcluster.cluster.scheduling.objects import PlacedPod, ScheduledPod
+from kcr_devcluster.cluster.scheduling.objects import PlacedPod, ScheduledPod, group_key, members
 from kcr_devcluster.cluster.scheduling.requests import ONE
 
 # A node that takes so many pods takes any number.
@@ -53,7 +53,8 @@ class Placements(Handler[PlacedPod]):
     def _matter_for(self, info: PodInfo) -> bool:
         nodes = self.state.nodes.values()
         few = any(node.allocatable.get("pods", 0) < _PLENTY for node in nodes)
-        return bool(info.requests or info.ports or info.minds_others or few or len(nodes) > 1)
+        is_member = group_key(info.pod) is not None
+        return bool(info.requests or info.ports or info.minds_others or few or len(nodes) > 1 or is_member)
 
     def namespaces(self) -> Mapping[str, Mapping[str, str]]:
         """Return the labels of the namespaces, by name; nothing until a pod asks for namespaces by their labels."""
@@ -86,6 +87,11 @@ class Placements(Handler[PlacedPod]):
     def has_assumed(self, key: Key) -> bool:
         """Return whether the outcome of a decision about a pod of this name is not known."""
         return key in self._assumed
+
+    def count_of(self, group: Key) -> int:
+        """Return how many pods of a group have nodes, and are not being deleted."""
+        infos = (info for node in self.state.nodes.values() for info in node.pods.values())
+        return len(members((info.pod for info in infos), group))
 
     def forget(self, key: Key) -> None:
         """Take back the decision about a pod that is not there any more."""

@@ -7,23 +7,27 @@ Source: kubernetes/pkg/scheduler/schedule_one.go, schedulingCycle, bindingCycle,
 pkg/scheduler/eventhandlers.go; pkg/scheduler/framework/preemption/executor.go, prepareCandidate.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 import msgspec
 
 from kcr.api.conditions import find_condition
 from kcr.api.meta import Condition, Key, whole_seconds
+from kcr.api.scheduling import PodGroup
 from kcr.controller import Result
 from kcr.errors import ApiError, ConflictError, NotFoundError
 from kcr.informer import Handler, Selection, Trigger
 from kcr.manager import Manager
 from kcr_devcluster.cluster.scheduling.cluster_state import PodInfo
+from kcr_devcluster.cluster.scheduling.gangs import PodGroups, place
 from kcr_devcluster.cluster.scheduling.objects import (
     DEFAULT_SCHEDULER,
     PLACED,
     ScheduledNode,
     ScheduledPod,
+    group_key,
+    members,
     wants_a_node,
 )
 from kcr_devcluster.cluster.scheduling.placement import Unschedulable, find_node, search
@@ -43,7 +47,13 @@ class SchedulerReconciler(Handler[ScheduledPod]):
         budgets: Returns the PodDisruptionBudgets, which preemption avoids violating.
     """
 
-    def __init__(self, manager: Manager) -> None:
+    def __init__(self, manager: Manager, groups: type[PodGroup] | None = None) -> None:
+        """Take the manager, and the version of groups of pods that is served, if any."""
+        self._gangs = PodGroups(manager, groups) if groups is not None else None
+        # The message of a gang that has been tried in vain, until something changes.
+        self._rejected: dict[Key, str] = {}
+        if self._gangs is not None:
+            self._gangs.on_change = self._enqueue_group
         self._client = manager.client
         self._clock = manager.clock
         self._events = manager.recorder(DEFAULT_SCHEDULER)
@@ -63,6 +73,7 @@ class SchedulerReconciler(Handler[ScheduledPod]):
         """Enqueue a pod that wants a node."""
         if wants_a_node(obj):
             self._nominate(obj)
+            self._forget_rejection(obj)
             self.enqueue(obj.key, *Trigger.added(obj, initial))
 
     def on_update(self, old: ScheduledPod, new: ScheduledPod) -> None:
@@ -73,6 +84,7 @@ class SchedulerReconciler(Handler[ScheduledPod]):
             return
         self._nominate(new)
         if old.spec != new.spec or not wants_a_node(old):
+            self._forget_rejection(new)
             self.enqueue(new.key, *trigger)
 
     def on_delete(self, obj: ScheduledPod, final_state_unknown: bool) -> None:
@@ -104,17 +116,30 @@ class SchedulerReconciler(Handler[ScheduledPod]):
         self._placements.state.remove_node(node.metadata.name)
         self._enqueue_waiting(trigger)
 
+    def _forget_rejection(self, pod: ScheduledPod) -> None:
+        """Have the gang of a pod tried again: it has one more pod that wants a node."""
+        if (key := group_key(pod)) is not None:
+            self._rejected.pop(key, None)
+
+    def _enqueue_group(self, key: Key, trigger: Trigger) -> None:
+        self._rejected.pop(key, None)
+        for pod in members(self._pods.snapshot(), key):
+            self.enqueue(pod.key, *trigger)
+
     def _enqueue_waiting(self, trigger: Trigger) -> None:
+        self._rejected.clear()
         for info in self._in_turn():
             self.enqueue(info.key, *trigger)
 
     def _enqueue_attentive(self, trigger: Trigger) -> None:
         """Retry all if an unschedulable pod has inter-pod affinity or topology spread constraints."""
         if any(info.minds_others for info in self._unschedulable.values()):
+            self._rejected.clear()
             self.enqueue(_WAITING, *trigger)
 
     def _enqueue_retry(self, trigger: Trigger) -> None:
         if self._unschedulable:
+            self._rejected.clear()
             self.enqueue(_WAITING, *trigger)
 
     def _in_turn(self) -> list[PodInfo]:
@@ -145,6 +170,8 @@ class SchedulerReconciler(Handler[ScheduledPod]):
                 # Nothing is written: the cluster has just started, and the node is about to register.
                 self._unschedulable[key] = info
                 return Result()
+            if await self._wait_for_gang(pod, info):
+                return Result()
             namespaces = self._placements.namespaces()
             found = find_node(info, self._nodes, self._nominated, namespaces, self.budgets())
             if isinstance(found, Unschedulable):
@@ -156,6 +183,52 @@ class SchedulerReconciler(Handler[ScheduledPod]):
         await self._bind(pod, node)
         return Result()
 
+    async def _wait_for_gang(self, pod: ScheduledPod, info: PodInfo) -> bool:
+        """Place the gang of a pod, all at once; return whether the pod needs no node of its own now.
+
+        Source: KEP-4671, The Workload Scheduling Cycle.
+        """
+        key = group_key(pod)
+        if self._gangs is None or key is None:
+            return False
+        group = await self._gangs.get(key)
+        # Nothing is awaited from here to the placement, so that each other decision is counted.
+        gang = None if group is None or group.spec.scheduling_policy is None else group.spec.scheduling_policy.gang
+        if group is not None and gang is None:
+            return False
+        self._unschedulable[pod.key] = info
+        if group is None or gang is None:
+            # As upstream, nothing is written before the group exists, and enough of its pods.
+            return True
+        if not (message := self._rejected.get(key, "")):
+            placed, waiting = self._placements.count_of(key), self._waiting_members(key)
+            if placed >= gang.min_count:
+                return False
+            if placed + len(waiting) < gang.min_count:
+                return True
+            message = self._place_gang(waiting, placed, gang.min_count)
+            if message:
+                self._rejected[key] = message
+            for one in waiting:
+                self.enqueue(one.key)
+        await self._gangs.mark(group, message)
+        if message:
+            await self._reject(pod, Unschedulable(f"gang {key.name}: {message}"))
+        return True
+
+    def _waiting_members(self, group: Key) -> list[PodInfo]:
+        wanting = (PodInfo.of(pod) for pod in members(self._pods.snapshot(), group) if wants_a_node(pod))
+        return [info for info in wanting if self._placements.assumed_node(info.pod) is None]
+
+    def _place_gang(self, waiting: Sequence[PodInfo], placed: int, size: int) -> str:
+        """Assume the pods of a gang on nodes, if enough of them can be placed; else return why not."""
+        trial = place(waiting, size - placed, self._nodes, self._nominated, self._placements.namespaces())
+        if trial.message:
+            return f"{placed + len(trial.placed)} of {size} pods can be placed; waits for room: {trial.message}"
+        for info, node in trial.placed:
+            self._assume(info, node)
+        return ""
+
     def _retry(self) -> None:
         """Find nodes for the pods that wait, now that there is more room.
 
@@ -165,6 +238,10 @@ class SchedulerReconciler(Handler[ScheduledPod]):
         rejected: set[bytes] = set()
         for info in self._in_turn():
             metadata = info.pod.metadata
+            if self._gangs is not None and group_key(info.pod) is not None:
+                # Its gang is placed as a whole, or not.
+                self.enqueue(info.key)
+                continue
             asks = msgspec.msgpack.encode((info.pod.spec, metadata.namespace, metadata.labels))
             if asks in rejected and info.key not in self._nominated:
                 continue
@@ -293,11 +370,16 @@ def _shown(node: ScheduledNode) -> tuple[object, ...]:
     return node.spec, node.metadata.labels, node.status.allocatable, states
 
 
-def setup(manager: Manager) -> SchedulerReconciler:
-    """Add the scheduler to a manager, and return it."""
+def setup(manager: Manager, groups: type[PodGroup] | None = None) -> SchedulerReconciler:
+    """Add the scheduler to a manager, and return it.
+
+    Args:
+        manager: Runs it.
+        groups: The version of groups of pods that is served; None for none.
+    """
     manager.select(Selection(ScheduledPod, fields="spec.nodeName="))
     manager.select(PLACED)
-    reconciler = SchedulerReconciler(manager)
+    reconciler = SchedulerReconciler(manager, groups)
     controller = manager.add_controller("scheduler", reconciler, workers=WORKERS)
     reconciler.enqueue = controller.queue.add
     manager.informer(ScheduledNode).add_handler(_Nodes(reconciler))

@@ -9,6 +9,7 @@ import re
 from kcr.api.crontab import CronError, UnknownZoneError, load_zone, parse
 from kcr_devcluster.apiserver.kinds.batch.job import name_warnings, spec_warnings
 from kcr_devcluster.apiserver.kinds.batch.job_defaults import default_parts
+from kcr_devcluster.apiserver.kinds.batch.job_scheduling import keep_scheduling
 from kcr_devcluster.apiserver.kinds.batch.job_spec import check_job_spec
 from kcr_devcluster.apiserver.kinds.strategy import Strategy
 from kcr_devcluster.apiserver.protocol.field_errors import (
@@ -26,7 +27,13 @@ _LONGEST_NAME = 52
 
 
 class CronJobStrategy(Strategy):
-    """CronJobs: their Jobs get most of their defaults on creation, and the status is not validated."""
+    """CronJobs: their Jobs get most of their defaults on creation, and the status is not validated.
+
+    Attributes:
+        takes_scheduling: Whether their Jobs may say how they are scheduled.
+    """
+
+    takes_scheduling = False
 
     stored_as = ("batch/v1", "CronJob")
     has_generation = True
@@ -39,6 +46,13 @@ class CronJobStrategy(Strategy):
     def prepare_create(self, obj: Manifest) -> None:
         """Empty the status."""
         obj["status"] = {}
+        keep_scheduling(obj["spec"]["jobTemplate"]["spec"], None, is_enabled=self.takes_scheduling)
+
+    def prepare_update(self, new: Manifest, old: Manifest) -> None:
+        """Keep the status, and how the Jobs are scheduled where that is not to be said."""
+        super().prepare_update(new, old)
+        stored = old["spec"]["jobTemplate"]["spec"]
+        keep_scheduling(new["spec"]["jobTemplate"]["spec"], stored, is_enabled=self.takes_scheduling)
 
     def validate(self, obj: Manifest) -> list[FieldError]:
         """Return the field errors of a new CronJob."""

@@ -10,6 +10,7 @@ from kcr_devcluster.apiserver.kinds.batch.job_defaults import (
     has_generated_labels,
     is_automatic,
 )
+from kcr_devcluster.apiserver.kinds.batch.job_scheduling import keep_scheduling
 from kcr_devcluster.apiserver.kinds.batch.job_spec import check_job
 from kcr_devcluster.apiserver.kinds.batch.job_status import check_status
 from kcr_devcluster.apiserver.kinds.batch.job_update import check_job_update
@@ -21,7 +22,13 @@ from kcr_devcluster.apiserver.protocol.names import dns_label
 
 
 class JobStrategy(Strategy):
-    """Jobs: selectors are generated, the status is guarded, and deleting one orphans its pods by default."""
+    """Jobs: selectors are generated, the status is guarded, and deleting one orphans its pods by default.
+
+    Attributes:
+        takes_scheduling: Whether they may say how they are scheduled.
+    """
+
+    takes_scheduling = False
 
     stored_as = ("batch/v1", "Job")
     has_generation = True
@@ -35,8 +42,14 @@ class JobStrategy(Strategy):
     def prepare_create(self, obj: Manifest) -> None:
         """Empty the status and make the selector, unless the user brings one."""
         obj["status"] = {}
+        keep_scheduling(obj["spec"], None, is_enabled=self.takes_scheduling)
         if is_automatic(obj):
             generate_selector(obj)
+
+    def prepare_update(self, new: Manifest, old: Manifest) -> None:
+        """Keep the status, and how the Job is scheduled where that is not to be said."""
+        super().prepare_update(new, old)
+        keep_scheduling(new["spec"], old["spec"], is_enabled=self.takes_scheduling)
 
     def finish_create(self, obj: Manifest) -> None:
         """Copy the labels of the template, the generated ones among them, to a Job without labels."""

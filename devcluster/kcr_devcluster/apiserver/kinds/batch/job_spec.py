@@ -5,6 +5,7 @@ Source: kubernetes/pkg/apis/batch/validation/validation.go, ValidateJob and vali
 
 from kcr_devcluster.apiserver.kinds.batch.job_defaults import check_generated_selector
 from kcr_devcluster.apiserver.kinds.batch.job_policies import check_failure_policy, check_success_policy
+from kcr_devcluster.apiserver.kinds.batch.job_scheduling import check_scheduling
 from kcr_devcluster.apiserver.kinds.pods.validation.spec import check_selector_of, check_template
 from kcr_devcluster.apiserver.protocol.field_errors import (
     FieldError,
@@ -65,6 +66,7 @@ def check_job_spec(spec: Manifest, field: str) -> list[FieldError]:
         else:
             errors.append(invalid(f"{field}.successPolicy", spec["successPolicy"], "requires indexed completion mode"))
     errors += _check_replacement(spec, f"{field}.podReplacementPolicy")
+    errors += check_scheduling(spec, field)
     errors += check_template(spec["template"], f"{field}.template")
     return errors + _check_restart(spec, f"{field}.template.spec.restartPolicy")
 

@@ -6,6 +6,7 @@ pkg/registry/batch/job/strategy.go, validationOptionsForJob.
 
 from copy import deepcopy
 
+from kcr_devcluster.apiserver.kinds.batch.job_scheduling import check_scheduling_update
 from kcr_devcluster.apiserver.kinds.batch.job_spec import check_job_spec
 from kcr_devcluster.apiserver.kinds.pods.validation.spec import check_selector_of
 from kcr_devcluster.apiserver.protocol.field_errors import IMMUTABLE, FieldError, invalid
@@ -25,7 +26,7 @@ def check_job_update(new: Manifest, old: Manifest) -> list[FieldError]:
     errors += _check_template(spec["template"], old)
     for name in _LATE_FIXED:
         errors += _check_fixed(name, spec, stored)
-    return errors
+    return errors + check_scheduling_update(spec, stored)
 
 
 def _check_fixed(name: str, spec: Manifest, stored: Manifest) -> list[FieldError]:

@@ -1,15 +1,35 @@
 import json
+from typing import Any
 
 import msgspec
 import pytest
 from msgspec.structs import replace
 
 from kcr.api import codec
-from kcr.api.batch import Job, JobStatus
-from kcr.api.meta import Condition
-from kcr.controllers.job.decisions.gang import is_gang, is_made_from, is_new, pod_group_of, refers_to, workload_of
+from kcr.api.batch import Job, JobGangPolicy, JobSchedulingConfiguration, JobSchedulingPolicy, JobStatus
+from kcr.api.meta import Condition, OwnerReference
+from kcr.api.scheduling import (
+    BetaPodGroup,
+    GangSchedulingPolicy,
+    PodGroup,
+    PodGroupSchedulingPolicy,
+    PodGroupSpec,
+    PodGroupStatus,
+)
+from kcr.controllers.job.decisions.gang import (
+    BETA,
+    gang_size,
+    is_gang,
+    is_grouped,
+    is_made_from,
+    is_new,
+    pod_group_of,
+    refers_to,
+    state_text,
+    workload_of,
+)
 from kcr.controllers.job.decisions.pod_template import build_pod_template
-from tests.kit.builders import NOW, indexed, job
+from tests.kit.builders import NOW, indexed, job, pod
 
 GROUPED = msgspec.Raw(b'{"metadata":{"labels":{"a":"b"}},"spec":{"schedulingGroup":{"podGroupName":"state"}}}')
 
@@ -96,3 +116,86 @@ def test_pods_name_their_group() -> None:
     # job-controller §35.6.
     spec = json.loads(codec.encode(build_pod_template(indexed(4), "g").spec))
     assert spec["schedulingGroup"] == {"podGroupName": "g"}
+
+
+def asking(policy: JobSchedulingPolicy | None, **spec: Any) -> Job:
+    return job(scheduling=JobSchedulingConfiguration(scheduling_policy=policy), **spec)
+
+
+@pytest.mark.parametrize(
+    ("one", "size"),
+    [
+        pytest.param(job(parallelism=4), None, id="asks-for-nothing"),
+        pytest.param(asking(None, parallelism=4), None, id="no-policy"),
+        pytest.param(asking(JobSchedulingPolicy(basic={}), parallelism=4), None, id="basic"),
+        pytest.param(asking(JobSchedulingPolicy(gang=JobGangPolicy()), parallelism=4), 4, id="all-of-them"),
+        pytest.param(asking(JobSchedulingPolicy(gang=JobGangPolicy(min_count=2)), parallelism=4), 2, id="some"),
+        pytest.param(asking(JobSchedulingPolicy(gang=JobGangPolicy()), parallelism=0), 1, id="at-least-one"),
+    ],
+)
+def test_user_chooses_the_policy_in_the_newer_version(one: Job, size: int | None) -> None:
+    """Source: keps/sig-apps/5547-integrate-workload-with-job, Defaulting Rules."""
+    template = workload_of(one, BETA).spec.pod_group_templates[0]
+    assert gang_size(template.scheduling_policy) == size
+    assert gang_size(pod_group_of(one, workload_of(one, BETA), BETA).spec.scheduling_policy) == size
+
+
+def test_other_fields_of_the_choice_are_carried_to_the_group() -> None:
+    topology = {"topology": [{"key": "zone"}]}
+    asked = JobSchedulingConfiguration(
+        scheduling_constraints=topology, disruption_mode={"all": {}}, resource_claims=({"name": "gpu"},)
+    )
+    one = job(scheduling=asked)
+    wire = json.loads(codec.encode(pod_group_of(one, workload_of(one, BETA), BETA)))
+    assert wire["apiVersion"] == "scheduling.k8s.io/v1beta1"
+    assert wire["spec"] == {
+        "workloadRef": {"workloadName": workload_of(one, BETA).metadata.name, "templateName": "pi-pgt-0"},
+        "schedulingPolicy": {"basic": {}}, "schedulingConstraints": topology, "disruptionMode": {"all": {}},
+        "resourceClaims": [{"name": "gpu"}],
+    }  # fmt: skip
+
+
+def owned_by(kind: str) -> Job:
+    owner = OwnerReference(api_version="batch/v1", kind=kind, name="o", uid="u", controller=True)
+    one = job()
+    return replace(one, metadata=replace(one.metadata, owner_references=(owner,)))
+
+
+@pytest.mark.parametrize(
+    ("one", "grouped"),
+    [
+        pytest.param(job(), True, id="of-a-user"),
+        pytest.param(owned_by("CronJob"), True, id="of-a-cronjob"),
+        pytest.param(owned_by("JobSet"), False, id="of-another-controller"),
+        pytest.param(job(template=GROUPED), False, id="template-says-otherwise"),
+    ],
+)
+def test_jobs_without_a_group_of_their_own_get_one(one: Job, grouped: bool) -> None:
+    assert is_grouped(one, BETA) is grouped
+
+
+def test_name_of_a_template_is_a_label_in_the_newer_version() -> None:
+    one = replace(job(), metadata=replace(job().metadata, name=f"a.{'x' * 200}"))
+    name = workload_of(one, BETA).spec.pod_group_templates[0].name
+    assert (len(name), name[:3], name[-6:]) == (63, "a-x", "-pgt-0")
+
+
+def group(size: int | None, status: str = "", message: str = "") -> PodGroup:
+    policy = PodGroupSchedulingPolicy(gang=None if size is None else GangSchedulingPolicy(min_count=size))
+    condition = Condition(type="PodGroupInitiallyScheduled", status=status, message=message)
+    found = PodGroupStatus(conditions=(condition,) if status else ())
+    return BetaPodGroup(spec=PodGroupSpec(scheduling_policy=policy), status=found)
+
+
+@pytest.mark.parametrize(
+    ("one", "pods", "text"),
+    [
+        pytest.param(group(None), 0, "", id="no-gang"),
+        pytest.param(group(3, "True"), 1, "", id="scheduled"),
+        pytest.param(group(3, "False", "no room"), 3, "gang: no room", id="in-words-of-the-scheduler"),
+        pytest.param(group(3), 2, "gang: 2 of 3 pods exist; waits for the others", id="pods-are-missing"),
+        pytest.param(group(3), 3, "gang: 0 of 3 pods have a node; waits for the scheduler", id="no-word-yet"),
+    ],
+)
+def test_state_of_a_gang_is_a_fact(one: PodGroup, pods: int, text: str) -> None:
+    assert state_text(one, [pod(f"p{number}", node="") for number in range(pods)]) == text

@@ -1,0 +1,47 @@
+# Made by `python -m tools.api_types`: do not edit.
+# ruff: noqa: D101, D200, D205, D212, D402, D403, D405, D410, D411, D412, D414, D415, D416, RUF001, RUF002, RUF100
+"""Types of scheduling/v1alpha3, whole."""
+
+import msgspec
+
+from kcr.api.meta import Object
+
+
+class WorkloadPodGroupDisruptionMode(Object):
+    """WorkloadPodGroupDisruptionMode of scheduling/v1alpha3."""
+
+    all: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    single: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+class WorkloadPodGroupResourceClaim(Object):
+    """WorkloadPodGroupResourceClaim of scheduling/v1alpha3."""
+
+    name: str
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class TopologyConstraint(Object):
+    """TopologyConstraint of scheduling/v1alpha3."""
+
+    key: str
+
+
+class WorkloadPodGroupSchedulingConstraints(Object):
+    """WorkloadPodGroupSchedulingConstraints of scheduling/v1alpha3."""
+
+    topology: tuple[TopologyConstraint, ...] = ()
+
+
+class WorkloadPodGroupGangSchedulingPolicy(Object):
+    """WorkloadPodGroupGangSchedulingPolicy of scheduling/v1alpha3."""
+
+    min_count: int | None = None
+
+
+class WorkloadPodGroupSchedulingPolicy(Object):
+    """WorkloadPodGroupSchedulingPolicy of scheduling/v1alpha3."""
+
+    basic: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    gang: WorkloadPodGroupGangSchedulingPolicy | None = None
