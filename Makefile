@@ -24,7 +24,7 @@ IMAGE_OUTPUT = --output type=oci,dest=dist/kcr-$(VERSION).tar
 COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --upgrade
 
 .PHONY: demo demo-example demo-website test tests lowest hint soak mutate lint style types workflows clean image lock audit
-.PHONY: docs version release publish kind
+.PHONY: docs version release publish kind card
 
 # The Job in Perl where perl can: perl-base has no bignum, and of Math::BigFloat, 1.999830 (perl 5.36) fails at so many digits,
 # 1.999831 never ends, 1.999832 prints zeros. Nothing is computed to find out: that takes seconds. Pods get no PERL5LIB.
@@ -41,6 +41,11 @@ demo-example: $(BIN)/kcr
 
 demo-website: $(BIN)/kcr
 	@$(BIN)/kcr dev --controllers examples.website.webhook:setup -f examples/website/manifests
+
+# Stories of faults for KCR_CARD_MINUTES (60) in KCR_CARD_WORKERS processes; the table goes to the terminal and to
+# docs/reliability.md. With STORY=jobs/17 one of them again, with the history of its writes.
+card: $(STAMP)
+	@$(BIN)/python -m tests.chaos.card $(if $(STORY),$(STORY),--write)
 
 # mypy has one core where its cache is empty, for half a minute; the tests have the other one.
 test: hint style

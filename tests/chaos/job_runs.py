@@ -22,6 +22,7 @@ from tests.chaos.laws.overdue import Obligations
 from tests.chaos.network_faults import FaultRates, FaultyNetwork, faulty_network, random_rates
 from tests.chaos.random_jobs import random_annotations, random_job, random_options, random_outcomes
 from tests.chaos.random_user import RandomUser
+from tests.chaos.tally import checked
 from tests.kit.harness import job_controller
 
 # In seconds: how long a Job may take to end, and how long everything may take to come right once the network is healed:
@@ -36,6 +37,21 @@ JOB_LAWS: tuple[JobLaw, ...] = (
 POD_LAWS: tuple[PodLaw, ...] = (
     counting.finalizers_go_after_the_count, numbers.no_pod_is_one_too_many, numbers.pods_are_released_for_a_reason,
 )  # fmt: skip
+
+
+def check_the_end(history: History, *networks: FaultyNetwork) -> None:
+    """Nothing outlives its Job, no pod is held, and the server has refused no status as invalid."""
+    checked("nothing_is_left", len(history.jobs))
+    checked("no_pod_is_held", len(history.pods))
+    checked("no_status_is_invalid")
+    for trail in history.jobs.values():
+        for wrong in counting.nothing_is_left(trail):
+            history.note(f"nothing_is_left: {wrong}")
+    for pod in history.pods.values():
+        if pod.is_tracked:
+            history.note(f"no_pod_is_held: pod {pod.pod.metadata.name} {pod.pod.status.phase} keeps its finalizer")
+    for refused in (one for network in networks for one in network.invalid):
+        history.note(f"no_status_is_invalid: {refused}")
 
 
 class Run:
@@ -64,13 +80,8 @@ class Run:
             network = faulty_network(cluster.transport, self.rates, self._random, compact=compact, late=late)
             async with network as transport:
                 await self._go_through(cluster, transport, history)
-        for trail in history.jobs.values():
-            for wrong in counting.nothing_is_left(trail):
-                history.note(wrong)
-        for pod in history.pods.values():
-            if pod.is_tracked:
-                history.note(f"pod {pod.pod.metadata.name} {pod.pod.status.phase} keeps its finalizer")
-        return [*history.wrongs, *(f"refused: {refused}" for refused in transport.invalid)]
+        check_the_end(history, transport)
+        return history.wrongs
 
     async def _go_through(self, cluster: EmbeddedCluster, network: FaultyNetwork, history: History) -> None:
         random, clock, obligations = self._random, self._clock, Obligations(history)

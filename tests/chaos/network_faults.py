@@ -12,6 +12,7 @@ from kcr.errors import ApiError, ConflictError, ServerError, TooManyRequestsErro
 from kcr.testing.answers import made, refusal
 from kcr_devcluster.calls import call_of
 from kcr_devcluster.testing.losses import LOSSES, Loss, lost, page
+from tests.chaos.tally import FAULTS, met
 from tests.kit.transports import ChangedResponse
 
 # The author of the change that the storage just records. A late write has no author any more.
@@ -120,6 +121,8 @@ class FaultyNetwork:
         watches = "watch=" in request.target
         fault = self._fault(request)
         kind, _, how = fault.partition(" ")
+        if fault:
+            met(f"request or reply: {fault}")
         if fault.isdecimal() or kind == "page":
             yield page(int(how)) if how else refusal(made(_REFUSALS[fault]))
             return
@@ -191,15 +194,20 @@ class FaultyNetwork:
             # When the network heals, each watch that may be cut is cut once more; the others notice nothing.
             while left > 0 and not (self.healed and rates.cut_after):
                 due, line = await waiting.get()
+                FAULTS["watch event: delayed"] += due > loop.time()
                 await asyncio.sleep(max(0.0, due - loop.time()))
                 if line is None:
                     return
-                for _ in range(1 + (not self.healed and self._random.random() < rates.twice)):
+                again = not self.healed and self._random.random() < rates.twice
+                FAULTS["watch event: doubled"] += again
+                for _ in range(1 + again):
                     yield line
                 left -= 1
         finally:
             taking.cancel()
+        met("watch: cut")
         if self._random.random() < 0.5:
+            met("watch: history compacted")
             self._compact()
         raise TransportError("the watch was cut")
 

@@ -12,8 +12,9 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-# Where a function is looked for, in this order: in the Job controller, in the library, in the development cluster.
-_PACKAGES = (Path("controllers/job"), Path("kcr"), Path("devcluster/kcr_devcluster"))
+# Where a function is looked for, in this order: in the Job controller, in the library, in the development cluster, in
+# the CronJob controller.
+_PACKAGES = (Path("controllers/job"), Path("kcr"), Path("devcluster/kcr_devcluster"), Path("controllers/cronjob"))
 _UNCOMPARED = frozenset({"ctx", "type_comment", "kind"})
 Bound = dict[str, ast.AST]
 

@@ -21,11 +21,13 @@ class RandomFaults:
         seen: What went wrong how often.
     """
 
-    def __init__(self, inner: Transport, random: Random) -> None:
+    def __init__(self, inner: Transport, random: Random, share: float = 1.0) -> None:
+        """Let things go wrong, or only a share of them."""
         self.is_over = False
         self.seen: dict[str, int] = {}
         self._inner = inner
         self._random = random
+        self._share = share
 
     @asynccontextmanager
     async def send(self, request: Request) -> AsyncIterator[Response]:
@@ -55,7 +57,7 @@ class RandomFaults:
 
     def strikes(self, what: str, chance: float) -> bool:
         """Whether this goes wrong now."""
-        if self.is_over or self._random.random() >= chance:
+        if self.is_over or self._random.random() >= chance * self._share:
             return False
         self.seen[what] = self.seen.get(what, 0) + 1
         return True

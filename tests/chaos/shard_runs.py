@@ -25,6 +25,7 @@ from kcr.api.core import Pod
 from kcr.api.meta import Key
 from kcr.api.slots import SLOT_LABEL, labelled_slot, shard_of, slot_of
 from kcr.client import Client, Request, Response, Transport
+from kcr.clock import Clock
 from kcr.errors import ApiError, LeadershipLostError
 from kcr.leaderelection import LeaderElectionConfig, LeaderElector
 from kcr.sharding import ShardedReplica
@@ -39,6 +40,7 @@ from tests.chaos.laws.history import History
 from tests.chaos.network_faults import AUTHOR, USER, FaultRates, FaultyNetwork, faulty_network
 from tests.chaos.random_jobs import random_job, random_options, random_outcomes
 from tests.chaos.random_user import RandomUser
+from tests.chaos.tally import checked, met
 from tests.kit.harness import job_controller
 
 CHANGES = 8
@@ -70,11 +72,14 @@ class Witness:
     async def send(self, request: Request) -> AsyncIterator[Response]:
         if request.method != "GET":
             await asyncio.sleep(self._latency())
-        wrong = "" if request.method == "GET" or self._user.is_recent() else await self._judge(request)
+        wrong = ""
+        if request.method != "GET" and not self._user.is_recent():
+            checked("one_writer")
+            wrong = await self._judge(request)
         async with self._inner.send(request) as response:
             # One that is refused, such as the status of a Job that was created again since, has written nothing.
             if wrong and response.status < 300:
-                self._history.note(wrong)
+                self._history.note(f"one_writer: {wrong}")
             yield response
 
     async def _judge(self, request: Request) -> str:
@@ -175,15 +180,19 @@ class Replicas:
     def __init__(
         self, cluster: EmbeddedCluster, clock: VirtualClock, network: FaultyNetwork, history: History, random: Random
     ) -> None:
-        self._cluster, self._clock, self._network = cluster, clock, network
+        self._cluster, self._network = cluster, network
         self._history, self._random = history, random
         self.user = Relabeller(cluster.client, random)
         self._options = random_options(random)
         # The numbers of shards that replicas are started with; 0 for one without sharding.
         shards = random.choice((1, 2, 4, 8))
-        self._shards = random.choice(((shards,), (shards,), (shards,), (shards, 0), (shards, shards, 2 * shards)))
+        self.shards: tuple[int, ...] = random.choice(
+            ((shards,), (shards,), (shards,), (shards, 0), (shards, shards, 2 * shards))
+        )
         # The longest delays, of the replies about Leases and of all other writes.
         self._delay, self._latency = random.choice((0.0, 0.3)), random.choice((0.0, 0.0, 1.0))
+        # The clock of each machine.
+        self.clock_of: Callable[[], Clock] = lambda: clock
         self.started = 0
         self._changes = random.randint(1, CHANGES)
 
@@ -200,28 +209,28 @@ class Replicas:
         self.started += 1
         number, random = self.started, self._random
         identity = f"replica-{number}"
-        shards = random.choice(self._shards)
+        shards, clock = random.choice(self.shards), self.clock_of()
         latency = partial(random.uniform, 0, self._latency)
         witness = Witness(self._network, identity, shards, latency, self._history, self.user)
         wire, lease_wire = CrashingTransport(witness), CrashingTransport(self._cluster.transport)
         stalling = StallingTransport(lease_wire, random, self._delay)
         config = LeaderElectionConfig(name=NAME, identity=identity)
         election = (
-            ShardedReplica(
-                same_loop(Client(stalling)), config, shards, clock=self._clock, random=random, on_thread=False
-            )
+            ShardedReplica(same_loop(Client(stalling)), config, shards, clock=clock, random=random, on_thread=False)
             if shards
-            else LeaderElector(Client(stalling), config, clock=self._clock, random=random)
+            else LeaderElector(Client(stalling), config, clock=clock, random=random)
         )
         controller = job_controller(
-            self._cluster, self._clock, transport=wire, seed=number, leader_election=election, **self._options
+            self._cluster, clock, transport=wire, seed=number, leader_election=election, **self._options
         )
         async with controller:
             if number > self._changes:
                 # It stays.
                 await asyncio.get_running_loop().create_future()
             await asyncio.sleep(random.choice((0.02, 0.3, 2, 10, 30)) * random.random())
-            match random.choice(("stop", "stop", "kill", "partition", "stall")):
+            end = random.choice(("stop", "stop", "kill", "partition", "stall"))
+            met(f"replica: {end}")
+            match end:
                 case "kill":
                     wire.crash_after(0)
                     lease_wire.crash_after(0)
@@ -233,8 +242,16 @@ class Replicas:
                     await asyncio.sleep(60)
 
 
-async def live(seed: int) -> tuple[list[str], int]:
-    """Bring one Job to its end, and return what was wrong, and how many replicas there were."""
+async def live(
+    seed: int, shards: tuple[int, ...] = (), clock_of: Callable[[VirtualClock], Clock] | None = None
+) -> tuple[list[str], int]:
+    """Bring one Job to its end, and return what was wrong, and how many replicas there were.
+
+    Args:
+        seed: What is drawn.
+        shards: The numbers of shards that replicas are started with instead of those that are drawn.
+        clock_of: Makes the clock of a replica's machine; None for the time of the cluster.
+    """
     random, clock = Random(seed), VirtualClock()
     job = random_job(random)
     async with EmbeddedCluster(clock=clock, random=Random(seed), on_run=random_outcomes(seed)) as cluster:
@@ -243,6 +260,9 @@ async def live(seed: int) -> tuple[list[str], int]:
         network = faulty_network(cluster.transport, rates, random, compact=cluster.storage.compact, late=False)
         async with network as wire, asyncio.TaskGroup() as group:
             replicas = Replicas(cluster, clock, wire, history, random)
+            replicas.shards = shards or replicas.shards
+            if clock_of is not None:
+                replicas.clock_of = partial(clock_of, clock)
             tasks = [group.create_task(replicas.keep_running()) for _ in range(random.choice((2, 2, 3, 4, 7)))]
             group.create_task(RandomUser(cluster.client, random, job).act())
             group.create_task(replicas.user.act())

@@ -22,6 +22,7 @@ from tests.chaos.laws.history import History
 from tests.chaos.network_faults import FaultRates, FaultyNetwork, faulty_network
 from tests.chaos.random_jobs import random_job, random_options, random_outcomes
 from tests.chaos.random_user import RandomUser
+from tests.chaos.tally import met
 from tests.kit.harness import job_controller
 
 SEEDS = int(os.environ.get("KCR_SEEDS", "1000"))
@@ -64,7 +65,9 @@ class Replicas:
                 # The last leader stays.
                 await asyncio.get_running_loop().create_future()
             await asyncio.sleep(random.choice((0.02, 0.3, 2, 10)) * random.random())
-            match random.choice(("stop", "kill", "partition")):
+            end = random.choice(("stop", "kill", "partition"))
+            met(f"replica: {end}")
+            match end:
                 case "kill":
                     wire.crash_after(0)
                     lease_wire.crash_after(0)

@@ -28,6 +28,7 @@ from tests.chaos.laws.history import History, JobStep, JobTrail, PodStep, PodTra
 from tests.chaos.network_faults import FaultRates, faulty_network
 from tests.chaos.random_jobs import random_job, random_options, random_outcomes
 from tests.chaos.random_user import RandomUser
+from tests.chaos.tally import checked, met
 from tests.kit.harness import job_controller
 
 SEEDS = int(os.environ.get("KCR_SEEDS", "1000"))
@@ -125,6 +126,7 @@ async def live(seed: int) -> list[str]:
     lag, job = random.choice(LAGS), random_job(random)
     rates, births, surplus = FaultRates(most=0, delay=lag), Births(), Surplus()
     laws = ALWAYS if lag else (*ALWAYS, births.end_comes_last)
+    met("controller: two at once")
     async with EmbeddedCluster(clock=clock, random=Random(seed), on_run=random_outcomes(seed)) as cluster:
         history = History(
             cluster,
@@ -141,9 +143,13 @@ async def live(seed: int) -> list[str]:
             await RandomUser(cluster.client, random, job).act()
             await _fail_unscheduled(cluster.client)
             await history.see_the_end(clock, PATIENCE)
-    refused = [f"refused: {refusal}" for network in (one, other) for refusal in network.invalid]
-    held = [f"pod {pod.pod.metadata.name} keeps its finalizer" for pod in history.pods.values() if pod.is_tracked]
-    return [*history.wrongs, *refused, *held]
+        checked("no_status_is_invalid")
+    for refused in (*one.invalid, *other.invalid):
+        history.note(f"no_status_is_invalid: {refused}")
+    for pod in history.pods.values():
+        if pod.is_tracked:
+            history.note(f"no_pod_is_held: pod {pod.pod.metadata.name} keeps its finalizer")
+    return history.wrongs
 
 
 async def _fail_unscheduled(client: Client) -> None:

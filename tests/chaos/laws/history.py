@@ -18,6 +18,7 @@ from kcr_devcluster.apiserver.kinds.catalogue import KINDS
 from kcr_devcluster.apiserver.storage.records import Change
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.chaos.network_faults import AUTHOR, CONTROLLER, LATE
+from tests.chaos.tally import broken, checked
 
 _NOTHING = UncountedTerminatedPods()
 # Until what a Job leaves over is gone.
@@ -180,10 +181,11 @@ class History:
             clock: The clock of the cluster.
             seconds: How long the Job may take.
         """
+        checked("jobs_end")
         try:
             await clock.run_until(lambda: self.current is not None and is_finished(self.current.job), seconds=seconds)
         except AssertionError:
-            self.note(f"it does not end: {self.current and self.current.job.status}")
+            self.note(f"jobs_end: {self.current and self.current.job.status}")
         await clock.advance(_LEFTOVERS_SECONDS)
 
     def note(self, wrong: str) -> None:
@@ -192,6 +194,7 @@ class History:
         if not any(known.partition(": ")[2] == wrong for known in self.wrongs):
             self.wrongs.append(f"{moment:.3f} s: {wrong}")
             self.on_wrong(self.wrongs[-1])
+            broken(self.wrongs[-1])
 
     def _follow_job(self, change: Change) -> None:
         self.before()
@@ -202,6 +205,7 @@ class History:
         trail = self.jobs.setdefault(job.metadata.uid, JobTrail(job))
         step = JobStep(trail, old, new)
         for law in self._job_laws:
+            checked(law.__name__)
             for wrong in law(step):
                 self.note(f"{law.__name__}: {wrong}")
         for kind, counter in trail.listed.items():
@@ -222,6 +226,7 @@ class History:
         trail = self.pods.setdefault(pod.metadata.uid, PodTrail(pod, AUTHOR.get()))
         step = PodStep(trail, old, new, self)
         for law in self._pod_laws:
+            checked(law.__name__)
             for wrong in law(step):
                 self.note(f"{law.__name__}: pod {pod.metadata.name} {pod.status.phase}: {wrong}")
         self._update(trail, old, new)

@@ -19,6 +19,7 @@ from kcr.controllers.job.decisions.pods import replaces_only_failed
 from tests.chaos.laws.conditions import restarts
 from tests.chaos.laws.history import History, JobTrail, PodTrail, fits, now, uids
 from tests.chaos.laws.policies import actions_on, completed, failed, failure_counts, has_index, success_policy_met
+from tests.chaos.tally import checked
 
 # The longest that a failed pod is to be waited for before it is replaced, in the tests.
 BACKOFF_SECONDS = 20.0
@@ -56,13 +57,14 @@ class Obligations:
         """Note the obligations that have been open for too long."""
         if self.counts_from is None:
             return
+        checked("nothing_is_overdue")
         moment = asyncio.get_running_loop().time()
         if self._deadline is not None and (passed := (now() - self._deadline).total_seconds()) > 0:
             self._since["fails: its deadline has passed"] = max(moment - passed, self._deadline_since)
         for obligation, since in self._since.items():
             patience = self.patience_seconds + (BACKOFF_SECONDS if obligation.startswith(_MISSING) else 0.0)
             if moment - max(since, self.counts_from) > patience:
-                self._history.note(f"overdue for {patience} s: {obligation}")
+                self._history.note(f"nothing_is_overdue: for {patience} s: {obligation}")
 
 
 _MISSING = "pods are made: some are missing"
