@@ -21,7 +21,7 @@ from kcr.cli.target import ObjectName, keys_of, parse_jobs
 from kcr.client import Client
 from kcr.client.explainers import read_last_lines
 from kcr.clock import SystemClock
-from kcr.errors import ApiError
+from kcr.errors import ApiError, ConfigError
 from kcr.informer import Selection
 from kcr.log.lines import printable
 from kcr.manager import Manager
@@ -38,8 +38,12 @@ _LINES = 5
     epilog="Exit codes: 0 when all are Complete, 1 when one failed or was deleted, 124 after --timeout, 130 after "
     "Ctrl-C, 2 on a wrong option.",
 )
-@click.argument("jobs", nargs=-1, required=True, metavar="job/NAME…", callback=parse_jobs, shell_complete=complete_jobs)
+@click.argument("jobs", nargs=-1, metavar="job/NAME…", callback=parse_jobs, shell_complete=complete_jobs)
 @shared.object_options
+@click.option(
+    "-l", "--selector", metavar="LABELS", default="", allow_from_autoenv=False,
+    help="Wait for the Jobs that have these labels now, such as app=web.",
+)  # fmt: skip
 @click.option(
     "--timeout", "seconds", metavar="DURATION", callback=shared.optional_seconds, show_default="none",
     help="How long to wait at most, such as 90s or 1h30m.",
@@ -50,11 +54,17 @@ def command(jobs: tuple[ObjectName, ...], seconds: float | None, **values: Any) 
     How each ended is a line on stdout; progress is written to stderr, as bars on a terminal. For a failed Job stderr
     also has its failed pods by cause, and the last lines of the pod that failed last.
     """
+    if bool(jobs) == bool(values["selector"]):
+        raise click.UsageError("name Jobs, as in job/NAME, or choose them with -l; one of both")
     return run_quietly(lambda: _wait(jobs, seconds, values))
 
 
 async def _wait(jobs: tuple[ObjectName, ...], seconds: float | None, values: Mapping[str, Any]) -> int:
     async with connected(values) as (client, namespace, _), AsyncExitStack() as stack:
+        if labels := values["selector"]:
+            jobs = tuple(ObjectName(Job, job.metadata.name) for job in await client.list(Job, namespace, labels=labels))
+            if not jobs:
+                raise ConfigError(f"no Job in {namespace} has the labels {labels}: see kubectl get jobs --show-labels")
         keys = keys_of(jobs, namespace)
         manager = Manager(client, random=random.Random(), namespace=namespace)
         if len(keys) == 1:

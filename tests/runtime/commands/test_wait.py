@@ -28,6 +28,29 @@ def test_complete_jobs_are_success(kcr: Command) -> None:
     assert kcr("wait", "job/good", "jobs.batch/good")[:2] == (0, "job.batch/good complete\n")
 
 
+def test_jobs_are_chosen_by_labels(kcr: Command, served: ServedCluster) -> None:
+    for name in ("one", "two"):
+        job = manifest(name)
+        job["metadata"]["labels"] = {"set": "numbers"}
+        served.call(create(served.cluster.client, job))
+    waited = kcr("wait", "-l", "set=numbers")
+    assert (waited.code, sorted(waited.lines)) == (0, ["job.batch/one complete", "job.batch/two complete"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        pytest.param((), 2, "name Jobs, as in job/NAME, or choose them with -l", id="neither"),
+        pytest.param(("job/good", "-l", "a=b"), 2, "one of both", id="both"),
+        pytest.param(("-l", "set=none"), 1, "kcr: no Job in default has the labels set=none", id="no-such-job"),
+    ],
+)
+def test_jobs_that_are_not_chosen_are_an_error(kcr: Command, arguments: tuple[str, ...], code: int, words: str) -> None:
+    waited = kcr("wait", *arguments)
+    assert (waited.code, waited.out) == (code, "")
+    assert words in waited.err
+
+
 def test_one_failed_job_fails_the_command(kcr: Command) -> None:
     waited = kcr("wait", "job/good", "job/bad")
     good, bad = waited.lines
