@@ -79,11 +79,13 @@ class Clusters:
             connect: Returns the context of a connection to a cluster; None for HTTP.
 
         Raises:
-            ConfigError: The program is sharded.
+            ConfigError: The program is sharded, or its namespaces may change.
             ValueError: A name is empty, or has a slash.
         """
         if manager.shards is not None:
             raise ConfigError("member clusters cannot be sharded: run without --shards, with --leader-elect")
+        if manager.namespaces is not None:
+            raise ConfigError("namespaces that change are those of one cluster: name fixed ones for member clusters")
         self._manager = manager
         self._connect: Connect = connect or HttpTransport
         self._open: dict[str, MemberCluster] = {}

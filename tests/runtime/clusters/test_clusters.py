@@ -415,6 +415,25 @@ async def test_sharded_program_has_no_members(fleet: Fleet, kcr_clock: VirtualCl
         kcr.Clusters(manager)
 
 
+async def test_members_need_fixed_namespaces(fleet: Fleet, kcr_clock: VirtualClock) -> None:
+    manager = kcr.Manager(fleet.home.client, clock=kcr_clock, namespace=kcr.Namespaces("a"))
+    with pytest.raises(kcr.ConfigError, match="name fixed ones for member clusters"):
+        kcr.Clusters(manager)
+
+
+async def test_fixed_namespaces_are_those_of_the_members(fleet: Fleet, kcr_clock: VirtualClock) -> None:
+    manager, seen = kcr.Manager(fleet.home.client, clock=kcr_clock, namespace="kube-public"), Seen()
+    clusters = fleet.clusters(manager, "east")
+    clusters.watch(manager.add_controller("seen", seen), kcr.watch(ConfigMap))
+    await fleet.members["east"].client.create(colors("blue"))
+    await fleet.members["east"].client.create(
+        ConfigMap(metadata=kcr.ObjectMeta(name="public", namespace="kube-public"))
+    )
+    async with manager.running():
+        await kcr_clock.advance(1)
+    assert seen.keys == [kcr.Key("kube-public", "public").in_cluster("east")]
+
+
 @pytest.mark.parametrize("name", ["", "a/b"])
 async def test_member_has_a_name_without_slashes(fleet: Fleet, name: str) -> None:
     with pytest.raises(ValueError, match="without slashes"):
