@@ -47,13 +47,14 @@ async def rights_by_controller() -> str:
     return "# Made by `python -m tools.chart`.\n" + yaml.safe_dump(rules, sort_keys=False, default_flow_style=None)
 
 
-def render(values: str = "{}\n", *, release: str = "kcr", namespace: str = "kcr-system") -> str:
+def render(values: str = "{}\n", *, release: str = "kcr", namespace: str = "kcr-system", chart: Path = CHART) -> str:
     """Return the manifests of the chart.
 
     Args:
         values: Values beside the chart's own, as YAML.
         release: The name of the release.
         namespace: Its namespace.
+        chart: Another chart.
 
     Raises:
         RuntimeError: Helm refuses the values or the chart, or there is no helm.
@@ -61,7 +62,7 @@ def render(values: str = "{}\n", *, release: str = "kcr", namespace: str = "kcr-
     helm = find_helm()
     if helm is None:
         raise RuntimeError("there is no helm: run `python -m tools.helm`")
-    command = [helm, "template", release, str(CHART), "--namespace", namespace, "--values", "-"]
+    command = [helm, "template", release, str(chart), "--namespace", namespace, "--values", "-"]
     done = subprocess.run(command, input=values, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(done.stderr)

@@ -21,6 +21,7 @@ from tests.kit.charts import documents, of_kind
 from tests.kit.dockerfile import build, instructions
 from tests.kit.documents import ROOT
 from tests.kit.harness import create, finished, manifest
+from tools.audit import closure
 from tools.chart import CHART, INSTALL
 
 LOCK, BUILD_LOCK = ROOT / "requirements.lock", ROOT / "requirements-build.lock"
@@ -116,6 +117,30 @@ def test_locks_have_hashes_for_what_kcr_run_needs_and_no_more() -> None:
     assert locked(BUILD_LOCK).keys() == names(PROJECT["build-system"]["requires"])
 
 
+def bound_of_the_guide() -> int:
+    """How many bytes the image may hold beside its base, as the guide says."""
+    (found,) = re.findall(r"at most (\d+) MB beside the base image", (ROOT / "docs/guide/install.md").read_text())
+    return int(found) * 1_000_000
+
+
+def test_packages_of_the_image_fit_into_its_bound() -> None:
+    packages = closure("kcr", ["speed", "secure"])
+    assert locked(LOCK).keys() == packages.keys() - {"kcr"}
+    files = [
+        Path(str(package.locate_file(file)))
+        for name, package in packages.items()
+        for file in package.files or ()
+        if name != "kcr" and file.suffix != ".pyc"
+    ]
+    own = [path for folder in copied() for path in (ROOT / folder).rglob("*.py")]
+    sizes = {path: path.stat().st_size for path in (*files, *own) if path.is_file()}
+    # pip compiles the modules: for these packages the bytecode is 1.1 times as large as the sources.
+    size = sum(sizes.values()) + 1.2 * sum(size for path, size in sizes.items() if path.suffix == ".py")
+    assert size <= bound_of_the_guide()
+    # It would count next to nothing if the environment had no files.
+    assert size > bound_of_the_guide() / 2
+
+
 def files_of(folder: Path) -> set[Path]:
     return set(folder.rglob("*"))
 
@@ -144,6 +169,7 @@ async def test_what_the_image_holds_runs_without_a_home() -> None:
         folder = readable(name)
         image = build(DOCKERFILE, ROOT, folder)
         before = files_of(image.root)
+        assert sum(path.lstat().st_size for path in before if path.is_file()) <= bound_of_the_guide()
         assert {path.name for path in image.root.iterdir()} == {"opt"}
         environ = {**image.environ, "HOME": "/nonexistent", "KUBECONFIG": str(folder / "kubeconfig")}
         program, *entry = json.loads(dict(INSTRUCTIONS)["ENTRYPOINT"])

@@ -101,7 +101,6 @@ async def test_chart_of_a_new_project_is_accepted_and_its_program_runs(
     arguments += ["--webhook-port=0", "--webhook-service-namespace=shop", "--leader-elect-resource-namespace=shop"]
     async with serve(runtime="simulated", authorization="rbac") as kubeconfig:
         kubectl = Kubectl(kubeconfig, environment)
-        await kubectl(f"apply -f {project}/manifests/example.dev_shops.yaml")
         await kubectl("create namespace shop")
         await kubectl("label namespace shop pod-security.kubernetes.io/enforce=restricted")
         applied = await kubectl("apply --validate=strict -f -", typed=manifests)

@@ -87,7 +87,8 @@ def test_wheel_of_the_development_cluster_has_its_package_alone(devcluster: Path
     assert {name.partition("/")[0] for name in names} == {"kcr_devcluster", f"kcr_devcluster-{VERSION}.dist-info"}
     sources = sources_of(LINKED_DEVCLUSTER, (".py", ".json", ".typed", ".css", ".js", ".md", ".yaml"))
     # `kcr init` generates the definition of its kind, its role and its webhook configurations.
-    generated = ("manifests/example.dev_websites", "chart/templates/rbac", "chart/templates/webhooks")
+    made = ("manifests/example.dev_websites", "chart/files/example.dev_websites")
+    generated = (*made, "chart/templates/rbac", "chart/templates/webhooks")
     sources -= {f"{_WEBSITE}/{name}.yaml" for name in generated}
     assert {name for name in names if name.startswith("kcr_devcluster/")} == sources
 

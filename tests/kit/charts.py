@@ -28,7 +28,7 @@ def documents(text: str) -> list[dict[str, Any]]:
     return [found for found in yaml.safe_load_all(text) if found]
 
 
-def manifests(values: Mapping[str, Any] | None = None, **release: str) -> list[dict[str, Any]]:
+def manifests(values: Mapping[str, Any] | None = None, **release: Any) -> list[dict[str, Any]]:
     """What helm renders with these values."""
     return documents(render(yaml.safe_dump(dict(values or {})), **release))
 

@@ -66,7 +66,7 @@ _WEBHOOK_FILES: Mapping[str, str] = {
     "test_webhook.py": "tests/test_webhook.py",
     "chart/Chart.yaml": "chart/Chart.yaml",
     "chart/values.yaml": "chart/values.yaml",
-    "chart/templates/deployment.yaml": "chart/templates/deployment.yaml",
+    **{f"chart/templates/{name}.yaml": f"chart/templates/{name}.yaml" for name in ("crds", "deployment", "sharding")},
 }
 # Names of folders beside the package.
 _FOLDERS = ("chart", "manifests", "tests")
@@ -285,7 +285,9 @@ def _made(folder: Path, names: Names, *, webhook: bool) -> Iterator[tuple[str, s
     sys.path.insert(0, str(folder))
     try:
         for versions in kinds_in_all(f"{names.package}.{one}" for one in ("api", *(("v1beta1",) if webhook else ()))):
-            yield f"manifests/{file_name(versions)}", manifest_text(manifest_of(versions, service))
+            definition = manifest_text(manifest_of(versions, service))
+            for folder_of in ("manifests", *(("chart/files",) if webhook else ())):
+                yield f"{folder_of}/{file_name(versions)}", definition
         if webhook:
             setups = find_plugins((setup,))
             yield "chart/templates/webhooks.yaml", webhooks_text(setups, service)

@@ -1,6 +1,7 @@
 """The Website's definition is what the class says, and its object is valid; its controller is tested beside it."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -12,13 +13,16 @@ from examples.website.controller import setup
 from examples.website.v1beta1 import WebsiteV1Beta1
 from kcr.api.full.apps_v1 import Deployment
 from kcr.api.full.rbac_v1 import ClusterRole, ClusterRoleBinding
-from kcr.app.rbac import rbac_manifests, rights_of
+from kcr.app.rbac import SHARDING_RIGHTS, rbac_manifests, rights_of
 from kcr.cli.main import exit_code_of
 from kcr.testing import FakeManager, VirtualClock, eventually
 from kcr.webhooks.conversion import WebhookService, with_conversion
 from kcr_devcluster.cluster import EmbeddedCluster
+from tests.kit.charts import NEEDS_HELM, documents, of_kind, rights_in
+from tools.chart import render
 
 DEFINITION = Path("examples/website/manifests/example.dev_websites.yaml")
+CHART = Path("examples/website/chart")
 OBJECT = Path("examples/website/manifests/website.yaml")
 
 
@@ -27,13 +31,14 @@ SERVICE = ("--service", "website/website")
 
 def test_definition_is_what_the_classes_say() -> None:
     generate = ["crd", "generate", "examples.website.api", "examples.website.v1beta1", *SERVICE]
-    assert exit_code_of([*generate, "-o", str(DEFINITION.parent), "--check"]) == 0
+    for folder in (DEFINITION.parent, CHART / "files"):
+        assert exit_code_of([*generate, "-o", str(folder), "--check"]) == 0
     wanted = with_conversion(kcr.crd_manifest(Website, WebsiteV1Beta1), WebhookService("website", "website"))
     assert yaml.safe_load(DEFINITION.read_text(encoding="utf-8")) == wanted
 
 
 def test_chart_has_what_the_webhooks_need(tmp_path: Path) -> None:
-    templates, setup = Path("examples/website/chart/templates"), "examples.website.webhook:setup"
+    templates, setup = CHART / "templates", "examples.website.webhook:setup"
     for arguments in (
         ["webhooks", "generate", setup, *SERVICE, "-o", str(tmp_path / "webhooks.yaml")],
         ["rbac", "generate", "--controllers", setup, "--name", "website", "--service-account", "website/website",
@@ -42,6 +47,35 @@ def test_chart_has_what_the_webhooks_need(tmp_path: Path) -> None:
         assert exit_code_of(arguments) == 0
     for name in ("webhooks.yaml", "rbac.yaml"):
         assert (tmp_path / name).read_text() == (templates / name).read_text(), f"regenerate {name}, as the README says"
+
+
+def rendered(values: str = "{}") -> list[dict[str, Any]]:
+    """What helm makes of the chart with these values."""
+    return documents(render(values, release="website", namespace="website", chart=CHART))
+
+
+@NEEDS_HELM
+def test_definition_of_the_chart_is_kept_unless_a_value_says_otherwise() -> None:
+    definition = yaml.safe_load(DEFINITION.read_text(encoding="utf-8"))
+    (deleted,) = of_kind(rendered("crds: {keep: false}"), "CustomResourceDefinition")
+    assert deleted == definition
+    (kept,) = of_kind(rendered(), "CustomResourceDefinition")
+    assert kept["metadata"]["annotations"].pop("helm.sh/resource-policy") == "keep"
+    assert kept == definition
+    assert not of_kind(rendered("crds: {install: false}"), "CustomResourceDefinition")
+
+
+@NEEDS_HELM
+@pytest.mark.parametrize("shards", [0, 8])
+def test_shards_of_the_chart_have_their_option_and_their_rights(shards: int) -> None:
+    found = rendered(f"{{sharding: {{shards: {shards}}}, replicas: 4}}")
+    (deployment,) = of_kind(found, "Deployment")
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert deployment["spec"]["replicas"] == 4
+    assert (f"--shards={shards}" in container["args"]) == bool(shards)
+    assert ("--leader-elect" in container["args"]) != bool(shards)
+    roles = [role for role in of_kind(found, "Role") if role["metadata"]["name"] == "website-sharding"]
+    assert rights_in(roles) == (SHARDING_RIGHTS if shards else set())
 
 
 MANIFEST = yaml.safe_load(OBJECT.read_text(encoding="utf-8"))

@@ -117,7 +117,8 @@ def test_webhooks_are_added_to_the_same_files(
     assert added == {
         "coffee_shop/v1beta1.py", "coffee_shop/webhook.py", "tests/test_webhook.py", "chart/Chart.yaml",
         "chart/values.yaml", "chart/templates/deployment.yaml", "chart/templates/rbac.yaml",
-        "chart/templates/webhooks.yaml",
+        "chart/templates/webhooks.yaml", "chart/templates/crds.yaml", "chart/templates/sharding.yaml",
+        "chart/files/a.dev_coffeeshops.yaml",
     }  # fmt: skip
     assert {name.removeprefix("coffee-shop/") for name in plain if plain[name] != webhooks[name]} == {
         "README.md", "pyproject.toml", "manifests/a.dev_coffeeshops.yaml",
