@@ -35,7 +35,10 @@ MEASURES: dict[str, tuple[Callable[[int], dict[str, float]], str, int, int]] = {
     "peers": (lambda size: asyncio.run(peers(size)), "one server, HTTPS", 10_000, 50),
 }
 # Measurements with options of their own, `python -m bench NAME --help`, and processes of their own.
-PROGRAMS = {"jobs": "bench.jobs", "indexed": "bench.indexed", "cronjobs": "bench.cronjobs", "shards": "bench.shards"}
+PROGRAMS = {
+    "jobs": "bench.jobs", "indexed": "bench.indexed", "cronjobs": "bench.cronjobs", "shards": "bench.shards",
+    "size": "bench.size",
+}  # fmt: skip
 
 
 def main() -> None:

@@ -57,14 +57,16 @@ class Controller:
         end_seconds: How long it took to end after SIGTERM, once it has.
     """
 
-    def __init__(self, command: str, kubeconfig: Path, folder: Path) -> None:
+    def __init__(self, command: str, kubeconfig: Path, folder: Path, *, start_seconds: float = START_SECONDS) -> None:
         """Make one; it is not started yet.
 
         Args:
             command: Its command line, with `{kubeconfig}` and perhaps `{ready_file}`.
             kubeconfig: The API server.
             folder: For its log and its ready file.
+            start_seconds: How long it may take to be ready.
         """
+        self._start_seconds = start_seconds
         self.ready_seconds: float | None = None
         self.end_seconds = 0.0
         self._ready_file = folder / "ready"
@@ -83,9 +85,11 @@ class Controller:
             self._process = await asyncio.create_subprocess_exec(*self._command, stdout=log, stderr=log)
         while self._says_ready and not self._ready_file.exists():
             self.check()
-            if now() - began > START_SECONDS:
+            if now() - began > self._start_seconds:
                 await self.__aexit__()
-                raise RuntimeError(f"{self._command[0]} is not ready after {START_SECONDS:g} s: {self.last_words}")
+                raise RuntimeError(
+                    f"{self._command[0]} is not ready after {self._start_seconds:g} s: {self.last_words}"
+                )
             await asyncio.sleep(0.01)
         self.ready_seconds = now() - began if self._says_ready else None
         return self
