@@ -89,5 +89,7 @@ async def test_refusal_is_one_line(
     issuer: EmbeddedCluster, admin: str, login: ServiceAccountLogin | UserLogin, reason: str
 ) -> None:
     await Api(issuer.server).post("/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "builder"}})
-    with pytest.raises(ConfigError, match=reason):
+    with pytest.raises(ConfigError, match=reason) as refused:
         await issue_kubeconfig(login, admin)
+    # The cause alone: the object that it is about is one that the user has never seen.
+    assert " is invalid: " not in str(refused.value)

@@ -33,7 +33,7 @@ from tools.mutate.verdicts import Report
 MUTANTS = int(os.environ.get("KCR_MUTANTS", "215"))
 SEED = os.environ.get("KCR_MUTATE_SEED", "0")
 JOBS = int(os.environ.get("KCR_MUTATE_JOBS", "1"))
-SECONDS = float(os.environ.get("KCR_MUTATE_SECONDS", "90"))
+SECONDS = float(os.environ.get("KCR_MUTATE_SECONDS", "600"))
 ONLY = os.environ.get("KCR_MUTATE_ONLY", "")
 ASKED = 0.92
 _KEPT = ROOT / "dist" / "mutate"

@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[2]
 _LEFT_OUT = shutil.ignore_patterns("__pycache__", ".venv", ".git", "dist", "build", ".mypy_cache", ".hypothesis")
 _PYTEST = ("-m", "pytest", "-q", "-x", "--no-header", "--tb=line", "--timeout", "60", "-m", "not soak")
 _KILLED_BY_TIME = -1
+_NOT_FOUND = "ERROR: not found: "
 
 
 class Outcome(NamedTuple):
@@ -49,6 +50,9 @@ class Copy:
             tests: Their ids.
             limit: After so many seconds they count as failed: a mutant that never ends is noticed.
         """
+        if not tests:
+            # Without any, pytest would run all that there are.
+            return Outcome("", 0.0, 0)
         path = self.tree / mutant.path
         source = path.read_bytes()
         try:
@@ -66,15 +70,19 @@ class Copy:
     def _run(self, tests: Sequence[str], limit: float) -> Outcome:
         started = time.perf_counter()
         code, output = self.pytest([*_PYTEST[2:], *tests], limit)
+        if gone := {line.rpartition(f"{self.tree}/")[2] for line in output.splitlines() if _NOT_FOUND in line}:
+            # Names of tests that differ from run to run. The mutant may have changed them as well: no test has failed.
+            tests = [one for one in tests if one not in gone]
+            code, output = self.pytest([*_PYTEST[2:], *tests], limit) if tests else (0, "")
         seconds = time.perf_counter() - started
-        failed = [line for line in output.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+        failed = [line for line in output.splitlines() if line.startswith(("FAILED ", "ERROR tests", "ERROR examples"))]
         match code:
             case 0:
                 killed_by = ""
             case int() if code == _KILLED_BY_TIME:
                 killed_by = f"nothing within {limit:.0f} s"
             case _:
-                killed_by = failed[0].split(" - ")[0] if failed else f"exit code {code}"
+                killed_by = failed[0].split(" - ")[0] if failed else f"exit code {code}: {_last_line(output)}"
         return Outcome(killed_by, seconds, len(tests))
 
     def pytest(self, arguments: Sequence[str], limit: float | None, **variables: str) -> tuple[int, str]:
@@ -93,3 +101,7 @@ class Copy:
                 os.killpg(process.pid, signal.SIGKILL)
                 return _KILLED_BY_TIME, ""
         return process.returncode, output
+
+
+def _last_line(output: str) -> str:
+    return next((line for line in reversed(output.splitlines()) if line.strip()), "")[:80]

@@ -31,6 +31,16 @@ async def test_warning_is_logged_once_per_text() -> None:
     assert [entry["warning"] for entry in logs if entry["log_level"] == "warning"] == ["a is old", "b is new"]
 
 
+async def test_warnings_are_forgotten_when_there_are_too_many() -> None:
+    # A server may put something new into each: then a thousand are kept, and the next one begins anew.
+    many = [f"a is {number} old" for number in range(1000)]
+    client = Client(Script(warning(*many), warning(many[0]), warning("b is new"), warning(many[0])))
+    with capture_logs() as logs:
+        for _ in range(4):
+            await client.get(Pod, Key("ns", "a"))
+    assert [entry["warning"] for entry in logs if entry["log_level"] == "warning"] == [*many, "b is new", many[0]]
+
+
 async def test_warning_of_a_watch_is_logged_too() -> None:
     answer = Say(headers={"warning": '299 - "v1 is old"'})
     with capture_logs() as logs:

@@ -46,9 +46,10 @@ def mutant(change: str) -> Mutant:
     return next(one for one in mutants("code_of_mine.py", CODE) if change in one.identity)
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(120)
 def test_mutant_is_killed_by_the_first_test_that_fails(copy: Copy, tmp_path: Path) -> None:
     boundary = mutant("`<` in a < 3 => <=")
+    assert copy.test(boundary, [], 30) == ("", 0.0, 0)
     assert copy.test(boundary, IDS[:1], 30).killed_by == ""
     # The module has the same size, and is written again within the same second.
     assert copy.test(boundary, IDS, 30).killed_by == "FAILED test_mine.py::test_three_is_not"
@@ -57,7 +58,13 @@ def test_mutant_is_killed_by_the_first_test_that_fails(copy: Copy, tmp_path: Pat
         assert (tree / "code_of_mine.py").read_bytes() == CODE
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(120)
+def test_test_that_is_no_longer_there_kills_nothing(copy: Copy) -> None:
+    boundary, gone = mutant("`<` in a < 3 => <="), "test_mine.py::test_gone"
+    assert copy.test(boundary, [gone, IDS[0]], 30)[::2] == ("", 1)
+
+
+@pytest.mark.timeout(120)
 def test_mutant_that_never_ends_is_killed_by_its_limit(copy: Copy) -> None:
     endless = mutant("a -= 1 => pass")
     assert copy.test(endless, ["test_mine.py::test_waiting_ends"], 3).killed_by == "nothing within 3 s"
