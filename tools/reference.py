@@ -27,6 +27,7 @@ from kcr.controllers.cronjob.controller import Options as CronJobOptions
 from kcr.controllers.job.controller import Options as JobOptions
 from kcr.testing import FakeManager
 from kcr_devcluster.dev import command as dev
+from tools import completions
 
 COMMAND_LINE = "command-line.md"
 FOLDER = Path(__file__).parents[1] / "docs" / "reference"
@@ -294,7 +295,8 @@ def _text(value: Any) -> Iterator[str]:
 
 
 def main() -> None:
-    """Write the pages."""
+    """Write the pages, and the table of completions, which has the options as well."""
+    completions.main()
     for name, text in pages().items():
         (FOLDER / name).write_text(text, encoding="utf-8")
 

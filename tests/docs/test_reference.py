@@ -18,6 +18,7 @@ from kcr_devcluster.dev import command as dev
 from kcr_devcluster.dev import snapshot
 from kcr_devcluster.generators import types
 from tests.kit.documents import ROOT
+from tools.completions import TABLE, table
 from tools.reference import FOLDER, PACKAGES, pages
 
 COMMAND_LINE = (FOLDER / "command-line.md").read_text(encoding="utf-8")
@@ -61,6 +62,10 @@ def test_every_option_is_explained(name: str, command: click.Command) -> None:
     told = section(f"kcr {name}")
     for option in options(command):
         assert any(re.search(rf"`{one}[ `|]", told) for one in option.opts), option.opts
+
+
+def test_table_of_completions_is_that_of_the_commands() -> None:
+    assert TABLE.read_text(encoding="utf-8") == table(), "run `python -m tools.reference`"
 
 
 def test_every_variable_of_run_is_named() -> None:

@@ -6,8 +6,6 @@ import sys
 
 import pytest
 
-from tools.completions import TABLE, table
-
 # Each of these takes a tenth of a second, or has a part that does.
 HEAVY = {"aiohttp", "asyncio", "cryptography", "kubernetes_asyncio", "prometheus_client", "rich", "structlog", "yaml"}
 # Python's own and click's are 150 of them.
@@ -22,10 +20,6 @@ except SystemExit:
     pass
 print(*sorted(sys.modules), file=sys.stderr)
 """
-
-
-def test_table_of_completions_is_that_of_the_commands() -> None:
-    assert TABLE.read_text(encoding="utf-8") == table(), "run `python -m tools.completions`"
 
 
 def completed(words: str) -> tuple[list[str], list[str]]:
