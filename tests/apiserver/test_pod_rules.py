@@ -343,3 +343,12 @@ async def test_pods_are_selected_by_their_fields(api: Api, selector: str) -> Non
     assert len((await api.get(f"{PATH}?fieldSelector={selector}"))["items"]) == 1
     opposite = selector.replace("=", "!=")
     assert (await api.get(f"{PATH}?fieldSelector={opposite}"))["items"] == []
+
+
+@pytest.mark.kcr_virtual
+async def test_os_of_a_pod_is_checked_though_it_is_empty(api: Api) -> None:
+    # Go holds it by a pointer.
+    made = plain_pod("a")
+    reply = await api.call("POST", "/api/v1/namespaces/default/pods", {**made, "spec": {**made["spec"], "os": {}}})
+    assert reply.status == 422
+    assert [cause["field"] for cause in reply.body["details"]["causes"]] == ["spec.os.name"]

@@ -167,6 +167,15 @@ async def test_key_whose_time_is_over_is_reconciled_again(kcr_clock: VirtualCloc
         assert not run.controller.has_timed_out(KEY)
 
 
+async def test_wait_is_measured_from_its_begin(kcr_clock: VirtualClock) -> None:
+    await kcr_clock.advance(7)
+    with capture_logs() as logs:
+        async with running(Waiting(wait_for(timeout=30))):
+            await kcr_clock.advance(31)
+    errors = [line["error"] for line in logs if line["log_level"] == "warning"]
+    assert errors[0] == "WaitTimeoutError: waited 30s for configmaps default/colors: exists"
+
+
 async def test_wait_raised_after_its_time_is_a_failure_with_backoff(kcr_clock: VirtualClock) -> None:
     reconciler = Waiting(wait_for(timeout=30))
     with capture_logs() as logs:
