@@ -1,6 +1,7 @@
 """Answers and log lines for requests that cannot be served, and for more connections than there are descriptors."""
 
 import asyncio
+import json
 import resource
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -28,6 +29,8 @@ with contextlib.suppress(ConnectionError):
 sys.stdin.read()
 """
 
+REASONS = {400: "BadRequest", 431: "RequestHeaderFieldsTooLarge", 500: "InternalError"}
+
 
 async def answer(request: web.BaseRequest) -> web.StreamResponse:
     if request.path == "/broken":
@@ -54,6 +57,7 @@ async def get(port: int, path: str = "/", headers: dict[str, str] | None = None)
             return response.status, await response.text()
         status = await response.json()
         assert (status["kind"], status["code"]) == ("Status", response.status)
+        assert status["reason"] == REASONS[response.status]
         return response.status, status["message"]
 
 
@@ -81,6 +85,18 @@ async def test_oversized_headers_are_431_without_a_traceback(headers: dict[str, 
         (line,) = lines
         assert (line["log_level"], line["event"], line["code"]) == ("warning", "request refused", 431)
         assert "exc_info" not in line
+
+
+async def test_request_that_cannot_be_read_is_a_bad_request() -> None:
+    async with serving() as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET / HTTP/9.9.9\r\n\r\n")
+        head, _, body = (await asyncio.wait_for(reader.read(), 5)).partition(b"\r\n\r\n")
+        writer.close()
+        await writer.wait_closed()
+    assert head.startswith((b"HTTP/1.1 400 ", b"HTTP/1.0 400 "))
+    status = json.loads(body)
+    assert (status["kind"], status["code"], status["reason"]) == ("Status", 400, REASONS[400])
 
 
 @contextmanager
