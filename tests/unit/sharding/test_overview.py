@@ -2,9 +2,11 @@
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from kcr.api.coordination import Lease, LeaseSpec
 from kcr.api.meta import MicroTime, ObjectMeta
-from kcr.sharding.overview import LeaseState, overview
+from kcr.sharding.overview import LeaseState, overview, state_of
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -61,3 +63,22 @@ def test_live_replicas_decide_the_number_of_shards() -> None:
 
 def test_no_lease_shows_nothing() -> None:
     assert overview([], NOW) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        pytest.param(LeaseSpec(), LeaseState.FREE, id="no-holder"),
+        pytest.param(LeaseSpec(holder_identity="a"), LeaseState.EXPIRED, id="never-renewed"),
+        pytest.param(
+            LeaseSpec(holder_identity="a", renew_time=MicroTime.of(NOW)), LeaseState.EXPIRED, id="no-duration"
+        ),
+        pytest.param(
+            LeaseSpec(holder_identity="a", renew_time=MicroTime.of(NOW), lease_duration_seconds=1),
+            LeaseState.HELD,
+            id="a-second-left",
+        ),
+    ],
+)
+def test_state_of_a_lease_follows_from_its_last_renewal(spec: LeaseSpec, expected: LeaseState) -> None:
+    assert state_of(Lease(spec=spec), NOW) is expected
