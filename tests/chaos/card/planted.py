@@ -17,6 +17,7 @@ from typing import NamedTuple
 from tests.chaos import tally
 from tests.chaos.card import rows
 from tests.chaos.card.results import Found, law_of
+from tests.chaos.card.scenarios import SCENARIOS
 from tests.chaos.job_defects import DEFECTS as JOB_DEFECTS
 from tests.chaos.planting import Defect, Edit, defect
 from tests.chaos.shard_defects import DEFECTS as SHARD_DEFECTS
@@ -135,7 +136,9 @@ PLANTED: tuple[Planted, ...] = (
 
 
 def stories_of(planted: Planted) -> Iterator[str]:
-    """Yield the stories in which a defect is looked for."""
+    """Yield the stories in which a defect is looked for: of Jobs, first the scenarios, which are short."""
+    if planted.stories == ("jobs",):
+        yield from (f"crash/{name}/1" for name in SCENARIOS)
     for place in planted.stories:
         row = rows.ROWS[place.partition("/")[0]]
         if "/" in place:
