@@ -18,6 +18,9 @@ def main(arguments: list[str]) -> int:
     """Run the card, or live one story again."""
     prepare()
     match arguments:
+        case ["--help" | "-h"]:
+            print(__doc__)
+            return 0
         case ["--hunt", name]:
             return planted.hunt(name)
         case [story] if not story.startswith("-"):
