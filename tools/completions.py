@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from kcr.app.fields import PATHS, FieldType
+from kcr.app.fields import PATHS, OptionField
 from kcr.cli.commands import COMMANDS
 
 TABLE = Path(__file__).parents[1] / "kcr" / "cli" / "completions.json"
@@ -51,8 +51,8 @@ def _values(kind: Any) -> dict[str, Any]:
     match kind:
         case click.Choice():
             return {"choices": list(kind.choices)}
-        case FieldType():
-            return {"choices": list(kind.field.choices), "path": PATHS.get(kind.field.flag.metavar, "")}
+        case _ if isinstance(field := getattr(kind, "field", None), OptionField):
+            return {"choices": list(field.choices), "path": PATHS.get(field.flag.metavar, "")}
         case click.Path():
             return {"path": "dir" if kind.dir_okay and not kind.file_okay else "file"}
     return {}

@@ -149,7 +149,7 @@ def text_of(value: object) -> object:
     return value
 
 
-class FieldType(click.ParamType):  # type: ignore[type-arg]  # generic in new releases only
+class _FieldType(click.ParamType):  # type: ignore[type-arg]  # generic in new releases only
     """The type of an option, from its field."""
 
     def __init__(self, field: OptionField) -> None:
@@ -170,7 +170,7 @@ class FieldType(click.ParamType):  # type: ignore[type-arg]  # generic in new re
         return [CompletionItem(one) for one in self.field.choices if one.lower().startswith(incomplete.lower())]
 
 
-class _TruthType(FieldType, click.types.BoolParamType):
+class _TruthType(_FieldType, click.types.BoolParamType):
     """The type of an option without a value."""
 
 
@@ -179,7 +179,7 @@ class _Option(click.Option):
 
     def get_help_extra(self, ctx: click.Context) -> click.types.OptionHelpExtra:
         extra = super().get_help_extra(ctx)
-        if isinstance(self.type, FieldType) and self.type.field.range:
+        if isinstance(self.type, _FieldType) and self.type.field.range:
             extra["range"] = self.type.field.range
         return extra
 
@@ -217,7 +217,7 @@ def _option(
     spelling = f"{field.option}/--no-{field.option[2:]}" if flag.negation else field.option
     return click.option(
         *filter(None, (flag.short, spelling)), field.name, cls=_Option, default=default, help=field.help,
-        type=_TruthType(field) if is_truth else FieldType(field), is_flag=is_truth,
+        type=_TruthType(field) if is_truth else _FieldType(field), is_flag=is_truth,
         metavar=None if is_truth else flag.metavar or f"[{'|'.join(field.choices)}]",
         envvar=f"{prefix}{field.name.upper()}", show_envvar=True, show_default=shown or default not in (None, ""),
         shell_complete=complete,

@@ -53,11 +53,13 @@ class Seen:
     """
 
     def __init__(self, event: Resource, about: str) -> None:
-        self.event = event
-        self.about = about
-        self.count, self.written = 0, 0
-        self.at, self.written_at = 0.0, 0.0
-        self.was_sent = False
+        self.event: Resource = event
+        self.about: str = about
+        self.count: int = 0
+        self.written: int = 0
+        self.at: float = 0.0
+        self.written_at: float = 0.0
+        self.was_sent: bool = False
 
     def is_over(self, now: float) -> bool:
         """Return whether it has not happened for so long that its series is over (EV-12)."""

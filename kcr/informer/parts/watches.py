@@ -72,8 +72,8 @@ class PartedWatches(Generic[R]):
             writer: The informer's.
             make: Makes the reflector of a selection.
         """
-        self.rules = SlotRules()
-        self.has_namespaces = False
+        self.rules: SlotRules = SlotRules()
+        self.has_namespaces: bool = False
         self._selections = selections
         self._writer = writer
         self._make = make
