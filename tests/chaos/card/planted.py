@@ -110,7 +110,7 @@ PLANTED: tuple[Planted, ...] = (
     ),
     _new(
         "deletions-are-not-dispatched", "nothing_is_lost", "handlers are not called with deletions", "informer",
-        Edit("remove", "A.deleted(B, False)"),
+        Edit("remove", "A.deleted(B, C)"),
     ),
     _new(
         "new-object-is-an-update", "handlers_fit", "an object made again under its name is an update", "informer",

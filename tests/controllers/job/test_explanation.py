@@ -87,6 +87,7 @@ async def test_paused_job_names_the_command_that_resumes_it(sim: Simulation) -> 
                       without the pause: has succeeded: becomes Complete once its pods are counted
           remedy      to end the pause: kubectl -n default annotate job pi kcr.dev/paused-
           events      60s ago   Normal SuccessfulCreate: Created pod: pi-x
+                      60s ago   Normal ReconcilePaused: not reconciled while the annotation kcr.dev/paused…
     """)
 
 

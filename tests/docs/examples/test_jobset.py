@@ -38,14 +38,15 @@ def test_files_are_what_the_commands_generate(command: str, tmp_path: Path) -> N
 
 
 def test_all_generated_files_have_a_command() -> None:
-    assert len(GENERATE) == 3
+    assert len(GENERATE) == 4
     assert yaml.safe_load(DEFINITION.read_text(encoding="utf-8")) == kcr.crd_manifest(JobSet)
 
 
 def test_chart_is_that_of_the_website() -> None:
     website = ROOT / "examples" / "website" / "chart"
-    for name in ("values.yaml", "templates/deployment.yaml"):
-        assert (FOLDER / "chart" / name).read_text() == (website / name).read_text().replace("website", "jobset")
+    for name in ("values.yaml", "templates/crds.yaml", "templates/deployment.yaml", "templates/sharding.yaml"):
+        expected = (website / name).read_text().replace("website", "jobset").replace("Website", "JobSet")
+        assert (FOLDER / "chart" / name).read_text() == expected
 
 
 @pytest.mark.kcr_virtual

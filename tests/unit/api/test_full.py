@@ -46,7 +46,7 @@ def test_views_have_complete_types_where_errors_say() -> None:
     for view in [kind for kind in SMALL if issubclass(kind, kcr.ResourceView)]:
         group, version = view.resource.group.partition(".")[0] or "core", view.resource.version
         home = importlib.import_module(f"kcr.api.full.{group}_{version}")
-        assert getattr(home, view.__name__).resource == view.resource
+        assert getattr(home, view.resource.kind).resource == view.resource
 
 
 # Types in which kcr writes what it makes by itself.

@@ -1,5 +1,9 @@
 """The figures of a replica by its usage, as the guide shows them."""
 
+import pytest
+
+pytest.importorskip("psutil", reason="of the extra bench")
+
 from bench.jobs_controller import Usage
 from bench.size import figures
 
