@@ -38,7 +38,7 @@ async def busy_jobs(cluster: EmbeddedCluster, clock: VirtualClock) -> AsyncItera
         creating.cancel()
 
 
-@pytest.mark.parametrize("retry_after", [0, 1])
+@pytest.mark.parametrize("retry_after", [0, pytest.param(1, marks=pytest.mark.soak)])
 async def test_requests_nearly_stop_while_everything_is_refused(
     kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock, retry_after: int
 ) -> None:

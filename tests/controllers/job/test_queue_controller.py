@@ -169,13 +169,13 @@ def test_lost_replies_during_preemption_exceed_no_quota() -> None:
 
 @pytest.mark.timeout(60)
 def test_late_watches_during_preemption_exceed_no_quota() -> None:
-    in_virtual_time(live(WriteFault(late={"jobs": 0.4, "pods": 0.4})))
     in_virtual_time(live(WriteFault(late={"jobs": 3.0, "pods": 1.0})))
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 def test_faults_at_every_write_during_preemption_exceed_no_quota() -> None:
+    in_virtual_time(live(WriteFault(late={"jobs": 0.4, "pods": 0.4})))
     crash_after_writes(live)
     crash_after_writes(live, late={"jobs": 2.0, "pods": 2.0})
     lose_replies(live)
