@@ -22,6 +22,7 @@ from kcr_devcluster.cluster.node import RunResult
 from tests.chaos.job_runs import JOB_LAWS, PATIENCE, POD_LAWS, check_the_end
 from tests.chaos.laws import counting
 from tests.chaos.laws.history import History
+from tests.chaos.laws.overdue import Obligations
 from tests.chaos.network_faults import AUTHOR, USER, FaultRates, FaultyNetwork, faulty_network
 from tests.chaos.tally import FAULTS, met
 from tests.kit.crash import NO_FAULT, WriteFault, surviving
@@ -30,6 +31,8 @@ from tests.kit.harness import create, job_controller, manifest
 KEY = Key("default", "pi")
 # How long a loss may stay unnoticed until the controller is restarted.
 _UNNOTICED_SECONDS = 600.0
+# How long everything may take after a crash.
+_CRASH_SECONDS = 100.0
 Act = Callable[[Client, dict[str, Any]], Awaitable[object]]
 Outcome = Callable[[Any, str, int], RunResult]
 # Puts a fault between the controller and the network.
@@ -62,9 +65,9 @@ def first_attempts_fail(pod: Any, container: str, attempt: int) -> RunResult:
     return RunResult(exit_code=0 if attempt else 1, run_for=1.0)
 
 
-def stubborn(pod: Any, container: str, attempt: int) -> RunResult:
-    """Pods run for long, and ignore SIGTERM."""
-    return RunResult(run_for=40.0, ignore_sigterm=True)
+def stubborn(run_for: float) -> Outcome:
+    """Pods run for so many seconds, and ignore SIGTERM."""
+    return lambda pod, container, attempt: RunResult(run_for=run_for, ignore_sigterm=True)
 
 
 def patch(**spec: Any) -> Act:
@@ -124,7 +127,8 @@ SCENARIOS: Mapping[str, Scenario] = {
     "work-queue": Scenario({"parallelism": 3}),
     "some-fail": Scenario({"parallelism": 3, "completions": 4, "backoffLimit": 20}, some_fail),
     "backoff-limit": Scenario({"backoffLimit": 2}, badly()),
-    "deadline": Scenario({"parallelism": 2, "activeDeadlineSeconds": 20}, well(100.0)),
+    # Its pods fail when they are told to go: once too often, were that the reason.
+    "deadline": Scenario({"parallelism": 2, "activeDeadlineSeconds": 20, "backoffLimit": 1}, stubborn(300.0)),
     "restarts": Scenario({"parallelism": 2, "restartPolicy": "OnFailure"}, first_attempts_fail),
     "indexed": Scenario({**_INDEXED, "parallelism": 2, "completions": 4}),
     "failed-index": Scenario({**_INDEXED, "parallelism": 3, "completions": 3, "backoffLimitPerIndex": 1}, badly(1)),
@@ -146,7 +150,7 @@ SCENARIOS: Mapping[str, Scenario] = {
         {**_INDEXED, "parallelism": 4, "completions": 4}, well(10.0), {5.0: patch(parallelism=2, completions=2)}
     ),
     "replaced-when-failed": Scenario(
-        {"parallelism": 2, "completions": 2, "podReplacementPolicy": "Failed"}, stubborn, {5.0: delete_pod(10)}
+        {"parallelism": 2, "completions": 2, "podReplacementPolicy": "Failed"}, stubborn(40.0), {5.0: delete_pod(10)}
     ),
     "made-again": Scenario({"parallelism": 2}, well(10.0), {5.0: make_again("Background")}),
     "lost-pod": Scenario({"parallelism": 2}, well(10.0), {5.0: delete_pod(0, by_force=True)}),
@@ -207,6 +211,8 @@ async def live(
                 return user.done() and history.current is not None and is_finished(history.current.job)
 
             async with surviving(wire(network), fault, controller, is_over) as transport:
+                if fault.crash_after:
+                    _collect(Obligations(history), clock)
                 await user
                 if loses:
                     await _end_or_crash(clock, is_over, transport)
@@ -220,6 +226,11 @@ async def live(
         FAULTS["lost event: pod too many"] += len(surplus)
         return Life([wrong for wrong in history.wrongs if wrong not in surplus], transport.writes)
     return Life(history.wrongs, transport.writes)
+
+
+def _collect(obligations: Obligations, clock: VirtualClock) -> None:
+    obligations.update()
+    obligations.counts_from, obligations.patience_seconds = clock.boottime(), _CRASH_SECONDS
 
 
 async def _end_or_crash(clock: VirtualClock, is_over: Callable[[], bool], wire: CrashingTransport) -> None:
