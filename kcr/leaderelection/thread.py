@@ -134,3 +134,5 @@ def _settle(ended: "asyncio.Future[None]", failure: BaseException | None) -> Non
         ended.set_result(None)
     else:
         ended.set_exception(failure)
+        # Retrieved: `run` raises it, unless it is cancelled; the campaign has logged it.
+        ended.exception()

@@ -1,6 +1,7 @@
 """An elector on a thread of its own, with a server there: in real time, so with short durations."""
 
 import asyncio
+import gc
 import random
 import threading
 from collections.abc import AsyncIterator
@@ -17,6 +18,7 @@ from kcr.client import Client
 from kcr.clock import SystemClock
 from kcr.errors import LeadershipLostError
 from kcr.leaderelection import ElectorThread, LeaderElectionConfig
+from kcr.leaderelection.thread import ElectionLoop
 from kcr.testing import eventually
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.clocks import ShiftedClock
@@ -137,3 +139,26 @@ async def test_loop_blocked_for_long_loses_the_lease() -> None:  # CM-36
             assert not elector.leads
             await asyncio.sleep(1)
     assert lost.group_contains(LeadershipLostError)
+
+
+async def test_campaign_that_fails_while_it_is_cancelled_leaves_no_traceback() -> None:
+    begun, errors = threading.Event(), list[dict[str, object]]()
+
+    async def fails_at_its_end() -> None:
+        begun.set()
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            raise LeadershipLostError("lost meanwhile")
+
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: errors.append(context))
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(ElectionLoop(CONFIG).run(fails_at_its_end, lambda: None))
+        await eventually(begun.is_set)
+        running.cancel()
+    del running
+    # A future whose exception was not retrieved reports it when it is collected.
+    gc.collect()
+    await asyncio.sleep(0)
+    assert not errors
