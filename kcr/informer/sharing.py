@@ -5,10 +5,8 @@ its way into a store is compared with two stored ones, and takes over every equa
 """
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
-from operator import attrgetter
-from typing import Any, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
@@ -30,17 +28,17 @@ def share(new: Struct, known: object, fallback: object) -> None:
         fallback: Compared where `known` differs. Either may be None, or of another type.
     """
     kind = type(new)
-    fields, values_of, nothing = _plan(kind)
-    # Each in one call: a pod has some thirty values to compare, mostly equal ones.
-    others = values_of(fallback) if type(fallback) is kind else nothing
-    for (name, is_word), mine, theirs, other in zip(
-        fields, values_of(new), values_of(known) if type(known) is kind else nothing, others, strict=True
-    ):
+    known = known if type(known) is kind else None
+    fallback = fallback if type(fallback) is kind else None
+    for name, is_word in _plan(kind):
+        mine, theirs = getattr(new, name), getattr(known, name, None)
         if mine is theirs:
             continue
         if mine == theirs:
             force_setattr(new, name, theirs)
-        elif mine == other:
+            continue
+        other = getattr(fallback, name, None)
+        if mine == other:
             force_setattr(new, name, other)
         elif isinstance(mine, Struct):
             share(mine, theirs, other)
@@ -52,28 +50,12 @@ def share(new: Struct, known: object, fallback: object) -> None:
             force_setattr(new, name, sys.intern(mine))
 
 
-class _Plan(NamedTuple):
-    """How values of a type are shared: the fields, and whether each is a word; their values; those of no value."""
-
-    fields: tuple[tuple[str, bool], ...]
-    values_of: Callable[[object], tuple[Any, ...]]
-    nothing: tuple[None, ...]
-
-
 @cache
-def _plan(kind: type[Struct]) -> _Plan:
+def _plan(kind: type[Struct]) -> tuple[tuple[str, bool], ...]:
     fields = kind.__struct_fields__
     # A struct with a uid has a name of its own; other names, of containers say, are words.
     own = _OWN | {"name"} if "uid" in fields else _OWN
-    names = [name for name in fields if name not in own]
-    return _Plan(tuple((name, name in _WORDS) for name in names), _reader(names), (None,) * len(names))
-
-
-def _reader(names: Sequence[str]) -> Callable[[object], tuple[Any, ...]]:
-    """Return a function that reads attributes; `attrgetter` returns a tuple for two and more only."""
-    if len(names) > 1:
-        return attrgetter(*names)
-    return lambda value: tuple(getattr(value, name) for name in names)
+    return tuple((name, name in _WORDS) for name in fields if name not in own)
 
 
 def _shared_entries(
