@@ -1,4 +1,4 @@
-"""The reliability card: runs stories for as long as it is told, and prints what they met: `make card`.
+"""The reliability card: `make card` runs stories for a given time and prints the faults, laws and violations.
 
 `python -m tests.chaos.card` runs all enumerated stories, then seeds until KCR_CARD_MINUTES (60) are over, in
 KCR_CARD_WORKERS processes (one for each core), and plants the defects that the laws must find. It writes

@@ -1,7 +1,7 @@
 """The gap that no client can close: from the last check of the Lease to the first byte of a write at the server.
 
-A machine that stands still in this gap sends the write when it goes on, whoever leads by then. And a write that got no
-answer is given up after its timeout, so that its sender knows no sooner whether it was executed.
+A machine that is suspended in this gap sends the write when it resumes, although another process may lead by then. The
+client gives up a write without an answer after its timeout; only then can the sender look up whether it was executed.
 """
 
 import asyncio

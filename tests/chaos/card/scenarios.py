@@ -127,7 +127,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "work-queue": Scenario({"parallelism": 3}),
     "some-fail": Scenario({"parallelism": 3, "completions": 4, "backoffLimit": 20}, some_fail),
     "backoff-limit": Scenario({"backoffLimit": 2}, badly()),
-    # Its pods fail when they are told to go: once too often, were that the reason.
+    # Its pods fail when they are deleted. Counted as failures, they would exceed the backoff limit.
     "deadline": Scenario({"parallelism": 2, "activeDeadlineSeconds": 20, "backoffLimit": 1}, stubborn(300.0)),
     "restarts": Scenario({"parallelism": 2, "restartPolicy": "OnFailure"}, first_attempts_fail),
     "indexed": Scenario({**_INDEXED, "parallelism": 2, "completions": 4}),
