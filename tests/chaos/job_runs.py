@@ -32,7 +32,7 @@ PATIENCE, AFTERMATH = 2400, 400
 JOB_LAWS: tuple[JobLaw, ...] = (
     counting.counts_add_up, counting.lists_name_pods_once, conditions.conditions_stay, conditions.end_comes_last,
     conditions.start_time_follows_suspension, conditions.numbers_only_grow, conditions.indexes_have_witnesses,
-    conditions.ending_has_a_reason, numbers.indexes_fail_no_more_often,
+    conditions.ending_has_a_reason, conditions.end_has_nothing_open, numbers.indexes_fail_no_more_often,
 )  # fmt: skip
 POD_LAWS: tuple[PodLaw, ...] = (
     counting.finalizers_go_after_the_count, numbers.no_pod_is_one_too_many, numbers.pods_are_released_for_a_reason,

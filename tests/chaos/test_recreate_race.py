@@ -36,8 +36,8 @@ COMPLETIONS = 2
 class Race:
     """One seed's race, on a cluster whose node only simulates its pods."""
 
-    def __init__(self, seed: int, rounds: int) -> None:
-        self.random, self.clock, self.rounds = Random(seed), VirtualClock(), rounds
+    def __init__(self, seed: int, rounds: int, names: int) -> None:
+        self.random, self.clock, self.rounds, self.names = Random(seed), VirtualClock(), rounds, names
         lag = self.random.choice(LAGS)
         self.late = {"jobs": self.random.choice((0.0, lag)), "pods": lag}
 
@@ -52,7 +52,7 @@ class Race:
             transport = LateWatches(cluster.transport, random, self.late)
             async with job_controller(cluster, clock, transport=transport, seed=random):
                 async with asyncio.TaskGroup() as group:
-                    jobs = [group.create_task(self.hurry(cluster, f"job-{number}")) for number in range(NAMES)]
+                    jobs = [group.create_task(self.hurry(cluster, f"job-{number}")) for number in range(self.names)]
                 for job in jobs:
                     await self.check(cluster, job.result())
                 await clock.advance(30)
@@ -102,10 +102,10 @@ def owner_uid(pod: Pod) -> str:
     return "" if owner is None else owner.uid
 
 
-def race(seed: int, rounds: int) -> None:
+def race(seed: int, rounds: int, names: int = NAMES) -> None:
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         try:
-            runner.run(Race(seed, rounds).run())
+            runner.run(Race(seed, rounds, names).run())
         except BaseException as error:
             error.add_note(f"seed {seed}")
             raise

@@ -12,7 +12,7 @@ from random import Random
 
 import pytest
 
-from kcr.api.batch import Job, UncountedTerminatedPods, is_finished
+from kcr.api.batch import Job, is_finished
 from kcr.api.conditions import is_condition_true
 from kcr.api.core import Pod
 from kcr.api.pods import is_active, is_terminal, is_terminating
@@ -37,22 +37,13 @@ QUICK, PARTS = 10, 8
 LAGS = (0.0, 0.0, 0.3, 3.0)
 
 
-def end_has_nothing_open(step: JobStep) -> Iterator[str]:
-    """The status that ends a Job has nothing active, terminating or uncounted."""
-    if step.new is None or not is_finished(step.new):
-        return
-    status = step.new.status
-    if status.active or status.terminating or status.uncounted_terminated_pods != UncountedTerminatedPods():
-        yield f"ended: {status.active} active, {status.terminating} terminating, {status.uncounted_terminated_pods}"
-
-
 def _is_over(trail: JobTrail) -> bool:
     return is_finished(trail.job) or is_condition_true(trail.job.status.conditions, SUCCESS_CRITERIA_MET)
 
 
 ALWAYS = (
     counting.counts_add_up, counting.lists_name_pods_once, conditions.conditions_stay, conditions.numbers_only_grow,
-    conditions.start_time_follows_suspension, conditions.indexes_have_witnesses, end_has_nothing_open,
+    conditions.start_time_follows_suspension, conditions.indexes_have_witnesses, conditions.end_has_nothing_open,
 )  # fmt: skip
 
 

@@ -132,7 +132,7 @@ PLANTED: tuple[Planted, ...] = (
     ),
     _of(
         "end-while-pods-are-terminating", "end_has_nothing_open", "the same, and the server takes the status",
-        "two", also=(_ANY_END,),
+        "crash/deadline/1", "jobs", also=(_ANY_END,),
     ),
     _of(
         "suspended-job-keeps-its-start", "start_time_follows_suspension", "a resumed Job keeps its start time",
@@ -154,7 +154,13 @@ PLANTED: tuple[Planted, ...] = (
         "crash/made-again/1", "jobs",
     ),
     _of("no-fence-of-shards", "one_writer", "writes are sent when a Lease is lost", "shards/2", "shards"),
-    _of("own-writes-by-name-only", "names_start_clean", "own writes are remembered by name", "names"),
+    _of(
+        "own-writes-by-name-only", "nothing_is_overdue", "own writes are remembered by name", "jobs/450", "jobs",
+    ),
+    _of(
+        "held-pods-are-let-be", "names_start_clean", "the same, when the name is used again", "names",
+        renamed="held-pods-are-let-be-names",
+    ),
     _new(
         "lost-records-are-not-restored", "runs_start_once", "a run whose record was lost is not recorded",
         ("cron/allow/1/crash", "cron"),

@@ -161,7 +161,7 @@ ROWS: Mapping[str, Row] = {
     "dependents": Row("dependents under faults, crashes", _raises("dependents_converge", test_convergence.check)),
     "names": Row(
         "Jobs deleted and made again under one name",
-        _raises("names_start_clean", partial(test_recreate_race.race, rounds=3)),
+        _raises("names_start_clean", partial(test_recreate_race.race, rounds=3, names=5)),
     ),
 }  # fmt: skip
 

@@ -46,17 +46,23 @@ def _told(job: Job) -> tuple[object, ...]:
     return known, lists, counts, status.start_time, status.completion_time
 
 
+def end_has_nothing_open(step: JobStep) -> Iterator[str]:
+    """The status that ends a Job has nothing active, terminating or uncounted."""
+    if step.new is None or not is_finished(step.new):
+        return
+    status = step.new.status
+    if status.active or status.terminating or status.uncounted_terminated_pods != UncountedTerminatedPods():
+        yield f"ended: {status.active} active, {status.terminating} terminating, {status.uncounted_terminated_pods}"
+
+
 def end_comes_last(step: JobStep) -> Iterator[str]:
-    """The terminal condition says what the interim one said, when nothing is active, terminating or uncounted."""
+    """The terminal condition says what the interim one said, when no pod is active, terminating or held."""
     job = step.new
     if job is None or not is_finished(job) or (step.old is not None and is_finished(step.old)):
         return
-    status = job.status
-    if status.active or status.terminating or status.uncounted_terminated_pods != UncountedTerminatedPods():
-        yield f"ended: {status.active} active, {status.terminating} terminating, {status.uncounted_terminated_pods}"
     for terminal, interim in INTERIM.items():
         end, before = (
-            find_condition(status.conditions, terminal),
+            find_condition(job.status.conditions, terminal),
             step.old and find_condition(step.old.status.conditions, interim),
         )
         if end is not None and end.status == "True" and (not before or _words(end) != _words(before)):
