@@ -9,6 +9,7 @@ import math
 import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from time import monotonic, sleep  # noqa: TID251  # the sampling thread has no loop
 from typing import NamedTuple
 
 from prometheus_client import Histogram
@@ -135,7 +136,8 @@ class LoopMonitor:
     """Measures the lag of the event loop, and logs the blocking line.
 
     One blocking call stops every watch, probe and reconcile. Nothing on the loop can find it while it lasts, so a
-    thread samples the stack of the loop's thread.
+    thread samples the stack of the loop's thread. The loop never wakes that thread, which sleeps until the loop could
+    be late: while nothing is wrong both cost a few microseconds per measurement.
     """
 
     name = "event loop"
@@ -152,27 +154,32 @@ class LoopMonitor:
         self._measured_at = math.inf
         self._late = 0.0
         self._watched = 0
-        # Set by the loop with every measurement, cleared by the thread.
-        self._heartbeat = threading.Event()
-        self._over = threading.Event()
+        # When the loop measured last, in the system's time, which the thread reads.
+        self._heartbeat = 0.0
+        self._over = False
         # The sampled stack; written by the thread while the loop is blocked, so that both never access it at once.
         self._place = ""
 
     async def run(self) -> None:
         """Measure until cancelled."""
         loop = asyncio.get_running_loop()
-        self._measured_at, self._watched = loop.time(), threading.get_ident()
-        thread = threading.Thread(target=self._sample_loop_thread, args=(self._watched,), name=self.name, daemon=True)
-        thread.start()
+        self._measured_at, self._heartbeat, self._watched = loop.time(), monotonic(), threading.get_ident()
+        threading.Thread(target=self._sample_loop_thread, args=(self._watched,), name=self.name, daemon=True).start()
+        self._schedule(loop)
         try:
-            while True:
-                due = loop.time() + LOOK_SECONDS
-                await asyncio.sleep(LOOK_SECONDS)
-                self._note(max(0.0, loop.time() - due), loop.time())
-                self._heartbeat.set()
+            await loop.create_future()
         finally:
-            self._over.set()
-            self._heartbeat.set()
+            self._over = True
+            self._next.cancel()
+
+    def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:
+        # A timer costs less than a task that sleeps.
+        self._next = loop.call_later(LOOK_SECONDS, self._measure, loop)
+
+    def _measure(self, loop: asyncio.AbstractEventLoop) -> None:
+        now, self._heartbeat = loop.time(), monotonic()
+        self._note(max(0.0, now - self._measured_at - LOOK_SECONDS), now)
+        self._schedule(loop)
 
     def check(self) -> str:
         """Return an empty string, or that the loop was stuck a moment ago."""
@@ -208,15 +215,19 @@ class LoopMonitor:
         log("event loop was blocked", seconds=round(late, 3), where=place or "in C code, or without a CPU")
 
     def _sample_loop_thread(self, watched: int) -> None:
-        """Sample the stack of the loop's thread whenever a heartbeat is late, and log it when it stays away."""
-        while not self._over.is_set():
-            if not self._heartbeat.wait(LOOK_SECONDS + LATE_SECONDS):
-                self._place = _place(watched)
-                if not self._heartbeat.wait(STUCK_SECONDS):
-                    # It may never come back to log this by itself.
-                    _log.warning("event loop is blocked", seconds=STUCK_SECONDS, where=_place(watched) or "in C code")
-                    self._heartbeat.wait()
-            self._heartbeat.clear()
+        """Sample the stack of the loop's thread whenever a measurement is late, and log it when it stays away."""
+        # The measurements after which the loop was late, and stuck.
+        sampled = logged = 0.0
+        while not self._over:
+            last = self._heartbeat
+            late = monotonic() - last - LOOK_SECONDS
+            if late >= LATE_SECONDS and sampled != last:
+                sampled, self._place = last, _place(watched)
+            if late >= LATE_SECONDS + STUCK_SECONDS and logged != last:
+                # It may never come back to log this by itself.
+                logged = last
+                _log.warning("event loop is blocked", seconds=STUCK_SECONDS, where=_place(watched) or "in C code")
+            sleep(max(LATE_SECONDS - late, LOOK_SECONDS))
 
 
 def _place(thread: int) -> str:
