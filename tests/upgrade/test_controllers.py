@@ -2,7 +2,7 @@
 
 import asyncio
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -135,13 +135,23 @@ class Work:
         return sorted(job.metadata.annotations[SCHEDULED] for job in owned)
 
 
-async def take_over(cluster: EmbeddedCluster, leader: Running, heir: Running, how: signal.Signals) -> None:
-    """End the leader, and wait until the replica that stands by leads."""
-    await eventually(lambda: "new leader elected" in heir.err, seconds=60)
-    await leader.stop(how)
-    await heir.ready()
+def works(run: Running) -> bool:
+    """Return whether the controllers of a replica work: with shards, those that stand by are ready as well."""
+    return ("shards are active" if "joining the replicas" in run.err else "workers run") in run.err
+
+
+async def take_over(
+    cluster: EmbeddedCluster, leaders: Mapping[Running, signal.Signals], heirs: Sequence[Running]
+) -> None:
+    """End the leaders one after the other, and wait until the replicas that stand by lead."""
+    await eventually(lambda: all("new leader elected" in heir.err for heir in heirs), seconds=60)
+    assert not any(map(works, heirs)), "they work beside the leader"
+    for leader, how in leaders.items():
+        await leader.stop(how)
+    await eventually(lambda: all(map(works, heirs)), seconds=60)
     spec = (await cluster.client.get(Lease, LEASE)).spec
-    assert f'"identity":"{spec.holder_identity}"' in heir.err.replace(" ", "")
+    # Replicas with shards have one identity together.
+    assert all(f'"identity":"{spec.holder_identity}"' in heir.err.replace(" ", "") for heir in heirs)
 
 
 async def reach(work: Work, minute: datetime, seconds: int) -> None:
@@ -155,9 +165,16 @@ def next_minute(ahead: timedelta) -> datetime:
     return (SystemClock().now() + ahead + timedelta(minutes=1)).replace(second=0, microsecond=0)
 
 
+# The options of the present version, and how each of its replicas ends.
+ONE_LEADER = pytest.param((), (signal.SIGKILL,), id="one-leader")
+# The second replica is killed as soon as the first one has handed over its shards.
+SHARDS = pytest.param(("--shards", "8"), (signal.SIGTERM, signal.SIGKILL), id="shards")
+
+
 @pytest.mark.soak
+@pytest.mark.parametrize(("options", "ends"), [ONE_LEADER, SHARDS])
 async def test_present_version_takes_over_amid_the_work_and_gives_it_back(
-    kcr: Start, kcr_before: Start, tmp_path: Path
+    kcr: Start, kcr_before: Start, tmp_path: Path, options: Sequence[str], ends: Sequence[signal.Signals]
 ) -> None:
     async with EmbeddedCluster(random=Random(0)) as cluster, asyncio.TaskGroup() as group:
         kubeconfig = tmp_path / "kubeconfig"
@@ -168,21 +185,21 @@ async def test_present_version_takes_over_amid_the_work_and_gives_it_back(
         async with AsyncExitStack() as stack:
             first = await stack.enter_async_context(kcr_before(*RUN, **given))
             await first.ready()
-            second = await stack.enter_async_context(kcr(*RUN, **given))
+            second = {await stack.enter_async_context(kcr(*RUN, *options, **given)): end for end in ends}
             minute = next_minute(timedelta(seconds=30))
             await reach(work, minute, -25)
             await work.create(200, 50, seconds=100)
             await reach(work, minute, 5)
             assert (work.started, work.finished) == (200, 0)
-            await take_over(cluster, first, second, signal.SIGTERM)
+            await take_over(cluster, {first: signal.SIGTERM}, [*second])
             third = await stack.enter_async_context(kcr_before(*RUN, **given))
             await reach(work, minute, 65)
             assert work.finished < 200, "they run through both changes"
-            await take_over(cluster, second, third, signal.SIGKILL)
+            await take_over(cluster, second, [third])
             await reach(work, minute, 125)
             await eventually(lambda: work.finished == 200, seconds=120)
             assert await third.stop() == 0
-            said = first.err + second.err + third.err
+            said = "".join(one.err for one in (first, *second, third))
         assert work.wrongs() == []
         minutes = [(minute + timedelta(minutes=number)).strftime("%Y-%m-%dT%H:%M:%SZ") for number in range(3)]
         assert [number for number in range(50) if work.runs_of(number) != minutes] == []
