@@ -9,8 +9,8 @@ FAULTS: Counter[str] = Counter()
 LAWS: Counter[str] = Counter()
 # `events`: the calls of handlers that were compared with the model of an informer.
 COMPARED: Counter[str] = Counter()
-# Called with each broken law at the moment at which it breaks.
-ON_BROKEN: list[Callable[[str], object]] = []
+# Called with each broken law at the moment at which it breaks, and whether the write that breaks it is under way.
+ON_BROKEN: list[Callable[[str, bool], object]] = []
 # Laws that only note something for others.
 _NO_LAWS = frozenset({"note"})
 
@@ -26,10 +26,15 @@ def met(fault: str) -> None:
     FAULTS[fault] += 1
 
 
-def broken(wrong: str) -> None:
-    """Report that a law was broken."""
+def broken(wrong: str, *, amid_write: bool = False) -> None:
+    """Report that a law was broken.
+
+    Args:
+        wrong: The name of the law, and what was seen.
+        amid_write: Whether this is called while the server makes the change that breaks it, before it answers.
+    """
     for call in ON_BROKEN:
-        call(wrong)
+        call(wrong, amid_write)
 
 
 def clear() -> None:

@@ -22,7 +22,7 @@ from kcr_devcluster.apiserver.storage.records import Change
 from kcr_devcluster.apiserver.storage.storage import Storage
 from kcr_devcluster.transport import InProcessTransport
 from tests.chaos.random_faults import RandomFaults
-from tests.chaos.tally import COMPARED, FAULTS, checked, met
+from tests.chaos.tally import COMPARED, FAULTS, broken, checked, met
 from tests.kit.transports import ChangedResponse
 
 CHANGES, MANY = 1500, 1000
@@ -89,6 +89,7 @@ class Compared(Handler[ConfigMap]):
         COMPARED["events"] += law == "handlers_fit"
         if not holds:
             self._wrongs.append(f"{law}: {what}")
+            broken(self._wrongs[-1])
 
 
 async def live(seed: int) -> list[str]:

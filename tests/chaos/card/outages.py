@@ -40,7 +40,7 @@ from tests.chaos.card.wires import LostRights, OlderReplicas
 from tests.chaos.job_runs import PATIENCE
 from tests.chaos.random_jobs import random_job, random_options, random_outcomes
 from tests.chaos.random_user import RandomUser
-from tests.chaos.tally import checked, met
+from tests.chaos.tally import broken, checked, met
 from tests.kit.harness import create, finished, job_controller, manifest
 
 _STARTED_BY_CLOCK = ("for DeadlineExceeded, which is not so", "start_time_follows_suspension: resumed, and started")
@@ -111,6 +111,7 @@ class RestoredPods:
         checked("no_pod_is_one_too_many")
         if self.begun and change.old is None and active > self._most:
             self._wrongs.append(f"no_pod_is_one_too_many: {active} pods are active after the restore of {self._most}")
+            broken(self._wrongs[-1], amid_write=True)
 
 
 async def snapshot(seed: int) -> list[str]:

@@ -14,9 +14,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from tests.chaos import tally
 from tests.chaos.card import rows
 from tests.chaos.card.results import Found, law_of
+from tests.chaos.card.running import Writes
 from tests.chaos.card.scenarios import SCENARIOS
 from tests.chaos.job_defects import DEFECTS as JOB_DEFECTS
 from tests.chaos.planting import Defect, Edit, defect
@@ -211,24 +211,25 @@ def stories_of(planted: Planted) -> Iterator[str]:
 
 
 def hunt(name: str) -> int:
-    """Live stories in this copy of the project until the law of a planted defect is broken, and print which one did."""
+    """Live stories in this copy of the project until the law of a planted defect is broken; print which, and how."""
     (planted,) = [one for one in PLANTED if one.defect.name == name]
 
-    def compare(story: str, wrong: str) -> None:
+    def compare(story: str, wrong: str, history: str) -> None:
         if law_of(wrong) == planted.law:
-            print(f"found {story}", flush=True)
+            print(f"found {story}\n{history}", flush=True)
             # The story may have no end.
             os._exit(0)
         print(f"{story}: {wrong}", file=sys.stderr, flush=True)
 
     for story in stories_of(planted):
-        tally.ON_BROKEN[:] = [partial(compare, story)]
+        writes = Writes(partial(compare, story))
         try:
-            wrongs: Sequence[str] = rows.run(story)
+            with writes.recording():
+                wrongs: Sequence[str] = rows.run(story)
         except Exception as error:
             wrongs = (f"stories_end: {error!r}",)
         for wrong in wrongs:
-            compare(story, wrong)
+            compare(story, wrong, writes.up_to(wrong))
     return 1
 
 
@@ -249,8 +250,9 @@ def find(planted: Planted) -> Found:
             ).stdout
         except subprocess.TimeoutExpired:
             told = ""
-    story = told.removeprefix("found ").strip() if told.startswith("found ") else ""
-    return Found(planted.defect.name, planted.law, story)
+    found, _, history = told.partition("\n")
+    story = found.removeprefix("found ").strip() if found.startswith("found ") else ""
+    return Found(planted.defect.name, planted.law, story, history if story else "")
 
 
 def find_all(workers: int) -> Sequence[Found]:

@@ -52,11 +52,12 @@ class Result(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A planted defect, and the story that found it; empty for none."""
+    """A planted defect, the story that found it, and the history of its writes; both are empty for none."""
 
     name: str
     law: str
     story: str
+    history: str
 
 
 def law_of(wrong: str) -> str:

@@ -1,18 +1,23 @@
 """Stories in several processes: each lived under the laws, and counted."""
 
+import asyncio
 import logging
 import multiprocessing
 import signal
 import sys
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from itertools import chain
 from time import perf_counter
 from types import FrameType
+from typing import Any
 
 import structlog
 
+from kcr_devcluster.apiserver.server import HTTPRequest
+from kcr_devcluster.observers import OBSERVERS
 from kcr_devcluster.testing.timeline import Timeline
 from tests.chaos import tally
 from tests.chaos.card import rows
@@ -34,27 +39,57 @@ def prepare() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
+class Writes:
+    """The writes of a story; where a law breaks, those up to the one that breaks it."""
+
+    def __init__(self, on_broken: Callable[[str, str], object]) -> None:
+        """Record them while `recording` lives; `on_broken` is called with each broken law and its history."""
+        self._timeline = Timeline()
+        self._on_broken = on_broken
+        # The laws that were broken amid a write, by its task. A write is recorded when it is answered.
+        self._amid: dict[asyncio.Task[Any] | None, list[str]] = defaultdict(list)
+
+    @contextmanager
+    def recording(self) -> Iterator[None]:
+        tally.ON_BROKEN[:] = [self._break]
+        with self._timeline.recording():
+            OBSERVERS.append(self._answer)
+            try:
+                yield
+            finally:
+                OBSERVERS.remove(self._answer)
+                tally.ON_BROKEN.clear()
+
+    def up_to(self, wrong: str) -> str:
+        """Return the history up to now, which ends with a broken law."""
+        return f"{self._timeline.text()}\n=> {wrong}"
+
+    def _break(self, wrong: str, amid_write: bool) -> None:
+        if amid_write:
+            self._amid[asyncio.current_task()].append(wrong)
+        else:
+            self._on_broken(wrong, self.up_to(wrong))
+
+    def _answer(self, request: HTTPRequest, response: object) -> None:
+        for wrong in self._amid.pop(asyncio.current_task(), ()) if request.method != "GET" else ():
+            self._on_broken(wrong, self.up_to(wrong))
+
+
 def lived(story: str) -> Result:
     """Live a story, and return what it met, with the history of its writes up to the first broken law."""
     tally.clear()
-    timeline, histories = Timeline(), list[str]()
-
-    def keep(wrong: str) -> None:
-        if not histories:
-            histories.append(f"{timeline.text()}\n=> {wrong}")
-
-    tally.ON_BROKEN[:] = [keep]
-    began = perf_counter()
+    histories: dict[str, str] = {}
+    writes, began = Writes(histories.setdefault), perf_counter()
     try:
-        with timeline.recording(), _at_most(_LONGEST):
+        with writes.recording(), _at_most(_LONGEST):
             wrongs = rows.run(story)
     except Exception as error:
         # A controller that falls over is wrong as well.
-        wrongs = [f"stories_end: {error!r}"]
-    if wrongs:
-        keep(wrongs[0])
+        wrongs = [*histories, f"stories_end: {error!r}"]
+    # Some broken laws are excused at the end of the story, and are not the first of it.
+    history = (histories.get(wrongs[0]) or writes.up_to(wrongs[0])) if wrongs else ""
     faults, laws, compared = (dict(counter) for counter in (tally.FAULTS, tally.LAWS, tally.COMPARED))
-    return Result(story, tuple(wrongs), "".join(histories), faults, laws, compared, perf_counter() - began)
+    return Result(story, tuple(wrongs), history, faults, laws, compared, perf_counter() - began)
 
 
 @contextmanager

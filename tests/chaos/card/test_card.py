@@ -18,8 +18,13 @@ from tests.chaos.card.upstream import DEFECTS
 
 ROOT = Path(__file__).parents[3]
 MINUTES = float(os.environ.get("KCR_CARD_MINUTES", "2"))
-# Defects that are hunted in `make test`: one of each kind of change. `make soak` hunts all.
-QUICK = ("failures-are-counted-from-zero", "fatal-failures-are-overlooked", "end-changes-its-reason")
+# Defects that are hunted in `make test`: one of each kind of change, each with the write that breaks its law.
+# `make soak` hunts all.
+QUICK = {
+    "failures-are-counted-from-zero": "patch   jobs.batch default/pi/status",
+    "fatal-failures-are-overlooked": "patch   jobs.batch default/pi/status",
+    "end-changes-its-reason": "patch   jobs.batch default/pi/status",
+}
 # Of no law: a story that never ends, or in which a controller falls over.
 NO_LAW = {"stories_end"}
 
@@ -57,10 +62,14 @@ def test_planted_defect_is_found_by_its_law(one: Planted) -> None:
 
 
 @pytest.mark.timeout(0)
-@pytest.mark.parametrize("name", QUICK)
-def test_known_story_finds_its_defect_at_once(name: str) -> None:
+@pytest.mark.parametrize(("name", "write"), QUICK.items(), ids=QUICK)
+def test_known_story_finds_its_defect_at_once_and_ends_with_the_write(name: str, write: str) -> None:
     (one,) = [one for one in PLANTED if one.defect.name == name]
-    assert planted.find(one).story == one.stories[0]
+    found = planted.find(one)
+    assert found.story == one.stories[0]
+    *_, last, wrong = found.history.splitlines()
+    assert law_of(wrong.removeprefix("=> ")) == one.law
+    assert write in last, found.history
 
 
 @pytest.mark.parametrize("one", [pytest.param(one, id=one.defect.name) for one in PLANTED])

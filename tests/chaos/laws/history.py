@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import pairwise
 
 from kcr.api import codec
@@ -164,7 +165,9 @@ class History:
         # Called with each wrong when it is noted.
         self.on_wrong: Callable[[str], None] = lambda _: None
         self._job_laws, self._pod_laws = job_laws, pod_laws
-        follow = {"Job": self._follow_job, "Pod": self._follow_pod}
+        # Whether a change is being judged: its write is answered afterwards.
+        self._judges = False
+        follow = {"Job": partial(self._follow, self._follow_job), "Pod": partial(self._follow, self._follow_pod)}
         for kind in KINDS:
             if kind.type.kind in follow and kind.type.group in ("", "batch"):
                 cluster.storage.cache(kind).subscribers[follow[kind.type.kind]] = None
@@ -194,10 +197,16 @@ class History:
         if not any(known.partition(": ")[2] == wrong for known in self.wrongs):
             self.wrongs.append(f"{moment:.3f} s: {wrong}")
             self.on_wrong(self.wrongs[-1])
-            broken(self.wrongs[-1])
+            broken(self.wrongs[-1], amid_write=self._judges)
+
+    def _follow(self, follow: Callable[[Change], None], change: Change) -> None:
+        self._judges = True
+        self.before()
+        follow(change)
+        self.after()
+        self._judges = False
 
     def _follow_job(self, change: Change) -> None:
-        self.before()
         old = codec.decode(Job, change.old.data) if change.old else None
         new = codec.decode(Job, change.new.data) if change.new else None
         job = new or old
@@ -215,10 +224,8 @@ class History:
             before, now = trail.specs[-1].completions or 0, job.spec.completions or 0
             trail.shrunk |= now < before
             trail.specs.append(job.spec)
-        self.after()
 
     def _follow_pod(self, change: Change) -> None:
-        self.before()
         old = codec.decode(Pod, change.old.data) if change.old else None
         new = codec.decode(Pod, change.new.data) if change.new else None
         pod = new or old
@@ -232,7 +239,6 @@ class History:
         self._update(trail, old, new)
         if owner := self.jobs.get(trail.owner):
             owner.pods[trail.uid] = trail
-        self.after()
 
     def _update(self, trail: PodTrail, old: Pod | None, new: Pod | None) -> None:
         author = AUTHOR.get()
