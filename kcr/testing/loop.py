@@ -9,9 +9,10 @@ round, so that hours pass as well; a moment of very much work is hardly changed 
 """
 
 import asyncio
+import itertools
 import math
 import selectors
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar, TypeVarTuple
@@ -56,11 +57,28 @@ class _NoWait(selectors.SelectSelector):
         return []
 
 
+class _NumberedTask(asyncio.Task[Any]):
+    """A task whose hash is its number on the loop.
+
+    A task group keeps its tasks in a set, and cancels them in the order of their hashes. Those of usual tasks are
+    addresses in memory, which differ from process to process.
+    """
+
+    def __init__(self, coroutine: Coroutine[Any, Any, Any], *, loop: "VirtualLoop", **options: Any) -> None:
+        # First: asyncio keeps tasks in a set as well.
+        self._number = next(loop.task_numbers)
+        super().__init__(coroutine, loop=loop, **options)
+
+    def __hash__(self) -> int:
+        return self._number
+
+
 class VirtualLoop(asyncio.SelectorEventLoop):
     """A loop for tests; `time()` starts at 0 and moves in jumps.
 
     Attributes:
         runs_threads_inline: `kcr.in_thread` calls its function on the loop.
+        task_numbers: The number of the next task.
 
     When every task waits and no timer is set, the loop raises `StallError`, which names the tasks and where
     they wait: nothing could ever happen again.
@@ -68,6 +86,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def __init__(self) -> None:
         self.runs_threads_inline: bool = True
+        self.task_numbers = itertools.count()
         selector = _NoWait()
         self._virtual_now = 0.0
         self.stalled: bool = False
@@ -77,6 +96,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         # The passes of the loop since nothing was left to do.
         self._passes = 0
         super().__init__(selector)
+        self.set_task_factory(lambda loop, coroutine, **options: _NumberedTask(coroutine, loop=self, **options))
         self._move_to(0.0)
         selector.idle, selector.busy = self._jump, self._count_pass
 

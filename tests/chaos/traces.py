@@ -44,10 +44,7 @@ def trace_of_requests(seed: int) -> str:
 
 
 def logs_of(run: Callable[[int], object]) -> Callable[[int], str]:
-    """Return a function that runs a story and returns its log, without names that are drawn for spans.
-
-    A task group cancels its tasks in no order, so that controllers that stop together do so in any.
-    """
+    """Return a function that runs a story and returns its log, without names that are drawn for spans."""
 
     def trace(seed: int) -> str:
         capture = LogCapture()
@@ -57,7 +54,6 @@ def logs_of(run: Callable[[int], object]) -> Callable[[int], str]:
         lines = (
             sorted((name, str(value)) for name, value in entry.items() if name != "reconcile_id")
             for entry in capture.entries
-            if entry["event"] != "controller stops"
         )
         return "\n".join(map(repr, lines))
 

@@ -78,6 +78,27 @@ def test_stall_names_the_tasks_that_wait() -> None:
         run(main)
 
 
+def test_task_group_cancels_its_tasks_in_the_same_order_everywhere() -> None:
+    ended: list[int] = []
+
+    async def wait(number: int) -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.append(number)
+
+    async def main() -> None:
+        async with asyncio.TaskGroup() as group:
+            for number in range(20):
+                group.create_task(wait(number))
+            await asyncio.sleep(1)
+            raise KeyError
+
+    with pytest.raises(ExceptionGroup):
+        run(main)
+    assert ended == list(range(20))
+
+
 def test_sockets_are_refused() -> None:
     async def main() -> None:
         asyncio.get_running_loop().add_reader(ours, lambda: None)
