@@ -323,7 +323,7 @@ def _map(of: Any, place: _Place) -> Schema:
     key, value = get_args(of)
     if _schema(key, place).get("type") != "string":
         raise place.error("keys of maps are text", "write Mapping[str, …]")
-    return {"type": "object", "additionalProperties": _schema(value, place)}
+    return {"type": "object", **(_OPAQUE if value is Any else {"additionalProperties": _schema(value, place)})}
 
 
 _FORMS: Mapping[Any, Callable[[Any, _Place], Schema]] = {

@@ -73,6 +73,9 @@ def schema_of(annotation: Any, **default: Any) -> dict[str, Any]:
         ),
         pytest.param(Mapping[str, int], {"type": "object", "additionalProperties": INT}, id="map"),
         pytest.param(
+            Mapping[str, Any], {"type": "object", "x-kubernetes-preserve-unknown-fields": True}, id="any-object"
+        ),
+        pytest.param(
             Mapping[str, tuple[str, ...]],
             {"type": "object", "additionalProperties": {"type": "array", "items": TEXT}},
             id="map-of-lists",
