@@ -229,18 +229,19 @@ class DependentControl(Generic[R]):
 
         Args:
             owner: Gets the events.
-            objects: The objects.
+            objects: The objects; those that were deleted before, and that the store does not show so yet, are ignored.
             before: Awaited before each deletion; an object for which it returns False is left alone. None for none.
             propagation: As for `Client.delete`: with `Foreground` an object exists until its dependents are deleted.
 
         Returns:
             The deleted objects; one that did not exist any more is a failure with a NotFoundError, without an event.
-            Ignored objects are omitted.
         """
+        deleted_before = self._own_writes.of(owner).deleted
 
         async def delete(number: int) -> R | None:
             obj = objects[number]
-            return None if before and not await before(obj) else await self._delete_one(owner, obj, propagation)
+            is_ignored = obj.metadata.uid in deleted_before or (before and not await before(obj))
+            return None if is_ignored else await self._delete_one(owner, obj, propagation)
 
         attempts = await slow_start(len(objects), delete, initial=len(objects))
         deleted = tuple(obj for obj in attempts.done if obj is not None)

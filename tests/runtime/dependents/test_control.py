@@ -257,6 +257,19 @@ async def test_deleted_objects_are_pending_until_the_store_shows_it(kcr_cluster:
     assert shop.own_writes.of(owner).deleted == frozenset()
 
 
+async def test_object_that_is_still_shown_is_deleted_once(kcr_cluster: EmbeddedCluster) -> None:
+    shop = Shop(kcr_cluster)
+    owner = await shop.owner()
+    made = (await shop.control.create(owner, TEMPLATE, 2)).done
+    for obj in made:
+        shop.informer.add(obj)
+    await shop.control.delete(owner, made[:1])
+    shop.recorder.events.clear()
+    again = await shop.control.delete(owner, made)
+    assert (again.done, again.skipped) == (made[1:], 1)
+    assert [event.reason for event in shop.recorder.events] == ["SuccessfulDelete"]
+
+
 async def test_object_deleted_in_the_foreground_stays_until_its_dependents_are_deleted(
     kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
 ) -> None:
