@@ -1,31 +1,24 @@
 """The kind JobSet: a group of Jobs that start, succeed, fail and are restarted together."""
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 import kcr
-from kcr.api.meta import copy_raw
-
-# The spec of a Job is carried whole and unread: the API server checks it when the Job is created.
-JobSpec = Annotated[
-    msgspec.Raw, msgspec.Meta(extra_json_schema={"type": "object", "x-kubernetes-preserve-unknown-fields": True})
-]
-Name = Annotated[str, msgspec.Meta(pattern="^[a-z]([-a-z0-9]*[a-z0-9])?$", max_length=50)]
-Action = Literal["FailJobSet", "RestartJobSet", "RestartJobSetAndIgnoreMaxRestarts"]
 
 
 class JobTemplate(kcr.Object):
-    """Labels and annotations of Jobs, and their spec."""
+    """Labels and annotations of Jobs, and their spec, which the API server checks when a Job is created."""
 
     metadata: kcr.ObjectMeta = kcr.ObjectMeta()
-    spec: JobSpec
+    spec: Mapping[str, Any]
 
 
 class ReplicatedJob(kcr.Object):
     """A number of Jobs from one template."""
 
-    name: Name
+    name: Annotated[str, msgspec.Meta(pattern="^[a-z]([-a-z0-9]*[a-z0-9])?$", max_length=50)]
     replicas: Annotated[int, msgspec.Meta(ge=0)] = 1
     template: JobTemplate
 
@@ -47,7 +40,7 @@ class FailurePolicyRule(kcr.Object):
     """The action for a failed Job: of one of the targets, with one of the reasons of its condition; empty for any."""
 
     name: str = ""
-    action: Action
+    action: Literal["FailJobSet", "RestartJobSet", "RestartJobSetAndIgnoreMaxRestarts"]
     target_replicated_jobs: tuple[str, ...] = ()
     on_job_failure_reasons: tuple[str, ...] = ()
 
@@ -78,20 +71,18 @@ class JobSetSpec(kcr.Object):
 
 
 class ReplicatedJobStatus(kcr.Object):
-    """How many Jobs of one replicated Job are in each state; those that are being deleted are in none."""
+    """How many Jobs of one replicated Job are ready, and how many have ended; none that are being deleted."""
 
     name: str
     ready: int = 0
     succeeded: int = 0
     failed: int = 0
-    active: int = 0
-    suspended: int = 0
 
 
 class JobSetStatus(kcr.Object):
     """The attempt, which is the number of restarts; and `Completed` or `Failed`, once it has ended."""
 
-    conditions: Annotated[tuple[kcr.Condition, ...], kcr.ListType("map", keys=("type",))] = ()
+    conditions: tuple[kcr.Condition, ...] = ()
     restarts: int = 0
     restarts_count_towards_max: int = 0
     terminal_state: str = ""
@@ -114,7 +105,3 @@ class JobSet(
 
     spec: JobSetSpec
     status: JobSetStatus = JobSetStatus()
-
-    def detached(self) -> "JobSet":
-        """Return the JobSet without the response that its Raw fields were read from."""
-        return copy_raw(self)

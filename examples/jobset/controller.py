@@ -1,22 +1,19 @@
 """The controller of JobSets: starts, ends and restarts groups of Jobs.
 
-Run it on the cluster of your kubeconfig: `python -m examples.jobset.controller`
+Run it on the cluster of your kubeconfig: `kcr run --controllers examples.jobset.controller:setup`
 """
 
-import msgspec
 from msgspec.structs import replace
 
 import kcr
 from examples.jobset.api import JobSet, ReplicatedJob
-from examples.jobset.decisions import ATTEMPT, INDEX, JOBSET, REPLICATED_JOB, Plan, decide, job_name
+from examples.jobset.decisions import ATTEMPT, INDEX, JOBSET, REPLICATED_JOB, RESTARTED, Plan, decide, job_name
 from examples.jobset.explanation import explain_jobset
+from examples.jobset.webhook import JobSetWebhook
 from kcr.api.batch import FAILED, Job
 
-
-class NewJob(kcr.Resource, api_version="batch/v1", kind="Job", plural="jobs"):
-    """A Job to create, whose spec is carried unread."""
-
-    spec: msgspec.Raw
+# A Job to create, with all fields of its template.
+NewJob = kcr.unstructured("batch/v1", "Job", plural="jobs")
 
 
 class JobSetReconciler:
@@ -35,36 +32,25 @@ class JobSetReconciler:
         jobset = self._jobsets.get(key)
         if jobset is None:
             self._own_writes.forget(key)
-            return kcr.Result()
-        if jobset.metadata.deletion_timestamp is not None:
+        if jobset is None or jobset.metadata.deletion_timestamp is not None:
             return kcr.Result()
         plan = decide(jobset, self._jobs.by_index("owner", jobset.metadata.uid), self._clock.now())
         if plan.expires_in is not None and plan.expires_in.total_seconds() <= 0:
             await self._client.delete(JobSet, key, uid=jobset.metadata.uid, propagation="Foreground")
             return kcr.Result()
-        await self._write_status(jobset, plan)
-        await self._change_jobs(jobset, plan)
+        # Its resourceVersion is a precondition, so that no failure is counted twice.
+        written = await self._client.patch_status(jobset, replace(jobset, status=plan.status))
+        self._own_writes.wrote(key, self._jobsets, written)
+        for condition in plan.status.conditions:
+            if condition not in jobset.status.conditions:
+                kind = "Warning" if condition.type in (FAILED, RESTARTED) else "Normal"
+                self._recorder.event(jobset, kind, condition.reason, condition.message)
+        await self._change_jobs(written, plan)
         return kcr.Result(requeue_after=plan.expires_in)
 
-    async def _write_status(self, jobset: JobSet, plan: Plan) -> None:
-        """Write the status; its resourceVersion is a precondition, so that no failure is counted twice."""
-        written = await self._client.patch_status(jobset, replace(jobset, status=plan.status))
-        if written is jobset:
-            return
-        self._own_writes.wrote(jobset.key, self._jobsets, written)
-        for condition in plan.status.conditions:
-            before = kcr.find_condition(jobset.status.conditions, condition.type)
-            if before is None or before.status != condition.status:
-                kind = "Warning" if condition.type == FAILED else "Normal"
-                self._recorder.event(jobset, kind, condition.reason, condition.message)
-        if plan.restart is not None:
-            self._recorder.event(jobset, "Warning", *plan.restart)
-
     async def _change_jobs(self, jobset: JobSet, plan: Plan) -> None:
-        deleted = self._own_writes.of(jobset).deleted
-        doomed = [job for job in plan.delete if job.metadata.uid not in deleted]
         # Its name is free when its pods are gone: those of two attempts never run at the same time.
-        deletions = await self._control.delete(jobset, doomed, propagation="Foreground")
+        deletions = await self._control.delete(jobset, plan.delete, propagation="Foreground")
         for job in plan.toggle:
             changed = replace(job, spec=replace(job.spec, suspend=jobset.spec.suspend))
             self._own_writes.wrote(jobset.key, self._jobs, await self._client.patch(job, changed))
@@ -74,35 +60,22 @@ class JobSetReconciler:
                 raise failure.error
 
 
-def new_job(jobset: JobSet, one: ReplicatedJob, index: int) -> NewJob:
+def new_job(jobset: JobSet, one: ReplicatedJob, index: int) -> kcr.Unstructured:
     """Return the Job of an index, for the present attempt."""
     labels = {
         JOBSET: jobset.metadata.name, REPLICATED_JOB: one.name, INDEX: str(index), ATTEMPT: str(jobset.status.restarts)
     }  # fmt: skip
-    spec = msgspec.json.decode(one.template.spec)
-    spec["suspend"] = jobset.spec.suspend
-    pod = spec.setdefault("template", {}).setdefault("metadata", {})
-    pod["labels"] = {**pod.get("labels", {}), **labels}
-    metadata = kcr.ObjectMeta(
-        name=job_name(jobset, one, index),
-        labels={**one.template.metadata.labels, **labels},
-        annotations=one.template.metadata.annotations,
-    )
-    return NewJob(metadata=metadata, spec=msgspec.Raw(msgspec.json.encode(spec)))
-
-
-RIGHTS = (
-    kcr.rights(JobSet, "delete")
-    | kcr.rights(JobSet, "patch", subresource="status")
-    # Where owner references are checked (OwnerReferencesPermissionEnforcement).
-    | kcr.rights(JobSet, "update", subresource="finalizers")
-    | kcr.rights(Job, "get", "create", "patch", "delete")
-)
+    name, given = job_name(jobset, one, index), one.template.metadata
+    metadata = kcr.ObjectMeta(name=name, labels={**given.labels, **labels}, annotations=given.annotations)
+    spec, pod = one.template.spec, one.template.spec.get("template", {})
+    of_pod = pod.get("metadata", {})
+    pod = {**pod, "metadata": {**of_pod, "labels": {**of_pod.get("labels", {}), **labels}}}
+    return NewJob(metadata=metadata).changed(spec={**spec, "suspend": jobset.spec.suspend, "template": pod})
 
 
 @kcr.explains(JobSet, explain_jobset)
 def setup(manager: kcr.Manager) -> None:
-    """Attach the controller to a manager."""
+    """Attach the controller and the webhooks to a manager."""
     own_writes = kcr.OwnWrites()
     manager.add_controller(
         "jobset",
@@ -111,9 +84,10 @@ def setup(manager: kcr.Manager) -> None:
         watches=[kcr.watch(JobSet, predicate=kcr.generation_changed), kcr.owned(Job, by=JobSet)],
         own_writes=own_writes,
         workers=10,
-        rights=RIGHTS,
+        rights=kcr.rights(JobSet, "delete")
+        | kcr.rights(JobSet, "patch", subresource="status")
+        # Where owner references are checked (OwnerReferencesPermissionEnforcement).
+        | kcr.rights(JobSet, "update", subresource="finalizers")
+        | kcr.rights(Job, "get", "create", "patch", "delete"),
     )
-
-
-if __name__ == "__main__":
-    kcr.run(setup)
+    manager.add_webhook(JobSet, JobSetWebhook(), timeout_seconds=5)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 import kcr
-from examples.jobset.api import JobSet
+from examples.jobset.api import JobSet, JobSetStatus
 from examples.jobset.decisions import JOBSET, attempt_of, decide, is_started
 from kcr.api.batch import FAILED, Job
 from kcr.api.core import Event
@@ -20,23 +20,26 @@ async def explain_jobset(client: kcr.Client, jobset: JobSet, _: Sequence[Event],
 def explain(jobset: JobSet, jobs: Sequence[Job], now: datetime) -> kcr.Explanation:
     """Return the explanation of a JobSet with these Jobs."""
     plan = decide(jobset, jobs, now)
-    status, wanted = plan.status, sum(one.replicas for one in jobset.spec.replicated_jobs)
-    parts = (f"{one.name} {one.ready} ready, {one.succeeded} succeeded" for one in status.replicated_jobs_status)
-    present = f"attempt {status.restarts}: {'; '.join(parts)}"
+    parts = (f"{one.name} {one.ready} ready, {one.succeeded} succeeded" for one in plan.status.replicated_jobs_status)
+    return kcr.Explanation(
+        *situation(jobset, plan.status, jobs),
+        steps=() if plan.expires_in is None else (kcr.Step("is deleted", at=now + plan.expires_in),),
+        reasons=tuple(one.message for one in reversed(plan.status.conditions) if one.status == "True"),
+        wanted=f"{sum(one.replicas for one in jobset.spec.replicated_jobs)} Jobs",
+        present=f"attempt {plan.status.restarts}: {'; '.join(parts)}",
+    )
+
+
+def situation(jobset: JobSet, status: JobSetStatus, jobs: Sequence[Job]) -> tuple[kcr.Code, str]:
+    """Return the code and the headline."""
     if status.terminal_state:
-        ended = kcr.find_condition(status.conditions, status.terminal_state)
         code = kcr.Code.FAILED if status.terminal_state == FAILED else kcr.Code.FINISHED
-        reasons = () if ended is None else (ended.message,)
-        steps = () if plan.expires_in is None else (kcr.Step("is deleted", at=now + plan.expires_in),)
-        return kcr.Explanation(code, f"has {status.terminal_state.lower()}", steps, reasons, present=present)
-    old = [job.metadata.name for job in jobs if attempt_of(job) < status.restarts]
-    waiting = next((one.name for one in jobset.spec.replicated_jobs if not is_started(one, status)), "")
+        return code, f"has {status.terminal_state.lower()}"
     if jobset.spec.suspend:
-        code, headline = kcr.Code.WAITING, "is suspended"
-    elif old:
-        code, headline = kcr.Code.WAITING, f"is restarted when {counted(len(old), 'old Job')} and the pods are deleted"
-    elif waiting:
-        code, headline = kcr.Code.WAITING, f"waits until all Jobs of {waiting} are ready"
-    else:
-        code, headline = kcr.Code.RUNNING, "runs"
-    return kcr.Explanation(code, headline, wanted=f"{wanted} Jobs", present=present)
+        return kcr.Code.WAITING, "is suspended"
+    if old := sum(attempt_of(job) < status.restarts for job in jobs):
+        return kcr.Code.WAITING, f"is restarted when {counted(old, 'old Job')} and the pods are deleted"
+    for one in jobset.spec.replicated_jobs:
+        if not is_started(one, status):
+            return kcr.Code.WAITING, f"waits until all Jobs of {one.name} are ready"
+    return kcr.Code.RUNNING, "runs"

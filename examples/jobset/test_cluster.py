@@ -27,7 +27,7 @@ pytestmark = pytest.mark.kcr_virtual
 
 KEY = kcr.Key("default", "training")
 # At least so many writes has a life with one restart: statuses, and Jobs that are created, deleted and created again.
-WRITES = 25
+WRITES = 22
 
 
 def manifest(**spec: Any) -> dict[str, Any]:

@@ -106,6 +106,19 @@ async def test_old_status_restarts_the_set_once() -> None:
     assert old.metadata.uid == seen.metadata.uid
 
 
+async def test_job_that_is_created_with_a_restart_is_of_the_new_attempt() -> None:
+    world = World()
+    await world.create(startupPolicy={}, failurePolicy={"maxRestarts": 1})
+    jobs = await world.reconcile()
+    leader = jobs["training-leader-0"]
+    await world.client.delete(Job, leader.key, propagation="Background")
+    world.jobs.delete(leader)
+    await world.end(jobs["training-workers-0"], "Failed")
+    jobs = await world.reconcile()
+    assert jobs["training-leader-0"].metadata.labels[ATTEMPT] == "1"
+    assert all(jobs[f"training-workers-{index}"].metadata.deletion_timestamp for index in range(2))
+
+
 async def test_refused_job_is_an_event_and_a_failure() -> None:
     world = World()
     broken = {"name": "broken", "template": {"spec": {"template": {"spec": {"restartPolicy": "Always"}}}}}

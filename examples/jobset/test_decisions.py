@@ -3,7 +3,6 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -25,7 +24,7 @@ from kcr.api.batch import Job, JobStatus
 from kcr.testing import build
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-TEMPLATE = JobTemplate(spec=msgspec.Raw(b"{}"))
+TEMPLATE = JobTemplate(spec={})
 IN_ORDER = StartupPolicy(startup_policy_order="InOrder")
 RESTARTS = FailurePolicy(max_restarts=1)
 
@@ -176,6 +175,9 @@ def test_failure_policy_ends_or_restarts_the_set(
         assert names(plan, of) == ([], ["leader-0"], [])
     else:
         assert (plan.status.restarts, plan.status.restarts_count_towards_max) == result
+        restarted = kcr.find_condition(plan.status.conditions, "Restarted")
+        assert restarted is not None
+        assert restarted.message == f"jobset restarted as attempt {result[0]} (first failed job: set-workers-0)"
         assert names(plan, of) == ([], ["leader-0", "workers-1", "workers-0"], [])
 
 

@@ -2,19 +2,19 @@
 
 from typing import Any
 
-import msgspec
 import pytest
 from msgspec.structs import replace
 
 import kcr
 from examples.jobset.api import FailurePolicy, FailurePolicyRule, JobSet, SuccessPolicy
+from examples.jobset.controller import setup
 from examples.jobset.test_cluster import manifest
 from examples.jobset.test_decisions import jobset
-from examples.jobset.webhook import JobSetWebhook, setup
+from examples.jobset.webhook import JobSetWebhook
 from kcr.testing import VirtualClock, admit
 from kcr_devcluster.cluster import EmbeddedCluster
 
-TTL = msgspec.Raw(b'{"ttlSecondsAfterFinished": 5}')
+TTL = {"ttlSecondsAfterFinished": 5}
 RULE = FailurePolicyRule(action="FailJobSet", target_replicated_jobs=("worker",))
 
 
@@ -22,20 +22,20 @@ RULE = FailurePolicyRule(action="FailJobSet", target_replicated_jobs=("worker",)
 @pytest.mark.parametrize(
     ("spec", "expected"),
     [
-        pytest.param(b"{}", ("Indexed", "OnFailure"), id="empty"),
+        pytest.param({}, ("Indexed", "OnFailure"), id="empty"),
         pytest.param(
-            b'{"completionMode": "NonIndexed", "template": {"spec": {"restartPolicy": "Never"}}}',
+            {"completionMode": "NonIndexed", "template": {"spec": {"restartPolicy": "Never"}}},
             ("NonIndexed", "Never"), id="said",
         ),
     ],
 )  # fmt: skip
-async def test_templates_get_what_they_do_not_say(spec: bytes, expected: tuple[str, str]) -> None:
+async def test_templates_get_what_they_do_not_say(spec: dict[str, Any], expected: tuple[str, str]) -> None:
     given = jobset()
     one = given.spec.replicated_jobs[0]
-    one = replace(one, template=replace(one.template, spec=msgspec.Raw(spec)))
+    one = replace(one, template=replace(one.template, spec=spec))
     result = await admit(JobSetWebhook(), replace(given, spec=replace(given.spec, replicated_jobs=(one,))))
     assert result.object is not None
-    found = msgspec.json.decode(result.object.spec.replicated_jobs[0].template.spec)
+    found = result.object.spec.replicated_jobs[0].template.spec
     assert (found["completionMode"], found["template"]["spec"]["restartPolicy"]) == expected
 
 
@@ -92,7 +92,7 @@ async def test_denial_reaches_the_client(kcr_cluster: EmbeddedCluster, kcr_clock
     setup(manager)
     async with manager.running():
         created = await client.create_manifest(JobSet, manifest(suspend=True), "default")
-        assert b"Indexed" in bytes(created.spec.replicated_jobs[0].template.spec)
+        assert created.spec.replicated_jobs[0].template.spec["completionMode"] == "Indexed"
         await client.merge_patch(JobSet, created.key, {"spec": {"suspend": False}})
         with pytest.raises(kcr.InvalidError, match="only suspend and ttlSecondsAfterFinished may change"):
             await client.merge_patch(JobSet, created.key, {"spec": {"replicatedJobs": []}})

@@ -1,5 +1,6 @@
 """The JobSet's definition, chart and rights are generated from its code, and its object is valid."""
 
+import re
 import shlex
 from pathlib import Path
 
@@ -25,6 +26,7 @@ MANIFEST = yaml.safe_load((ROOT / "examples/jobset/manifests/training.yaml").rea
 README = (FOLDER / "README.md").read_text(encoding="utf-8")
 GENERATE = [line for line in README.splitlines() if line.startswith("kcr ") and " generate " in line]
 KEY = kcr.Key("default", "training")
+DOCSTRING = re.compile(r'^ *""".*?"""\n', re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.parametrize("command", GENERATE, ids=lambda line: line.split()[1])
@@ -40,6 +42,13 @@ def test_files_are_what_the_commands_generate(command: str, tmp_path: Path) -> N
 def test_all_generated_files_have_a_command() -> None:
     assert len(GENERATE) == 4
     assert yaml.safe_load(DEFINITION.read_text(encoding="utf-8")) == kcr.crd_manifest(JobSet)
+
+
+def test_code_has_at_most_300_lines() -> None:
+    modules = (path for path in FOLDER.glob("*.py") if not path.name.startswith("test_"))
+    lines = [line.strip() for path in modules for line in DOCSTRING.sub("", path.read_text()).splitlines()]
+    code = [line for line in lines if line and not line.startswith("#")]
+    assert 250 < len(code) <= 300
 
 
 def test_chart_is_that_of_the_website() -> None:
