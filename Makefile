@@ -111,9 +111,9 @@ $(DOCS_STAMP): $(STAMP)
 	@$(BIN)/pip install --quiet --disable-pip-version-check -e '.[docs]' >&2
 	@touch $@
 
-# The documentation as a site, with its search and without a server: dist/site/index.html.
+# The documentation of VERSION as a site, with its search and without a server: dist/site/index.html. Other versions in it stay.
 docs: $(DOCS_STAMP)
-	@$(BIN)/python -m tools.site
+	@$(BIN)/python -m tools.site $(VERSION)
 
 image:
 	@mkdir -p dist

@@ -1,12 +1,15 @@
-"""Build the documentation as a site, and check it: `make docs`.
+"""Build the documentation of a version as a site, and check it: `make docs`, or `make docs VERSION=dev`.
 
-The site is `dist/site`. It needs no server and nothing from elsewhere: styles, scripts and the search are in it. A
-document that is in no table of contents, a link that leads nowhere and an asset of another host end the build.
+The site is `dist/site`, with a folder for each version that was built into it, and `latest`. It needs no server and
+nothing from elsewhere: styles, scripts and the search are in it. A document that is in no table of contents, a link
+that leads nowhere and an asset of another host end the build.
 
 Sphinx, with MyST and the theme furo: MyST reads Markdown as code hosts do (CommonMark, the anchors of headings), so
-that the documents stay as they are, and the search and the dark and light theme are files of the site.
+that the documents stay as they are, and the search and the dark and light theme are files of the site. mike, which
+keeps versions apart for MkDocs, commits them to a branch; here they are folders (`tools.site.versions`).
 """
 
+import re
 import shutil
 import subprocess
 import sys
@@ -16,6 +19,7 @@ from tempfile import TemporaryDirectory
 from urllib.parse import unquote, urlsplit
 
 from tools.site.staging import ROOT, overview, stage
+from tools.site.versions import LATEST, connect
 
 SITE = ROOT / "dist" / "site"
 
@@ -42,28 +46,38 @@ class _Page(HTMLParser):
 _ASSETS = ("script", "link", "img", "source", "iframe")
 
 
-def build(site: Path) -> None:
-    """Build the site into a folder, whose contents are replaced.
+def build(site: Path, version: str) -> None:
+    """Build the site of a version into a folder, beside the other versions in it.
+
+    Args:
+        site: The folder of all versions.
+        version: The name of this one, which is replaced if it is there.
 
     Raises:
-        RuntimeError: Sphinx warns, or `faults` finds some; the message has them all.
+        RuntimeError: Sphinx warns, or `faults` finds some; the message has them all. Or the version has no valid name.
     """
+    if not re.fullmatch(r"\w[\w.+-]*", version) or version == LATEST:
+        raise RuntimeError(f"{version!r} is no name of a version")
     with TemporaryDirectory() as folder:
         stage(Path(folder))
         command = [sys.executable, "-m", "sphinx", "--builder", "html", "--fail-on-warning", "--keep-going", "--quiet"]
         made = Path(folder) / ".site"
+        built = made / version
+        command += ["--jobs", "auto", "--define", f"release={version}", "--conf-dir", str(Path(__file__).parent)]
         done = subprocess.run(
-            [*command, "--jobs", "auto", "--conf-dir", Path(__file__).parent, folder, made],
+            [*command, folder, built],
             capture_output=True, text=True, check=False,
         )  # fmt: skip
         if done.returncode:
             raise RuntimeError(done.stderr.replace(folder, "").strip())
-        shutil.rmtree(made / ".doctrees", ignore_errors=True)
-        (made / "llms.txt").write_text(overview(), encoding="utf-8")
+        shutil.rmtree(built / ".doctrees", ignore_errors=True)
+        (built / "llms.txt").write_text(overview(), encoding="utf-8")
+        connect(made)
         if found := faults(made):
             raise RuntimeError("\n".join(found))
-        shutil.rmtree(site, ignore_errors=True)
-        shutil.copytree(made, site)
+        shutil.rmtree(site / version, ignore_errors=True)
+        shutil.copytree(built, site / version)
+        connect(site)
 
 
 def faults(site: Path) -> list[str]:
@@ -85,10 +99,10 @@ def faults(site: Path) -> list[str]:
     return found
 
 
-def main() -> int:
-    """Build the site, and return the exit code."""
+def main(version: str) -> int:
+    """Build the site of a version, and return the exit code."""
     try:
-        build(SITE)
+        build(SITE, version)
     except RuntimeError as error:
         print(error, file=sys.stderr)
         return 1
@@ -97,4 +111,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1]))

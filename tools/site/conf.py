@@ -19,3 +19,11 @@ html_copy_source = True
 html_show_sourcelink = False
 html_show_sphinx = False
 nitpicky = True
+# The usual parts, and the menu of versions.
+templates_path = ["templates"]
+html_sidebars = {
+    "**": [
+        "sidebar/brand.html", "sidebar/search.html", "versions.html", "sidebar/scroll-start.html",
+        "sidebar/navigation.html", "sidebar/scroll-end.html",
+    ],
+}  # fmt: skip

@@ -3,8 +3,9 @@ from pathlib import Path
 import pytest
 
 from tests.docs.test_links import DOCUMENTS
-from tools.site.__main__ import faults
+from tools.site.__main__ import build, faults
 from tools.site.staging import ROOT, overview, pages, stage
+from tools.site.versions import connect, latest_of, versions_in
 
 
 def test_each_document_is_in_the_table_of_contents_once() -> None:
@@ -63,3 +64,34 @@ def test_fault_of_a_page_is_found(tmp_path: Path, text: str, fault: str) -> None
     (tmp_path / "b.html").write_text('<h1 id="there">B</h1>')
     (tmp_path / "a.png").write_bytes(b"")
     assert faults(tmp_path) == ([fault] if fault else [])
+
+
+def add_version(site: Path, name: str) -> None:
+    (site / name / "guide").mkdir(parents=True)
+    for path in ("llms.txt", "index.html", "guide/jobs.html"):
+        (site / name / path).write_text("")
+
+
+def test_versions_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    for name in ("0.9.0", "0.10.0", "dev", "0.11.0rc1"):
+        add_version(tmp_path, name)
+    (tmp_path / "docs").mkdir()
+    connect(tmp_path)
+    assert versions_in(tmp_path) == ["dev", "0.11.0rc1", "0.10.0", "0.9.0"]
+    assert latest_of(versions_in(tmp_path)) == "0.10.0"
+    assert latest_of(["dev"]) == "dev"
+
+
+def test_latest_version_follows_a_release(tmp_path: Path) -> None:
+    for name in ("0.1.0", "0.2.0"):
+        add_version(tmp_path, name)
+        connect(tmp_path)
+        assert (tmp_path / "latest").resolve() == tmp_path / name
+    assert '"0.2.0", ["guide/jobs.html", "index.html"]' in (tmp_path / "versions.js").read_text()
+    assert faults(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["latest", "", "..", "a/b"])
+def test_folder_of_a_version_has_a_plain_name(tmp_path: Path, name: str) -> None:
+    with pytest.raises(RuntimeError, match="no name of a version"):
+        build(tmp_path, name)
