@@ -28,8 +28,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(420), pytest.mark.asyncio]
 
 LEASE = Key("default", "kcr")
 ELECTION = (
-    "--leader-elect", "--leader-elect-resource-name", LEASE.name, "--leader-elect-lease-duration", "3s",
-    "--leader-elect-renew-deadline", "2s", "--leader-elect-retry-period", "200ms",
+    "--leader-elect", "--leader-elect-resource-name", LEASE.name, "--leader-elect-lease-duration", "10s",
+    "--leader-elect-renew-deadline", "8s", "--leader-elect-retry-period", "500ms",
 )  # fmt: skip
 RUN = ("run", "--controllers", "job,ttl,cronjob", "--take-over", *ELECTION)
 SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"
@@ -197,7 +197,12 @@ async def test_present_version_takes_over_amid_the_work_and_gives_it_back(
             assert work.finished < 200, "they run through both changes"
             await take_over(cluster, second, [third])
             await reach(work, minute, 125)
-            await eventually(lambda: work.finished == 200, seconds=120)
+
+            def all_finished() -> bool:
+                assert not third.has_ended, third.err
+                return work.finished == 200
+
+            await eventually(all_finished, seconds=120)
             assert await third.stop() == 0
             said = "".join(one.err for one in (first, *second, third))
         assert work.wrongs() == []
