@@ -26,6 +26,7 @@ COMMANDS: Mapping[str, _Entry] = {
     "completion": _Entry("completion", "Print what a shell needs to complete commands."),
     "crd": _Entry("generators.crd", "Make CustomResourceDefinitions of classes; migrate stored objects."),
     "debug": _Entry("debug.commands", "Look into a running kcr: an archive, a profile, its stacks."),
+    "events": _Entry("objects.events", "Show events, of a Job with those of its pods."),
     "explain": _Entry("objects.explain", "Explain why an object is where it is, and what happens next."),
     "jobs": _Entry("objects.jobs", "Show all Jobs by state and cause."),
     "kubeconfig": _Entry("kubeconfig", "Make kubeconfigs for service accounts and users."),

@@ -28,16 +28,31 @@ def connection_options(command: F) -> F:
     return program_options("kubeconfig", "context", "exec_plugins", "namespace")(command)
 
 
+_in_context = program_options(
+    "kubeconfig", "context", "exec_plugins", "namespace", words={"namespace": "the context's"}
+)
+
+
 def object_options(command: F) -> F:
     """Add `--kubeconfig`, `--context`, `--exec-plugins` and `--namespace`, which is the context's by default."""
     everywhere = click.option(
         "-A", "--all-namespaces", is_flag=True, hidden=True, expose_value=False, allow_from_autoenv=False,
         callback=_not_everywhere,
     )  # fmt: skip
-    connection = program_options(
-        "kubeconfig", "context", "exec_plugins", "namespace", words={"namespace": "the context's"}
+    return _in_context(everywhere(command))
+
+
+def fleet_options(command: F) -> F:
+    """Add `--kubeconfig`, `--context`, `--exec-plugins`, `--namespace`, and `-A` for the objects of all namespaces."""
+    everywhere = click.option(
+        "-A", "--all-namespaces", "everywhere", is_flag=True, allow_from_autoenv=False, help="In all namespaces."
     )
-    return connection(everywhere(command))
+    return _in_context(everywhere(command))
+
+
+def selector_option(words: str) -> Callable[[F], F]:
+    """Return a decorator that adds `-l`, with a text for the help."""
+    return click.option("-l", "--selector", metavar="LABELS", default="", allow_from_autoenv=False, help=words)
 
 
 def _not_everywhere(ctx: click.Context, parameter: click.Parameter, given: bool) -> None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import click
 
 from kcr.api.batch import CronJob, Job
-from kcr.api.meta import Key, Resource
+from kcr.api.meta import Resource
 from kcr.api.unstructured import unstructured
 from kcr.client import Client
 from kcr.client.discovery import all_served_kinds, find_kind, near_names
@@ -111,11 +111,6 @@ def _checked(name: str, form: re.Pattern[str]) -> str:
     if not form.fullmatch(name):
         raise click.UsageError(f"{name!r} is no name of an object: it has lower-case letters, digits, '-' and '.'")
     return name
-
-
-def keys_of(names: tuple[ObjectName, ...], namespace: str) -> dict[Key, ObjectName]:
-    """Return the objects by key, in the order given."""
-    return {Key(namespace, one.name): one for one in names}
 
 
 async def resolved(client: Client, name: ObjectName | UnresolvedName) -> ObjectName:

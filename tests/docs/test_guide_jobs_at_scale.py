@@ -28,12 +28,13 @@ from tests.kit.served_cluster import served_cluster
 GUIDE = ROOT / "docs" / "guide" / "jobs-at-scale.md"
 CONSOLE = [line for block in blocks(GUIDE) if block.language == "console" for line in block.text.splitlines()]
 TABLES = [line for line in CONSOLE if line.startswith("kcr jobs")]
+EVENTS = [line for line in CONSOLE if line.startswith("kcr events")]
 COMMANDS = [line for line in CONSOLE if line.startswith(("kcr rerun", "kcr run-now"))]
 FILES = {name: yaml.safe_load(text) for name, text in files(GUIDE).items()}
 
 
 def test_every_block_is_run_by_a_test() -> None:
-    assert sorted(CONSOLE) == sorted(TABLES + COMMANDS)
+    assert sorted(CONSOLE) == sorted(TABLES + EVENTS + COMMANDS)
     manifests = {block.file for block in blocks(GUIDE) if block.language != "console"}
     assert manifests == {"start-deadline.yaml", "failures.yaml", "gang.yaml", "restart-rules.yaml", "spread.yaml"}
 
@@ -128,6 +129,11 @@ def test_commands_of_the_guide_create_jobs(
         for line in TABLES:
             assert exit_code_of(shlex.split(line)[1:]) == 0
         assert "matrix" in capsys.readouterr().out
+        for line in EVENTS:
+            assert exit_code_of(shlex.split(line)[1:]) == 0
+        shown = capsys.readouterr().out
+        assert " Pod/pi-" in shown
+        assert '"reason":"FailedIndexes"' in shown
         for line in COMMANDS:
             program, *arguments = shlex.split(line)
             assert (program, exit_code_of(arguments)) == ("kcr", 0)

@@ -10,7 +10,7 @@ import pytest
 from kcr.cli import check, kubeconfig, run, version
 from kcr.cli.debug.commands import command as debug
 from kcr.cli.generators import crd, policy, rbac, webhooks
-from kcr.cli.objects import explain, jobs, logs, reconcile, shards, wait
+from kcr.cli.objects import events, explain, jobs, logs, reconcile, shards, wait
 from kcr.cli.objects.runs import rerun, run_now
 from kcr.controllers.cronjob.controller import Options as CronJobOptions
 from kcr.controllers.job.controller import Options
@@ -44,6 +44,7 @@ def options(command: click.Command) -> Sequence[click.Option]:
         pytest.param("policy generate", policy.generate, id="policy"),
         pytest.param("types generate", types.generate, id="types"),
         pytest.param("kubeconfig create", kubeconfig.create, id="kubeconfig-create"),
+        pytest.param("events", events.command, id="events"),
         pytest.param("explain", explain.command, id="explain"),
         *(pytest.param("debug", one, id=f"debug-{name}") for name, one in debug.commands.items()),
         pytest.param("reconcile", reconcile.command, id="reconcile"),

@@ -46,12 +46,8 @@ _HOME, _CLEAR = "\x1b[H", "\x1b[J"
     context_settings={"auto_envvar_prefix": "KCR"},
     epilog="Exit codes: 0, 1 when the server cannot be used, 130 after Ctrl-C, 2 on a wrong option.",
 )
-@shared.program_options("kubeconfig", "context", "exec_plugins", "namespace", words={"namespace": "the context's"})
-@click.option("-A", "--all-namespaces", "everywhere", is_flag=True, allow_from_autoenv=False, help="In all namespaces.")
-@click.option(
-    "-l", "--selector", metavar="LABELS", default="", allow_from_autoenv=False,
-    help="Only Jobs with these labels, such as app=web.",
-)  # fmt: skip
+@shared.fleet_options
+@shared.selector_option("Only Jobs with these labels, such as app=web.")
 @click.option("-w", "--watch", is_flag=True, allow_from_autoenv=False, help="Show changes until Ctrl-C.")
 @click.option("-o", "--output", type=click.Choice(["json"]), help="Print one JSON object, with --watch one per change.")
 def command(**values: Any) -> int:

@@ -17,7 +17,7 @@ from kcr.cli.connection import connected, run_quietly
 from kcr.cli.display.display import open_display, state_of
 from kcr.cli.display.job_progress import JobProgress
 from kcr.cli.objects.logs import pods_of
-from kcr.cli.target import ObjectName, keys_of, parse_jobs
+from kcr.cli.target import ObjectName, parse_jobs
 from kcr.client import Client
 from kcr.client.explainers import read_last_lines
 from kcr.clock import SystemClock
@@ -39,11 +39,8 @@ _LINES = 5
     "Ctrl-C, 2 on a wrong option.",
 )
 @click.argument("jobs", nargs=-1, metavar="job/NAME…", callback=parse_jobs, shell_complete=complete_jobs)
-@shared.object_options
-@click.option(
-    "-l", "--selector", metavar="LABELS", default="", allow_from_autoenv=False,
-    help="Wait for the Jobs that have these labels now, such as app=web.",
-)  # fmt: skip
+@shared.fleet_options
+@shared.selector_option("Wait for the Jobs that have these labels now, such as app=web.")
 @click.option(
     "--timeout", "seconds", metavar="DURATION", callback=shared.optional_seconds, show_default="none",
     help="How long to wait at most, such as 90s or 1h30m.",
@@ -56,20 +53,25 @@ def command(jobs: tuple[ObjectName, ...], seconds: float | None, **values: Any) 
     """
     if bool(jobs) == bool(values["selector"]):
         raise click.UsageError("name Jobs, as in job/NAME, or choose them with -l; one of both")
+    if values["everywhere"] and jobs:
+        raise click.UsageError("-A needs -l: name the namespace of a Job with -n")
     return run_quietly(lambda: _wait(jobs, seconds, values))
 
 
 async def _wait(jobs: tuple[ObjectName, ...], seconds: float | None, values: Mapping[str, Any]) -> int:
-    async with connected(values) as (client, namespace, _), AsyncExitStack() as stack:
+    async with connected(values) as (client, own, _), AsyncExitStack() as stack:
+        namespace = "" if values["everywhere"] else own
         if labels := values["selector"]:
-            jobs = tuple(ObjectName(Job, job.metadata.name) for job in await client.list(Job, namespace, labels=labels))
-            if not jobs:
-                raise ConfigError(f"no Job in {namespace} has the labels {labels}: see kubectl get jobs --show-labels")
-        keys = keys_of(jobs, namespace)
+            keys = [job.key for job in await client.list(Job, namespace, labels=labels)]
+            if not keys:
+                place = namespace or "any namespace"
+                raise ConfigError(f"no Job in {place} has the labels {labels}: see kubectl get jobs -A --show-labels")
+        else:
+            keys = [Key(namespace, one.name) for one in jobs]
         manager = Manager(client, random=random.Random(), namespace=namespace)
         if len(keys) == 1:
             # The least that the server has to send, and that a role has to allow.
-            manager.select(Selection(Job, namespace, fields=f"metadata.name={jobs[0].name}"))
+            manager.select(Selection(Job, keys[0].namespace, fields=f"metadata.name={keys[0].name}"))
         progress = JobProgress(manager, open_display(stack, manager), keys)
         try:
             async with asyncio.timeout(seconds):
@@ -80,10 +82,13 @@ async def _wait(jobs: tuple[ObjectName, ...], seconds: float | None, values: Map
                     await progress.ended(keys)
         except TimeoutError:
             pass
-        return max([await _report(name, key, progress, client) for key, name in keys.items()])
+        names = {key: str(ObjectName(Job, key.name)) for key in keys}
+        if not namespace:
+            names = {key: f"{key.namespace} {name}" for key, name in names.items()}
+        return max([await _report(name, key, progress, client) for key, name in names.items()])
 
 
-async def _report(name: ObjectName, key: Key, progress: JobProgress, client: Client) -> int:
+async def _report(name: str, key: Key, progress: JobProgress, client: Client) -> int:
     """Print how a Job ended, and return the exit code that it asks for."""
     view = progress.view(key)
     if not progress.is_over(key):
@@ -102,7 +107,7 @@ async def _report(name: ObjectName, key: Key, progress: JobProgress, client: Cli
     return 1
 
 
-async def _digest(name: ObjectName, key: Key, client: Client) -> list[str]:
+async def _digest(name: str, key: Key, client: Client) -> list[str]:
     """Return why a Job failed: its rule, its pods by cause, and the end and last output of the pod that failed last.
 
     Parts that the user may not read are omitted.

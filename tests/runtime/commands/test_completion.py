@@ -34,6 +34,7 @@ def complete(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ("words", "names"),
     [
         pytest.param("wait job/g", ["job/good"], id="jobs"),
+        pytest.param("events --for namespace/kube-s", ["namespace/kube-system"], id="option"),
         pytest.param("explain namespace/kube-s", ["namespace/kube-system"], id="kind"),
         pytest.param("logs -n kube-s", ["kube-system"], id="namespaces"),
         pytest.param("shards --name we", ["web"], id="programs"),

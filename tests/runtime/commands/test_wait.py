@@ -5,6 +5,7 @@ import re
 import pytest
 
 from kcr.api.batch import Job
+from kcr.api.core import Namespace
 from kcr.api.meta import Key
 from kcr_devcluster.cluster.node import RunResult
 from tests.kit.harness import create, finished, manifest
@@ -37,11 +38,31 @@ def test_jobs_are_chosen_by_labels(kcr: Command, served: ServedCluster) -> None:
     assert (waited.code, sorted(waited.lines)) == (0, ["job.batch/one complete", "job.batch/two complete"])
 
 
+def test_jobs_of_all_namespaces_are_chosen_by_labels(kcr: Command, served: ServedCluster) -> None:
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}}
+    served.call(served.cluster.client.create_manifest(Namespace, namespace))
+    for place, annotations in (("default", {}), ("team", FAILS)):
+        job = manifest("same", backoffLimit=0, annotations=annotations)
+        job["metadata"] |= {"labels": {"set": "same"}, "namespace": place}
+        served.call(served.cluster.client.create_manifest(Job, job, place))
+    waited = kcr("wait", "-A", "-l", "set=same")
+    first, second = sorted(waited.lines)
+    assert (waited.code, first) == (1, "default job.batch/same complete")
+    assert second.startswith("team job.batch/same failed: BackoffLimitExceeded")
+    job = manifest("alone")
+    job["metadata"] |= {"labels": {"set": "alone"}, "namespace": "team"}
+    served.call(served.cluster.client.create_manifest(Job, job, "team"))
+    assert kcr("wait", "-A", "-l", "set=alone").lines == ["team job.batch/alone complete"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
         pytest.param((), 2, "name Jobs, as in job/NAME, or choose them with -l", id="neither"),
         pytest.param(("job/good", "-l", "a=b"), 2, "one of both", id="both"),
+        pytest.param(("job/good", "-A"), 2, "-A needs -l", id="name-everywhere"),
+        pytest.param(("-A",), 2, "choose them with -l", id="all-everywhere"),
+        pytest.param(("-A", "-l", "set=none"), 1, "kcr: no Job in any namespace has the labels set=none", id="nowhere"),
         pytest.param(("-l", "set=none"), 1, "kcr: no Job in default has the labels set=none", id="no-such-job"),
     ],
 )
