@@ -35,7 +35,8 @@ S = TypeVar("S", bound=Struct)
 def with_traceparent(obj: S) -> S:
     """Return an object to create with the context of the current span, if it has an owner and the span is sampled."""
     metadata: Any = getattr(obj, "metadata", None)
-    if not is_tracing() or metadata is None or not metadata.owner_references:
+    # First what rules out most objects: each create pays for it.
+    if metadata is None or not metadata.owner_references or not is_tracing():
         return obj
     trace: Any = sys.modules[API]
     context = trace.get_current_span().get_span_context()
@@ -47,7 +48,8 @@ def with_traceparent(obj: S) -> S:
 
 def traceparent_of(metadata: Any) -> str:
     """Return the trace context of an object; empty for none, and without traces."""
-    return metadata.annotations.get(TRACEPARENT, "") if is_tracing() else ""
+    text: str = metadata.annotations.get(TRACEPARENT, "")
+    return text if text and is_tracing() else ""
 
 
 class Parents:

@@ -57,10 +57,12 @@ def unstarted(seen: Snapshot, active: Iterable[Pod]) -> tuple[Unstarted, ...]:
 
 def never_started(seen: Snapshot, counts: PodCounts) -> Ending | None:
     """A pod has made no step towards its start for as long as the Job allows."""
-    late = [one for one in unstarted(seen, counts.active) if one.at <= seen.now]
     wanted = directives_of(seen.job).start_deadline
     # While a deletion is not seen the end is not put on record, and with its pods the evidence would be deleted.
-    if not late or wanted is None or not seen.expectations_met:
+    if wanted is None or not seen.expectations_met:
+        return None
+    late = [one for one in unstarted(seen, counts.active) if one.at <= seen.now]
+    if not late:
         return None
     first = late[0]
     problem = problem_of(first.pod, PodContext(), seen.now)

@@ -101,8 +101,10 @@ def restart_trigger(state: PodState) -> ContainerRecord | None:
     """
     if state.termination is not None:
         return None
-    records = state.containers.values()
-    return next((one for one in records if isinstance(one.state, Terminated) and one.state.restarts_all), None)
+    for record in state.containers.values():
+        if isinstance(record.state, Terminated) and record.state.restarts_all:
+            return record
+    return None
 
 
 def is_finished(state: PodState) -> bool:
