@@ -207,7 +207,7 @@ class Actions:
         """Remove the finalizer of one pod, and note that it is removed."""
         removal = await self._remove_finalizer(pod, require_version=require_version)
         if removal.is_free:
-            self._own_writes.of(job).expect_release(self._pods, pod, TRACKING_FINALIZER)
+            self._own_writes.of(job).expect_release(self._pods, removal.live or pod, TRACKING_FINALIZER)
         if removal.live is not None and removal.is_free:
             self._own_writes.wrote(job.key, self._pods, removal.live)
         elif removal.live is not None:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from kcr.api.meta import Key, Resource
 from kcr.informer import Store
+from kcr.informer.store import version_of
 
 
 class Expected:
@@ -63,7 +64,7 @@ class PendingObjects:
         self.applied: dict[tuple[str, str, str, str], AppliedObject] = {}
         # By the object's uid: whether it is still shown.
         self._deletions: dict[str, Callable[[], bool]] = {}
-        self._releases: dict[str, tuple[Store[Any], Key, str]] = {}
+        self._releases: dict[str, _Release] = {}
 
     def expect_deletion(self, store: Store[Any], obj: Resource) -> None:
         """Note that the server has deleted an object, or has set its deletionTimestamp."""
@@ -78,8 +79,15 @@ class PendingObjects:
         self._deletions[uid] = is_shown
 
     def expect_release(self, store: Store[Any], obj: Resource, finalizer: str) -> None:
-        """Record that this process removed an object's finalizer, or that the object is deleted."""
-        self._releases[obj.metadata.uid] = (store, obj.key, finalizer)
+        """Record that this process removed an object's finalizer, or that the object is deleted.
+
+        Args:
+            store: Shows the object.
+            obj: The object in the answer; one that has the finalizer still when there was none.
+            finalizer: Its name.
+        """
+        version = 0 if finalizer in obj.metadata.finalizers else version_of(obj.metadata.resource_version)
+        self._releases[obj.metadata.uid] = _Release(store, obj.key, finalizer, version)
 
     @property
     def deleted(self) -> frozenset[str]:
@@ -94,11 +102,28 @@ class PendingObjects:
     @property
     def released(self) -> frozenset[str]:
         """The uids of the objects that have lost their finalizer, though the store still shows it."""
-        for uid, (store, key, finalizer) in tuple(self._releases.items()):
-            shown = _shown(store, key, uid)
-            if shown is None or finalizer not in shown.metadata.finalizers:
+        for uid, release in tuple(self._releases.items()):
+            if not release.is_pending(uid):
                 del self._releases[uid]
         return frozenset(self._releases)
+
+
+class _Release(NamedTuple):
+    """The removal of an object's finalizer; the version is that of the answer, 0 for none."""
+
+    store: Store[Any]
+    key: Key
+    finalizer: str
+    version: int
+
+    def is_pending(self, uid: str) -> bool:
+        """Return whether the store shows the finalizer because it does not show the removal yet."""
+        shown = _shown(self.store, self.key, uid)
+        if shown is None or self.finalizer not in shown.metadata.finalizers:
+            return False
+        # In a store that is past the removal the finalizer is back: another client has added it, or the API server was
+        # restored from a backup.
+        return not 0 < self.version <= self.store.progress_of(shown).shown_version
 
 
 def _shown(store: Store[Any], key: Key, uid: str) -> Resource | None:

@@ -5,6 +5,7 @@ a lost event is that nothing that was counted is wrong, and that the Job ends af
 """
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -24,6 +25,7 @@ from tests.kit.transports import ChangedResponse, Lines, watched
 EVENT_FAULTS = ("cut", "delayed", "doubled", "reordered", "lost")
 PLURALS = ("jobs", "pods")
 _DELAY_SECONDS = 5.0
+_VERSION = re.compile(rb'"resourceVersion":"([0-9]+)"')
 
 
 class SingleEvent:
@@ -81,32 +83,40 @@ class SingleEvent:
 
 
 class OlderReplicas:
-    """A transport whose reads come from replicas of the API server that are some changes behind the others.
+    """A transport whose lists and watches come from replicas of the API server that are some changes behind the others.
 
     Watches are cut now and then, and lists refused, so that the client reads again: each read from a replica of its own
-    age. A replica that is behind shows the past, and then the changes since.
+    age. A replica that is behind shows the past, and then the changes since. As with real ones, no list is older than
+    what the client was shown before, and a read of one object is never old: every replica reads it from etcd.
     """
 
     def __init__(self, inner: Transport, cluster: EmbeddedCluster, random: Random) -> None:
         self._inner = inner
         self._random = random
         self._cluster = cluster
+        # The newest version that the client was shown, by kind.
+        self._shown: Counter[str] = Counter()
         self.healed = False
 
     @asynccontextmanager
     async def send(self, request: Request) -> AsyncIterator[Response]:
-        older = self._random.choice((0, 1, 2, 5, 10, 20, 40))
-        if request.method != "GET" or self.healed or not older or "/leases" in request.target:
+        plural = watched(request)
+        if plural not in PLURALS or self.healed:
             async with self._inner.send(request) as response:
                 yield response
             return
-        met("read of an older replica")
+        revision = self._cluster.storage.revision
+        older = min(self._random.choice((0, 1, 2, 5, 10, 20, 40)), revision - self._shown[plural])
+        if older:
+            met("read of an older replica")
         async with InProcessTransport(_Older(self._cluster, older)).send(request) as response:  # type: ignore[arg-type]
-            yield ChangedResponse(response, self._cut) if watched(request) else response
+            yield ChangedResponse(response, lambda lines: self._cut(lines, plural))
 
-    async def _cut(self, lines: Lines) -> Lines:
+    async def _cut(self, lines: Lines, plural: str) -> Lines:
         left = self._random.choice((3, 10, 30, 1000))
         async for line in lines:
+            if (version := _VERSION.search(line)) is not None:
+                self._shown[plural] = max(self._shown[plural], int(version[1]))
             yield line
             left -= 1
             if left == 0 and not self.healed:

@@ -280,11 +280,32 @@ async def test_finalizer_that_was_removed_is_pending_until_it_is_not_shown() -> 
     own = OwnWrites().of(OWNER)
     for name in ("p", "q"):
         informer.add(build.pod(name, finalizers=("x/y",)))
-        own.expect_release(informer.store, build.pod(name), "x/y")
+        own.expect_release(informer.store, informer.store.list()[-1], "x/y")
     informer.modify(build.pod("p", finalizers=("x/z",), resource_version="2"))
     assert own.released == {"uid-q"}
     informer.delete(build.pod("q"))
     assert own.released == frozenset()
+
+
+async def test_finalizer_that_is_back_after_its_removal_was_shown_is_not_pending() -> None:
+    informer = FakeInformer(Pod)
+    own = OwnWrites().of(OWNER)
+    shown = informer.add(build.pod("p", finalizers=("x/y",), resource_version="5"))
+    own.expect_release(informer.store, build.pod("p", resource_version="7"), "x/y")
+    assert own.released == {shown.metadata.uid}
+    # The store has passed the removal: another client has added it again, or the server was restored from a backup.
+    informer.store.advance("7")
+    assert own.released == frozenset()
+
+
+async def test_removal_is_pending_again_in_a_list_that_is_older_than_it() -> None:
+    informer = FakeInformer(Pod)
+    own = OwnWrites().of(OWNER)
+    pod = informer.add(build.pod("p", finalizers=("x/y",), resource_version="5"))
+    informer.store.advance("9")
+    informer.store.advance("6")
+    own.expect_release(informer.store, build.pod("p", resource_version="7"), "x/y")
+    assert own.released == {pod.metadata.uid}
 
 
 # EX-7, EX-11
