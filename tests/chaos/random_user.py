@@ -1,6 +1,7 @@
 """A user who changes a Job and its pods at random."""
 
 import asyncio
+from contextlib import suppress
 from random import Random
 from typing import Any
 
@@ -12,7 +13,7 @@ from kcr.api.meta import Key
 from kcr.api.pods import is_terminal
 from kcr.client import Client
 from kcr.controllers.job.decisions.pods import is_tracked
-from kcr.errors import ApiError
+from kcr.errors import ApiError, NotFoundError
 from kcr.testing import eventually
 from tests.chaos.network_faults import AUTHOR, USER
 from tests.kit.harness import create
@@ -160,3 +161,14 @@ def job_labels(job: Job) -> dict[str, str]:
     selector = msgspec.to_builtins(job.spec.selector)
     labels: dict[str, str] = selector["matchLabels"]
     return labels
+
+
+async def fail_unscheduled(client: Client) -> None:
+    """Say of pods that were told to go before they had a node that they have failed: no kubelet will.
+
+    Source: kubernetes/pkg/controller/podgc/gc_controller.go, gcUnscheduledTerminating.
+    """
+    for pod in await client.list(Pod, "default"):
+        if pod.metadata.deletion_timestamp is not None and not pod.spec.node_name and not is_terminal(pod):
+            with suppress(NotFoundError):
+                await client.merge_patch(Pod, pod.key, {"status": {"phase": "Failed"}}, subresource="status")

@@ -7,18 +7,14 @@ In half of the runs watches lag: what the one has counted the other learns over 
 import asyncio
 import os
 from collections.abc import Iterator
-from contextlib import suppress
 from random import Random
 
 import pytest
 
 from kcr.api.batch import Job, is_finished
 from kcr.api.conditions import is_condition_true
-from kcr.api.core import Pod
-from kcr.api.pods import is_active, is_terminal, is_terminating
-from kcr.client import Client
+from kcr.api.pods import is_active, is_terminating
 from kcr.controllers.job.decisions.lifecycle import SUCCESS_CRITERIA_MET, is_ending
-from kcr.errors import NotFoundError
 from kcr.testing import VirtualClock
 from kcr.testing.loop import VirtualLoop
 from kcr_devcluster.cluster import EmbeddedCluster
@@ -27,7 +23,7 @@ from tests.chaos.laws import conditions, counting, numbers
 from tests.chaos.laws.history import History, JobStep, JobTrail, PodStep, PodTrail, uids
 from tests.chaos.network_faults import FaultRates, faulty_network
 from tests.chaos.random_jobs import random_job, random_options, random_outcomes
-from tests.chaos.random_user import RandomUser
+from tests.chaos.random_user import RandomUser, fail_unscheduled
 from tests.chaos.tally import checked, met
 from tests.kit.harness import job_controller
 
@@ -132,7 +128,7 @@ async def live(seed: int) -> list[str]:
             job_controller(cluster, clock, transport=other, seed=-seed - 1, **random_options(random)),
         ):
             await RandomUser(cluster.client, random, job).act()
-            await _fail_unscheduled(cluster.client)
+            await fail_unscheduled(cluster.client)
             await history.see_the_end(clock, PATIENCE)
         checked("no_status_is_invalid")
     for refused in (*one.invalid, *other.invalid):
@@ -141,17 +137,6 @@ async def live(seed: int) -> list[str]:
         if pod.is_tracked:
             history.note(f"no_pod_is_held: pod {pod.pod.metadata.name} keeps its finalizer")
     return history.wrongs
-
-
-async def _fail_unscheduled(client: Client) -> None:
-    """Say of pods that were told to go before they had a node that they have failed: no kubelet will.
-
-    Source: kubernetes/pkg/controller/podgc/gc_controller.go, gcUnscheduledTerminating.
-    """
-    for pod in await client.list(Pod, "default"):
-        if pod.metadata.deletion_timestamp is not None and not pod.spec.node_name and not is_terminal(pod):
-            with suppress(NotFoundError):
-                await client.merge_patch(Pod, pod.key, {"status": {"phase": "Failed"}}, subresource="status")
 
 
 def wrongs_of(seed: int) -> list[str]:

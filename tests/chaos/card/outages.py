@@ -39,7 +39,7 @@ from tests.chaos.card.scenarios import KEY, SCENARIOS, act, observed
 from tests.chaos.card.wires import LostRights, OlderReplicas
 from tests.chaos.job_runs import PATIENCE
 from tests.chaos.random_jobs import random_job, random_options, random_outcomes
-from tests.chaos.random_user import RandomUser
+from tests.chaos.random_user import RandomUser, fail_unscheduled
 from tests.chaos.tally import broken, checked, met
 from tests.kit.harness import create, finished, job_controller, manifest
 
@@ -58,6 +58,7 @@ async def stale(seed: int) -> list[str]:
             await RandomUser(cluster.client, random, job).act()
             await clock.advance(random.random() * 60)
             wire.healed = True
+            await fail_unscheduled(cluster.client)
             await history.see_the_end(clock, PATIENCE)
     return history.wrongs
 
