@@ -35,7 +35,7 @@ S = TypeVar("S", bound=Struct)
 def with_traceparent(obj: S) -> S:
     """Return an object to create with the context of the current span, if it has an owner and the span is sampled."""
     metadata: Any = getattr(obj, "metadata", None)
-    # First what rules out most objects: each create pays for it.
+    # The cheap conditions come first, for each create checks them.
     if metadata is None or not metadata.owner_references or not is_tracing():
         return obj
     trace: Any = sys.modules[API]

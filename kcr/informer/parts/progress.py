@@ -19,7 +19,7 @@ class StoreProgress:
     Attributes:
         resource_version: The highest version that was processed, of a list, an event or a bookmark; 0 before the first,
             and where the server's versions are no numbers. It only increases.
-        shown_version: The version that is shown now. It falls when a list is older than what was shown before, and is 0
+        shown_version: The version that is shown now. It falls when a list is older than the version before, and is 0
             while a list is applied.
         is_closed: Whether nothing more will be processed.
     """
