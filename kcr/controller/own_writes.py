@@ -186,6 +186,8 @@ class OwnWrites:
         if self.pending.get(key) is not pending or _lagging(pending):
             return
         self.forget_versions(key)
+        if (objects := self._objects.get(key)) is not None:
+            objects.forget_releases()
         # The store has passed the version of the write: it shows the object, or the object is deleted again.
         if any(not store.is_closed and store.get(name) is None for store, name in pending.written):
             enqueue()

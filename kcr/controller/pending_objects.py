@@ -89,6 +89,16 @@ class PendingObjects:
         version = 0 if finalizer in obj.metadata.finalizers else version_of(obj.metadata.resource_version)
         self._releases[obj.metadata.uid] = _Release(store, obj.key, finalizer, version)
 
+    def forget_releases(self) -> None:
+        """Drop the removals of finalizers that the store shows.
+
+        To be called when the store has passed a write: a later look may find the API server restored from a backup, in
+        which the object has its finalizer again.
+        """
+        for uid, release in tuple(self._releases.items()):
+            if not release.is_pending(uid):
+                del self._releases[uid]
+
     @property
     def deleted(self) -> frozenset[str]:
         """The uids of deleted objects that the store does not show as terminating or deleted yet."""
@@ -102,9 +112,7 @@ class PendingObjects:
     @property
     def released(self) -> frozenset[str]:
         """The uids of the objects that have lost their finalizer, though the store still shows it."""
-        for uid, release in tuple(self._releases.items()):
-            if not release.is_pending(uid):
-                del self._releases[uid]
+        self.forget_releases()
         return frozenset(self._releases)
 
 
@@ -121,9 +129,9 @@ class _Release(NamedTuple):
         shown = _shown(self.store, self.key, uid)
         if shown is None or self.finalizer not in shown.metadata.finalizers:
             return False
-        # In a store that is past the removal the finalizer is back: another client has added it, or the API server was
-        # restored from a backup.
-        return not 0 < self.version <= self.store.progress_of(shown).shown_version
+        # In a newer object it is back: another client has added it, or the API server was restored from a backup. The
+        # store itself may be past the removal and not show it, if its watch has lost an event.
+        return not 0 < self.version < version_of(shown.metadata.resource_version)
 
 
 def _shown(store: Store[Any], key: Key, uid: str) -> Resource | None:

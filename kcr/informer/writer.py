@@ -79,7 +79,6 @@ class DispatchingWriter(Generic[R]):
 
     def replace(self, objects: Iterable[R], undecodable: Mapping[Key, str], version: str) -> Iterator[None]:
         """Replace everything by a list: in a synced store as one change; handlers are called little by little."""
-        self.store.progress.shown_version = 0
         yield from self.replace_objects(objects, undecodable)
         self.declare_synced()
         self.store.advance(version)
@@ -215,7 +214,6 @@ class StorePart(Generic[R]):
 
     def replace(self, objects: Iterable[R], undecodable: Mapping[Key, str], version: str) -> Iterator[None]:
         """Replace everything of this part by a list."""
-        self.progress.shown_version = 0
         store = self._writer.store
         others = {key: error for key, error in store.undecodable.items() if key not in self._undecodable}
         self._undecodable = set(undecodable)

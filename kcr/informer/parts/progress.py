@@ -19,16 +19,13 @@ class StoreProgress:
     Attributes:
         resource_version: The highest version that was processed, of a list, an event or a bookmark; 0 before the first,
             and where the server's versions are no numbers. It only increases.
-        shown_version: The version that is shown now. It falls when a list is older than the version before, and is 0
-            while a list is applied.
         is_closed: Whether nothing more will be processed.
     """
 
-    __slots__ = ("_order", "_waiting", "is_closed", "resource_version", "shown_version")
+    __slots__ = ("_order", "_waiting", "is_closed", "resource_version")
 
     def __init__(self) -> None:
         self.resource_version: int = 0
-        self.shown_version: int = 0
         self.is_closed: bool = False
         # Calls that wait for a version, the lowest first; the number in the middle keeps their order.
         self._waiting: list[tuple[int, int, Callable[[], None]]] = []
@@ -43,7 +40,6 @@ class StoreProgress:
 
     def advance(self, version: int) -> None:
         """Record that all changes up to a version are processed, and call the callbacks that wait for it."""
-        self.shown_version = version
         if version > self.resource_version:
             self.resource_version = version
             self._call_waiting(version)
