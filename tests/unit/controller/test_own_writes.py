@@ -309,7 +309,7 @@ async def test_removal_that_was_shown_is_forgotten_before_it_is_asked_for() -> N
     own_writes.begin(OWNER.key)
     own_writes.end(OWNER.key, lambda: None)
     informer.modify(freed)
-    informer.modify(build.pod("p", finalizers=("x/y",), resource_version="5"))
+    informer.store.put(build.pod("p", finalizers=("x/y",), resource_version="5"))
     assert own_writes.of(OWNER).released == frozenset()
 
 
