@@ -47,7 +47,7 @@ async def test_commands_do_what_the_guides_say(environment: Mapping[str, str], k
     image, look, helm, plain, adopt, _, _, take_over = INSTALL
     # That of a hot loop is compared in tests/runtime.
     # What the debug port serves is read in test_ports, and the last starts kcr for traces, in test_traces.
-    lease, protect, grant, pause, _, _, _, stacks, _, _, stuck, _ = OPERATE
+    lease, protect, grant, pause, _, _, _, stacks, _, _, selected, stuck, _ = OPERATE
     upgrade, rollback, look_again, back, remove = UPGRADE
     async with kcr("dev", "--authorization", "rbac", "--runtime", "simulated") as dev:
         kubeconfig = await dev.kubeconfig()
@@ -76,6 +76,10 @@ async def test_commands_do_what_the_guides_say(environment: Mapping[str, str], k
         assert "--metrics-secure" in await kubectl("-n kcr-system get deployment kcr -o yaml")
         prometheus = "--as=system:serviceaccount:monitoring:prometheus"
         assert await kubectl(f"auth can-i get /metrics {prometheus}") == "yes\n"
+        await kubectl("create namespace blue-1")
+        text = await kubectl.in_shell(selected, ROOT)
+        assert "--namespace-selector=team=blue" in text
+        assert "rolebinding.rbac.authorization.k8s.io/kcr created" in text
         assert "successfully rolled out" in await kubectl.in_shell(upgrade, ROOT)
         assert "--take-over" in await kubectl("-n kcr-system get deployment kcr -o yaml")
         assert "Rollback was a success" in await kubectl.in_shell(rollback, ROOT)
