@@ -112,6 +112,7 @@ class Kubelet:
             watches=[watch(KubeletPod, predicate=self._needs_sync)],
             workers=WORKERS,
             limiter=ItemExponential(max_seconds=MAX_RETRY_SECONDS),
+            own_writes=False,
         )
         self._schedule_sync = controller.queue.add
         self._lifecycle = ContainerLifecycle(group, run_handler, self._record, self._schedule_sync)
