@@ -136,8 +136,7 @@ class LoopMonitor:
     """Measures the lag of the event loop, and logs the blocking line.
 
     One blocking call stops every watch, probe and reconcile. Nothing on the loop can find it while it lasts, so a
-    thread samples the stack of the loop's thread. The loop never wakes that thread, which sleeps until the loop could
-    be late: while nothing is wrong both cost a few microseconds per measurement.
+    thread samples the stack of the loop's thread. It sleeps until the loop may be late, and is never woken.
     """
 
     name = "event loop"

@@ -64,7 +64,7 @@ class PendingObjects:
         self.applied: dict[tuple[str, str, str, str], AppliedObject] = {}
         # By the object's uid: whether it is still shown.
         self._deletions: dict[str, Callable[[], bool]] = {}
-        self._releases: dict[str, _Release] = {}
+        self._releases: dict[str, tuple[Store[Any], Resource, str]] = {}
 
     def expect_deletion(self, store: Store[Any], obj: Resource) -> None:
         """Note that the server has deleted an object, or has set its deletionTimestamp."""
@@ -83,11 +83,10 @@ class PendingObjects:
 
         Args:
             store: Shows the object.
-            obj: The object in the answer; one that has the finalizer still when there was none.
+            obj: The object in the answer; without one, as it was.
             finalizer: Its name.
         """
-        version = 0 if finalizer in obj.metadata.finalizers else version_of(obj.metadata.resource_version)
-        self._releases[obj.metadata.uid] = _Release(store, obj.key, finalizer, version)
+        self._releases[obj.metadata.uid] = (store, obj, finalizer)
 
     def forget_releases(self) -> None:
         """Drop the removals of finalizers that the store shows.
@@ -95,8 +94,9 @@ class PendingObjects:
         To be called when the store has passed a write: a later look may find the API server restored from a backup, in
         which the object has its finalizer again.
         """
-        for uid, release in tuple(self._releases.items()):
-            if not release.is_pending(uid):
+        for uid, (store, freed, finalizer) in tuple(self._releases.items()):
+            shown = _shown(store, freed.key, uid)
+            if shown is None or finalizer not in shown.metadata.finalizers or _is_back(shown, freed, finalizer):
                 del self._releases[uid]
 
     @property
@@ -116,22 +116,13 @@ class PendingObjects:
         return frozenset(self._releases)
 
 
-class _Release(NamedTuple):
-    """The removal of an object's finalizer; the version is that of the answer, 0 for none."""
+def _is_back(shown: Resource, freed: Resource, finalizer: str) -> bool:
+    """Return whether an object with a finalizer is newer than the one without it.
 
-    store: Store[Any]
-    key: Key
-    finalizer: str
-    version: int
-
-    def is_pending(self, uid: str) -> bool:
-        """Return whether the store shows the finalizer because it does not show the removal yet."""
-        shown = _shown(self.store, self.key, uid)
-        if shown is None or self.finalizer not in shown.metadata.finalizers:
-            return False
-        # In a newer object it is back: another client has added it, or the API server was restored from a backup. The
-        # store itself may be past the removal and not show it, if its watch has lost an event.
-        return not 0 < self.version < version_of(shown.metadata.resource_version)
+    The version of the store does not count: the store never shows the removal if its watch has lost the event.
+    """
+    versions = version_of(shown.metadata.resource_version), version_of(freed.metadata.resource_version)
+    return finalizer not in freed.metadata.finalizers and versions[0] > versions[1]
 
 
 def _shown(store: Store[Any], key: Key, uid: str) -> Resource | None:
