@@ -110,11 +110,10 @@ async def live(begin: datetime, span: timedelta) -> Runs:
     return seen
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize(
     ("begin", "span"),
     [
-        pytest.param(*SPRING, id="spring"),
+        pytest.param(*SPRING, id="spring", marks=pytest.mark.timeout(60)),
         pytest.param(*YEAR, id="year", marks=[pytest.mark.soak, pytest.mark.timeout(0)]),
     ],
 )
