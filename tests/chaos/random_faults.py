@@ -51,7 +51,7 @@ class RandomFaults:
         if self.strikes("broken", 0.05):
             return refusal(made(ServerError))
         is_resumed = "continue=" in request.target or "resourceVersion=" in request.target
-        if is_resumed and self.strikes("gone", 0.1):
+        if is_resumed and self.strikes("expired", 0.1):
             return refusal(made(GoneError))
         return None
 

@@ -147,7 +147,7 @@ async def outlive(seeds: range, clock: VirtualClock) -> dict[str, int]:
 # RF-2, RF-17, RF-19, IN-1, IN-3, IN-12
 async def test_store_and_handlers_know_the_truth_after_any_fault(kcr_clock: VirtualClock) -> None:
     seen = await outlive(range(QUICK), kcr_clock)
-    every = ("lost reply", "refused", "busy", "broken", "gone", "cut", "torn", "frozen", "duplicated", "ended")
+    every = ("lost reply", "refused", "busy", "broken", "expired", "cut", "torn", "frozen", "duplicated", "ended")
     assert all(seen.get(what) for what in every), seen
     assert seen["idle"] and seen["relists"] and seen["lists"] and seen["streams"]
 
