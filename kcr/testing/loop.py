@@ -86,7 +86,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def __init__(self) -> None:
         self.runs_threads_inline: bool = True
-        self.task_numbers = itertools.count()
+        self.task_numbers: itertools.count[int] = itertools.count()
         selector = _NoWait()
         self._virtual_now = 0.0
         self.stalled: bool = False
