@@ -6,7 +6,7 @@ FROM --platform=$BUILDPLATFORM ${PYTHON_IMAGE} AS wheel
 WORKDIR /src
 COPY requirements-build.lock ./
 RUN pip install --no-cache-dir --require-hashes --only-binary :all: -r requirements-build.lock
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml LICENSE ./
 COPY controllers controllers
 COPY kcr kcr
 RUN pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /wheel .

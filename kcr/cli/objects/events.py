@@ -161,11 +161,8 @@ def row_of(event: Event, now: datetime) -> tuple[str, ...]:
 
     Source: kubectl/pkg/cmd/events/event_printer.go, printOneEvent and getInterval.
     """
-    about, moments = (
-        event.involved_object,
-        (event.event_time or event.first_timestamp or event.last_seen, event.last_seen),
-    )
-    first, last = (age(str(one) if one else None, now) for one in moments)
+    about, begun = event.involved_object, event.event_time or event.first_timestamp or event.last_seen
+    first, last = (age(str(one) if one else None, now) for one in (begun, event.last_seen))
     seen = f"{last} (x{event.times} over {first})" if event.times > 1 else last
     cells = (event.metadata.namespace, seen, event.type, event.reason, f"{about.kind}/{about.name}", event.message)
     return tuple(printable(" ".join(cell.split())) for cell in cells)
