@@ -164,21 +164,19 @@ class LoopMonitor:
         loop = asyncio.get_running_loop()
         self._measured_at, self._heartbeat, self._watched = loop.time(), monotonic(), threading.get_ident()
         threading.Thread(target=self._sample_loop_thread, args=(self._watched,), name=self.name, daemon=True).start()
-        self._schedule(loop)
+        self._next = loop.call_later(LOOK_SECONDS, self._measure, loop)
         try:
             await loop.create_future()
         finally:
             self._over = True
             self._next.cancel()
 
-    def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:
-        # A timer costs less than a task that sleeps.
-        self._next = loop.call_later(LOOK_SECONDS, self._measure, loop)
-
     def _measure(self, loop: asyncio.AbstractEventLoop) -> None:
         now, self._heartbeat = loop.time(), monotonic()
-        self._note(max(0.0, now - self._measured_at - LOOK_SECONDS), now)
-        self._schedule(loop)
+        late = max(0.0, now - self._measured_at - LOOK_SECONDS)
+        # A timer costs less than a task that sleeps. It is set first: a failing log must not end the measurements.
+        self._next = loop.call_later(LOOK_SECONDS, self._measure, loop)
+        self._note(late, now)
 
     def check(self) -> str:
         """Return an empty string, or that the loop was stuck a moment ago."""
