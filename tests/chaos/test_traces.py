@@ -12,6 +12,8 @@ import pytest
 from tests.chaos.traces import COMMAND, RECORD, SEEDS, recorded
 
 
+# It starts processes of its own, which import everything again.
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize(("name", "seed"), SEEDS)
 def test_trace_of_a_seed_is_the_recorded_one_in_every_process(name: str, seed: int) -> None:
     traces = set()

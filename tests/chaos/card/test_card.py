@@ -25,6 +25,8 @@ QUICK = {
     "fatal-failures-are-overlooked": "patch   jobs.batch default/pi/status",
     "end-changes-its-reason": "patch   jobs.batch default/pi/status",
 }
+# A removed finalizer that is back after a restore; and one whose removal the watch has lost.
+KNOWN = ("snapshot/23", "snapshot/26", "event/several-pods/pods/19/lost", "event/deadline/pods/12/lost")
 # Of no law: a story that never ends, or in which a controller falls over.
 NO_LAW = {"stories_end"}
 
@@ -36,14 +38,17 @@ def first_of(row: str) -> str:
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("row", [
-    # Races of names are long, and have a test of their own in `make test`.
-    pytest.param(name, marks=pytest.mark.soak if name == "names" else ()) for name in rows.ROWS
-])  # fmt: skip
+@pytest.mark.parametrize("row", rows.ROWS)
 def test_first_story_of_each_row_breaks_no_law(row: str) -> None:
     result = lived(first_of(row))
     assert result.wrongs == (), failure(result)
     assert result.laws.keys() <= {law for laws in VIOLATIONS.values() for law in laws}
+
+
+@pytest.mark.parametrize("story", KNOWN)
+def test_story_that_broke_a_law_breaks_none_now(story: str) -> None:
+    result = lived(story)
+    assert result.wrongs == (), failure(result)
 
 
 @pytest.mark.soak
