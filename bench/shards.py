@@ -1,9 +1,9 @@
 """`python -m bench shards`: what each of several replicas does under sharding, beside a single one that does all.
 
 Both have the same Jobs on an embedded server over HTTPS in another process, first in one namespace and then in a
-hundred with similar names. CPU time is compared in bare requests of the same run. Then replicas are stopped and
-started: a hand-over lasts from SIGTERM, or from the moment at which the former holder begins it, until the next one
-reconciles the shard's keys.
+hundred with similar names. The single one runs before and after the several, and they are compared with its mean, so
+that a machine whose speed drifts does not decide. Replicas are also stopped and started: a hand-over lasts from
+SIGTERM, or from the moment at which the former holder begins it, until the next one reconciles the shard's keys.
 
 The budgets hold at a rate of Jobs that a single replica keeps up with (`--rate`). Without one the API server is the
 limit: then a single replica is busy and reads many events at once, while several are idle most of the time and read
@@ -18,11 +18,12 @@ from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from statistics import fmean
 from typing import NamedTuple, Self
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from bench.jobs import SHAPE_SECONDS, Server, connected, show, yardstick
+from bench.jobs import SHAPE_SECONDS, Server, connected, show
 from bench.jobs_controller import Usage
 from bench.jobs_load import MAKERS, Load, in_parallel, job
 from bench.jobs_server import embedded_server
@@ -62,8 +63,7 @@ class Size(NamedTuple):
 class Cost(NamedTuple):
     """What a replica has used for the load: CPU seconds, bytes read from watches; bytes in memory, and their growth.
 
-    `idle` is the CPU seconds that it uses in a second without any load, and `bare` the CPU milliseconds of a bare
-    request of the bench, which grow with the other load of the machine.
+    `idle` is the CPU seconds that it uses in a second without any load.
     """
 
     cpu_seconds: float
@@ -71,14 +71,13 @@ class Cost(NamedTuple):
     resident: float
     grown: float
     idle: float
-    bare: float
     reconciles: float
     requests: float
 
-    @property
-    def work(self) -> float:
-        """The CPU time in bare requests."""
-        return self.cpu_seconds / self.bare * 1000
+    @classmethod
+    def mean(cls, costs: Sequence[Self]) -> Self:
+        """Return the mean of some."""
+        return cls(*map(fmean, zip(*costs, strict=True)))
 
 
 class Snapshot(NamedTuple):
@@ -181,14 +180,12 @@ async def cost(namespaces: Sequence[str], size: Size, *, moves: bool = False) ->
                 await stack.enter_async_context(one)
             if shards:
                 await settled(server, made, shards)
-            bare = await yardstick(server.client)
             rested = [one.process.usage for one in made]
             await asyncio.sleep(IDLE_SECONDS)
             before = [await Snapshot.take(one) for one in made]
             await run(server, namespaces, size)
             await server.quiet()
             after = [await Snapshot.take(one) for one in made]
-            bare = (bare + await yardstick(server.client)) / 2
             largest = await largest_share(server) if shards else 1.0
             took = await move(server, made, size, folder, stack) if moves else []
     costs = [
@@ -198,7 +195,6 @@ async def cost(namespaces: Sequence[str], size: Size, *, moves: bool = False) ->
             then.usage.resident,
             then.usage.resident - first.usage.resident,
             (first.usage.cpu_seconds - idle.cpu_seconds) / IDLE_SECONDS,
-            bare,
             then.reconciles - first.reconciles,
             then.requests - first.requests,
         )
@@ -224,10 +220,11 @@ async def move(
     return handovers([*ended, *running], stops)
 
 
-def figures(single: Cost, several: Sequence[Cost]) -> dict[str, float]:
-    """Return the figures of replicas beside those of a single one."""
-    found = {f"single: {CPU}": single.cpu_seconds, f"single: {WATCHED}": single.watched / 1e6,
-             f"single: {MEMORY}": single.resident / 1e6}  # fmt: skip
+def figures(alone: Sequence[Cost], several: Sequence[Cost]) -> dict[str, float]:
+    """Return the figures of replicas beside the mean of those of a single one, `alone`."""
+    single = Cost.mean(alone)
+    found = {f"single, run {number}: {CPU}": one.cpu_seconds for number, one in enumerate(alone, 1)}
+    found |= {f"single: {WATCHED}": single.watched / 1e6, f"single: {MEMORY}": single.resident / 1e6}
     for number, one in enumerate(several):
         found |= {f"replica {number}: {CPU}": one.cpu_seconds, f"replica {number}: {WATCHED}": one.watched / 1e6,
                   f"replica {number}: {MEMORY}": one.resident / 1e6}  # fmt: skip
@@ -238,21 +235,20 @@ def figures(single: Cost, several: Sequence[Cost]) -> dict[str, float]:
         "several: requests": sum(one.requests for one in several),
         "single: idle, ms of CPU per second": single.idle * 1000,
         "several: idle, ms of CPU per second": max(one.idle for one in several) * 1000,
-        "single: bare request, ms of CPU": single.bare,
-        "several: bare request, ms of CPU": several[0].bare,
-        "most CPU, of a single one's": max(one.work for one in several) / single.work,
+        "most CPU, of a single one's": max(one.cpu_seconds for one in several) / single.cpu_seconds,
         "most watched, of a single one's": max(one.watched for one in several) / single.watched,
         "most memory, of a single one's": max(one.resident for one in several) / single.resident,
         "most memory growth, of a single one's": max(one.grown for one in several) / max(single.grown, 1),
-        "sum of CPU": sum(one.work for one in several) / single.work,
+        "sum of CPU": sum(one.cpu_seconds for one in several) / single.cpu_seconds,
     }
 
 
 async def measure(size: Size, namespaces: Sequence[str], *, moves: bool) -> dict[str, float]:
-    """Run the load with one replica and with several, and return the figures."""
-    (single,), _, _ = await cost(namespaces, size._replace(replicas=1))
+    """Run the load with one replica, with several, and with one again, and return the figures."""
+    before, _, _ = await cost(namespaces, size._replace(replicas=1))
     several, largest, took = await cost(namespaces, size, moves=moves)
-    found = {**figures(single, several), "most Jobs, of all": largest}
+    after, _, _ = await cost(namespaces, size._replace(replicas=1))
+    found = {**figures([*before, *after], several), "most Jobs, of all": largest}
     if took:
         took.sort()
         found |= {"hand-overs": len(took), "hand-over, p50 ms": took[len(took) // 2] * 1000,
