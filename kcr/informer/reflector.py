@@ -73,9 +73,8 @@ class Reflector(Generic[R]):
     Attributes:
         error: Why the last attempt failed; None once one works.
         counts: How often it happened: `lists`, `streams` (WatchList) and `watches` begun; how watches ended,
-            `timeout` (as they should), `short` (at once), `gone` (the version expired), `idle` (silent and cut) or
-            `error`; `lost` events that a relist has to make good; `relists`; objects that were `undecodable`; `foreign`
-            events about objects of other replicas, under sharding.
+            `timeout` (as they should), `short` (at once), `gone` (expired), `idle` (silent and cut) or `error`; `lost`
+            events that a relist makes good; `relists`; `undecodable` objects; `foreign` events of other replicas' ones.
         selection: The listed and watched objects.
         is_filled: Whether a list has been stored.
         list_duration_seconds: How long the last list took.
@@ -87,6 +86,8 @@ class Reflector(Generic[R]):
         self.error: KcrError | None = None
         self.counts = counts
         self.selection: Selection[R] = selection
+        # That with which the present stream was requested.
+        self._requested = selection
         self.is_filled: bool = False
         self.list_duration_seconds: float = 0.0
         # When the first of the failures came that `error` is the last of.
@@ -188,6 +189,10 @@ class Reflector(Generic[R]):
         if isinstance(self._phase, Watching):
             self._watchdog.cut(NarrowedError("fewer slots are held"))
 
+    def _leave_if_narrowed(self) -> None:
+        if isinstance(self._phase, Watching) and self._requested is not self.selection:
+            raise NarrowedError("slots were closed while the watch was being opened")
+
     async def _step(self, phase: Phase) -> Next:
         match phase:
             case Empty():
@@ -210,9 +215,8 @@ class Reflector(Generic[R]):
             self.counts["lists"] += 1
             self._list.clear()
             self._timing = ListTiming(asyncio.get_running_loop().time())
-        query = {"limit": phase.limit or "", "continue": phase.continue_}
         with self._timing.of("request"):
-            body = await self._get(query)
+            body = await self._get({"limit": phase.limit or "", "continue": phase.continue_})
         with self._timing.of("decode"):
             page = read_page(self.selection.kind, body, self._list.keeps)
         for obj in page.objects:
@@ -262,6 +266,7 @@ class Reflector(Generic[R]):
     async def _follow(self, version: str, *, initial_events: bool) -> Next:
         # Up to twice as long, so that the watches of many informers do not end at one moment.
         seconds = _WATCH_SECONDS * (1.0 + self._random.random())
+        self._requested = self.selection
         path = self.selection.target(watch_query(version, seconds, initial_events=initial_events))
         loop = asyncio.get_running_loop()
         idle_seconds, accepted = seconds + _GRACE_SECONDS, accept(self.selection.kind)
@@ -273,6 +278,7 @@ class Reflector(Generic[R]):
             elif isinstance(self._phase, Streaming):
                 self._phase = replace(self._phase, open=True)
             async with self._watchdog.over_stream():
+                self._leave_if_narrowed()
                 read = 0
                 async for line in lines:
                     if (foreign := self._list.skip_foreign(line)) is None:
@@ -298,6 +304,7 @@ class Reflector(Generic[R]):
         match self._phase:
             case Streaming() as phase:
                 self._phase = await self._collect(phase, event)
+                self._leave_if_narrowed()
             case Watching() as phase:
                 # Applied before the version moves: a watch that breaks here is resumed at the event before this one,
                 # and delivers it again (at-least-once).
@@ -352,12 +359,11 @@ class Reflector(Generic[R]):
 
     def _note(self, error: KcrError, then: Next, now: float) -> None:
         kind = str(self.selection)
-        is_open = isinstance(self._phase, Watching | Streaming)
         if isinstance(then.phase, Listing):
             # Only the way changes: a server without WatchList, or pages that expired.
             _log.debug("falling back to list", kind=kind, error=str(error))
             return
-        if is_open and self._watchdog.has_cut:
+        if isinstance(self._phase, Watching | Streaming) and self._watchdog.has_cut:
             self.counts["idle"] += 1
             _log.warning("watch was silent, reopened", kind=kind, error=str(error))
         elif isinstance(error, LostEventError) and not isinstance(self._phase, Empty | Listing):

@@ -16,7 +16,7 @@ from kcr.errors import LeadershipLostError
 from kcr.leaderelection import LeaderElectionConfig
 from kcr.sharding import ShardedReplica
 from kcr.sharding.replica import same_loop
-from kcr.testing import CrashingTransport, VirtualClock
+from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.replicas import running
 
@@ -127,6 +127,32 @@ async def test_second_replica_takes_over_its_share_at_once(
             if lease.spec.holder_identity == "a" and "replica" in lease.metadata.name
         ]
     assert first.failure is second.failure is None
+
+
+@pytest.mark.parametrize("is_slow_to_open", [True, False], ids=["slow to open", "slow initial events"])
+async def test_watch_that_is_being_opened_at_a_hand_over_does_not_keep_the_slots_that_are_gone(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock, is_slow_to_open: bool
+) -> None:
+    await create(kcr_cluster, *NAMES[:8])
+    slow = FaultyTransport(kcr_cluster.transport)
+    watches = slow.on("watch", ConfigMap)
+    watches.delay(0.3) if is_slow_to_open else watches.lag(0.3)
+    first, second = Replica(kcr_clock, slow, "a"), Replica(kcr_clock, kcr_cluster.transport, "b")
+    async with running(first, second):
+        await kcr_clock.advance(10)
+        assert len(first.held) == len(second.held) == SHARDS // 2
+        assert watches.met > 2
+        counts = first.manager.informer(ConfigMap).counts
+        foreign = counts["foreign"]
+        for slot in range(64):
+            labels = {SLOT_LABEL: str(slot)}
+            await kcr_cluster.client.create(
+                ConfigMap(metadata=ObjectMeta(name=f"in-{slot}", namespace="default", labels=labels))
+            )
+        await kcr_clock.advance(60)
+        shown = {config.metadata.name for config in first.copier.configs.list()}
+        assert {f"in-{slot}" for slot in range(64) if shard_of(slot, SHARDS) in first.held} <= shown
+        assert counts["foreign"] == foreign, "the server filters labelled objects"
 
 
 async def test_shards_of_a_killed_replica_are_taken_after_the_lease(
