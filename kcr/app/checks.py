@@ -166,6 +166,8 @@ def version_finding(version: str, wanted: Wanted) -> Finding:
     """Judge the server's version, such as `v1.36.2`."""
     found = re.match(r"v(\d+)\.(\d+)", version)
     number = (int(found[1]), int(found[2])) if found else OLDEST
+    if number == (0, 0):
+        return Finding("version", False, f"server {version}, a development build: its version is not compared")
     if wanted.shares_jobs and number < MANAGED_BY_SINCE:
         text = f"{version} drops spec.managedBy, by which Jobs are shared"
         return Finding("version", True, f"{text}: take over with --take-over, or upgrade to v1.32")

@@ -61,6 +61,7 @@ async def found(*answers: Say, wanted: Wanted) -> dict[str, Finding]:
         pytest.param("v1.31.4", False, "drops spec.managedBy", id="shared"),
         pytest.param("v1.30.9", True, "older than what kcr supports", id="old"),
         pytest.param("unknown", False, "drops spec.managedBy", id="odd"),
+        pytest.param("v0.0.0-master+8e16b12fda5b", False, "", id="built from source"),
     ],
 )
 def test_server_version_has_to_suffice(version: str, takes_over: bool, words: str) -> None:
