@@ -213,7 +213,7 @@ class StorePart(Generic[R]):
         return self._writer.has(key)
 
     def replace(self, objects: Iterable[R], undecodable: Mapping[Key, str], version: str) -> Iterator[None]:
-        """Replace everything of this part by a list."""
+        """Replace everything of this part by a list, whose slots may have been closed since it began to come."""
         store = self._writer.store
         others = {key: error for key, error in store.undecodable.items() if key not in self._undecodable}
         self._undecodable = set(undecodable)
@@ -222,7 +222,7 @@ class StorePart(Generic[R]):
             yield from self._fill(objects)
             store.undecodable.update(undecodable)
         else:
-            mine = {obj.key: self._newest(obj) for obj in objects}
+            mine = {obj.key: self._newest(obj) for obj in objects if self.covers(obj.metadata)}
             kept = (obj for obj in store.snapshot() if obj.key not in mine and not self.covers(obj.metadata))
             yield from self._writer.replace_objects((*mine.values(), *kept), {**undecodable, **others})
         self.filled.set()
@@ -232,7 +232,7 @@ class StorePart(Generic[R]):
 
     def _fill(self, objects: Iterable[R]) -> Iterator[None]:
         for number, obj in enumerate(objects, 1):
-            if not self._is_older(obj):
+            if self.covers(obj.metadata) and not self._is_older(obj):
                 self._writer.put(obj, initial=True)
             if number % _SLICE == 0:
                 yield

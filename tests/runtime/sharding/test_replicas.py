@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections.abc import Iterable
 
 import pytest
 
@@ -79,6 +80,13 @@ async def create(cluster: EmbeddedCluster, *names: str) -> list[ConfigMap]:
     ]
 
 
+async def label(cluster: EmbeddedCluster, name: str, slots: Iterable[int]) -> None:
+    """Create a ConfigMap with the label of each slot."""
+    for slot in slots:
+        metadata = ObjectMeta(name=f"{name}-{slot}", namespace="default", labels={SLOT_LABEL: str(slot)})
+        await cluster.client.create(ConfigMap(metadata=metadata))
+
+
 NAMES = [f"config-{number}" for number in range(40)]
 
 
@@ -129,30 +137,39 @@ async def test_second_replica_takes_over_its_share_at_once(
     assert first.failure is second.failure is None
 
 
-@pytest.mark.parametrize("is_slow_to_open", [True, False], ids=["slow to open", "slow initial events"])
+@pytest.mark.parametrize("slow", ["to open", "initial events", "relist"])
 async def test_watch_that_is_being_opened_at_a_hand_over_does_not_keep_the_slots_that_are_gone(
-    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock, is_slow_to_open: bool
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock, slow: str
 ) -> None:
     await create(kcr_cluster, *NAMES[:8])
-    slow = FaultyTransport(kcr_cluster.transport)
-    watches = slow.on("watch", ConfigMap)
-    watches.delay(0.3) if is_slow_to_open else watches.lag(0.3)
-    first, second = Replica(kcr_clock, slow, "a"), Replica(kcr_clock, kcr_cluster.transport, "b")
-    async with running(first, second):
-        await kcr_clock.advance(10)
-        assert len(first.held) == len(second.held) == SHARDS // 2
-        assert watches.met > 2
-        counts = first.manager.informer(ConfigMap).counts
-        foreign = counts["foreign"]
-        for slot in range(64):
-            labels = {SLOT_LABEL: str(slot)}
-            await kcr_cluster.client.create(
-                ConfigMap(metadata=ObjectMeta(name=f"in-{slot}", namespace="default", labels=labels))
-            )
-        await kcr_clock.advance(60)
-        shown = {config.metadata.name for config in first.copier.configs.list()}
-        assert {f"in-{slot}" for slot in range(64) if shard_of(slot, SHARDS) in first.held} <= shown
-        assert counts["foreign"] == foreign, "the server filters labelled objects"
+    await label(kcr_cluster, "early", range(0, 64, 4))
+    transport = FaultyTransport(kcr_cluster.transport)
+    first, second = Replica(kcr_clock, transport, "a"), Replica(kcr_clock, kcr_cluster.transport, "b")
+    informer = first.manager.informer(ConfigMap)
+    watches = transport.on("watch", ConfigMap)
+    if slow != "relist":
+        watches.delay(0.3) if slow == "to open" else watches.lag(0.3)
+    async with running(first):
+        await kcr_clock.advance(3)
+        if slow == "relist":
+            watches.lag(0.3)
+            assert informer.parted is not None
+            for reflector in informer.parted.reflectors:
+                reflector.relist("a test")
+            await kcr_clock.advance(4)
+        # Half of the initial events have come.
+        async with running(second):
+            await kcr_clock.advance(20)
+            assert len(first.held) == len(second.held) == SHARDS // 2
+            assert watches.met > 2
+            foreign = informer.counts["foreign"]
+            await label(kcr_cluster, "late", range(64))
+            await kcr_clock.advance(60)
+            shown = first.copier.configs.list()
+            # By their uid or that of their owner, without a label.
+            labelled = [config for config in shown if SLOT_LABEL in config.metadata.labels]
+            assert {shard_of(slot_of(config.metadata), SHARDS) for config in labelled} == first.held
+            assert informer.counts["foreign"] == foreign, "the server filters labelled objects"
 
 
 async def test_shards_of_a_killed_replica_are_taken_after_the_lease(
