@@ -74,7 +74,7 @@ class Reflector(Generic[R]):
         error: Why the last attempt failed; None once one works.
         counts: How often it happened: `lists`, `streams` (WatchList) and `watches` begun; how watches ended,
             `timeout` (as they should), `short` (at once), `gone` (expired), `idle` (silent and cut) or `error`; `lost`
-            events that a relist makes good; `relists`; `undecodable` objects; `foreign` events of other replicas' ones.
+            events that a relist makes good; `relists`; `undecodable` objects; `foreign` events, of other replicas.
         selection: The listed and watched objects.
         is_filled: Whether a list has been stored.
         list_duration_seconds: How long the last list took.
@@ -86,7 +86,7 @@ class Reflector(Generic[R]):
         self.error: KcrError | None = None
         self.counts = counts
         self.selection: Selection[R] = selection
-        # That with which the present stream was requested.
+        # The selection with which the present stream was requested.
         self._requested = selection
         self.is_filled: bool = False
         self.list_duration_seconds: float = 0.0

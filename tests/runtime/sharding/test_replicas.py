@@ -166,7 +166,7 @@ async def test_watch_that_is_being_opened_at_a_hand_over_does_not_keep_the_slots
             await label(kcr_cluster, "late", range(64))
             await kcr_clock.advance(60)
             shown = first.copier.configs.list()
-            # By their uid or that of their owner, without a label.
+            # The others are kept by their uid, or by that of their owner.
             labelled = [config for config in shown if SLOT_LABEL in config.metadata.labels]
             assert {shard_of(slot_of(config.metadata), SHARDS) for config in labelled} == first.held
             assert informer.counts["foreign"] == foreign, "the server filters labelled objects"
