@@ -64,10 +64,11 @@ def _raises_decode_error_only(around: Any = None) -> Callable[[Callable[P, T]], 
 def _guarded(read: Callable[P, T], around: Any) -> Callable[P, T]:
     """Let a decoding function raise only DecodeError, and accept nesting as deep as Go does.
 
-    msgspec raises RecursionError beyond the interpreter's limit, UnicodeDecodeError for a byte that is no UTF-8,
-    and whatever a user's `__post_init__` raises. The limit is raised for one decoding at a time and not for the
-    process: on Python 3.11 a runaway recursion of other code would overflow the C stack before it met a limit as
-    high as this. From 3.12 on, C code has a limit of its own that no program can raise (3.13: 10,000 levels).
+    msgspec raises RecursionError beyond the interpreter's limit, UnicodeDecodeError for bytes that are not UTF-8
+    (since 0.23 DecodeError), and whatever a user's `__post_init__` raises. The limit is raised for one decoding at
+    a time and not for the process: on Python 3.11 a runaway recursion of other code would overflow the C stack
+    before it met a limit as high as this. From 3.12 on, C code has a limit of its own that no program can raise
+    (3.13: 10,000 levels).
     """
 
     @wraps(read)
@@ -84,6 +85,8 @@ def _guarded(read: Callable[P, T], around: Any) -> Callable[P, T]:
             raise
         except RecursionError:
             return _with_deep_recursion(lambda: read(*args, **kwargs))
+        except UnicodeDecodeError:
+            raise msgspec.DecodeError("Invalid UTF-8 encoded string") from None
         except Exception as error:
             raise msgspec.ValidationError(f"{type(error).__name__}: {error}") from error
 

@@ -144,7 +144,7 @@ def version_in(body: bytes) -> str:
     """
     try:
         return msgspec.json.decode(body, type=_VersionInfo).git_version
-    except msgspec.DecodeError as error:
+    except ValueError as error:
         raise ApiError(200, "", f"this is no Kubernetes API server: {body[:256]!r}") from error
 
 

@@ -61,7 +61,7 @@ def as_dry_run(request: Request) -> Request:
     if request.method == "DELETE" and request.body:
         try:
             options = {**msgspec.json.decode(request.body, type=dict), "dryRun": ["All"]}
-        except msgspec.DecodeError as error:
+        except ValueError as error:
             raise KcrError(f"DELETE {path}: not sent, for its body is no JSON object: no dry run of it") from error
         return request._replace(body=msgspec.json.encode(options))
     # An empty `dryRun=` is no dry run, and whichever value came first might count.

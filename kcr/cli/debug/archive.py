@@ -82,7 +82,7 @@ def read_state(port: DebugPort, body: bytes) -> DebugState:
     """
     try:
         return msgspec.json.decode(body, type=DebugState)
-    except msgspec.MsgspecError as error:
+    except ValueError as error:
         raise ConfigError(f"the debug port {port.url} cannot be read: {error}: use the same version of kcr") from error
 
 

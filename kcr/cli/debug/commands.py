@@ -119,7 +119,7 @@ def parked(**values: Any) -> int:
         body = await port.get("/state", {"keys": _ALL_KEYS})
         try:
             click.echo("\n".join(map(printable, parked_lines(msgspec.json.decode(body, type=DebugState)))))
-        except msgspec.MsgspecError as error:
+        except ValueError as error:
             raise ConfigError(f"the debug port cannot be read: {error}: use the same version of kcr") from error
         return 0
 
@@ -168,7 +168,7 @@ async def _metrics_of(port: DebugPort, named: str | None) -> MetricsPlace:
     unknown = MetricsPlace("", "the process serves none at a known port: name it with --metrics-address")
     try:
         options = msgspec.json.decode(await port.get("/options"), type=_MetricsOptions)
-    except (KcrError, msgspec.MsgspecError):
+    except (KcrError, ValueError):
         return unknown
     if options.metrics_secure:
         return MetricsPlace("", "they are for those who may get /metrics, over HTTPS: add them with curl")

@@ -118,7 +118,7 @@ async def ask_state(port: DebugPort) -> DebugState:
 def _decoded(port: DebugPort, body: bytes, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(body, type=kind)
-    except msgspec.MsgspecError as error:
+    except ValueError as error:
         raise ConfigError(f"the debug port {port.url} cannot be read: {error}: use the same version of kcr") from error
 
 

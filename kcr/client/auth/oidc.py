@@ -1,7 +1,6 @@
 """OpenID Connect: id tokens, renewed with the refresh token of a kubeconfig."""
 
 import base64
-import binascii
 from datetime import UTC, datetime
 from typing import TypeVar
 from urllib.parse import quote, urlencode, urlsplit
@@ -125,7 +124,7 @@ class OidcCredentials(RenewedCredentials):
     def _decoded(self, body: bytes, wanted: type[T], url: str) -> T:
         try:
             return msgspec.json.decode(body, type=wanted)
-        except msgspec.DecodeError as error:
+        except ValueError as error:
             raise TransportError(f"identity provider {url}: its answer cannot be read: {error}") from error
 
 
@@ -135,5 +134,5 @@ def expiry(token: str) -> datetime | None:
         payload = token.split(".")[1]
         claims = msgspec.json.decode(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)), type=_Claims)
         return None if claims.exp is None else datetime.fromtimestamp(claims.exp, UTC)
-    except (IndexError, binascii.Error, msgspec.DecodeError, ValueError, OverflowError):
+    except (IndexError, ValueError, OverflowError):
         return None

@@ -181,7 +181,7 @@ class SlotFilter:
     def _keeps(self, item: bytes) -> bool:
         try:
             metadata = _peek_object(item).metadata
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except ValueError:
             return True
         return self.selection is None or self.selection.covers(metadata)
 
@@ -191,7 +191,7 @@ class SlotFilter:
             return None
         try:
             event = _peek_event(line)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except ValueError:
             return None
         metadata = event.object.metadata
         is_change = event.type in ("ADDED", "MODIFIED", "DELETED")

@@ -103,9 +103,10 @@ async def test_answer_that_does_not_fit_names_the_path() -> None:
         await Client(Script(Say({"metadata": {"name": 5}}))).get(Pod, Key("", "a"))
 
 
-async def test_server_that_is_no_api_server_is_named() -> None:
+@pytest.mark.parametrize("body", [b"hello", b'{"gitVersion":"\xff"}'])
+async def test_server_that_is_no_api_server_is_named(body: bytes) -> None:
     with pytest.raises(ApiError, match="no Kubernetes API server"):
-        await Client(Script(Say(b"hello"))).server_version()
+        await Client(Script(Say(body))).server_version()
 
 
 async def test_server_version_is_the_git_version() -> None:

@@ -45,9 +45,10 @@ def test_what_has_no_dry_run_is_not_sent(what: str) -> None:
         as_dry_run(Request(method, f"/api/v1/namespaces/default/pods/a/{part}"))
 
 
-def test_deletion_with_an_unreadable_body_is_not_sent() -> None:
+@pytest.mark.parametrize("body", [b"k8s\x00", b'{"propagationPolicy":"\xff"}'])
+def test_deletion_with_an_unreadable_body_is_not_sent(body: bytes) -> None:
     with pytest.raises(KcrError, match="its body is no JSON object"):
-        as_dry_run(Request("DELETE", f"{MAPS}/a", {}, b"k8s\x00"))
+        as_dry_run(Request("DELETE", f"{MAPS}/a", {}, body))
 
 
 def test_log_names_verb_and_object() -> None:

@@ -46,12 +46,17 @@ def decode_json(body: bytes) -> Any:
     check_depth(body)
     try:
         return msgspec.json.decode(body)
-    except UnicodeDecodeError:
-        return decode_json(body.decode("utf-8", "replace").encode())
     except RecursionError:
         raise ValueError(TOO_DEEP) from None
-    except msgspec.DecodeError as error:
+    except (UnicodeDecodeError, msgspec.DecodeError) as error:
+        if _is_encoding_error(error):
+            return decode_json(body.decode("utf-8", "replace").encode())
         raise ValueError(_in_words_of_go(str(error), body)) from None
+
+
+def _is_encoding_error(error: Exception) -> bool:
+    """Return whether bytes are no UTF-8. msgspec 0.22 raises UnicodeDecodeError for it, 0.23 its own DecodeError."""
+    return isinstance(error, UnicodeDecodeError) or str(error).startswith("Invalid UTF-8")
 
 
 def kind_of(value: object) -> str:

@@ -129,7 +129,7 @@ class Channels:
     def _resize(self, data: bytes) -> None:
         try:
             size = msgspec.json.decode(data, type=_Size)
-        except msgspec.MsgspecError:
+        except ValueError:
             return
         if 0 < size.Width < 1 << 16 and 0 < size.Height < 1 << 16:
             self._size = TerminalSize(size.Width, size.Height)

@@ -130,6 +130,10 @@ async def test_plugin_that_writes_much_to_stderr_is_read() -> None:
             (3, "plugin_execution_error"), id="fails",
         ),
         pytest.param(plugin("print('hello')"), "no ExecCredential", (0, "no_error"), id="no-json"),
+        pytest.param(
+            plugin(r"""import sys; sys.stdout.buffer.write(b'{"status":{"token":"\xff"}}')"""),
+            "no ExecCredential", (0, "no_error"), id="no-utf-8",
+        ),
         pytest.param(plugin(answering()), "neither a token nor a certificate", (0, "no_error"), id="empty"),
         pytest.param(
             PluginSpec(command="/no/such/plugin", hint="get it\n at x"), "No such file or directory; get it at x",

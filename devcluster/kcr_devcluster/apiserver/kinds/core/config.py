@@ -6,11 +6,10 @@ Source: kubernetes/pkg/apis/core/validation/validation.go, ValidateConfigMap and
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
 
-import msgspec
-
 from kcr_devcluster.apiserver.kinds.formats import config_key
 from kcr_devcluster.apiserver.kinds.strategy import Strategy
 from kcr_devcluster.apiserver.protocol.field_errors import IMMUTABLE, FieldError, forbidden, invalid, required, too_long
+from kcr_devcluster.apiserver.protocol.gojson import decode_json
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 
 _LIMIT = 1024 * 1024
@@ -53,8 +52,8 @@ def _check_json(key: str) -> "_Rule":
         if key not in data:
             return [required(f"data[{key}]")]
         try:
-            whole = isinstance(msgspec.json.decode(b64decode(data[key])), dict)
-        except msgspec.DecodeError:
+            whole = isinstance(decode_json(b64decode(data[key])), dict)
+        except ValueError:
             whole = False
         return [] if whole else [invalid(f"data[{key}]", "<secret contents redacted>", "invalid character in JSON")]
 

@@ -115,7 +115,7 @@ def _take_annotations(scaler: Manifest) -> None:
     for (part, name), key in _ANNOTATIONS.items():
         try:
             value = _FORMS[name].decode(annotations.pop(key))
-        except (KeyError, TypeError, msgspec.MsgspecError):
+        except (KeyError, TypeError, ValueError):
             continue
         scaler.setdefault(part, {})[name] = value
 
