@@ -7,12 +7,14 @@ STAMP = .venv/.installed
 TYPES_STAMP = .venv/.types-installed
 DOCS_STAMP = .venv/.docs-installed
 
-# $(1): the extra to install. What a demo needs is there in half the time that the tools of development take.
+# $(1): the lock to install from. A demo's packages install in half the time that the tools of development take. kcr itself is built
+# by the locked setuptools, so that no release of another project reaches a fresh checkout before `make lock` has tried it.
 define install
 	@test -n "$(PYTHON)" || { echo "make: no python3 of version 3.11 or newer with the venv module is on the PATH; install one (on Debian: python3 and python3-venv)" >&2; exit 1; }
-	@echo "make: installing kcr[$(1)] into .venv, once" >&2
+	@echo "make: installing kcr and the packages of $(1) into .venv, once" >&2
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/pip install --quiet --disable-pip-version-check -e '.[$(1)]' -e devcluster >&2
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-build.lock -r $(1) >&2
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e devcluster >&2
 	@touch $(BIN)/kcr
 endef
 
@@ -21,9 +23,13 @@ IMAGE = kcr
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 PLATFORMS = linux/amd64,linux/arm64
 IMAGE_OUTPUT = --output type=oci,dest=dist/kcr-$(VERSION).tar
-COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --upgrade
+COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
+# $(1): the extra of kcr; $(2): the lock, without kcr and kcr-devcluster themselves.
+define lock
+	printf '%s\n' '-e .[$(1)]' '-e ./devcluster' | $(COMPILE) --no-emit-package kcr --no-emit-package kcr-devcluster --output-file $(2) $(3) -
+endef
 
-.PHONY: demo demo-example demo-website test tests lowest hint soak mutate lint style types workflows clean image lock audit
+.PHONY: demo demo-example demo-website test tests newest lowest hint soak mutate lint style types workflows clean image lock audit
 .PHONY: docs version release publish kind card
 
 # The Job in Perl where perl can: perl-base has no bignum, and of Math::BigFloat, 1.999830 (perl 5.36) fails at so many digits,
@@ -56,16 +62,24 @@ tests: $(STAMP)
 	@test -n "$$(find tests -name '*-pytest-*.pyc' -print -quit)" || $(BIN)/pytest --collect-only -qq >/dev/null
 	$(BIN)/pytest -n auto --dist worksteal -m "not soak"
 
-# The lowest versions of the packages that kcr needs and allows, in place of the newest; then `make tests`.
-lowest: $(STAMP)
-	$(BIN)/pip install --quiet uv
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --resolution lowest-direct --upgrade -e '.[speed]' -e devcluster
+# Both ends of the ranges in pyproject.toml, each in an environment of its own: the newest versions, and the lowest of the packages
+# that kcr needs to run. Neither is in the lock.
+newest: UPGRADE = --resolution highest -e '.[dev]'
+lowest: UPGRADE = --resolution lowest-direct -e '.[speed]'
+newest lowest: $(STAMP)
+	@$(PYTHON) -m venv .venv-$@
+	@$(BIN)/pip install --quiet --disable-pip-version-check uv
+	@$(BIN)/uv pip install --quiet --python .venv-$@/bin/python --require-hashes -r requirements-build.lock -r requirements-dev.lock
+	@$(BIN)/uv pip install --quiet --python .venv-$@/bin/python --upgrade $(UPGRADE) -e devcluster
+	.venv-$@/bin/pytest -n auto --dist worksteal -m "not soak"
 
 hint:
 	@echo "make: everything takes up to five minutes on two cores; while working, the unit tests take one: $(BIN)/pytest tests/unit -q" >&2
 
 soak: $(STAMP) $(DOCS_STAMP)
 	$(BIN)/pytest -n auto --dist worksteal -m "soak or law" --timeout 0 --verbose --hypothesis-profile soak
+	@$(MAKE) --no-print-directory newest
+	@$(MAKE) --no-print-directory lowest
 
 # Changes one place of the code at a time, and looks whether a test notices: KCR_MUTANTS=215, KCR_MUTATE_SEED=0, KCR_MUTATE_JOBS=1.
 mutate: $(STAMP)
@@ -91,11 +105,11 @@ workflows: $(STAMP)
 types: $(STAMP)
 	$(BIN)/mypy
 
-$(BIN)/kcr: pyproject.toml devcluster/pyproject.toml
-	$(call install,embedded)
+$(BIN)/kcr: pyproject.toml devcluster/pyproject.toml requirements-build.lock requirements-demo.lock
+	$(call install,requirements-demo.lock)
 
-$(STAMP): pyproject.toml devcluster/pyproject.toml tools/helm.py tools/browser.py
-	$(call install,dev)
+$(STAMP): pyproject.toml devcluster/pyproject.toml requirements-build.lock requirements-dev.lock tools/helm.py tools/browser.py
+	$(call install,requirements-dev.lock)
 	@# Each of the processes that the tests start would compile kcr, until one has.
 	@$(BIN)/python -m compileall -q -j 0 kcr controllers devcluster
 	@$(BIN)/python -m tools.helm
@@ -120,11 +134,14 @@ image:
 	docker buildx build --platform $(PLATFORMS) --build-arg VERSION=$(VERSION) --build-arg REVISION=$(shell git rev-parse HEAD) \
 		--tag $(IMAGE):$(VERSION) $(IMAGE_OUTPUT) .
 
-# The newest versions that pyproject.toml allows, for what the image needs: to run kcr, and to build its wheel.
+# The newest versions that pyproject.toml allows, for all supported versions of Python: of the tools of development, and from them
+# those of the demo, of the image, and to build the wheel.
 lock: $(STAMP)
 	$(BIN)/pip install --quiet uv
-	$(COMPILE) --extra speed --extra secure --output-file requirements.lock pyproject.toml
-	echo 'setuptools>=77' | $(COMPILE) --output-file requirements-build.lock -
+	$(call lock,dev,requirements-dev.lock,--upgrade)
+	$(call lock,embedded,requirements-demo.lock,--upgrade --constraint requirements-dev.lock)
+	$(COMPILE) --upgrade --constraint requirements-dev.lock --extra speed --extra secure --output-file requirements.lock pyproject.toml
+	echo 'setuptools>=77' | $(COMPILE) --upgrade --constraint requirements-dev.lock --output-file requirements-build.lock -
 
 # Writes VERSION into all files that have it, and begins its section in the changelog.
 version: $(STAMP)
@@ -164,5 +181,5 @@ audit: $(STAMP)
 	@$(BIN)/python -m tools.audit
 
 clean:
-	rm -rf .venv build dist *.egg-info devcluster/build devcluster/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-newest .venv-lowest build dist *.egg-info devcluster/build devcluster/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

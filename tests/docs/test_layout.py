@@ -1,12 +1,9 @@
-"""Sizes of modules and folders, names that stand for one thing, and tests that mirror the code.
-
-Tables of exceptions give the reason for each.
-"""
+"""Names that stand for one thing, explanations that are data, and helpers of tests that are written once."""
 
 import ast
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -25,38 +22,6 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 HELPER = re.compile(r"^(?:async def|def|class) (?!test_|Test)(\w+)[^\n]*\n((?:[ \t)][^\n]*\n|\n)+)", re.MULTILINE)
 DOCSTRING = re.compile(r'^ +""".*?"""\n', re.MULTILINE | re.DOTALL)
 
-MOST_LINES, LEAST_LINES, MOST_MODULES = 400, 50, 12
-
-SMALL: Mapping[str, str] = {
-    "devcluster/kcr_devcluster/apiserver/protocol/manifests.py": "below its users: all floors of the server",
-    "devcluster/kcr_devcluster/apiserver/kinds/gangs.py": "below admission, which imports no strategies",
-    "devcluster/kcr_devcluster/calls.py": "below its users: the faults of the cluster, and the test kit",
-    "devcluster/kcr_devcluster/observers.py": "below the server and the test kit, which both use it",
-    "devcluster/kcr_devcluster/testing/losses.py": "below its users: the transports with faults, and tests",
-    "kcr/__main__.py": "the name that Python asks for",
-    "devcluster/kcr_devcluster/dev/command.py": "a command by itself",
-    "kcr/cli/main.py": "the entry point",
-    "kcr/cli/run.py": "a command by itself",
-    "kcr/cli/completion.py": "a command by itself",
-    "kcr/cli/objects/reconcile.py": "a command by itself",
-    "kcr/cli/version.py": "a command by itself",
-    "kcr/tokenbucket.py": "below its users: workqueue, client, events, plugins",
-    "kcr/api/annotations.py": "below its users: the plugins",
-    "kcr/api/bindaddress.py": "below its users: options, endpoint, webhooks",
-    "kcr/clock.py": "the only module that reads the system's clock",
-    "kcr/api/authentication.py": "one API group, for users to import",
-    "kcr/api/coordination.py": "one API group, for users to import",
-    "kcr/api/crd/docstrings.py": "reads docstrings, which nothing else does",
-    "kcr/api/managed_fields.py": "below its users: checks, hot loops, plugins",
-    "kcr/api/scale.py": "one API group, for users to import",
-    "devcluster/kcr_devcluster/apiserver/kinds/access/reviews.py": "kinds that are never stored, beside the rest",
-    "controllers/job/decisions/explain/evidence.py": "below its users: all modules beside it",
-}
-
-CROWDED: Mapping[str, str] = {
-    "kcr/api": "API groups and values that users import: a folder more would lengthen each import",
-}
-
 # Names of two or more classes.
 SHARED_NAMES: Mapping[str, str] = {
     **dict.fromkeys(
@@ -66,39 +31,9 @@ SHARED_NAMES: Mapping[str, str] = {
     "KeyState": "that of the debug port is a view of the queue's",
 }
 
-# Unit tests that are about no single module.
-NO_MIRROR: Mapping[str, str] = {
-    "test_public_names": "all packages",
-    "test_typing": "what type checkers see",
-    "test_secrets": "all values that hold credentials",
-    "controllers/job/decisions/test_scenarios": "the rows of the specification, through decide and status",
-    "testing/test_names": "the package",
-    "testing/test_without_servers": "the package",
-    "webhooks/test_defaulting": "laws of defaulters, through reviews, handlers and patches",
-    "log/test_logger": "the package",
-    "client/wire/test_unreadable": "answers that no module can read",
-}
-
 
 def name_of(path: Path) -> str:
     return str(path.relative_to(ROOT))
-
-
-def lines_of(path: Path) -> int:
-    return len(path.read_text().splitlines())
-
-
-def test_no_module_is_too_long() -> None:
-    assert not [name_of(path) for path in MODULES if lines_of(path) > MOST_LINES]
-
-
-def small_modules() -> set[str]:
-    return {name_of(path) for path in MODULES if lines_of(path) < LEAST_LINES and path.name != "__init__.py"}
-
-
-def crowded_folders() -> set[str]:
-    counts = Counter(name_of(path.parent) for path in MODULES if path.name != "__init__.py")
-    return {folder for folder, count in counts.items() if count > MOST_MODULES}
 
 
 def shared_names() -> dict[str, list[str]]:
@@ -109,24 +44,12 @@ def shared_names() -> dict[str, list[str]]:
     return {name: paths for name, paths in homes.items() if len(paths) > 1}
 
 
-def test_modules_under_fifty_lines_have_a_reason() -> None:
-    small = small_modules() - SMALL.keys()
-    assert not small, f"merge them into their concept's module: {sorted(small)}"
-
-
-def test_folders_of_more_than_a_dozen_modules_have_a_reason() -> None:
-    assert crowded_folders() <= CROWDED.keys()
-
-
 def test_public_class_name_stands_for_one_thing() -> None:
     assert not {name: paths for name, paths in shared_names().items() if name not in SHARED_NAMES}
 
 
 def test_no_exception_has_become_needless() -> None:
-    assert SMALL.keys() <= small_modules()
-    assert CROWDED.keys() <= crowded_folders()
     assert SHARED_NAMES.keys() <= shared_names().keys()
-    assert not [test for test in NO_MIRROR if list(mirrored(Path(test)))]
 
 
 EXPLAINED = {"headline", "reasons", "remedies"}
@@ -203,19 +126,3 @@ def test_no_helper_is_written_twice() -> None:
             homes[name, DOCSTRING.sub("", code)].append(name_of(path))
     # The end-to-end tests start the same command with options of their own.
     assert not {key: paths for key, paths in homes.items() if len(paths) > 1 and "tests/e2e" not in paths[0]}
-
-
-def test_unit_tests_mirror_the_code() -> None:
-    for path in sorted((ROOT / "tests" / "unit").rglob("test_*.py")):
-        place = path.relative_to(ROOT / "tests" / "unit").with_suffix("")
-        if str(place) not in NO_MIRROR:
-            assert list(mirrored(place)), f"{name_of(path)} has no module of its name, nor one that it begins with"
-
-
-def mirrored(place: Path) -> Iterator[Path]:
-    words = place.name.removeprefix("test_").split("_")
-    folders = [ROOT / package / place.parent for package in ("kcr", "devcluster/kcr_devcluster", ".")]
-    for count in range(len(words), 0, -1):
-        name = "_".join(words[:count])
-        for folder in folders:
-            yield from (path for path in (folder / f"{name}.py", folder / name / "__init__.py") if path.is_file())
