@@ -54,6 +54,16 @@ async def test_due_run_is_started_and_put_on_record(server: EmbeddedCluster, kcr
     assert skew == 1
 
 
+async def test_run_starts_under_a_deadline_of_three_thousand_years(
+    server: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    # Q10. Difference: cronjob-long-deadline.
+    await create(server.client, manifest(startingDeadlineSeconds=10**11))
+    async with cronjob_controller(server, kcr_clock):
+        await until(kcr_clock, at("10:00:00.2"))
+        assert await names_of(server.client) == ["hello-29671800"]
+
+
 async def test_later_run_comes_by_itself(server: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
     # Rows 2 and 3: nothing happens but the timer.
     await create(server.client, manifest())
@@ -64,7 +74,7 @@ async def test_later_run_comes_by_itself(server: EmbeddedCluster, kcr_clock: Vir
 
 
 async def test_second_half_of_the_minute_finds_its_name_taken(server: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
-    # Row 18: upstream lists the Job once more, and takes it off with the next sync.
+    # Row 18. Difference: cronjob-name-of-its-own.
     cron = await ran_before(server.client, schedule="@every 30s")
     await make_job(server.client, cron, "hello-29671800", end="Complete", run=TEN)
     await until(kcr_clock, at("10:00:30.1"))
@@ -151,7 +161,7 @@ async def test_job_that_is_there_already_is_taken_for_the_run(server: EmbeddedCl
 
 @pytest.mark.parametrize("owned", [False, True], ids=["no-owner", "other-owner"])
 async def test_name_of_another_job_is_left_alone(server: EmbeddedCluster, kcr_clock: VirtualClock, owned: bool) -> None:
-    # Row 38; that the next run comes is the correction of Q11.
+    # Row 38; that the next run comes is the correction of Q11. Difference: cronjob-name-taken.
     await create(server.client, manifest())
     other = await create(server.client, manifest("other", suspend=True)) if owned else None
     await make_job(server.client, other, "hello-29671800")

@@ -114,7 +114,7 @@ async def test_failure_among_successes_is_found_after_a_restart(sim: Simulation)
 
 @scenario()
 async def test_ready_pod_stays_active_during_the_backoff(sim: Simulation) -> None:
-    # Row 38: upstream reports A0, which the server refuses.
+    # Row 38. Difference: backoff-status.
     await sim.create(parallelism=2, completions=2)
     await sim.until("A2")
     ready, failing = sim.active()
