@@ -5,6 +5,27 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 _PLAIN = re.compile(r"[a-z0-9.-]*")
+_OBJECT_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+
+
+def is_object_name(text: str) -> bool:
+    """Return whether objects of most kinds may have a name.
+
+    Source: apimachinery/pkg/util/validation/validation.go, IsDNS1123Subdomain; that a part is too long the server says.
+    """
+    return _OBJECT_NAME.fullmatch(text) is not None
+
+
+def object_name(text: str) -> str:
+    """Return a name, or nothing, as it is given.
+
+    Raises:
+        ValueError: No object may have this name.
+    """
+    if text and not is_object_name(text):
+        form = "lower-case letters, digits, '-' and '.', with a letter or digit at both ends, at most 253"
+        raise ValueError(f"{text!r:.300} is no name of an object: names have {form}")
+    return text
 
 
 class ResourceType(NamedTuple):

@@ -25,6 +25,7 @@ from kcr.app.permissions import Need, Permissions
 from kcr.app.rbac import LEASE_RIGHTS, METRICS_RIGHTS, SHARDING_RIGHTS
 from kcr.client import Client, Request
 from kcr.client.client import version_in
+from kcr.client.discovery import served_resources, versions_serving
 from kcr.client.wire.decoding import error_from
 from kcr.client.wire.retry import with_retries
 from kcr.clock import Clock
@@ -122,14 +123,6 @@ class _List(Object):
     metadata: _ListMetadata = _ListMetadata()
 
 
-class _Named(Object):
-    name: str = ""
-
-
-class _Resources(Object):
-    resources: tuple[_Named, ...] = ()
-
-
 async def check_cluster(
     client: Client,
     wanted: Wanted,
@@ -156,7 +149,7 @@ async def check_cluster(
         version_finding(server.version, wanted),
         skew_finding(server.skew_seconds),
         *await _namespaces(client, permissions, wanted),
-        *([await _kinds(client, wanted.kinds)] if wanted.kinds else []),
+        *(await _kinds(client, wanted) if wanted.kinds else []),
         await _rights(permissions, wanted),
         *([await _other_controllers(client, permissions, wanted, clock.now())] if wanted.takes_over else []),
     ]
@@ -210,23 +203,41 @@ def _skew(date: str | None, clock: Clock) -> float | None:
     return None
 
 
-async def _kinds(client: Client, kinds: Iterable[ResourceType]) -> Finding:
-    """Check whether the server serves the kinds in these versions; undisclosed ones count as served."""
-    missing = []
-    for root, found in groupby(sorted(kinds), lambda kind: kind.path().rpartition("/")[0]):
-        try:
-            served = {one.name for one in codec.decode(_Resources, await client.request("GET", root)).resources}
-        except NotFoundError:
-            served = set()
-        except (KcrError, msgspec.DecodeError):
-            continue
-        missing += [f"{kind.plural} of {kind.api_version}" for kind in found if kind.plural not in served]
+async def _kinds(client: Client, wanted: Wanted) -> list[Finding]:
+    """Check whether the server serves the kinds in these versions, and the status where they write it.
+
+    Those that it does not disclose count as served.
+    """
+    missing: list[str] = []
+    lacking: list[str] = []
+    written = {(right.group, right.resource) for right in wanted.rights}
+    for api_version, kinds in groupby(sorted(wanted.kinds), lambda kind: kind.api_version):
+        with suppress(KcrError, msgspec.DecodeError):
+            served = await served_resources(client, api_version)
+            for kind in kinds:
+                if kind.plural not in served:
+                    missing.append(await _name_unserved(client, kind))
+                    continue
+                status = f"{kind.plural}/status"
+                if status not in served and (kind.group, status) in written:
+                    lacking.append(f"{status} of {api_version}")
+    findings = []
     if missing:
         remedy = (
             "install the CustomResourceDefinition, or a version of the cluster that has it; controllers wait for it"
         )
-        return Finding("kinds", True, f"not served: {', '.join(missing)}: {remedy}")
-    return Finding("kinds", False, "all are served")
+        findings.append(Finding("kinds", True, f"not served: {', '.join(missing)}: {remedy}"))
+    if lacking:
+        remedy = "add `subresources: {status: {}}` to this version in the CustomResourceDefinition"
+        findings.append(Finding("kinds", True, f"cannot be written: {', '.join(lacking)}: {remedy}"))
+    return findings or [Finding("kinds", False, "all are served")]
+
+
+async def _name_unserved(client: Client, kind: ResourceType) -> str:
+    versions = await versions_serving(client, kind.kind)
+    # Its own one where the plural is wrong alone.
+    other = f" (but {kind.kind} of {versions})" if versions and versions != kind.api_version else ""
+    return f"{kind.plural} of {kind.api_version}{other}"
 
 
 def needs_of(wanted: Wanted) -> list[Need]:

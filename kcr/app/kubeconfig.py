@@ -174,7 +174,7 @@ async def issue_kubeconfig(
             why = "; ".join(cause.message for cause in error.causes) or error.message
             raise ConfigError(f"{config.server}: {why}: name another --duration") from error
         except (ApiError, TransportError) as error:
-            raise ConfigError(explain_failure(error, config.server, config.origin)) from error
+            raise ConfigError(explain_failure(error, config)) from error
     return _text(config, issued)
 
 

@@ -14,6 +14,7 @@ from msgspec import Meta
 
 from kcr.api.bindaddress import BindAddress, bind_address
 from kcr.api.durations import parse_duration
+from kcr.api.resources import object_name
 from kcr.api.slots import check_shards
 from kcr.app.fields import text_of
 from kcr.controllers.policy import read_gates
@@ -109,9 +110,11 @@ class ProgramOptions(msgspec.Struct, frozen=True, kw_only=True):
         "Reconcile only while holding a Lease; the other replicas stand by.",
         Flag(default="no", negation=True, guide="writing-controllers.md#leader-election"),
     ] = False
-    leader_elect_resource_name: Annotated[str, "Lease to hold, the same in all replicas.", Flag("NAME")] = ""
+    leader_elect_resource_name: Annotated[
+        str, object_name, "Lease to hold, the same in all replicas.", Flag("NAME")
+    ] = ""
     leader_elect_resource_namespace: Annotated[
-        str, "Namespace of the Lease.", Flag("NAME", "the pod's own, or the context's")
+        str, object_name, "Namespace of the Lease.", Flag("NAME", "the pod's own, or the context's")
     ] = ""
     leader_elect_lease_duration: Annotated[
         timedelta, duration, "Time after which other replicas may take a Lease that is not renewed.", Flag("DURATION")
@@ -178,13 +181,16 @@ class ProgramOptions(msgspec.Struct, frozen=True, kw_only=True):
         Flag("FILE", "none is required"),
     ] = ""
     webhook_service_name: Annotated[
-        str, "Service of the webhooks, for which kcr makes a certificate; needs the extra 'secure'.", Flag("NAME")
+        str,
+        object_name,
+        "Service of the webhooks, for which kcr makes a certificate; needs the extra 'secure'.",
+        Flag("NAME"),
     ] = ""
     webhook_service_namespace: Annotated[
-        str, "Namespace of the Service and the Secret.", Flag("NAME", "the pod's own, or the context's")
+        str, object_name, "Namespace of the Service and the Secret.", Flag("NAME", "the pod's own, or the context's")
     ] = ""
     webhook_secret_name: Annotated[
-        str, "Secret of the certificate that kcr makes.", Flag("NAME", "that of the Service")
+        str, object_name, "Secret of the certificate that kcr makes.", Flag("NAME", "that of the Service")
     ] = ""
     webhook_shutdown_delay: Annotated[
         timedelta,

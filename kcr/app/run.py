@@ -209,7 +209,7 @@ async def _run(program: _Program, set_grace: Callable[[float], None]) -> int:
                 if finding.is_wrong:
                     get_logger().warning("cluster check failed", check=finding.check, finding=finding.text)
         except (ApiError, TransportError) as error:
-            raise ConfigError(explain_failure(error, config.server, config.origin)) from error
+            raise ConfigError(explain_failure(error, config)) from error
         if options.ready_file:
             manager.add(ReadyFile(manager, Path(options.ready_file)), needs_leader_election=False)
         get_logger().info("connected", server=config.server, version=server.version, **logged)

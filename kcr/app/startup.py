@@ -15,9 +15,20 @@ from kcr.app.options import ProgramOptions
 from kcr.app.permissions import Need, Permissions
 from kcr.app.process import GRACE_SECONDS
 from kcr.client import Client
-from kcr.client.auth.cluster import ClusterConfig
+from kcr.client.auth.cluster import ClusterConfig, expired_certificate
+from kcr.client.auth.credentials import ANONYMOUS
+from kcr.clock import SystemClock
 from kcr.controller import Right, rights
-from kcr.errors import ApiError, ForbiddenError, KcrError, NotFoundError, TransportError, UnauthorizedError
+from kcr.errors import (
+    ApiError,
+    BadRequestError,
+    ConfigError,
+    ForbiddenError,
+    KcrError,
+    NotFoundError,
+    TransportError,
+    UnauthorizedError,
+)
 from kcr.events import EventsApi
 from kcr.informer import Selection
 from kcr.log import get_logger
@@ -45,6 +56,7 @@ async def check_access(client: Client, selections: Iterable[Selection[Any]], per
 
     Raises:
         ApiError: The server refuses.
+        ConfigError: It refuses a selector; the message has the kind.
     """
     async with asyncio.TaskGroup() as group:
         asked = [(selection, group.create_task(_list(client, selection))) for selection in selections]
@@ -55,6 +67,11 @@ async def check_access(client: Client, selections: Iterable[Selection[Any]], per
                 served.append(selection)
             case NotFoundError():
                 pass
+            case BadRequestError() as error if selection.labels or selection.fields:
+                said = f"the API server refuses the selection {selection}: {error.message}"
+                raise ConfigError(
+                    f"{said}: correct its labels and fields, as kcr.Selection or a watch has them"
+                ) from error
             case error:
                 raise error
     watching = [
@@ -187,21 +204,25 @@ async def _list(client: Client, selection: Selection[Any]) -> KcrError | None:
     return None
 
 
-def explain_failure(error: KcrError, server: str, source: str) -> str:
+def explain_failure(error: KcrError, config: ClusterConfig) -> str:
     """Return cause and remedy of a failed first contact, in one line.
 
     Args:
         error: The failure of the first requests.
-        server: The address of the server.
-        source: Where address and credentials come from, such as the kubeconfig's path.
+        config: The server, and where address and credentials come from, such as the kubeconfig's path.
     """
+    server, source = config.server, config.origin
+    expired = expired_certificate(config, ANONYMOUS, SystemClock().now())
     match error:
         case TransportError():
             # It begins with the request, which says the address once more.
             why = re.sub(rf"\A[A-Z]+ {re.escape(server)}\S*: ", "", str(error))
-            return f"cannot reach the API server {server}: {why}: {_connection_hint(error.__cause__, source)}"
+            hint = _connection_hint(error.__cause__, source)
+            # An alert is the server's verdict on our certificate.
+            hint = expired if expired and " alert " in why else hint
+            return f"cannot reach the API server {server}: {why}: {hint}"
         case UnauthorizedError():
-            return f"the API server {server} does not know us: renew the credentials in {source}"
+            return f"the API server {server} does not know us: {expired or f'renew the credentials in {source}'}"
         case ForbiddenError():
             hint = (
                 "grant it with a Role or ClusterRole, or use another identity; "

@@ -75,4 +75,4 @@ async def _findings(setups: Mapping[str, Setup], values: Mapping[str, Any]) -> l
             findings = await check_cluster(client, wanted, SystemClock())
             return [*findings, await filter_finding(client, declared.selections)] if values["shards"] else findings
         except (ApiError, TransportError) as error:
-            raise ConfigError(explain_failure(error, config.server, config.origin)) from error
+            raise ConfigError(explain_failure(error, config)) from error

@@ -56,4 +56,4 @@ async def connected(values: Mapping[str, Any]) -> AsyncIterator[Connection]:
         except NotFoundError as error:
             raise ConfigError(f"{error.message}: name its namespace with -n, or see `kubectl get jobs -A`") from error
         except (ApiError, TransportError) as error:
-            raise ConfigError(explain_failure(error, config.server, config.origin)) from error
+            raise ConfigError(explain_failure(error, config)) from error

@@ -8,6 +8,7 @@ import click
 
 from kcr.api.batch import CronJob, Job
 from kcr.api.meta import Resource
+from kcr.api.resources import is_object_name
 from kcr.api.unstructured import unstructured
 from kcr.client import Client
 from kcr.client.discovery import all_served_kinds, find_kind, near_names
@@ -19,8 +20,6 @@ _NAMES: Mapping[str, type[Resource]] = {
     for kind, names in ((Job, ("job", "jobs")), (CronJob, ("cronjob", "cronjobs", "cj")))
     for name in (*names, f"{names[0]}.batch", f"{names[1]}.batch")
 }
-# Source: apimachinery/pkg/util/validation/validation.go, IsDNS1123Subdomain; that a part is too long the server says.
-_OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 # Such as that of a Role. Characters with a meaning in paths and field selectors are in no name.
 # Source: apimachinery/pkg/api/validation/path/name.go, IsValidPathSegmentName.
 _PATH_SEGMENT = re.compile(r"(?!\.\.?$)[^/%,=\\\s]+")
@@ -86,10 +85,10 @@ def _parse(wanted: type[Resource], text: str) -> ObjectName:
     kind, _, name = text.partition("/")
     if _NAMES.get(kind.lower()) is not wanted or not name or "/" in name:
         # Not of the parameter, whose name would repeat the advice.
-        bare = "/" not in text and text.lower() not in _NAMES and _OBJECT_NAME.fullmatch(text)
+        bare = "/" not in text and text.lower() not in _NAMES and is_object_name(text)
         own = wanted.resource.kind
         raise click.UsageError(f"{text!r} names no {own}: write {own.lower()}/{text if bare else 'NAME'}")
-    return ObjectName(wanted, _checked(name, _OBJECT_NAME))
+    return ObjectName(wanted, _checked(name, is_valid=is_object_name(name)))
 
 
 def parse_object(text: str) -> ObjectName | UnresolvedName:
@@ -100,15 +99,15 @@ def parse_object(text: str) -> ObjectName | UnresolvedName:
     """
     kind, _, name = text.partition("/")
     if not kind or not name or "/" in name:
-        bare = "/" not in text and text.lower() not in _NAMES and _OBJECT_NAME.fullmatch(text)
+        bare = "/" not in text and text.lower() not in _NAMES and is_object_name(text)
         raise click.UsageError(f"{text!r} names no object: write KIND/NAME, such as job/{text if bare else 'pi'}")
     if kind.lower() in _NAMES:
-        return ObjectName(_NAMES[kind.lower()], _checked(name, _OBJECT_NAME))
-    return UnresolvedName(kind, _checked(name, _PATH_SEGMENT))
+        return ObjectName(_NAMES[kind.lower()], _checked(name, is_valid=is_object_name(name)))
+    return UnresolvedName(kind, _checked(name, is_valid=_PATH_SEGMENT.fullmatch(name) is not None))
 
 
-def _checked(name: str, form: re.Pattern[str]) -> str:
-    if not form.fullmatch(name):
+def _checked(name: str, *, is_valid: bool) -> str:
+    if not is_valid:
         raise click.UsageError(f"{name!r} is no name of an object: it has lower-case letters, digits, '-' and '.'")
     return name
 

@@ -101,6 +101,8 @@ class Calls:
         self._warned: set[str] = set()
         # The kinds that the server serves, by group and version, as far as they were asked for; shared likewise.
         self.served: dict[str, dict[str, ResourceType]] = {}
+        # The subresources that it is known to serve; shared likewise.
+        self.served_subresources: set[tuple[ResourceType, str]] = set()
         # Missing permissions that were logged: verb, resource, group; shared likewise.
         self._missing_rights: set[tuple[str, str, str]] = set()
 

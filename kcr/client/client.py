@@ -1,7 +1,7 @@
 """The client: typed reads here, writes and subresources from its bases."""
 
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager, contextmanager
 from typing import TypeVar
 
 import msgspec
@@ -13,7 +13,7 @@ from kcr.client.subresources import Subresources
 from kcr.client.wire import decoding
 from kcr.client.wire.requests import PAGE_SIZE, accept, object_path, target, watch_query
 from kcr.client.writes import Writes
-from kcr.errors import ApiError
+from kcr.errors import ApiError, BadRequestError
 
 R = TypeVar("R", bound=Resource)
 
@@ -90,7 +90,8 @@ class Client(Writes, Subresources):
             "labelSelector": labels, "fieldSelector": fields,
         }  # fmt: skip
         path = target(kind.resource.path(namespace), query)
-        body = await self.request("GET", path, accept=accept(kind, is_list=True))
+        with _naming(kind, labels, fields):
+            body = await self.request("GET", path, accept=accept(kind, is_list=True))
         try:
             return codec.decode_items(kind, body)
         except msgspec.DecodeError as error:
@@ -124,16 +125,34 @@ class Client(Writes, Subresources):
         """
         query = watch_query(resource_version, timeout_seconds, initial_events=initial_events)
         query |= {"labelSelector": labels, "fieldSelector": fields}
-        return self._watch(kind, target(kind.resource.path(namespace), query))
+        return self._watch(kind, query, target(kind.resource.path(namespace), query))
 
     @asynccontextmanager
-    async def _watch(self, kind: type[R], path: str) -> AsyncIterator[AsyncIterator[WatchEvent[R]]]:
-        async with self.lines(path, accept=accept(kind)) as lines, aclosing(_events(kind, lines)) as events:
-            yield events
+    async def _watch(
+        self, kind: type[R], query: Mapping[str, object], path: str
+    ) -> AsyncIterator[AsyncIterator[WatchEvent[R]]]:
+        async with AsyncExitStack() as stack:
+            with _naming(kind, query["labelSelector"], query["fieldSelector"]):
+                lines = await stack.enter_async_context(self.lines(path, accept=accept(kind)))
+            yield await stack.enter_async_context(aclosing(_events(kind, lines)))
 
     async def server_version(self) -> str:
         """Return the server's version, such as `v1.36.2`; `+kcr` at its end means the embedded server."""
         return version_in(await self.request("GET", "/version"))
+
+
+@contextmanager
+def _naming(kind: type[Resource], labels: object, fields: object) -> Iterator[None]:
+    """Name kind and selectors in the refusal of a request: the server names neither."""
+    try:
+        yield
+    except BadRequestError as error:
+        given = {"labels": labels, "fields": fields}
+        shown = " and ".join(f"{name}={text!r}" for name, text in given.items() if text)
+        if not shown:
+            raise
+        said = f"{kind.resource.display}: the server refuses the selector {shown}: {error.message}"
+        raise BadRequestError(error.code, error.reason, said) from error
 
 
 def version_in(body: bytes) -> str:

@@ -5,13 +5,14 @@ or where a person names a kind; kcr's own types know their place.
 """
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
 import msgspec
 
 from kcr.api.resources import ResourceType
-from kcr.errors import ApiError
+from kcr.errors import ApiError, KcrError
 
 if TYPE_CHECKING:
     from kcr.client.calls import Calls
@@ -147,16 +148,43 @@ async def served_kinds(client: "Calls", api_version: str) -> dict[str, ResourceT
     Source: client-go/discovery/discovery_client.go, ServerResourcesForGroupVersion.
     """
     group, _, version = api_version.rpartition("/")
+    return {
+        entry.kind: ResourceType(group, version, entry.kind, entry.name, entry.namespaced)
+        for entry in await _entries(client, api_version)
+        if "/" not in entry.name
+    }
+
+
+async def served_resources(client: "Calls", api_version: str) -> frozenset[str]:
+    """Return the resources that the server serves in a group and version, with subresources: `jobs`, `jobs/status`.
+
+    Args:
+        client: Asks the server.
+        api_version: Such as `batch/v1`.
+    """
+    return frozenset(entry.name for entry in await _entries(client, api_version))
+
+
+async def _entries(client: "Calls", api_version: str) -> tuple[_Entry, ...]:
+    group, _, version = api_version.rpartition("/")
     root = f"/apis/{quote(api_version)}" if group else f"/api/{quote(version)}"
     try:
-        answer = msgspec.json.decode(await client.request("GET", root), type=_Resources)
+        return msgspec.json.decode(await client.request("GET", root), type=_Resources).resources
     except ApiError as error:
         # For an unknown group, a server answers with a page that is no Status.
         if error.code != 404:
             raise
-        return {}
-    return {
-        entry.kind: ResourceType(group, version, entry.kind, entry.name, entry.namespaced)
-        for entry in answer.resources
-        if "/" not in entry.name
-    }
+        return ()
+
+
+async def versions_serving(client: "Calls", kind: str) -> str:
+    """Return the groups and versions in which the server serves a kind, for a message: `batch/v1, batch/v1beta1`.
+
+    Args:
+        client: Asks the server.
+        kind: Its name, such as `Job`; empty is returned if the server does not serve it, or does not answer.
+    """
+    with suppress(KcrError, msgspec.DecodeError):
+        found = [one.resource.api_version for one in await all_served_kinds(client) if one.resource.kind == kind]
+        return ", ".join(dict.fromkeys(found))
+    return ""

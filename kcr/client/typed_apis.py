@@ -19,7 +19,7 @@ import msgspec
 
 from kcr.api import codec
 from kcr.api.unstructured import Unstructured, unstructured
-from kcr.client.discovery import served_kinds
+from kcr.client.discovery import served_kinds, versions_serving
 
 if TYPE_CHECKING:
     from kcr.client.calls import Calls
@@ -90,7 +90,9 @@ async def object_of(client: "Calls", model: Any) -> Unstructured:
         client.served[model.api_version] = kinds = await served_kinds(client, model.api_version)
         resource = kinds.get(model.kind)
     if resource is None:
-        raise ValueError(f"{name}: the server serves no {model.kind} in {model.api_version}: is the kind installed?")
+        versions = await versions_serving(client, model.kind)
+        remedy = f"it serves {model.kind} in {versions}" if versions else "is the kind installed?"
+        raise ValueError(f"{name}: the server serves no {model.kind} in {model.api_version}: {remedy}")
     kind = unstructured(resource.api_version, resource.kind, plural=resource.plural, namespaced=resource.namespaced)
     return kind.of(api_client(client).sanitize_for_serialization(model))
 

@@ -1,15 +1,19 @@
 """Writes: create, patch, apply, update, delete."""
 
 from collections.abc import Awaitable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
+
+import msgspec
 
 from kcr.api import codec
 from kcr.api.meta import FullResource, Key, PartialObjectMetadata, Resource, ResourceView
 from kcr.client.calls import TRACKER, Calls, report_failure
+from kcr.client.discovery import served_resources
 from kcr.client.typed_apis import Model, model_of, object_of
 from kcr.client.wire import decoding
 from kcr.client.wire.requests import delete_options, object_path
-from kcr.errors import ApiError, error_for
+from kcr.errors import ApiError, ConflictError, InvalidError, KcrError, NotFoundError, error_for
 from kcr.tracing.parents import with_traceparent
 
 R = TypeVar("R", bound=Resource)
@@ -22,6 +26,9 @@ STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 # JSON is YAML; the server knows apply by this name only.
 APPLY_PATCH = "application/apply-patch+yaml"
+
+# The whole answer to a JSON patch of which an operation fails; neither the operation nor the object is named.
+_PATCH_FAILED = "the server rejected our request due to an error in our request"
 
 
 class Writes(Calls):
@@ -76,16 +83,37 @@ class Writes(Calls):
             )
             raise error_for(error.code, error.reason, f"{error}: {shown} has no namespace: {remedy}") from error
 
-    async def _written(self, kind: type[R], key: Key, answer: Awaitable[bytes]) -> R:
+    async def _written(self, kind: type[R], key: Key, answer: Awaitable[bytes], subresource: str = "") -> R:
         """Return the object in the answer to a write, and report it to the tracker of the running reconcile."""
         try:
             obj = decoding.read_object(kind, await answer, key.name)
         except BaseException as error:
             report_failure(self, kind, key, error)
+            if subresource and isinstance(error, NotFoundError):
+                await self._check_subresource(kind, key, subresource, error)
             raise
         if (tracker := TRACKER.get()) is not None:
             tracker.wrote(self, kind, key, obj)
         return obj
+
+    async def _check_subresource(self, kind: type[R], key: Key, subresource: str, error: NotFoundError) -> None:
+        """Raise another error than "not found" if the server has no such subresource, whether the object exists or not.
+
+        It is no NotFoundError: reconcilers take that for an object that is deleted.
+        """
+        resource = kind.resource
+        if (resource, subresource) in self.served_subresources:
+            return
+        names = frozenset[str]()
+        with suppress(KcrError, msgspec.DecodeError):
+            names = await served_resources(self, resource.api_version)
+        if f"{resource.plural}/{subresource}" in names:
+            self.served_subresources.add((resource, subresource))
+        elif resource.plural in names:
+            what = f"{resource.plural} of {resource.api_version} have no subresource {subresource!r}"
+            remedy = f"add `subresources: {{{subresource}: {{}}}}` to this version in their CustomResourceDefinition"
+            text = f"{resource.display} {key}: the {subresource} cannot be written, because {what}: {remedy}"
+            raise ApiError(error.code, error.reason, text) from error
 
     async def update(self, obj: U, *, subresource: str = "") -> U:
         """Replace an object by another version of it, and return it as the server stored it.
@@ -112,7 +140,7 @@ class Writes(Calls):
 
     async def _update(self, kind: type[R], key: Key, body: bytes, subresource: str) -> R:
         path = object_path(kind, key, subresource)
-        return await self._written(kind, key, self._write("PUT", path, self._options.query(), body))
+        return await self._written(kind, key, self._write("PUT", path, self._options.query(), body), subresource)
 
     async def apply(self, obj: W, *, field_owner: str = "", force: bool = False, subresource: str = "") -> W:
         """Server-side apply: set and own the fields of an object; create it if it does not exist.
@@ -205,7 +233,8 @@ class Writes(Calls):
         Raises:
             ValueError: The two differ in something else, which a status write would drop silently.
             ConflictError: The object has changed since `old` was read.
-            NotFoundError: The object does not exist any more, or its kind has no subresource `status`.
+            NotFoundError: The object does not exist any more.
+            ApiError: Its kind has no subresource `status`; this is no NotFoundError.
         """
         difference = codec.difference(old, new) or {}
         others = sorted(difference.keys() - {"status"})
@@ -241,17 +270,25 @@ class Writes(Calls):
         A `test` operation on `/metadata/uid` or on the item of a list guards against changes in between.
 
         Raises:
-            InvalidError: A `test` failed, or a path does not exist.
+            ConflictError: A `test` failed, or the patch has one and a path does not exist: the object has changed.
+            InvalidError: A path does not exist, in a patch without a `test`; or the result is refused.
 
         Source: RFC 6902.
         """
         body = codec.encode(operations)
-        return await self._patch(kind, key, body, (subresource, JSON_PATCH), self._options.query())
+        try:
+            return await self._patch(kind, key, body, (subresource, JSON_PATCH), self._options.query())
+        except InvalidError as error:
+            tests = [str(one.get("path")) for one in operations if one.get("op") == "test"]
+            if not tests or error.message != _PATCH_FAILED:
+                raise
+            why = f"it has changed: the patch tests {', '.join(tests)}"
+            raise ConflictError(409, "Conflict", f"{kind.resource.display} {key}: {why}") from error
 
     async def _patch(self, kind: type[R], key: Key, body: bytes, form: tuple[str, str], query: dict[str, object]) -> R:
         subresource, content_type = form
         path = object_path(kind, key, subresource)
-        return await self._written(kind, key, self._write("PATCH", path, query, body, content_type))
+        return await self._written(kind, key, self._write("PATCH", path, query, body, content_type), subresource)
 
     async def delete(
         self,

@@ -58,7 +58,7 @@ async def finalized(client: Client, obj: Resource, name: str, cleanup: Callable[
         through, such as `finalizers_changed` beside `generation_changed`), and whenever the object is being deleted.
 
     Raises:
-        InvalidError: The object has changed in between; the reconcile is to be tried again.
+        ConflictError: The object has changed in between; the reconcile is to be tried again.
         Exception: Whatever `cleanup` raises; the finalizer stays.
     """
     if obj.metadata.deletion_timestamp is None:

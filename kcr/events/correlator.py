@@ -7,7 +7,6 @@ Source: client-go/tools/record/events_cache.go; for series client-go/tools/event
 """
 
 import random
-import re
 import uuid
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable
@@ -17,6 +16,7 @@ from typing import NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from kcr.api.meta import Resource
+from kcr.api.resources import is_object_name
 from kcr.clock import Clock
 from kcr.events.forms import EventForm, Note
 from kcr.tokenbucket import TokenBucket
@@ -32,8 +32,6 @@ SPAM_REFILL_SECONDS = 300.0
 SIMILAR_PREFIX = "(combined from similar events): "
 LEFT_OUT = "EventsLeftOut"
 _REASONS_NAMED = 5
-
-_VALID_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -199,7 +197,7 @@ class Correlator:
         nanoseconds = int(self._clock.now().timestamp() * 1_000_000) * 1000 + self._random.randrange(1000)
         self._last_name = max(nanoseconds, self._last_name + 1)
         suffix = f".{self._last_name:x}"
-        if not _VALID_NAME.fullmatch(about) or len(about) + len(suffix) > 253:
+        if not is_object_name(about + suffix):
             about = str(uuid.UUID(int=self._random.getrandbits(128), version=4))
         return about + suffix
 

@@ -27,7 +27,7 @@ class ListAccumulator(Generic[R]):
     """Accumulates a list, or the initial events of a watch, until it is complete; passes later watch events on.
 
     An object that cannot be decoded, or that the transform cannot take, stops no other (ST-6): it is counted each
-    time and logged once, and the store keeps its last good version.
+    time and logged once, and the store keeps its last good version if it has one.
     """
 
     def __init__(self, selection: Selection[R], writer: StoreWriter[R], counts: Counter[str]) -> None:
@@ -170,9 +170,12 @@ class ListAccumulator(Generic[R]):
         if self._logged.get(undecodable.key) != undecodable.why:
             self._logged[undecodable.key] = undecodable.why
             kind, key = str(self._selection), str(undecodable.key)
-            _log.error(
-                "object cannot be decoded, its last good version is kept", kind=kind, key=key, error=undecodable.why
+            kept = (
+                "its last good version is kept"
+                if self._writer.has(undecodable.key)
+                else "the store has no version of it"
             )
+            _log.error(f"object cannot be decoded, {kept}", kind=kind, key=key, error=undecodable.why)
 
     def _forget(self, metadata: ObjectMeta) -> None:
         if self._logged:

@@ -6,6 +6,7 @@ import uuid
 from dataclasses import dataclass, field
 
 from kcr.api.meta import Key
+from kcr.api.resources import object_name
 from kcr.errors import ConfigError
 
 # Source: client-go/tools/leaderelection/leaderelection.go, JitterFactor.
@@ -71,6 +72,11 @@ class LeaderElectionConfig:
         ):
             if wrong:
                 raise ConfigError(f"leader election: {what}")
+        for named, text in (("Lease", self.name), ("namespace of the Lease", self.namespace)):
+            try:
+                object_name(text)
+            except ValueError as error:
+                raise ConfigError(f"leader election: {named}: {error}") from None
 
     @property
     def key(self) -> Key:

@@ -11,7 +11,7 @@ from examples.configmap_copier import copier
 from kcr.api.core import ConfigMap, Event, Namespace
 from kcr.api.meta import Key, is_controlled_by
 from kcr.dependents import claim, create_or_patch, finalized
-from kcr.errors import AlreadyExistsError, ConflictError, InvalidError
+from kcr.errors import AlreadyExistsError, ConflictError
 from kcr.informer import Informer, Selection
 from kcr.testing import build, consistently, eventually
 from kcr_devcluster.testing.controlplane import ApiServer
@@ -74,7 +74,7 @@ async def test_finalizers_are_guarded_by_tests(kcr_apiserver: ApiServer) -> None
         return
 
     assert not await finalized(client, made, "kcr.dev/x", clean_up)
-    with pytest.raises(InvalidError):
+    with pytest.raises(ConflictError):
         await finalized(client, made, "kcr.dev/y", clean_up)
     await client.delete(ConfigMap, made.key)
     assert not await finalized(

@@ -8,7 +8,7 @@ import msgspec
 from kcr.api.meta import Key
 from kcr.api.resources import ResourceType
 from kcr.client import Client
-from kcr.client.discovery import served_kinds
+from kcr.client.discovery import served_kinds, versions_serving
 from kcr.client.writes import STRATEGIC_PATCH
 from kcr.errors import AlreadyExistsError, ApiError, ConfigError
 from kcr_devcluster.manifests import Document
@@ -87,14 +87,15 @@ class _Served:
             self._lists[api_version] = await served_kinds(self._client, api_version)
         resource = self._lists[api_version].get(document.kind)
         if resource is None:
-            raise ConfigError(
-                f"{document.title}: the server serves no {document.kind} in {api_version}: {self._hint(api_version)}"
-            )
+            hint = await self._hint(api_version, document.kind)
+            raise ConfigError(f"{document.title}: the server serves no {document.kind} in {api_version}: {hint}")
         return resource
 
-    def _hint(self, api_version: str) -> str:
-        kinds = sorted(self._lists[api_version])
-        if kinds:
-            return f"it serves {', '.join(kinds)} there"
-        option = _ON_DEMAND.get(api_version)
-        return f"start it with {option}" if option else "take it out of the file"
+    async def _hint(self, api_version: str, kind: str) -> str:
+        option, kinds = _ON_DEMAND.get(api_version), sorted(self._lists[api_version])
+        # The file has a right version then, which the server serves on demand.
+        if option and not kinds:
+            return f"start it with {option}"
+        if versions := await versions_serving(self._client, kind):
+            return f"it serves {kind} in {versions}"
+        return f"it serves {', '.join(kinds)} there" if kinds else "take it out of the file"

@@ -1,10 +1,12 @@
 """Which server to talk to, and with which identity: the value that configuration ends in, and its TLS context."""
 
 import os
+import re
 import ssl
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -134,6 +136,56 @@ def _identify(made: ssl.SSLContext, certificate: str, key: str, names: str) -> N
             made.load_cert_chain(path, password="")
         except (ssl.SSLError, ValueError) as error:
             raise ConfigError(f"{names}: certificate and key do not fit or are unusable: {error}") from error
+
+
+def expired_certificate(config: ClusterConfig, credential: Credential, now: datetime) -> str:
+    """Return which client certificate has expired and when, for a message; empty when there is none, or it has not.
+
+    Args:
+        config: The cluster; the file of its certificate is read now.
+        credential: Its certificate, if any, takes precedence over the configuration's.
+        now: The present moment.
+    """
+    source = PemSource(text=credential.certificate, field="of the credential plugin")
+    source = source if source else config.certificate
+    try:
+        end = _not_after(source.read()) if source else None
+    except (ConfigError, ValueError, IndexError):
+        return ""
+    if end is None or now < end:
+        return ""
+    name = f"{source.field} {source.path}".strip()
+    return f"the client certificate ({name}) expired at {end:%Y-%m-%dT%H:%M:%SZ}, {(now - end).days} days ago: renew it"
+
+
+def _not_after(pem: str) -> datetime:
+    """Return when the first certificate in a PEM expires; ValueError or IndexError if there is none.
+
+    Python's ssl module decodes no certificate of a client. Source: RFC 5280, section 4.1: the validity is the fourth
+    field of a certificate after its version, which may be absent.
+    """
+    found = re.search("-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", pem, re.DOTALL)
+    fields = _der_items(_der_items(_der_items(ssl.PEM_cert_to_DER_cert(found[0] if found else ""))[0][1])[0][1])
+    validity = [content for tag, content in fields if tag != 0xA0][3]
+    # The year has two digits up to 2049 (UTCTime), and four later (GeneralizedTime).
+    tag, content = _der_items(validity)[1]
+    text = content.decode("ascii")
+    century = "" if tag == 0x18 else "19" if text >= "5" else "20"
+    return datetime.strptime(century + text, "%Y%m%d%H%M%SZ").replace(tzinfo=UTC)
+
+
+def _der_items(data: bytes) -> list[tuple[int, bytes]]:
+    """Return tag and content of each value in a sequence. Source: X.690, section 8.1."""
+    items, place = [], 0
+    while place < len(data):
+        tag, size = data[place], data[place + 1]
+        place += 2
+        if size & 0x80:
+            count = size & 0x7F
+            size, place = int.from_bytes(data[place : place + count]), place + count
+        items.append((tag, data[place : place + size]))
+        place += size
+    return items
 
 
 def tls_modified(config: ClusterConfig) -> tuple[float, ...]:

@@ -15,11 +15,12 @@ from aiohttp.http_exceptions import HttpProcessingError
 from multidict import CIMultiDictProxy
 from yarl import URL
 
-from kcr.client.auth.cluster import ClusterConfig, tls_context, tls_modified
+from kcr.client.auth.cluster import ClusterConfig, expired_certificate, tls_context, tls_modified
 from kcr.client.auth.credentials import Credential
 from kcr.client.loops import HomeLoop, PerLoop
 from kcr.client.wire.connections import FENCE, FencedRequest, OnResolve, SilenceTimer, make_connector
 from kcr.client.wire.transport import Request
+from kcr.clock import SystemClock
 from kcr.errors import ConfigError, TransportError
 from kcr.log import get_logger
 
@@ -69,6 +70,8 @@ class HttpTransport:
         # The sources of the TLS context, and when its files were last checked.
         self._made_from = (tls_modified(config), "")
         self._looked_at = float("-inf")
+        # Whether the server has accepted the present credentials.
+        self._is_known = False
         self._tls = tls_context(config)
         self._loops = PerLoop(_Connections)
 
@@ -103,10 +106,20 @@ class HttpTransport:
         """Return the answer to a request, and the pool that it has to `leave`; for `HttpResponse` alone."""
         credential = await self._config.credentials.current()
         answer, pool = await self._attempt(request, credential)
-        if answer.status != 401 or not self._config.credentials.invalidate(credential):
+        if answer.status != 401:
+            self._is_known = True
+            return answer, pool
+        if not self._config.credentials.invalidate(credential):
+            self._log_expiry(credential)
             return answer, pool
         await self.leave(pool, answer)
         return await self._attempt(request, await self._config.credentials.current())
+
+    def _log_expiry(self, credential: Credential) -> None:
+        """Log that the client certificate has expired since the server accepted it."""
+        if self._is_known and (why := expired_certificate(self._config, credential, SystemClock().now())):
+            self._is_known = False
+            _log.error("client certificate has expired", server=self._config.server, error=why)
 
     async def _attempt(self, request: Request, credential: Credential) -> "tuple[aiohttp.ClientResponse, _Pool]":
         try:
@@ -121,6 +134,8 @@ class HttpTransport:
             pool = self._current_pool(credential) or await self._new_pool()
             return await self._request(pool, request, credential), pool
         except _FAILURES as error:
+            if isinstance(error, aiohttp.ClientOSError):
+                self._log_expiry(credential)
             raise _failure(request, error, self._config.server) from error
 
     async def _request(self, pool: "_Pool", request: Request, credential: Credential) -> aiohttp.ClientResponse:

@@ -10,6 +10,7 @@ import pytest_asyncio
 from msgspec.structs import replace
 from structlog.testing import capture_logs
 
+import kcr
 from kcr.api.batch import Job
 from kcr.api.core import ConfigMap, Pod, Secret, Service
 from kcr.api.meta import Key, ObjectMeta
@@ -24,6 +25,8 @@ from kcr.informer import Handler, Informer, Selection
 from kcr.testing import eventually
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.node import RunResult
+from kcr_devcluster.kinds import install
+from tests.kit.custom_resources import definition, version
 from tests.kit.http_servers import client_of
 from tests.kit.owners import Website
 
@@ -113,9 +116,56 @@ async def test_json_patch_holds_only_while_its_test_does(client: Client) -> None
     test = {"op": "test", "path": "/metadata/uid", "value": made.metadata.uid}
     change = {"op": "replace", "path": "/data/n", "value": "1"}
     assert (await client.json_patch(ConfigMap, KEY, [test, change])).data == {"n": "1"}
-    with pytest.raises(InvalidError):
+    said = "^configmaps default/a: it has changed: the patch tests /metadata/uid$"
+    with pytest.raises(ConflictError, match=said):
         await client.json_patch(ConfigMap, KEY, [{**test, "value": "another"}, {**change, "value": "2"}])
     assert (await client.get(ConfigMap, Key("default", "a"))).data == {"n": "1"}
+
+
+class Widget(kcr.Resource, api_version="ex.io/v1", plural="widgets"):
+    """Of a definition that has no subresource `status`."""
+
+    status: dict[str, str] = {}
+
+
+async def test_status_that_a_definition_does_not_have_is_said_to_be_missing(client: Client) -> None:
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    await install(client, [definition(version("v1", schema))])
+    made = await client.create(Widget(metadata=ObjectMeta(name="w", namespace="default")))
+    said = (
+        "widgets.ex.io default/w: the status cannot be written, because widgets of ex.io/v1 have no subresource "
+        "'status': add `subresources: {status: {}}` to this version in their CustomResourceDefinition"
+    )
+    for status_of in (made, replace(made, metadata=replace(made.metadata, name="gone"))):
+        with pytest.raises(ApiError) as refused:
+            await client.patch_status(status_of, replace(status_of, status={"ready": "1"}))
+        # A reconciler would take that for an object that is deleted.
+        assert not isinstance(refused.value, NotFoundError)
+        assert str(refused.value) == said.replace("default/w", str(status_of.key))
+
+
+async def test_status_of_a_deleted_object_is_not_found(client: Client) -> None:
+    made = await client.create_manifest(Job, {"metadata": {"name": "a", "namespace": "default"}, "spec": {
+        "suspend": True, "template": {"spec": POD_SPEC}}}, "default")  # fmt: skip
+    gone = replace(made, metadata=replace(made.metadata, name="gone"))
+    for _ in range(2):
+        with pytest.raises(NotFoundError, match=r'jobs\.batch "gone" not found'):
+            await client.patch_status(gone, replace(gone, status=replace(gone.status, failed=1)))
+
+
+async def test_selector_that_the_server_refuses_is_named_with_its_kind(client: Client) -> None:
+    said = r"^pods: the server refuses the selector labels='a in \(': unable to parse requirement"
+    with pytest.raises(BadRequestError, match=said):
+        await client.list(Pod, labels="a in (")
+    with pytest.raises(BadRequestError, match=r"^pods: the server refuses the selector fields='spec.x=1': "):
+        async with client.watch(Pod, resource_version="0", timeout_seconds=1, fields="spec.x=1"):
+            pass
+
+
+async def test_json_patch_without_a_test_that_fails_is_invalid(client: Client) -> None:
+    await client.create_manifest(ConfigMap, config_map(), "default")
+    with pytest.raises(InvalidError):
+        await client.json_patch(ConfigMap, KEY, [{"op": "remove", "path": "/data/none"}])
 
 
 async def test_dry_run_changes_nothing(client: Client) -> None:

@@ -172,7 +172,12 @@ async def test_client_applies_models_as_their_field_manager(client: Client) -> N
 
 REFUSED: list[Any] = [
     pytest.param(V1Job(metadata=PI.metadata), ValueError, "this V1Job states no api_version and kind", id="no-kind"),
-    pytest.param(V1Job(api_version="batch/v9", kind="Job"), ValueError, "serves no Job in batch/v9", id="unknown"),
+    pytest.param(
+        V1Job(api_version="batch/v9", kind="Job"),
+        ValueError,
+        "serves no Job in batch/v9: it serves Job in batch/v1$",
+        id="unknown",
+    ),
     pytest.param({"kind": "Job"}, TypeError, r"dict is neither .* create_manifest", id="mapping"),
     pytest.param(POD, TypeError, "V1PodSpec is neither a kcr.Resource nor a model", id="part-of-an-object"),
 ]

@@ -4,7 +4,7 @@ from kcr.api.core import ConfigMap
 from kcr.api.meta import Key
 from kcr.client import Client
 from kcr.dependents import finalized
-from kcr.errors import InvalidError, ServerError
+from kcr.errors import ConflictError, ServerError
 from kcr.testing import FaultyTransport, build
 from kcr_devcluster.cluster import EmbeddedCluster
 
@@ -101,6 +101,6 @@ async def test_stale_object_is_not_written_to(kcr_cluster: EmbeddedCluster, dele
         old = await site.read()
     changed = ["other.dev/first"] if not deleted else [NAME]
     await kcr_cluster.client.merge_patch(ConfigMap, old.key, {"metadata": {"finalizers": changed}})
-    with pytest.raises(InvalidError):
+    with pytest.raises(ConflictError, match=r"configmaps default/.*: it has changed: the patch tests /metadata/uid, "):
         await site.reconcile(old)
     assert (await site.read()).metadata.finalizers == tuple(changed)

@@ -4,8 +4,10 @@ from urllib.parse import parse_qs
 
 import pytest
 
+import kcr
 from kcr.api.batch import CronJob, Job
 from kcr.api.core import Namespace, Pod
+from kcr.api.full.apiextensions_v1 import CustomResourceDefinition
 from kcr.api.meta import Key, ObjectMeta
 from kcr.api.scheduling import PodGroup
 from kcr.api.slots import uid_selector
@@ -26,12 +28,17 @@ from kcr.informer import Selection
 from kcr.testing import VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.clocks import FixedClock
+from tests.kit.custom_resources import definition, version
 from tests.kit.scripted_transport import Say, Script, failure
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 STATUS = rights(Job, "patch", subresource="status")
 JOBS, CRONJOBS = rights(Job, "list"), rights(CronJob, "list")
 DATED = Say({"gitVersion": "v1.36.2"}, headers={"date": "Thu, 01 Jan 2026 12:00:20 GMT"})
+
+
+class Widget(kcr.Resource, api_version="ex.io/v1", plural="widgets"):
+    status: dict[str, str] = {}
 
 
 def review(*, allowed: bool) -> Say:
@@ -222,6 +229,24 @@ async def test_kinds_that_are_not_served_are_named(kcr_cluster: EmbeddedCluster)
     (finding,) = [one for one in findings if one.check == "kinds"]
     assert finding.is_wrong
     assert finding.text.startswith("not served: prods of v1, podgroups of scheduling.k8s.io/v1alpha2: install")
+
+
+@pytest.mark.kcr_virtual
+async def test_kind_of_another_version_is_named_with_those_that_are_served(kcr_cluster: EmbeddedCluster) -> None:
+    wanted = Wanted(frozenset(), kinds=frozenset({Job.resource._replace(version="v2")}))
+    findings = await check_cluster(kcr_cluster.client, wanted, FixedClock(NOW))
+    (finding,) = [one for one in findings if one.check == "kinds"]
+    assert finding.text.startswith("not served: jobs of batch/v2 (but Job of batch/v1): install")
+
+
+@pytest.mark.kcr_virtual
+async def test_status_that_a_definition_does_not_have_is_named(kcr_cluster: EmbeddedCluster) -> None:
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    await kcr_cluster.client.create_manifest(CustomResourceDefinition, definition(version("v1", schema)))
+    wanted = Wanted(rights(Widget, "patch", subresource="status"), kinds=frozenset({Widget.resource}))
+    findings = await check_cluster(kcr_cluster.client, wanted, FixedClock(NOW))
+    remedy = "add `subresources: {status: {}}` to this version in the CustomResourceDefinition"
+    assert Finding("kinds", True, f"cannot be written: widgets/status of ex.io/v1: {remedy}") in findings
 
 
 @pytest.mark.kcr_virtual

@@ -10,6 +10,7 @@ import pytest
 from kcr.api.meta import Key
 from kcr.client import Client, Request, Response
 from kcr.errors import ConfigError
+from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.dev.apply import apply
 from kcr_devcluster.manifests import Document, read_documents
 
@@ -112,3 +113,11 @@ async def test_kind_that_is_not_served_has_its_remedy(tmp_path: Path, api_versio
     text = f"apiVersion: {api_version}\nkind: {kind}\nmetadata: {{name: w}}\n"
     with pytest.raises(ConfigError, match=f"serves no {kind} in {api_version}: {remedy}$"):
         await apply(Client(Server({})), documents(tmp_path, text))
+
+
+@pytest.mark.asyncio
+async def test_kind_of_another_version_is_named_with_those_that_are_served(tmp_path: Path) -> None:
+    text = JOB.replace("batch/v1", "batch/v2")
+    async with EmbeddedCluster(runtime=None, gc=False) as cluster:
+        with pytest.raises(ConfigError, match=r"the server serves no Job in batch/v2: it serves Job in batch/v1$"):
+            await apply(cluster.client, documents(tmp_path, text))

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from structlog.testing import capture_logs
 
 from kcr.api.codec import WatchEvent
 from kcr.api.core import PodSpec
@@ -19,12 +20,13 @@ class Writer:
 
     def __init__(self) -> None:
         self.given: list[object] = []
+        self.stored: set[Key] = set()
 
     def share(self, obj: Pod) -> Pod:
         return obj
 
     def has(self, key: Key) -> bool:
-        return False
+        return key in self.stored
 
     def replace(self, objects: Iterable[Pod], undecodable: Mapping[Key, str], version: str) -> Iterator[None]:
         self.given.append((tuple(objects), dict(undecodable), version))
@@ -57,6 +59,18 @@ def test_object_that_does_not_fit_stops_no_other() -> None:
     replaced(accumulator.replace("9"))
     assert writer.given == [((pod("a", 1),), {Key("d", "b"): "no phase", Key("d", "c"): "no phase"}, "9")]
     assert counts["undecodable"] == 2
+
+
+# ST-6
+@pytest.mark.parametrize(
+    ("stored", "said"), [({Key("d", "b")}, "its last good version is kept"), (set(), "the store has no version of it")]
+)
+def test_object_that_does_not_fit_is_logged_with_what_the_store_has(stored: set[Key], said: str) -> None:
+    accumulator, writer, _ = made()
+    writer.stored = stored
+    with capture_logs() as logs:
+        accumulator.add(bad("b"))
+    assert [line["event"] for line in logs] == [f"object cannot be decoded, {said}"]
 
 
 # RF-23

@@ -1,10 +1,11 @@
 import ssl
+from datetime import UTC, datetime, timedelta
 
 import pytest
 import trustme
 
-from kcr.client import ClusterConfig, PemSource
-from kcr.client.auth.cluster import tls_context
+from kcr.client import ClusterConfig, Credential, PemSource
+from kcr.client.auth.cluster import expired_certificate, tls_context
 from kcr.errors import ConfigError
 
 
@@ -44,3 +45,30 @@ def test_key_of_another_certificate_is_refused() -> None:
     )
     with pytest.raises(ConfigError, match=r"^client-certificate: certificate and key do not fit"):
         tls_context(config)
+
+
+def issued(end: datetime) -> str:
+    me = trustme.CA().issue_cert("me.example", not_before=datetime(2020, 1, 1, tzinfo=UTC), not_after=end)
+    return "".join(pem.bytes().decode() for pem in me.cert_chain_pems)
+
+
+# From 2050 on, certificates write years with four digits.
+@pytest.mark.parametrize("end", [datetime(2021, 2, 3, 4, 5, 6, tzinfo=UTC), datetime(2051, 2, 3, 4, 5, 6, tzinfo=UTC)])
+def test_end_of_a_client_certificate_is_told_once_it_is_over(end: datetime) -> None:
+    config, anonymous = ClusterConfig(server="https://x", certificate=pem(issued(end))), Credential()
+    assert expired_certificate(config, anonymous, end - timedelta(seconds=1)) == ""
+    said = f"the client certificate (client-certificate) expired at {end:%Y-%m-%dT%H:%M:%SZ}, 2 days ago: renew it"
+    assert expired_certificate(config, anonymous, end + timedelta(days=2)) == said
+
+
+def test_certificate_of_a_credential_plugin_takes_precedence() -> None:
+    end = datetime(2021, 1, 1, tzinfo=UTC)
+    config = ClusterConfig(server="https://x", certificate=pem(issued(datetime(2030, 1, 1, tzinfo=UTC))))
+    said = expired_certificate(config, Credential(certificate=issued(end)), end + timedelta(days=1))
+    assert said.startswith("the client certificate (of the credential plugin) expired at 2021-01-01T00:00:00Z, 1 days")
+
+
+@pytest.mark.parametrize("text", ["", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----"])
+def test_certificate_that_cannot_be_read_has_no_end(text: str) -> None:
+    config = ClusterConfig(server="https://x", certificate=pem(text) if text else PemSource())
+    assert expired_certificate(config, Credential(), datetime(2021, 1, 1, tzinfo=UTC)) == ""

@@ -3,13 +3,16 @@
 import asyncio
 import os
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 import trustme
 from aiohttp import web
+from structlog.testing import capture_logs
 
 from kcr.client import ClusterConfig, HttpTransport, PemSource, Request
+from kcr.clock import SystemClock
 from kcr.errors import TransportError
 from tests.kit.http_servers import echo, read, serving, trusting
 
@@ -92,6 +95,26 @@ async def test_renewed_certificate_file_is_used_within_a_minute(
             await read(transport, Request("GET", "/"))
             monkeypatch.undo()
     assert names == ["one.example", "one.example", "two.example"]
+
+
+async def test_certificate_that_expires_while_it_is_used_is_logged_with_its_end(authority: trustme.CA) -> None:
+    answers = iter((200, 401, 401))
+
+    async def refuse(_: web.BaseRequest) -> web.StreamResponse:
+        return web.Response(status=next(answers))
+
+    end = SystemClock().now() - timedelta(hours=1)
+    me = authority.issue_cert("me.example", not_before=end - timedelta(days=1), not_after=end)
+    text = me.private_key_and_cert_chain_pem.bytes().decode()
+    async with serving(refuse, authority) as url:
+        config = replace(trusting(url, authority), certificate=PemSource(text=text, field="client-certificate"))
+        async with HttpTransport(config) as transport:
+            with capture_logs() as logs:
+                for _ in range(3):
+                    await read(transport, Request("GET", "/"))
+    (line,) = logs
+    assert (line["log_level"], line["event"]) == ("error", "client certificate has expired")
+    assert f"(client-certificate) expired at {end:%Y-%m-%dT%H:%M:%SZ}" in line["error"]
 
 
 async def test_server_name_stands_in_for_the_host(authority: trustme.CA) -> None:
