@@ -12,8 +12,8 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 import msgspec
 from msgspec import inspect
-from msgspec.structs import FieldInfo, fields
 
+from kcr.api import equality
 from kcr.api.meta import FullResource, ListMeta, Object, Resource, Status, from_wire, to_wire
 from kcr.api.unstructured import RawFields, Unstructured
 
@@ -261,37 +261,15 @@ def encode(value: object) -> bytes:
     return head + (b"," + data[1:] if len(data) > 2 else b"}")
 
 
-@cache
-def _wire_fields(kind: type[Object]) -> tuple[FieldInfo, ...]:
-    return fields(kind)
-
-
 def difference(old: object, new: object) -> Any:
-    """Return the JSON merge patch that turns `old` into `new`, or None when they are equal.
+    """Return the JSON merge patch that turns `old` into `new`, or None when they are the same.
 
-    Compared field by field, so that a zero differs from an absence. Fields that `new` lacks become
-    null; sequences are replaced whole.
+    Compared field by field, so that a zero differs from an absence, and values with their types, so that true differs
+    from 1. Fields that `new` lacks become null; sequences are replaced whole.
 
     Source: RFC 7396.
     """
-    if old == new:
-        return None
     if isinstance(old, Unstructured) and isinstance(new, Unstructured):
-        metadata = difference(old.metadata, new.metadata)
+        metadata = equality.difference(old.metadata, new.metadata)
         return {**({"metadata": metadata} if metadata else {}), **new.fields_unlike(old)} or None
-    if isinstance(old, Object) and isinstance(new, Object):
-        pairs = ((f.encode_name, _said(f, old), _said(f, new)) for f in _wire_fields(type(new)))
-    elif isinstance(old, Mapping) and isinstance(new, Mapping):
-        pairs = ((name, old.get(name), new.get(name)) for name in {**old, **new})
-    else:
-        return new
-    return {
-        name: after if after is None else difference(before, after) for name, before, after in pairs if before != after
-    }
-
-
-def _said(field: FieldInfo, value: Object) -> object:
-    """Return a value's field, or None if its wire form omits the field."""
-    said = getattr(value, field.name)
-    left_out = said == field.default or (field.default_factory in (dict, list) and not said)
-    return None if left_out else said
+    return equality.difference(old, new)

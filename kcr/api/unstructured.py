@@ -8,6 +8,7 @@ from typing import Any, Self, TypeVar, overload
 import msgspec
 from msgspec.structs import replace
 
+from kcr.api.equality import difference
 from kcr.api.meta import FullResource, ObjectMeta, ObjectType, from_wire, to_wire
 
 T = TypeVar("T")
@@ -87,21 +88,7 @@ class Unstructured(FullResource):
     def fields_unlike(self, old: "Unstructured") -> dict[str, Any]:
         """Return the JSON merge patch that turns the fields of `old` into these; empty when they say the same."""
         names = [name for name in {**old.fields, **self.fields} if old.fields.get(name) != self.fields.get(name)]
-        return _difference({name: old.get(name) for name in names}, {name: self.get(name) for name in names})
-
-
-def _difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    patch: dict[str, Any] = {}
-    for name in {**old, **new}:
-        before, after = old.get(name), new.get(name)
-        if isinstance(before, dict) and isinstance(after, dict):
-            inner = _difference(before, after)
-            if inner:
-                patch[name] = inner
-        # As JSON, because to Python true is equal to 1.
-        elif _encode(before) != _encode(after):
-            patch[name] = after
-    return patch
+        return difference({name: old.get(name) for name in names}, {name: self.get(name) for name in names}) or {}
 
 
 def unstructured(api_version: str, kind: str, *, plural: str, namespaced: bool = True) -> type[Unstructured]:

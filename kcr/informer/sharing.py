@@ -7,9 +7,16 @@ its way into a store is compared with two stored ones, and takes over every equa
 import sys
 from collections.abc import Mapping
 from functools import cache
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
+
+from kcr.api.equality import exact_fields, same_json
+
+T = TypeVar("T")
+_Entries = Mapping[object, object]
+_Items = tuple[object, ...]
 
 # Words from small vocabularies, shared by name where neither value has the same.
 _WORDS = frozenset({"namespace", "node_name", "phase", "reason", "type", "status", "restart_policy", "name"})
@@ -30,62 +37,65 @@ def share(new: Struct, known: object, fallback: object) -> None:
     kind = type(new)
     known = known if type(known) is kind else None
     fallback = fallback if type(fallback) is kind else None
-    for name, is_word in _plan(kind):
+    for name, is_word, is_exact in _plan(kind):
         mine, theirs = getattr(new, name), getattr(known, name, None)
         if mine is theirs:
             continue
-        if mine == theirs:
+        if mine == theirs and (is_exact or same_json(mine, theirs, decoded=True)):
             force_setattr(new, name, theirs)
             continue
         other = getattr(fallback, name, None)
-        if mine == other:
+        if mine == other and (is_exact or same_json(mine, other, decoded=True)):
             force_setattr(new, name, other)
         elif isinstance(mine, Struct):
             share(mine, theirs, other)
         elif mine and type(mine) is tuple:
-            force_setattr(new, name, _shared_items(mine, theirs or (), other or ()))
+            force_setattr(new, name, _shared_items(mine, (_as(tuple, theirs), _as(tuple, other)), is_exact))
         elif mine and type(mine) is dict:
-            force_setattr(new, name, _shared_entries(mine, theirs or {}, other or {}))
+            force_setattr(new, name, _shared_entries(mine, (_as(dict, theirs), _as(dict, other)), is_exact))
         elif is_word and type(mine) is str:
             force_setattr(new, name, sys.intern(mine))
 
 
+def _as(kind: type[T], value: object) -> T:
+    """Return a value, or an empty one where it is of another type: what `Any` holds may change its type."""
+    return value if type(value) is kind else kind()
+
+
 @cache
-def _plan(kind: type[Struct]) -> tuple[tuple[str, bool], ...]:
-    fields = kind.__struct_fields__
+def _plan(kind: type[Struct]) -> tuple[tuple[str, bool, bool], ...]:
+    """Return the fields to share: their names, whether they hold words, and whether equal values are the same JSON."""
+    fields, exact = kind.__struct_fields__, exact_fields(kind)
     # A struct with a uid has a name of its own; other names, of containers say, are words.
     own = _OWN | {"name"} if "uid" in fields else _OWN
-    return tuple((name, name in _WORDS) for name in fields if name not in own)
+    return tuple((name, name in _WORDS, name in exact) for name in fields if name not in own)
 
 
-def _shared_entries(
-    mine: Mapping[object, object], theirs: Mapping[object, object], others: Mapping[object, object]
-) -> Mapping[object, object]:
+def _shared_entries(mine: _Entries, stored: tuple[_Entries, _Entries], is_exact: bool) -> _Entries:
     """Share key by key: pods of an Indexed Job have a label of their own among many that are alike."""
+    theirs, others = stored
     entries: dict[object, object] = {}
     for key, value in mine.items():
         known = theirs.get(key)
-        # Equal values may yet be of different types, as 1 and true are.
-        if known != value or type(known) is not type(value):
+        if known != value or not (is_exact or same_json(known, value, decoded=True)):
             known = others.get(key)
-            if known != value or type(known) is not type(value):
+            if known != value or not (is_exact or same_json(known, value, decoded=True)):
                 known = value
         entries[sys.intern(key) if type(key) is str else key] = known
     return entries
 
 
-def _shared_items(
-    mine: tuple[object, ...], theirs: tuple[object, ...], others: tuple[object, ...]
-) -> tuple[object, ...]:
+def _shared_items(mine: _Items, stored: tuple[_Items, _Items], is_exact: bool) -> _Items:
     """Share item by item: with the same place of one or the other sequence, else with the item before."""
+    theirs, others = stored
     items: list[object] = []
     before: object = None
     for place, item in enumerate(mine):
         known = theirs[place] if place < len(theirs) else before
         other = others[place] if place < len(others) else before
-        if item == known:
+        if item == known and (is_exact or same_json(item, known, decoded=True)):
             before = known
-        elif item == other:
+        elif item == other and (is_exact or same_json(item, other, decoded=True)):
             before = other
         else:
             before = item

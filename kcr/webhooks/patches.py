@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 
+from kcr.api.equality import same_json
+
 # By which the items of lists of objects are known, in the built-in kinds and most others.
 _ITEM_KEYS = ("name", "key", "type", "uid")
 _MISSING: Any = msgspec.UNSET
@@ -26,7 +28,7 @@ def rebase(raw: Any, before: Any, after: Any) -> Any:
         before: The part of it that a type knows, with the defaults of the type.
         after: The same, changed.
     """
-    if is_same(before, after):
+    if same_json(before, after):
         return raw
     if isinstance(before, dict) and isinstance(after, dict):
         return _rebased_fields(raw if isinstance(raw, dict) else {}, before, after)
@@ -43,7 +45,7 @@ def _rebased_fields(raw: dict[str, Any], before: dict[str, Any], after: dict[str
             made.pop(name, None)
         elif old is _MISSING:
             made[name] = new
-        elif not is_same(old, new):
+        elif not same_json(old, new):
             made[name] = rebase(raw.get(name), old, new)
     return made
 
@@ -78,7 +80,7 @@ def _rebased_items(raw: list[Any], before: list[Any], after: list[Any]) -> list[
 
 def _same_items(before: list[Any], after: list[Any]) -> dict[int, int]:
     """Return for each new item that is an old one its old place: the same place, or the first that is left."""
-    origins = {index: index for index, (old, new) in enumerate(zip(before, after, strict=False)) if is_same(old, new)}
+    origins = {index: index for index, (old, new) in enumerate(zip(before, after, strict=False)) if same_json(old, new)}
     if len(origins) == len(after):
         return origins
     left: dict[bytes, list[int]] = {}
@@ -116,7 +118,7 @@ def json_patch(old: Any, new: Any) -> list[dict[str, Any]]:
 
 
 def _operations(old: Any, new: Any, path: str) -> Iterator[dict[str, Any]]:
-    if is_same(old, new):
+    if same_json(old, new):
         return
     if isinstance(old, dict) and isinstance(new, dict):
         yield from _field_operations(old, new, path)
@@ -141,7 +143,7 @@ def _keep_places(old: Sequence[Any], new: Sequence[Any]) -> bool:
     """Return whether the items of a list are at their places, changed or not."""
     if not 0 < len(old) <= len(new):
         return False
-    return len(old) == len(new) or any(is_same(*pair) for pair in zip(old, new, strict=False))
+    return len(old) == len(new) or any(same_json(*pair) for pair in zip(old, new, strict=False))
 
 
 def _item_operations(old: Sequence[Any], new: Sequence[Any], path: str) -> Iterator[dict[str, Any]]:
@@ -149,8 +151,3 @@ def _item_operations(old: Sequence[Any], new: Sequence[Any], path: str) -> Itera
         yield from _operations(before, after, f"{path}/{index}")
     for item in new[len(old) :]:
         yield {"op": "add", "path": f"{path}/-", "value": item}
-
-
-def is_same(old: Any, new: Any) -> bool:
-    """Return whether two plain values are the same JSON: to Python, true is equal to 1."""
-    return old is new or (old == new and encode(old) == encode(new))

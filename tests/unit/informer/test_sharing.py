@@ -1,4 +1,7 @@
 from collections.abc import Mapping
+from typing import Any
+
+import pytest
 
 from kcr.api import codec
 from kcr.api.batch import Job
@@ -94,3 +97,31 @@ def test_value_of_another_type_is_ignored() -> None:
     new = pod("Running")
     share(new, codec.decode(Job, b"{}"), None)
     assert new == pod("Running")
+
+
+class Settings(Object):
+    """A value that may be anything."""
+
+    value: Any = None
+    values: Mapping[str, Any] = {}
+    items: tuple[Any, ...] = ()
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        pytest.param(('{"value":1}', '{"value":true}'), id="scalar"),
+        pytest.param(('{"value":[0]}', '{"value":[false]}'), id="list"),
+        pytest.param(('{"values":{"a":{"b":1},"c":"same"}}', '{"values":{"a":{"b":1.0},"c":"same"}}'), id="map"),
+        pytest.param(('{"items":[1,{"a":0}]}', '{"items":[true,{"a":false}]}'), id="items"),
+        pytest.param(('{"value":"text"}', '{"value":{"a":1}}'), id="another-type"),
+        pytest.param(('{"value":5}', '{"value":{"a":1}}'), id="map-instead-of-a-number"),
+    ],
+)
+def test_equal_values_of_other_types_are_not_shared(texts: tuple[str, str]) -> None:
+    for known, other in ((0, 1), (1, 0)):
+        for fallback in (False, True):
+            new = codec.decode(Settings, texts[other].encode())
+            stored = codec.decode(Settings, texts[known].encode())
+            share(new, None if fallback else stored, stored if fallback else None)
+            assert codec.encode(new) == texts[other].encode()

@@ -5,6 +5,7 @@ Source: kubernetes/staging/src/k8s.io/apiserver/pkg/admission/conversion.go, Ver
 
 import msgspec
 
+from kcr.api.equality import same_json
 from kcr_devcluster.apiserver.kinds.catalogue import SUBRESOURCE_KINDS, Kind
 from kcr_devcluster.apiserver.protocol.gojson import kind_of
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
@@ -92,7 +93,7 @@ class MutatingReview(Review):
         assert new is not None
         if is_own:
             self.attributes.kind.strategy.default(new)
-        is_changed = new != self.obj
+        is_changed = not same_json(new, self.obj)
         self.obj, self.is_changed = new, self.is_changed or is_changed
         return is_changed
 

@@ -6,6 +6,7 @@ pkg/admission/plugin/policy/mutating/reinvocationcontext.go.
 
 from typing import NamedTuple
 
+from kcr.api.equality import same_json
 from kcr_devcluster.apiserver.admission.objects import MutatingReview
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 
@@ -36,7 +37,8 @@ class Reinvocation(NamedTuple):
         found = review.memory.get(name)
         memory = (found if isinstance(found, cls) else cls())._replace(is_second=review.is_reinvocation)
         # Steps of the server, or a later plugin, may have changed the object since.
-        return memory._changed() if review.is_reinvocation and review.obj != memory.output else memory
+        is_changed = review.is_reinvocation and not same_json(review.obj, memory.output)
+        return memory._changed() if is_changed else memory
 
     def calls(self, key: str) -> bool:
         """Return whether one is called in this round."""

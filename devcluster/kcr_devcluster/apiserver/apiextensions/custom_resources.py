@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from kcr.api.equality import same_json
 from kcr_devcluster.apiserver.apiextensions.strategy import keep_metadata
 from kcr_devcluster.apiserver.kinds.strategy import Strategy
 from kcr_devcluster.apiserver.kinds.versions import ScalePaths
@@ -93,7 +94,8 @@ class CustomResourceStrategy(Strategy):
 
     def is_new_generation(self, new: Manifest, old: Manifest) -> bool:
         """Return whether anything but metadata changes; a status with a subresource never does here."""
-        return any(new.get(name) != old.get(name) for name in new.keys() | old.keys() if name not in _OWN_FIELDS)
+        names = (new.keys() | old.keys()) - set(_OWN_FIELDS)
+        return not all(same_json(new.get(name), old.get(name)) for name in names)
 
     def validate(self, obj: Manifest) -> list[FieldError]:
         """Return the field errors of a new object."""

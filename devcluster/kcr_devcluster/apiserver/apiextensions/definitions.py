@@ -18,6 +18,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from kcr.api.equality import same_json
 from kcr_devcluster.apiserver.admission.chain import Admission
 from kcr_devcluster.apiserver.apiextensions.conversion import ConversionWebhook
 from kcr_devcluster.apiserver.apiextensions.naming import is_true, named_status, set_condition, used_names
@@ -128,7 +129,7 @@ class CustomResourceDefinitions:
         """Serve the kinds of a definition, if they are others than those that are served."""
         name, names = crd["metadata"]["name"], crd["status"]["acceptedNames"]
         made_of = crd["spec"], names
-        if self._made_of.get(name) == made_of:
+        if same_json(self._made_of.get(name), made_of):
             return
         before, kinds = self._kinds.get(name), kinds_of(crd, names, self._webhook)
         self._kinds[name], self._made_of[name] = kinds, made_of

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from kcr.api.equality import same_json
 from kcr.api.resources import ResourceType
 from kcr_devcluster.apiserver.apiextensions.conversion import ConversionWebhook, WebhookConverter
 from kcr_devcluster.apiserver.apiextensions.custom_resources import CustomResourceStrategy
@@ -143,7 +144,7 @@ def _view(kind: Kind, hub: Kind) -> Kind:
         return shape_of(without_defaults(kind.openapi_schema or {}), kind.type.kind, kind.type.version)
 
     # A webhook may change fields that both schemas have.
-    same = kind.openapi_schema == hub.openapi_schema and hub.converter is None
+    same = same_json(kind.openapi_schema, hub.openapi_schema) and hub.converter is None
     return replace(kind, conversion=Conversion(hub, kind.shape, to_hub, from_hub, same_fields=same))
 
 

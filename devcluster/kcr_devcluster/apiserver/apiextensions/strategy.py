@@ -4,6 +4,7 @@ Source: kubernetes/staging/src/k8s.io/apiextensions-apiserver/pkg/registry/custo
 pkg/apis/apiextensions/v1/defaults.go.
 """
 
+from kcr.api.equality import same_json
 from kcr_devcluster.apiserver.apiextensions.schema_rules import schema_warnings
 from kcr_devcluster.apiserver.apiextensions.validation import definition_errors, schema_of, update_errors
 from kcr_devcluster.apiserver.kinds.strategy import Strategy
@@ -65,7 +66,7 @@ class CustomResourceDefinitionStrategy(Strategy):
 
     def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:
         """Return the field errors of a changed definition."""
-        return update_errors(new, old) if new["spec"] != old["spec"] else []
+        return [] if same_json(new["spec"], old["spec"]) else update_errors(new, old)
 
     def warnings(self, new: Manifest, old: Manifest | None) -> list[str]:
         """Return warnings about the schemas; on an update, without those of the version before."""

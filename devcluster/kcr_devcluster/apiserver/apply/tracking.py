@@ -9,6 +9,7 @@ kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/fieldmanager/equa
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from kcr.api.equality import same_json
 from kcr_devcluster.apiserver.apply import field_manager, managed_fields
 from kcr_devcluster.apiserver.apply.managed_fields import Managed, ManagerEntry
 from kcr_devcluster.apiserver.apply.versions import MANAGED_FIELDS, FieldVersions
@@ -47,7 +48,7 @@ def track(kind: Kind, before: Manifest, new: Manifest, tracking: Tracking, now: 
     """
     versions = FieldVersions(kind)
     had, asked = before["metadata"].get(MANAGED_FIELDS), new["metadata"].pop(MANAGED_FIELDS, None)
-    unchanged = new == _without_managed_fields(before)
+    unchanged = same_json(new, _without_managed_fields(before))
     if tracking.applied is not None:
         managed = tracking.applied
     else:

@@ -10,6 +10,7 @@ Source: sigs.k8s.io/structured-merge-diff, typed/{helpers,tofieldset,compare,val
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from kcr.api.equality import same_json
 from kcr_devcluster.apiserver.apply.fieldpath import (
     LEAF,
     FieldSet,
@@ -178,7 +179,7 @@ def compare(field: Field, old: Any, new: Any) -> Comparison:
         before = was.get(element)
         if before is None:
             touched[element] = _with_all_paths(part)
-        elif before.value != part.value:
+        elif not same_json(before.value, part.value):
             inner = _compare_parts(before, part)
             if inner.touched:
                 touched[element] = inner.touched

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NamedTuple
 
+from kcr.api.equality import same_json
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.responses import StatusError
@@ -118,8 +119,7 @@ class Strategy:
 
     def is_new_generation(self, new: Manifest, old: Manifest) -> bool:
         """Return whether an update of the main resource starts a new generation, that is, changes the spec."""
-        changed: bool = new.get("spec") != old.get("spec")
-        return changed
+        return not same_json(new.get("spec"), old.get("spec"))
 
     def validate(self, obj: Manifest) -> list[FieldError]:
         """Return the field errors of a new object."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from kcr.api.equality import same_json
 from kcr_devcluster.apiserver.protocol.gojson import check_depth, kind_of
 from kcr_devcluster.apiserver.protocol.responses import StatusError, bad_request, unprocessable
 
@@ -160,17 +161,8 @@ def _copy(document: Any, operation: dict[str, Any], limit: int) -> int:
 
 def _test(document: Any, operation: dict[str, Any]) -> None:
     tokens, wanted = _pointer(operation, "path"), operation.get("value")
-    if not _equal(_get(_holder(document, tokens), tokens[-1], None), wanted):
+    if not same_json(_get(_holder(document, tokens), tokens[-1], None), wanted):
         raise unprocessable()
-
-
-def _equal(one: Any, other: Any) -> bool:
-    """Compare as JSON does, where true is not 1."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_equal(one[name], other[name]) for name in one)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_equal, one, other))
-    return kind_of(one) == kind_of(other) and bool(one == other)
 
 
 _OPERATIONS: dict[str, Callable[[Any, dict[str, Any]], None]] = {

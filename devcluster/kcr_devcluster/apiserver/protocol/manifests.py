@@ -6,6 +6,8 @@ Source: k8s.io/apimachinery/pkg/api/equality/semantic.go.
 from datetime import UTC, datetime
 from typing import Any
 
+from kcr.api.equality import same_json
+
 Manifest = dict[str, Any]
 
 # The order on the wire, and all that is kept. `Record.at` relies on resourceVersion coming before the labels.
@@ -28,7 +30,7 @@ def timestamp(now: datetime) -> str:
 
 def semantic_equal(one: object, other: object) -> bool:
     """Return whether two values are semantically equal: absent, null and empty are one."""
-    if one == other:
+    if same_json(one, other):
         return True
     if isinstance(one, dict) and isinstance(other, dict):
         return all(semantic_equal(one.get(name), other.get(name)) for name in one.keys() | other.keys())

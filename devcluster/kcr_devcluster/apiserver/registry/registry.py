@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+from kcr.api.equality import same_json
 from kcr_devcluster.apiserver.apply.tracking import Tracking, track
 from kcr_devcluster.apiserver.apply.versions import MANAGED_FIELDS
 from kcr_devcluster.apiserver.kinds.catalogue import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, PRIORITY_CLASSES, Kind
@@ -299,7 +300,7 @@ class Registry:
 
     def store(self, old: Record, new: Manifest, before: Manifest, *, dry_run: bool = False) -> Record:
         """Store a prepared version; nothing when it equals `before`, a removal when no finalizer is left."""
-        if new == before if old.kind.converter is None else self.storage.is_stored(old, new):
+        if same_json(new, before) if old.kind.converter is None else self.storage.is_stored(old, new):
             return old
         if dry_run:
             return self.storage.preview(old.kind, new, old.revision)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from kcr.api.equality import same_json
 from kcr.api.meta import ObjectMeta
 from kcr_devcluster.apiserver.kinds.catalogue import Kind
 from kcr_devcluster.apiserver.protocol.manifests import Manifest, in_order
@@ -188,7 +189,7 @@ class Storage:
         if old.kind.conversion is not None:
             old.kind.conversion.to_hub(new)
         # An object in an older version has another apiVersion.
-        return new == self._stored(old).manifest()
+        return same_json(new, self._stored(old).manifest())
 
     def remove(self, old: Record) -> Record:
         """Remove an object, and return its last content under the revision of its removal."""

@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from kcr.api.equality import same_json
 from kcr_devcluster.apiserver.kinds.catalogue import Kind
 from kcr_devcluster.apiserver.protocol.responses import expired
 from kcr_devcluster.apiserver.storage.records import Change, Record, StoredRow, encode, metadata_of, stored_version
@@ -90,7 +91,7 @@ class WatchCache:
         self.compact(revision)
         for key, record in self.records.items():
             stored = _stored_kind(kind, record.kind.type.version, record.kind)
-            same = record.kind.openapi_schema == stored.openapi_schema
+            same = same_json(record.kind.openapi_schema, stored.openapi_schema)
             body = record.body if same else _conformed(record, stored)
             self.records[key] = Record(stored, body, record.metadata, record.revision)
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from kcr.api.equality import same_json
 from kcr_devcluster.apiserver.protocol.field_errors import (
     FieldError,
     duplicate,
@@ -262,7 +263,8 @@ def compile_rules(schema: Schema) -> RuleCheck | None:
     def check(value: Any, path: str, old: Any, unchanged: bool, errors: list[FieldError]) -> None:
         if value is None:
             return
-        unchanged = (old is not ABSENT and old == value) or (old is ABSENT and unchanged)
+        # What is in an unchanged value is unchanged.
+        unchanged = unchanged or (old is not ABSENT and same_json(old, value))
         own(value, path, old, unchanged, errors)
         descend(value, path, old, unchanged, errors)
 

@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from kcr.api.equality import same_json
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError
 from kcr_devcluster.apiserver.schema.shape import ABSENT
 from kcr_devcluster.apiserver.structural import checks, composites
@@ -36,7 +37,7 @@ def compile_schema(schema: Schema) -> Check:
         return _anything
 
     def check(value: Any, path: str, old: Any, errors: list[FieldError]) -> int:
-        if old is not ABSENT and old == value:
+        if old is not ABSENT and same_json(old, value):
             return 1
         if value is None:
             return _null(schema, path, errors)

@@ -10,6 +10,7 @@ reinvocationcontext}.go; pkg/admission/plugin/policy/generic/policy_dispatcher.g
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from kcr.api.equality import same_json
 from kcr_devcluster.apiserver.admission.objects import MutatingReview
 from kcr_devcluster.apiserver.admission.policies.configurations import CompiledPolicy, PolicyBinding
 from kcr_devcluster.apiserver.admission.policies.evaluation import Evaluation, UnconvertedError, inputs_of
@@ -74,7 +75,7 @@ class MutatingPolicies:
                 failures.append(_Failure(policy, binding, str(error), _INVALID))
                 continue
             is_reinvoked = policy.spec.get("reinvocationPolicy") == "IfNeeded"
-            memory = memory.called(key, changed=review.obj != before, is_reinvoked=is_reinvoked)
+            memory = memory.called(key, changed=not same_json(review.obj, before), is_reinvoked=is_reinvoked)
         memory.remember(review, _NAME)
         failures = [one for one in failures if not one.policy.ignores_failures]
         if failures:

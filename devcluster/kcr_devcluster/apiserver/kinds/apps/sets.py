@@ -4,6 +4,7 @@ Source: kubernetes/pkg/apis/apps/v1/defaults.go; pkg/apis/apps/validation/valida
 SetDefaults_ReplicationController; pkg/apis/core/validation/validation.go, ValidateReplicationControllerSpec.
 """
 
+from kcr.api.equality import same_json
 from kcr_devcluster.apiserver.kinds.apps.deployments import check_amount, is_zero
 from kcr_devcluster.apiserver.kinds.apps.statuses import check_workload_status
 from kcr_devcluster.apiserver.kinds.generic import GenericStrategy, without_effect
@@ -225,7 +226,7 @@ class ControllerRevisionStrategy(GenericStrategy):
     def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:
         """Return the field errors of an update."""
         errors = self.validate(new)
-        if new.get("data") != old.get("data"):
+        if not same_json(new.get("data"), old.get("data")):
             errors.append(invalid("data", new.get("data"), IMMUTABLE))
         return errors
 
