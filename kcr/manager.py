@@ -2,7 +2,7 @@
 
 import asyncio
 import random as randomness
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import cached_property, partial
 from types import MappingProxyType
@@ -103,8 +103,11 @@ class Manager:
         self._serving_webhooks: Phase = nullcontext
         self._reviewing: Phase = nullcontext
         # The stages in the order of starting. Each ends before the one before it does.
-        self._writing, self._electing, self._watching = map(RunnableGroup, ("events", "leader election", "informers"))
-        self._standing_by, self._working = RunnableGroup("components"), RunnableGroup("controllers")
+        stages = ("events", "leader election", "informers", "components", "controllers")
+        self._writing, self._electing, self._watching, self._standing_by, self._working = (
+            RunnableGroup(stage, self._report) for stage in stages
+        )
+        self._on_failure: Callable[[Exception], object] = lambda error: None
         self._ready = asyncio.Event()
         self.health.add_ready("controllers", lambda: "" if self._ready.is_set() else "they do not run")
         if election is not None:
@@ -332,8 +335,11 @@ class Manager:
         server = attach(self, serving, self._watching.add)
         self._serving_webhooks, self._reviewing = server.serving, server.reviewing
 
-    async def run(self) -> None:
+    async def run(self, *, on_failure: Callable[[Exception], object] = lambda error: None) -> None:
         """Run everything until cancelled, or until a part fails.
+
+        Args:
+            on_failure: Called with the exception of a part that fails, at once: the others end after that.
 
         Raises:
             ConfigError: An address given to `expose` cannot be bound.
@@ -341,6 +347,7 @@ class Manager:
             LeadershipLostError: Another process leads now, or may do so soon.
             Exception: The exception of a component, unchanged.
         """
+        self._on_failure = on_failure
         if self._replica is not None:
             self._replica.begin(self._cache, self.client)
         with first_failure():
@@ -366,6 +373,9 @@ class Manager:
         For tests and scripts; programs use `kcr.run`. Exceptions of the manager and the context are raised unchanged.
         """
         return running(self, self.wait_ready)
+
+    def _report(self, error: Exception) -> None:
+        self._on_failure(error)
 
     async def _lead_and_work(self) -> None:
         try:

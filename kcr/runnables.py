@@ -34,8 +34,15 @@ class RunnableGroup:
     Source: controller-runtime/pkg/manager/runnable_group.go.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, on_failure: Callable[[Exception], object] = lambda error: None) -> None:
+        """Make a group; it runs for as long as its context lives.
+
+        Args:
+            name: Names its tasks.
+            on_failure: Called with the exception of a runnable, before the others are stopped.
+        """
         self._name = name
+        self._on_failure = on_failure
         # Components that wait for the context to begin.
         self._waiting: list[tuple[Callable[[], Awaitable[None]], str]] = []
         self._group: asyncio.TaskGroup | None = None
@@ -60,7 +67,16 @@ class RunnableGroup:
         if self._group is None:
             self._waiting.append((run, name))
         else:
-            self._group.create_task(_named(run, name), name=f"{self._name} {name}", context=self._context.copy())
+            self._group.create_task(self._run(run, name), name=f"{self._name} {name}", context=self._context.copy())
+
+    async def _run(self, run: Callable[[], Awaitable[None]], name: str) -> None:
+        """Run a component, name it in its exception, and report that."""
+        try:
+            await run()
+        except Exception as error:
+            error.add_note(f"component {name}")
+            self._on_failure(error)
+            raise
 
     async def __aenter__(self) -> None:
         """Start the added components."""
@@ -123,12 +139,3 @@ def first_failure() -> Iterator[None]:
     if failure is not None:
         # Here and not above, so that the group is not its context.
         raise failure
-
-
-async def _named(run: Callable[[], Awaitable[None]], name: str) -> None:
-    """Run a component, and name it in its exception."""
-    try:
-        await run()
-    except Exception as error:
-        error.add_note(f"component {name}")
-        raise

@@ -192,7 +192,7 @@ def calls_of(frame: FrameType | None, max_frames: int = MAX_FRAMES) -> str:
     while frame is not None:
         lines.append(Line(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name))
         frame = frame.f_back
-    return " > ".join(map(str, lines[:max_frames][::-1]))
+    return shown(lines[::-1], max_frames)
 
 
 def loop_calls(frame: FrameType | None, max_frames: int = 3) -> str:

@@ -13,27 +13,20 @@ import logging
 import os
 import resource
 import signal
-import sys
-import threading
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
 import structlog
 
+from kcr.app.grace import GracePeriod
 from kcr.log import get_logger
 from kcr.log.ratelimited import RateLimitedLogger
-from kcr.stacks import Stacks, await_stack, calls_of, collect_stacks, stuck_tasks
+from kcr.stacks import Stacks, collect_stacks
 
 _log = get_logger()
 
-# A process has five seconds to end; hanging parts are left behind by force.
-GRACE_SECONDS = 4.5
-# So much later a thread ends a process whose event loop is blocked and has not done so itself.
-_BLOCKED_SECONDS = 0.2
-# So long a process that ends by force may take to log why: the reader of its stderr may have stalled.
-_LOG_SECONDS = 0.2
 # `gc.set_threshold`: so many allocations more than deallocations start a collection.
 _YOUNG_OBJECTS = 20_000
 # The errors of `accept` when there is no room for another connection.
@@ -45,48 +38,51 @@ def run_to_end(
     loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
     *,
     force_on_second_signal: bool = True,
-    grace: Callable[[], float] = lambda: GRACE_SECONDS,
+    grace: GracePeriod | None = None,
 ) -> int | None:
     """Run a command until it ends, or SIGTERM, SIGINT or SIGHUP ends it.
 
-    The first signal cancels `main`, which gets a few seconds to end in order. SIGUSR1 writes the stacks to the log.
+    The first signal cancels `main`, which gets a few seconds to end in order; so does the rest of the process when
+    `main` has ended. SIGUSR1 writes the stacks to the log.
 
     Args:
         main: The command.
         loop_factory: Makes the event loop; None for the standard one.
         force_on_second_signal: Whether a second signal ends the process at once. Not for a process that would leave
             others behind.
-        grace: Returns how many seconds `main` has to end; asked when the signal comes.
+        grace: How long the process has to end, for a command that changes it or begins to end; None for the usual time.
 
     Returns:
         The exit code of `main`, or None when a signal ended it.
     """
-    with asyncio.Runner(loop_factory=loop_factory) as runner:
-        return runner.run(_until_signal(main, force_on_second_signal, grace))
+    grace = grace or GracePeriod()
+    try:
+        with asyncio.Runner(loop_factory=loop_factory) as runner:
+            return runner.run(_until_signal(main, force_on_second_signal, grace))
+    finally:
+        grace.end_loop()
 
 
 async def _until_signal(
-    main: Callable[[], Coroutine[Any, Any, int]], force_on_second_signal: bool, grace: Callable[[], float]
+    main: Callable[[], Coroutine[Any, Any, int]], force_on_second_signal: bool, grace: GracePeriod
 ) -> int | None:
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
     loop.set_exception_handler(LoopErrors().handle)
     received: list[int] = []
-    ended = threading.Event()
 
     def note(number: int, frame: FrameType | None) -> None:
         """Python's own handler: it runs also while the event loop is blocked."""
         received.append(number)
         if len(received) == 1:
-            with suppress(RuntimeError):  # there is no room for another thread
-                _thread.start_new_thread(_end_blocked, (128 + number, ended, grace()))
+            grace.begin(128 + number)
         elif force_on_second_signal:
             os._exit(128 + number)
 
     def stop(number: int) -> None:
         """Begin to stop: the event loop's handler, for the first signal."""
         if not task.cancelling():
-            loop.call_later(grace(), _give_up, 128 + number)
+            grace.begin_on_loop(128 + number)
             task.cancel()
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -95,14 +91,17 @@ async def _until_signal(
         signal.signal(number, note)
     with write_stacks_on_signal(loop):
         try:
-            return await main()
+            code = await main()
         except asyncio.CancelledError:
             if not received:
                 raise
             task.uncancel()
             return None
-        finally:
-            ended.set()
+        except Exception as error:
+            grace.begin_on_loop(1, error)
+            raise
+        grace.begin_on_loop(code)
+        return code
 
 
 class LoopErrors:
@@ -123,39 +122,6 @@ class LoopErrors:
                 "cannot accept connections, retrying until some are closed",
                 error=os.strerror(error.errno), open_files_limit=limit, remedy="raise the limit with ulimit -n",
             )  # fmt: skip
-
-
-def _give_up(code: int) -> None:
-    """End by force, and name the tasks that did not end by themselves."""
-    tasks = [{"task": task.get_name(), "where": await_stack(task)} for task in stuck_tasks(asyncio.all_tasks())]
-    _exit_after_logging(code, "task does not end", tasks)
-
-
-def _end_blocked(code: int, ended: threading.Event, grace: float) -> None:
-    """End by force when the event loop is blocked, and does not even begin to stop; runs in a thread of its own."""
-    if not ended.wait(grace + _BLOCKED_SECONDS):
-        frame = sys._current_frames().get(threading.main_thread().ident or 0)
-        _exit_after_logging(code, "event loop is blocked, ending by force", [{"where": calls_of(frame, 3)}])
-
-
-def _exit_after_logging(code: int, event: str, lines: Sequence[Mapping[str, str]]) -> None:
-    """End the process; before that, log an event once for each of the lines, as far as stderr takes them in time.
-
-    A write to stderr blocks when its pipe is full, and another thread may hold a lock of the log.
-    """
-    written = threading.Event()
-
-    def write() -> None:
-        try:
-            for fields in lines:
-                _log.error(event, **fields)
-        finally:
-            written.set()
-
-    with suppress(RuntimeError):  # there is no room for another thread
-        _thread.start_new_thread(write, ())
-        written.wait(_LOG_SECONDS)
-    os._exit(code)
 
 
 def tune_gc() -> None:

@@ -19,11 +19,12 @@ from kcr.app.checks import Wanted, ask_version, check_cluster, filter_finding, n
 from kcr.app.faults import run_command
 from kcr.app.fields import given_as
 from kcr.app.fields import options as program_options
+from kcr.app.grace import GracePeriod
 from kcr.app.logs import configure_logs, open_standard_streams
 from kcr.app.options import ProgramOptions, shown
 from kcr.app.permissions import Permissions
 from kcr.app.plugins import Setup, attach, warn_of_unknown_variables
-from kcr.app.process import GRACE_SECONDS, fast_loop, run_to_end, tune_gc
+from kcr.app.process import fast_loop, run_to_end, tune_gc
 from kcr.app.startup import (
     check_access,
     check_lease,
@@ -92,6 +93,9 @@ def run(setup: Setup, options: _Keywords) -> None:
     as well: `kcr.run(setup, kube_api_qps=50)`. An option takes precedence over a variable, and a variable over a
     keyword.
 
+    The process ends within five seconds of a signal or a failure, whatever threads libraries have left: these are named
+    in the log. A program that does more after this call, or around it, ends by itself.
+
     A program with options of its own parses them first, and passes the arguments that are left, or none:
     `kcr.run(setup, args=[])`. The variables are read all the same.
 
@@ -147,9 +151,9 @@ def run_controllers(
     setups = find()
     warn_of_unknown_variables(setups, get_logger().warning)
     debug = DebugOptions(command=command, options={**shown(options), **given, **logged})
-    grace = [GRACE_SECONDS]
+    grace = GracePeriod()
     program = _Program(options, setups, given, logged, debug, namespaces)
-    run_to_end(lambda: _run(program, grace.append), fast_loop(), grace=lambda: grace[-1])
+    run_to_end(lambda: _run(program, grace), fast_loop(), grace=grace)
 
 
 def _refuse_contradictions(options: ProgramOptions) -> None:
@@ -160,10 +164,10 @@ def _refuse_contradictions(options: ProgramOptions) -> None:
         raise click.UsageError(f"{spelled[name]}: {fault.format_map(spelled)}")
 
 
-async def _run(program: _Program, set_grace: Callable[[float], None]) -> int:
+async def _run(program: _Program, grace: GracePeriod) -> int:
     options, setups, given, logged, debug, _ = program
     config = load_config(options.kubeconfig, options.context, exec_plugins=options.exec_plugins)
-    elector = make_elector(options, config)
+    elector = make_elector(options, config, grace)
     metrics, host = Metrics(), urlsplit(config.server).netloc
     limiter = None
     if options.kube_api_qps:
@@ -199,7 +203,7 @@ async def _run(program: _Program, set_grace: Callable[[float], None]) -> int:
                 lease=elector.config.key if isinstance(elector, ElectorThread) else None,
                 shards_in=elector.config.namespace if isinstance(elector, ShardedReplica) else "",
                 metrics_secure=options.metrics_secure,
-                certificates=serve_webhooks(manager, options, config, set_grace),
+                certificates=serve_webhooks(manager, options, config, grace),
             )  # fmt: skip
             permissions = Permissions(client)
             await permissions.ask(needs_of(wanted))
@@ -214,7 +218,8 @@ async def _run(program: _Program, set_grace: Callable[[float], None]) -> int:
             manager.add(ReadyFile(manager, Path(options.ready_file)), needs_leader_election=False)
         get_logger().info("connected", server=config.server, version=server.version, **logged)
         tune_gc()
-        await manager.run()
+        # A part that does not end must not keep a failed program, or one that has lost its Lease, beside the next one.
+        await manager.run(on_failure=lambda error: grace.begin_on_loop(1, error))
     return 0
 
 
@@ -238,7 +243,9 @@ def _serving(options: ProgramOptions) -> SecureServing | None:
     return SecureServing(options.metrics_cert_path, options.metrics_cert_name, options.metrics_cert_key)
 
 
-def make_elector(options: ProgramOptions, config: ClusterConfig) -> ElectorThread | ShardedReplica | None:
+def make_elector(
+    options: ProgramOptions, config: ClusterConfig, grace: GracePeriod
+) -> ElectorThread | ShardedReplica | None:
     """Return the elector of a program, or its sharded replica; None for one that always leads, and for a dry run.
 
     Its connections are its own, and so are its credentials: no limit, no pool and no lock of the program delays it.
@@ -246,6 +253,7 @@ def make_elector(options: ProgramOptions, config: ClusterConfig) -> ElectorThrea
     Args:
         options: The options.
         config: The cluster that has the Lease. Its namespace is that of the Lease unless the options name one.
+        grace: Begins on the elector's thread when it fails, even while the program's event loop is blocked.
 
     Raises:
         ConfigError: The options contradict each other.
@@ -263,7 +271,11 @@ def make_elector(options: ProgramOptions, config: ClusterConfig) -> ElectorThrea
     @asynccontextmanager
     async def connect() -> AsyncIterator[Client]:
         async with HttpTransport(load_again(options, config)) as transport:
-            yield Client(transport, field_manager="").with_options(field_manager="leader-election")
+            try:
+                yield Client(transport, field_manager="").with_options(field_manager="leader-election")
+            except Exception as error:
+                grace.begin(1, error)
+                raise
 
     clock, own_random = SystemClock(), random.Random()
     if options.shards:

@@ -3,7 +3,7 @@
 import asyncio
 import re
 import ssl
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any, Literal
 
@@ -11,9 +11,9 @@ from kcr.api.bindaddress import BindAddress
 from kcr.api.coordination import Lease
 from kcr.api.meta import Key
 from kcr.app.checks import lease_need, missing_rights
+from kcr.app.grace import GracePeriod
 from kcr.app.options import ProgramOptions
 from kcr.app.permissions import Need, Permissions
-from kcr.app.process import GRACE_SECONDS
 from kcr.client import Client
 from kcr.client.auth.cluster import ClusterConfig, expired_certificate
 from kcr.client.auth.credentials import ANONYMOUS
@@ -137,7 +137,7 @@ async def check_shard_leases(permissions: Permissions, namespace: str) -> None:
 
 
 def serve_webhooks(
-    manager: Manager, options: ProgramOptions, config: ClusterConfig, set_grace: Callable[[float], object]
+    manager: Manager, options: ProgramOptions, config: ClusterConfig, grace: GracePeriod
 ) -> frozenset[Need]:
     """Serve the webhooks of a manager, if there are any and the port is not disabled.
 
@@ -145,7 +145,7 @@ def serve_webhooks(
         manager: The manager, with all webhooks.
         options: Where, and with which certificate.
         config: The cluster; its namespace is that of the Service unless the options name one.
-        set_grace: Called with the seconds that the program needs to end: running reviews may finish.
+        grace: How long the program has to end; longer with webhooks, because running reviews may finish.
 
     Returns:
         The rights that this needs.
@@ -160,7 +160,7 @@ def serve_webhooks(
         get_logger().info("dry run: no certificate is made, and webhooks are not served")
         return frozenset()
     manager.serve_webhooks(serving)
-    set_grace(GRACE_SECONDS + serving.shutdown_delay + DRAIN_SECONDS)
+    grace.seconds += serving.shutdown_delay + DRAIN_SECONDS
     return needs_of_certificates(manager.webhooks, serving.secret) if serving.makes_certificate else frozenset()
 
 

@@ -112,6 +112,29 @@ SUSPENDED = dedent(
 )
 
 
+# A library's thread that works on, whoever leads.
+WORKS_ON = dedent(
+    """
+    import threading, time
+    import kcr
+
+    def pump():
+        while True:
+            time.sleep(0.1)
+
+    class Idle:
+        async def reconcile(self, key):
+            return kcr.Result()
+
+    def setup(manager):
+        manager.add_controller("idle", Idle()).queue.add(kcr.Key("default", "all"))
+        threading.Thread(target=pump, name="metrics pump").start()
+
+    kcr.run(setup, leader_elect=True, leader_elect_resource_name="idle")
+    """
+)
+
+
 async def standing_by(run: Running) -> None:
     await eventually(lambda: "new leader elected" in run.err, seconds=30)
 
@@ -180,6 +203,28 @@ async def test_loop_blocked_for_long_loses_the_lease_and_not_before(
                 await block(client, "b", 60)
                 await second.ready()
                 assert (await holder(client))[0] == identity(second)
+                assert await first.end() == 1
+                assert "event loop is blocked, ending by force" in first.err
+                assert "blocker.py:13 reconcile" in first.err
+
+
+async def test_thread_of_a_library_does_not_outlive_a_lost_lease(kcr: Start, serve: Serve, tmp_path: Path) -> None:
+    (tmp_path / "works_on.py").write_text(WORKS_ON)
+    async with serve() as path:
+        options = ("--kubeconfig", str(path), *ELECTION[1:])
+        async with (
+            kcr(*options, program="works_on.py", folder=tmp_path) as run,
+            HttpTransport(load_config(str(path))) as transport,
+        ):
+            await run.ready()
+            taken = {"spec": {"holderIdentity": "another"}}
+            await Client(transport).merge_patch(Lease, Key("default", "idle"), taken)
+            assert await run.end() == 1
+            told, named = run.err.splitlines()[-2:]
+            assert told.startswith("works_on.py: lease default/idle: "), told
+            line = json.loads(named)
+            assert (line["event"], line["thread"]) == ("thread does not end", "metrics pump")
+            assert line["where"].endswith("works_on.py:7 pump")
 
 
 async def block(client: Client, name: str, seconds: float) -> None:

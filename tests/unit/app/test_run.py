@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from kcr.api.batch import Job
+from kcr.app.grace import GracePeriod
 from kcr.app.options import ProgramOptions
 from kcr.app.run import ReadyFile, make_elector
 from kcr.client import Client, ClusterConfig
@@ -17,10 +18,10 @@ from kcr.testing import FakeSource, VirtualClock
 def test_dry_run_takes_no_lease() -> None:
     config = ClusterConfig(server="https://127.0.0.1:6443", namespace="default")
     options = ProgramOptions(leader_elect=True, leader_elect_resource_name="web")
-    elector = make_elector(options, config)
+    elector = make_elector(options, config, GracePeriod())
     assert elector is not None
     assert elector.config.key == ("default", "web")
-    assert make_elector(replace(options, dry_run="server"), config) is None
+    assert make_elector(replace(options, dry_run="server"), config, GracePeriod()) is None
 
 
 @pytest.mark.kcr_virtual
