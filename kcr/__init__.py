@@ -157,6 +157,7 @@ if TYPE_CHECKING:
         finalized,
         has_finalizer,
         has_owner,
+        is_namespace_ending,
         remove_finalizer,
         remove_owner,
         set_controller,
@@ -300,6 +301,7 @@ __all__ = [
     "is_abandoned",
     "is_condition_true",
     "is_controlled_by",
+    "is_namespace_ending",
     "keys_by_index",
     "labels_changed",
     "labels_match",
@@ -348,7 +350,7 @@ _HOMES = {
     ),
     "kcr.dependents": (
         "Children DependentControl add_finalizer claim create_or_patch finalized has_finalizer has_owner "
-        "remove_finalizer remove_owner set_controller set_owner slow_start"
+        "is_namespace_ending remove_finalizer remove_owner set_controller set_owner slow_start"
     ),
     "kcr.endpoint": "SecureServing",
     "kcr.events": "EventRecorder",

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from kcr_devcluster.testing.controlplane import ApiServer
     from kcr_devcluster.testing.crash import CrashingTransport
     from kcr_devcluster.testing.faults import FaultyTransport
+    from kcr_devcluster.testing.namespaces import namespace_ends
     from kcr_devcluster.testing.pods import PodScript
     from kcr_devcluster.testing.round_trip import check_round_trip
 
@@ -60,6 +61,7 @@ __all__ = [
     "check_round_trip",
     "consistently",
     "eventually",
+    "namespace_ends",
     "simulated_cluster",
     "unchanged_stores",
 ]
@@ -78,6 +80,7 @@ _HOMES = {
     "MutatedError": "kcr.testing.fixtures",
     "PodScript": "kcr_devcluster.testing.pods",
     "check_round_trip": "kcr_devcluster.testing.round_trip",
+    "namespace_ends": "kcr_devcluster.testing.namespaces",
     "simulated_cluster": "kcr_devcluster.testing.clusters",
     "unchanged_stores": "kcr.testing.fixtures",
 }

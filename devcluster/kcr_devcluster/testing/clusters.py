@@ -79,12 +79,13 @@ async def simulated_cluster(  # noqa: PLR0913  # the options of the mark, all by
             return
         client = Client(cluster.transport, field_manager="kcr-controllers")
         manager = Manager(client, clock=clock, random=Random(random.getrandbits(64)))
-        attach(_setups(controllers), manager, {}, take_over=True)
+        attach(setups_of(controllers), manager, {}, take_over=True)
         async with manager.running():
             yield cluster
 
 
-def _setups(controllers: Sequence[str | Callable[..., object]]) -> dict[str, Setup]:
+def setups_of(controllers: Sequence[str | Callable[..., object]]) -> dict[str, Setup]:
+    """Return the setup functions of controllers: of plugins by their names, and functions as they are."""
     setups = find_plugins(tuple(name for name in controllers if isinstance(name, str)))
     return setups | {repr(setup): setup for setup in controllers if not isinstance(setup, str)}
 
