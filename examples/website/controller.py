@@ -4,6 +4,7 @@ Run it on the cluster of your kubeconfig: `python -m examples.website.controller
 """
 
 import hashlib
+from contextlib import suppress
 from datetime import datetime
 
 from msgspec.structs import replace
@@ -41,13 +42,22 @@ class WebsiteReconciler:
             return kcr.Result()
         if not await kcr.finalized(self._client, website, FINALIZER, lambda: self._unlist(website)):
             return kcr.Result()
+        try:
+            await self._apply(website)
+        except kcr.ForbiddenError as error:
+            # All objects of a terminating namespace are deleted, and none can be created: nothing is left to do.
+            if not kcr.is_namespace_ending(error):
+                raise
+        return kcr.Result()
+
+    async def _apply(self, website: Website) -> None:
+        """Apply the objects of a website, and write its status."""
         # Server-side apply: sends what we have an opinion on, and leaves alone what we have none on.
         await self._client.apply(config_map(website), force=True)
         deployed = await self._client.apply(deployment(website), force=True)
         await self._list(website)
         status = compute_status(website, deployed, self._clock.now())
         await self._client.patch_status(website, replace(website, status=status))
-        return kcr.Result()
 
     async def _list(self, website: Website) -> None:
         """Enter the website into the list of its namespace."""
@@ -56,9 +66,10 @@ class WebsiteReconciler:
         await kcr.create_or_patch(self._client, sites, lambda found: replace(found, data={**found.data, **entry}))
 
     async def _unlist(self, website: Website) -> None:
-        """Take the website out of the list."""
+        """Take the website out of the list, which may be deleted already: with its namespace, or by hand."""
         sites = kcr.Key(website.metadata.namespace, SITES)
-        await self._client.merge_patch(ConfigMap, sites, {"data": {website.metadata.name: None}})
+        with suppress(kcr.NotFoundError):
+            await self._client.merge_patch(ConfigMap, sites, {"data": {website.metadata.name: None}})
 
 
 def config_map(website: Website) -> ConfigMap:

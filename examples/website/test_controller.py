@@ -10,7 +10,7 @@ from examples.website.api import Website, WebsiteSpec
 from examples.website.controller import FINALIZER, SITES, WebsiteReconciler, compute_status, deployment, setup
 from kcr.api.core import ConfigMap
 from kcr.api.full.apps_v1 import Deployment, DeploymentStatus
-from kcr.testing import FakeManager, VirtualClock, build, eventually
+from kcr.testing import FakeManager, VirtualClock, build, eventually, namespace_ends
 from kcr_devcluster.cluster import EmbeddedCluster
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -101,3 +101,9 @@ async def test_website_lives_and_is_cleaned_up(kcr_cluster: EmbeddedCluster, kcr
         await client.delete(Website, KEY)
         await eventually(is_gone)
         assert (await client.get(ConfigMap, sites)).data == {}
+
+
+@pytest.mark.kcr_virtual
+@pytest.mark.kcr_cluster(kinds=[Website])
+async def test_namespace_with_live_websites_ends(kcr_cluster: EmbeddedCluster) -> None:
+    await namespace_ends(kcr_cluster, setup, [website(replicas=1)])

@@ -10,6 +10,7 @@ import pytest
 from kcr.cli.main import exit_code_of
 from kcr_devcluster.apiserver.schema.builtin import builtin_kinds
 from kcr_devcluster.generators.init import Names, names_of, plural_of, renamed
+from tests.kit.documents import ROOT
 
 
 @pytest.mark.parametrize(
@@ -86,7 +87,7 @@ def test_folder_that_is_there_is_left_alone(
     assert list((tmp_path / "shop").iterdir()) == []
 
 
-def test_at_most_nine_files_are_written_and_named(
+def test_nine_files_are_written_and_named_as_the_readme_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -94,7 +95,8 @@ def test_at_most_nine_files_are_written_and_named(
     out, err = capsys.readouterr()
     there = {str(path.relative_to(tmp_path)) for path in (tmp_path / "coffee-shop").rglob("*") if path.is_file()}
     assert set(out.split()) == {name for name in there if "__pycache__" not in name}
-    assert len(out.split()) <= 9
+    assert len(out.split()) == 9
+    assert "The project has nine files," in (ROOT / "README.md").read_text(encoding="utf-8")
     assert "kcr dev --controllers coffee_shop.controller:setup -f manifests" in err
     left = [name for name in out.split() if "ebsite" in (tmp_path / name).read_text(encoding="utf-8")]
     assert left == []
