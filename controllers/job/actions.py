@@ -8,13 +8,15 @@ from msgspec.structs import replace
 
 from kcr.api.batch import Job, JobStatus
 from kcr.api.core import Pod
+from kcr.api.meta import is_controlled_by
 from kcr.api.pods import is_terminal
 from kcr.api.selectors import text
 from kcr.client import Client
 from kcr.controller import OwnWrites
+from kcr.controllers.job.decisions.failures import concerns
 from kcr.controllers.job.decisions.plan import Outcome, Snapshot
 from kcr.controllers.job.decisions.pod_template import IndexedPod, build_pod_template, for_index
-from kcr.controllers.job.decisions.pods import TRACKING_FINALIZER, index_unsettled, is_tracked, selects
+from kcr.controllers.job.decisions.pods import TRACKING_FINALIZER, is_tracked, selects
 from kcr.controllers.job.gangs import Gangs
 from kcr.dependents import (
     AlteredObjectError,
@@ -88,7 +90,7 @@ class Actions:
         return written
 
     async def list_pods(self, job: Job) -> tuple[Pod, ...]:
-        """Return the Job's unsettled pods as the server has them, for when the store may not have caught up.
+        """Return the pods that concern the Job as the server has them, for when the store may not have caught up.
 
         Jobs and pods come over two watches. The one may show that another controller has counted a pod, while the other
         still shows this pod as it was before: it would be counted once more, and might even be the failure too many.
@@ -97,7 +99,7 @@ class Actions:
         """
         labels = text(job.spec.selector) if job.spec.selector is not None else ""
         pods = await self._client.list(Pod, job.metadata.namespace, labels=labels)
-        return tuple(pod for pod in pods if job.metadata.uid in index_unsettled(pod))
+        return tuple(pod for pod in pods if is_controlled_by(pod, job) and concerns(job, pod))
 
     async def claim(self, job: Job, pods: Sequence[Pod]) -> tuple[Pod, ...]:
         """Adopt and release pods, and return the Job's.

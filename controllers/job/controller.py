@@ -15,7 +15,15 @@ from kcr.controller import Batching, OwnWrites, rights
 from kcr.controllers.job.actions import Actions
 from kcr.controllers.job.decisions.lifecycle import KCR, RESERVED, is_ours
 from kcr.controllers.job.decisions.plan import Limits
-from kcr.controllers.job.decisions.pods import ORPHANS, UNSETTLED, index_orphans, index_unsettled, selects
+from kcr.controllers.job.decisions.pods import (
+    ORPHANS,
+    UNSETTLED,
+    UNTRACKED_FAILURES,
+    index_orphans,
+    index_unsettled,
+    index_untracked_failures,
+    selects,
+)
 from kcr.controllers.job.explanation import DigestEvents, ManagedJob, explain_job
 from kcr.controllers.job.fleet import Fleet
 from kcr.controllers.job.gangs import Gangs
@@ -89,6 +97,7 @@ def setup(manager: Manager, options: Options) -> None:
     """Attach the Job controller to a manager."""
     jobs, pods, ours = manager.store(Job), manager.store(Pod), partial(is_ours, take_over=options.take_over)
     pods.add_index(UNSETTLED, index_unsettled)
+    pods.add_index(UNTRACKED_FAILURES, index_untracked_failures)
     pods.add_index(ORPHANS, index_orphans)
     metrics = JobMetrics(manager.metrics.registry)
 

@@ -19,7 +19,7 @@ from kcr.controller.gates import PAUSED
 from kcr.controller.own_writes import OwnWrites
 from kcr.controllers.job.decisions.directives import own_limits
 from kcr.controllers.job.decisions.explain import CHANGE, Evidence, explain
-from kcr.controllers.job.decisions.failures import Backoff, advanced
+from kcr.controllers.job.decisions.failures import Backoff, advanced, concerns
 from kcr.controllers.job.decisions.gang import VERSIONS, state_text
 from kcr.controllers.job.decisions.plan import Limits, Snapshot
 from kcr.controllers.job.decisions.pods import index_unsettled
@@ -61,7 +61,7 @@ async def explain_job(client: Client, job: ManagedJob, events: Sequence[Event], 
     pods = tuple(pod for pod in found if is_controlled_by(pod, job))
     seen = Snapshot(
         job=job,
-        pods=tuple(pod for pod in pods if any(index_unsettled(pod))),
+        pods=tuple(pod for pod in pods if concerns(job, pod)),
         untracked=frozenset(),
         expectations_met=True,
         backoff=_backoff(pod for pod in pods if not any(index_unsettled(pod))),

@@ -7,7 +7,8 @@ from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.client import Client
 from kcr.controllers.job.decisions.directives import directives_of
-from kcr.controllers.job.decisions.retention import COUNTED_FAILURES, index_counted_failures, surplus_failures
+from kcr.controllers.job.decisions.pods import UNTRACKED_FAILURES
+from kcr.controllers.job.decisions.retention import surplus_failures
 from kcr.errors import ConflictError, KcrError, NotFoundError
 from kcr.informer import Store
 
@@ -17,7 +18,7 @@ class FailedPodHistory:
 
     A pod is deleted after its finalizer was removed, so its failure is in the status, and before the terminal condition
     is written, so a process that ends in between leaves a Job that is reconciled again. Without the annotation nothing
-    is read or indexed.
+    is read.
     """
 
     def __init__(self, client: Client, pods: Store[Pod]) -> None:
@@ -25,11 +26,10 @@ class FailedPodHistory:
 
         Args:
             client: Deletes the pods.
-            pods: The store of pods; it gets an index when the first Job asks for it.
+            pods: The store of pods, with the index `UNTRACKED_FAILURES`.
         """
         self._client = client
         self._pods = pods
-        self._is_indexed = False
 
     async def prune(self, job: Job, released: Iterable[Pod]) -> KcrError | None:
         """Delete the surplus of a Job's failed pods, and return the first error.
@@ -41,11 +41,8 @@ class FailedPodHistory:
         keep = directives_of(job).failed_pods_history
         if keep is None:
             return None
-        if not self._is_indexed:
-            self._pods.add_index(COUNTED_FAILURES, index_counted_failures)
-            self._is_indexed = True
         failed = (pod for pod in released if pod.status.phase == "Failed")
-        surplus = surplus_failures((*self._pods.by_index(COUNTED_FAILURES, job.metadata.uid), *failed), keep)
+        surplus = surplus_failures((*self._pods.by_index(UNTRACKED_FAILURES, job.metadata.uid), *failed), keep)
         # No child raises: a failed delete must not cancel the others in the middle of their requests.
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self._delete(pod)) for pod in surplus]

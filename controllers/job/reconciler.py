@@ -17,6 +17,7 @@ from kcr.controllers.job.actions import Actions
 from kcr.controllers.job.decisions.decide import decide
 from kcr.controllers.job.decisions.directives import directives_of, own_limits
 from kcr.controllers.job.decisions.explain import Evidence, explain
+from kcr.controllers.job.decisions.failures import concerns, has_fatal_rule
 from kcr.controllers.job.decisions.lifecycle import is_being_deleted, is_ending, is_ours, time_to_deadline
 from kcr.controllers.job.decisions.plan import (
     Hold,
@@ -30,7 +31,7 @@ from kcr.controllers.job.decisions.plan import (
     Terminate,
     Work,
 )
-from kcr.controllers.job.decisions.pods import ORPHANS, UNSETTLED
+from kcr.controllers.job.decisions.pods import ORPHANS, UNSETTLED, UNTRACKED_FAILURES
 from kcr.controllers.job.decisions.status import compute_status, finalize_status
 from kcr.controllers.job.explanation import DigestEvents, own_evidence
 from kcr.controllers.job.history import FailedPodHistory
@@ -47,7 +48,7 @@ class JobReconciler:
 
     Attributes:
         jobs: The store of Jobs.
-        pods: The store of pods, with the indexes `UNSETTLED` and `ORPHANS`.
+        pods: The store of pods, with the indexes `UNSETTLED`, `UNTRACKED_FAILURES` and `ORPHANS`.
         memory: The memory of each Job, its own writes included.
         actions: The requests to the API server.
         queue: The controller's own.
@@ -213,7 +214,7 @@ class JobReconciler:
         own = self.memory.own_writes.peek(job)
         return Snapshot(
             job=job,
-            pods=self.pods.by_index(UNSETTLED, job.metadata.uid),
+            pods=self._pods_of(job),
             untracked=own.released,
             # Of a Job that ends all pods are deleted: there is no next one to choose.
             expectations_met=not own.creates and (is_ending(job) or not own.deleted),
@@ -221,6 +222,15 @@ class JobReconciler:
             limits=own_limits(job, self.limits),
             now=self.clock.now(),
         )
+
+    def _pods_of(self, job: Job) -> tuple[Pod, ...]:
+        """Return the pods that concern the Job; others are read only where one of them may fail it."""
+        unsettled = self.pods.by_index(UNSETTLED, job.metadata.uid)
+        if not has_fatal_rule(job):
+            return unsettled
+        known = {pod.metadata.uid for pod in unsettled}
+        failed = self.pods.by_index(UNTRACKED_FAILURES, job.metadata.uid)
+        return (*unsettled, *(pod for pod in failed if pod.metadata.uid not in known and concerns(job, pod)))
 
     async def _refresh_pods_if_stale(self, seen: Snapshot, state: JobState) -> Snapshot:
         """List the pods live, if the store may be older than a status that another client has written."""

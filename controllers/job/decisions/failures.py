@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from kcr.api.batch import Job, OnExitCodes, PodFailurePolicyRule
 from kcr.api.core import ContainerStatus, Pod
-from kcr.controllers.job.decisions.pods import finish_time
+from kcr.controllers.job.decisions.pods import finish_time, index_unsettled
 
 DEFAULT_LIMIT = 6
 
@@ -128,6 +128,24 @@ def match_rule(job: Job, pod: Pod) -> Judgement:
         if rule.action in _KNOWN and (fact := _matched(rule, pod)):
             return Judgement(rule.action, f"{fact} matching {rule.action} rule at index {position}")
     return Judgement()
+
+
+def has_fatal_rule(job: Job) -> bool:
+    """Return whether a failure of a single pod may fail the Job."""
+    policy = job.spec.pod_failure_policy
+    return policy is not None and any(rule.action == FAIL_JOB for rule in policy.rules)
+
+
+def concerns(job: Job, pod: Pod) -> bool:
+    """Return whether one of the Job's pods bears on the next decision: it is unsettled, or its failure fails the Job.
+
+    A pod that was let go before it ended, by a scale-down or a suspension, is never counted. A FailJob rule judges it
+    all the same, as upstream does.
+
+    Source: kubernetes/pkg/controller/job/job_controller.go, getFailJobMessage.
+    """
+    is_unsettled = job.metadata.uid in index_unsettled(pod)
+    return is_unsettled or (pod.status.phase == "Failed" and match_rule(job, pod).action == FAIL_JOB)
 
 
 def _matched(rule: PodFailurePolicyRule, pod: Pod) -> str:

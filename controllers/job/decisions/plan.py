@@ -27,7 +27,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         job: The Job from the store.
-        pods: Its unsettled pods: those of the store that it keeps, and those just adopted.
+        pods: The pods that concern it (`failures.concerns`): those of the store that it keeps, and those just adopted.
         untracked: UIDs of pods whose finalizer was removed, though the store may still show it.
         expectations_met: Whether every create was answered, and all deletions were observed.
         backoff: The failures so far.

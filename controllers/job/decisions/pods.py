@@ -131,6 +131,9 @@ def selects(job: Job, pod: Pod) -> bool:
 # carry the tracking finalizer, and those that may have to be released. All others are in the counters already, so
 # that the cost of a pass follows the pods that changed and not the size of the Job.
 UNSETTLED = "job-unsettled"
+# Failed pods without the finalizer, by the UID of their controller: those that are counted, and those that the Job let
+# go before they ended, or that never had it. A FailJob rule ends the Job for either.
+UNTRACKED_FAILURES = "job-untracked-failures"
 # Pods without a controller, by namespace: a Job whose selector fits adopts them.
 ORPHANS = "job-orphans"
 
@@ -143,6 +146,14 @@ def index_unsettled(pod: Pod) -> Iterable[str]:
     # Its Job's selector asks for this label, unless a user wrote the selector.
     is_kept = pod.metadata.labels.get(CONTROLLER_UID) == owner.uid
     return () if is_terminal(pod) and not is_tracked(pod) and is_kept else (owner.uid,)
+
+
+def index_untracked_failures(pod: Pod) -> Iterable[str]:
+    """Return the UID under which a failed pod without the finalizer is found, or nothing."""
+    if pod.status.phase != "Failed" or is_tracked(pod):
+        return ()
+    owner = controller_of(pod.metadata)
+    return (owner.uid,) if owner is not None and owner.kind == "Job" else ()
 
 
 def index_orphans(pod: Pod) -> Iterable[str]:

@@ -6,12 +6,8 @@ from typing import NamedTuple
 
 from kcr.api.batch import FAILED, Job, finished_type
 from kcr.api.core import Pod
-from kcr.api.meta import controller_of
 from kcr.controllers.job.decisions.directives import TTL_AFTER_FAILURE, directives_of
-from kcr.controllers.job.decisions.pods import finish_time, is_tracked
-
-# Pods that have failed and are counted, by the UID of their Job. The store has this index once a Job asks for it.
-COUNTED_FAILURES = "job-counted-failures"
+from kcr.controllers.job.decisions.pods import finish_time
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
@@ -39,21 +35,13 @@ def time_to_live(job: Job) -> TimeToLive | None:
     return None if seconds is None else TimeToLive(timedelta(seconds=seconds), "ttlSecondsAfterFinished")
 
 
-def index_counted_failures(pod: Pod) -> Iterable[str]:
-    """Return the UID under which a failed and counted pod is found, or nothing."""
-    if pod.status.phase != "Failed" or is_tracked(pod) or pod.metadata.deletion_timestamp is not None:
-        return ()
-    owner = controller_of(pod.metadata)
-    return (owner.uid,) if owner is not None and owner.kind == Job.resource.kind else ()
-
-
 def surplus_failures(failed: Iterable[Pod], keep: int) -> tuple[Pod, ...]:
     """Return the failed pods to delete, those that ended first, first.
 
     Args:
-        failed: The counted failed pods of one Job; one may come twice.
+        failed: The counted failed pods of one Job; one may come twice. Those that are being deleted are ignored.
         keep: How many of the latest are kept.
     """
-    found = {pod.metadata.uid: pod for pod in failed}
+    found = {pod.metadata.uid: pod for pod in failed if pod.metadata.deletion_timestamp is None}
     order = sorted(found.values(), key=lambda pod: (finish_time(pod) or _NEVER, pod.metadata.name))
     return tuple(order[: max(0, len(order) - keep)])

@@ -4,10 +4,10 @@ import pytest
 from msgspec.structs import replace
 
 from kcr.api.batch import JobStatus
-from kcr.api.core import PodStatus
+from kcr.api.core import Pod, PodStatus
 from kcr.api.meta import Condition
 from kcr.api.pods import is_active, is_terminating
-from kcr.controllers.job.decisions.pods import finish_time, has_failed
+from kcr.controllers.job.decisions.pods import finish_time, has_failed, index_untracked_failures
 from tests.kit.builders import NOW, ago, job, pod
 
 
@@ -63,3 +63,17 @@ def test_end_of_a_pod_is_taken_from_the_best_source() -> None:
     assert finish_time(deleted) == ago(10) - timedelta(seconds=30)
     assert finish_time(unready) == ago(7)
     assert finish_time(ended) == ago(3)
+
+
+@pytest.mark.parametrize(
+    ("found", "values"),
+    [
+        pytest.param(pod("a", "Failed", tracked=False), (job().metadata.uid,), id="counted"),
+        pytest.param(pod("a", "Failed", tracked=False, deleted=ago(1)), (job().metadata.uid,), id="let-go"),
+        pytest.param(pod("a", "Failed"), (), id="not-counted-yet"),
+        pytest.param(pod("a", "Succeeded", tracked=False), (), id="succeeded"),
+        pytest.param(pod("a", tracked=False), (), id="runs"),
+    ],
+)
+def test_failures_without_the_finalizer_are_indexed(found: Pod, values: tuple[str, ...]) -> None:
+    assert tuple(index_untracked_failures(found)) == values

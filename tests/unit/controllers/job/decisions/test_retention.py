@@ -3,12 +3,12 @@
 import pytest
 
 from kcr.api.core import Pod
-from kcr.controllers.job.decisions.retention import index_counted_failures, surplus_failures
-from tests.kit.builders import ago, job, pod
+from kcr.controllers.job.decisions.retention import surplus_failures
+from tests.kit.builders import ago, pod
 
 
-def failed(name: str, age: float, *, tracked: bool = False) -> Pod:
-    return pod(name, "Failed", finished=ago(age), exit_code=1, tracked=tracked)
+def failed(name: str, age: float) -> Pod:
+    return pod(name, "Failed", finished=ago(age), exit_code=1, tracked=False)
 
 
 @pytest.mark.parametrize(
@@ -25,15 +25,6 @@ def test_pods_that_ended_first_are_deleted_first(keep: int, names: list[str]) ->
     assert [one.metadata.name for one in surplus_failures((*pods, pods[0]), keep)] == names
 
 
-@pytest.mark.parametrize(
-    ("found", "values"),
-    [
-        pytest.param(failed("a", 1), (job().metadata.uid,), id="counted"),
-        pytest.param(failed("a", 1, tracked=True), (), id="not-counted-yet"),
-        pytest.param(pod("a", "Succeeded", tracked=False), (), id="succeeded"),
-        pytest.param(pod("a", tracked=False), (), id="runs"),
-        pytest.param(pod("a", "Failed", tracked=False, deleted=ago(1)), (), id="is-deleted-already"),
-    ],
-)
-def test_only_counted_failures_are_indexed(found: Pod, values: tuple[str, ...]) -> None:
-    assert tuple(index_counted_failures(found)) == values
+def test_pods_that_are_being_deleted_are_not_among_those_kept() -> None:
+    going = pod("d", "Failed", finished=ago(1), tracked=False, deleted=ago(1))
+    assert [one.metadata.name for one in surplus_failures((failed("a", 20), failed("b", 10), going), 1)] == ["a"]
