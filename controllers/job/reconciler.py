@@ -27,12 +27,11 @@ from kcr.controllers.job.decisions.plan import (
     ScaleDown,
     ScaleUp,
     Snapshot,
-    StatusUpdate,
     Terminate,
     Work,
 )
 from kcr.controllers.job.decisions.pods import ORPHANS, UNSETTLED, UNTRACKED_FAILURES
-from kcr.controllers.job.decisions.status import compute_status, finalize_status
+from kcr.controllers.job.decisions.status import compute_status, finalize_status, interim_status
 from kcr.controllers.job.explanation import DigestEvents, own_evidence
 from kcr.controllers.job.history import FailedPodHistory
 from kcr.controllers.job.memory import JobState, Memory
@@ -135,18 +134,17 @@ class JobReconciler:
         # Before the first write: one that fails must not cost the Job its deadline.
         if plan.requeue_after:
             self.queue.add_after(job.key, plan.requeue_after.total_seconds())
-        # The order of the writes is a safety property, see `decisions.status`: uncounted pods are listed before any
-        # finalizer is removed, the counters move after that, and the terminal condition comes last.
-        if isinstance(plan.work, Terminate) and seen.expectations_met:
-            self.memory.fleet.note(seen, plan, Outcome())
-            outcome, update, recorded = await self._end(seen, plan, state)
-        else:
-            outcome = await self._act(job, plan.work, group)
-            state.note_creates(outcome, seen.now)
-            self.memory.fleet.note(seen, plan, outcome)
-            self.metrics.created(creation_reason(job, plan.counts.failed, plan.counts.terminating), outcome)
-            update = compute_status(seen, plan, outcome)
-            recorded = await self._write_status(job, update.status, state)
+        # The order of the writes is a safety property, see `decisions.status`: the interim condition is on record
+        # before any pod is deleted for it, uncounted pods are listed before any finalizer is removed, the counters move
+        # after that, and the terminal condition comes last.
+        interim = interim_status(seen, plan)
+        recorded = job if interim is None else await self._write_status(job, interim, state)
+        outcome = await self._act(job, plan.work, group)
+        state.note_creates(outcome, seen.now)
+        self.memory.fleet.note(seen, plan, outcome)
+        self.metrics.created(creation_reason(job, plan.counts.failed, plan.counts.terminating), outcome)
+        update = compute_status(seen, plan, outcome)
+        recorded = await self._write_status(recorded, update.status, state)
         for action in update.handled:
             self.metrics.handled(action).inc()
         for reason, message in update.announcements:
@@ -175,19 +173,6 @@ class JobReconciler:
             if fault not in state.faults:
                 self.actions.event(job, "Warning", "InvalidAnnotation", fault)
         state.faults = faults
-
-    async def _end(self, seen: Snapshot, plan: Plan, state: JobState) -> tuple[Outcome, StatusUpdate, Job]:
-        """Write the interim condition, and only then delete the pods.
-
-        Upstream deletes first. If it dies in between, it finds terminating pods, takes them for failures, and may fail
-        a Job that has met its success policy, or give another reason than the one it had.
-        """
-        update = compute_status(seen, plan, Outcome(deleted=plan.counts.active))
-        recorded = await self._write_status(seen.job, update.status, state)
-        outcome = await self._act(seen.job, plan.work, "")
-        stay = {pod.metadata.uid for pod in plan.counts.active} - {pod.metadata.uid for pod in outcome.deleted}
-        untrack = tuple(pod for pod in update.untrack if pod.metadata.uid not in stay)
-        return outcome, replace(update, untrack=untrack), recorded
 
     def _observe(self, job: Job, state: JobState) -> Snapshot:
         """Read everything at one moment; nothing may come between."""

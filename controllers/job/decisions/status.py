@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from kcr.api.batch import COMPLETE, FAILED, Job, JobStatus, UncountedTerminatedPods, is_indexed
 from kcr.api.conditions import ensure, is_condition_true, made
 from kcr.api.core import Pod
-from kcr.api.indexset import IndexSet
 from kcr.api.meta import whole_seconds
 from kcr.api.pods import is_ready, is_terminal
 from kcr.controllers.job.decisions.failures import FAIL_JOB, match_rule
@@ -26,6 +25,7 @@ from kcr.controllers.job.decisions.lifecycle import (
     SUSPENDED,
     is_being_deleted,
     is_complete,
+    is_ending,
     with_suspension,
 )
 from kcr.controllers.job.decisions.plan import (
@@ -39,7 +39,7 @@ from kcr.controllers.job.decisions.plan import (
     Terminate,
     Work,
 )
-from kcr.controllers.job.decisions.pods import counts_for, has_failed, index_in, is_tracked
+from kcr.controllers.job.decisions.pods import counts_for, has_failed, is_tracked
 
 _NOTHING = UncountedTerminatedPods()
 
@@ -85,44 +85,41 @@ def counted(status: JobStatus, tracked: Set[str]) -> JobStatus:
 class UncountedPods:
     """Collects the pods of a Job to be listed, and those whose finalizer may be removed.
 
-    A pod that changes its phase after it was listed keeps the place it has. The successes of an Indexed Job are
-    listed by index, in `status.completedIndexes`, where each counts once.
+    A pod that changes its phase after it was listed keeps the place it has. The successes of an Indexed Job are not
+    listed: `status.completedIndexes` has all of them at once, and each index counts once whatever becomes of its pods.
 
     Attributes:
         untrack: The pods to let go.
         require_version: UIDs of those let go uncounted, because they have not ended.
-        completed: Indexes that have newly succeeded.
         handled: The actions of the podFailurePolicy's rules that matched, one for each pod that was judged.
-        capped: Whether a pod was left for another time because the lists are full.
+        capped: Whether a pod was left for another time because the lists are full, or so many are let go already.
     """
 
-    def __init__(self, job: Job, *, ending: str, succeeding: IndexSet, held: Set[str], limit: int) -> None:
+    def __init__(self, job: Job, *, ending: str, held: Set[str], limit: int) -> None:
         """Start with the Job's recorded status.
 
         Args:
             job: The Job, with the status that is about to be written.
             ending: The terminal condition it is to get, or empty. All its pods are then let go, and if it fails
                 they count as failed.
-            succeeding: The indexes whose success is to be recorded, if they are not on record.
             held: UIDs of failed pods that are needed for their replacement, and do not count before.
-            limit: How many pods the lists may hold.
+            limit: How many pods the lists may hold, with the succeeded pods of an Indexed Job that are let go.
         """
         self._job = job
         self._fails = ending == FAILED
         self._ends = bool(ending) or is_being_deleted(job)
         self._held = held
-        self._succeeding = succeeding
-        self._recorded = IndexSet.parse(job.status.completed_indexes, job.spec.completions or 0)
         listed = job.status.uncounted_terminated_pods or _NOTHING
         # UIDs in the order in which they were found; never one in both.
         self._succeeded = list(listed.succeeded)
         self._failed = list(listed.failed)
         # Invariant: the UIDs of both lists together; `note` enters no pod twice, whatever its phase is by now.
         self._known = {*listed.succeeded, *listed.failed}
+        # Succeeded pods of an Indexed Job that are let go.
+        self._completed = 0
         self._limit = limit
         self.untrack: list[Pod] = []
         self.require_version: set[str] = set()
-        self.completed: set[int] = set()
         self.handled: list[str] = []
         self.capped: bool = False
 
@@ -156,13 +153,10 @@ class UncountedPods:
     def _success(self, pod: Pod) -> bool:
         if not is_indexed(self._job):
             return self._listed(self._succeeded, pod)
-        index = index_in(self._job, pod)
-        # An index counts once: further pods of it are let go uncounted, as are those without a valid index.
-        if index is None or index in self.completed or index in self._recorded or index not in self._succeeding:
-            return True
+        # Only the number of patches is bounded: its index is on record with this write.
         if self._is_full():
             return False
-        self.completed.add(index)
+        self._completed += 1
         return True
 
     def _failure(self, pod: Pod) -> bool:
@@ -184,8 +178,20 @@ class UncountedPods:
 
     def _is_full(self) -> bool:
         # Noted, and the Job is requeued: the next write has the pods that do not fit into this one.
-        self.capped |= len(self._known) + len(self.completed) >= self._limit
+        self.capped |= len(self._known) + self._completed >= self._limit
         return self.capped
+
+
+def interim_status(seen: Snapshot, plan: Plan) -> JobStatus | None:
+    """Return the status to write before pods are deleted because the Job ends; None where there is nothing to write.
+
+    Upstream deletes first. If it dies in between, it finds terminating pods, takes them for failures, and may fail a
+    Job that has met its success policy, or give another reason than the one it had. The counts are those of before: the
+    server may refuse to delete a pod.
+    """
+    if not isinstance(plan.work, Terminate) or plan.ending is None or not seen.expectations_met or is_ending(seen.job):
+        return None
+    return _with_interim(_present(seen, plan, Outcome()), plan.ending, seen.now)
 
 
 def compute_status(seen: Snapshot, plan: Plan, outcome: Outcome) -> StatusUpdate:
@@ -196,7 +202,7 @@ def compute_status(seen: Snapshot, plan: Plan, outcome: Outcome) -> StatusUpdate
     status = _present(seen, plan, outcome)
     # The order of the steps is the protocol: the end decides which pods are listed, and all listed pods are on record
     # before any finalizer is removed.
-    ending = _ending(seen, plan, outcome, status.active)
+    ending = _ending(seen, plan, status.active)
     announcements: tuple[tuple[str, str], ...] = ()
     # A Job that ends is neither suspended nor resumed any more: the condition would contradict its end.
     if plan.managed and ending is None:
@@ -204,14 +210,14 @@ def compute_status(seen: Snapshot, plan: Plan, outcome: Outcome) -> StatusUpdate
         announcements = () if status is before else (_suspension(status),)
     # First the pods of the round before: counting them makes room in the lists.
     status = counted(status, plan.counts.tracked)
-    listing = _listed(seen, plan, status, ending)
-    status = _with_indexes(seen, plan, replace(status, uncounted_terminated_pods=listing.uncounted), listing)
+    listing = _listed(seen, plan, status, ending, kept=_kept(plan, outcome))
+    status = _with_indexes(plan, replace(status, uncounted_terminated_pods=listing.uncounted))
     # In the same write as the lists: once a finalizer is removed, its pod may be deleted, and with it the reason of the
     # end.
     if ending is not None:
         status = _with_interim(status, ending, seen.now)
     return StatusUpdate(
-        status=status,
+        status=_unless_only_started(seen.job.status, status),
         untrack=tuple(listing.untrack),
         # Pods that were just deleted have a newer version, and their end is already decided.
         require_version=frozenset() if isinstance(plan.work, Terminate) else frozenset(listing.require_version),
@@ -242,7 +248,7 @@ def finalize_status(update: StatusUpdate, job: Job, untracked: frozenset[str], n
     # Not every pod that is let go is listed.
     all_gone = untracked.issuperset(pod.metadata.uid for pod in update.untrack)
     # The terminal condition comes last: after it no controller reconciles the Job again. So every pod is counted and
-    # released by then, and none is active or terminating.
+    # released by then, and none is active, such as one that could not be deleted, or terminating.
     done = nothing_listed and all_gone and not update.capped and not status.terminating and not status.active
     if update.ending is None or not done:
         return status
@@ -264,42 +270,57 @@ def _present(seen: Snapshot, plan: Plan, outcome: Outcome) -> JobStatus:
     )
 
 
-def _ending(seen: Snapshot, plan: Plan, outcome: Outcome, active: int) -> Ending | None:
-    """The ending that holds: not while pods are left that could not be deleted, or were never seen."""
-    # A pod that could not be deleted may still succeed or fail, and unseen creates may have made another one.
+def _unless_only_started(before: JobStatus, status: JobStatus) -> JobStatus:
+    """The status as it was, if all that is new is the start time; it comes with the next change.
+
+    A Job that is resumed while it is deleted or failing starts no pod: a write that says only that it has started would
+    be wrong in all but the letter, and one request more. Its end requires a start time, and has it.
+    """
+    return before if replace(status, start_time=before.start_time) == before else status
+
+
+def _ending(seen: Snapshot, plan: Plan, active: int) -> Ending | None:
+    """The ending that holds: not while creates are unseen, which may have made another pod."""
     if plan.ending is not None:
-        everything_goes = len(outcome.deleted) == len(plan.counts.active)
-        return plan.ending if everything_goes and seen.expectations_met else None
+        return plan.ending if seen.expectations_met else None
     if seen.expectations_met and is_complete(seen.job, plan.counts.succeeded, active):
         return Ending(COMPLETE, COMPLETIONS_REACHED, "Reached expected number of succeeded pods")
     return None
 
 
-def _listed(seen: Snapshot, plan: Plan, status: JobStatus, ending: Ending | None) -> UncountedPods:
+def _kept(plan: Plan, outcome: Outcome) -> frozenset[str]:
+    """The UIDs of the pods that the server would not delete: they run on, and may still succeed or fail."""
+    if not isinstance(plan.work, Terminate):
+        return frozenset()
+    return frozenset(pod.metadata.uid for pod in plan.work.pods) - {pod.metadata.uid for pod in outcome.deleted}
+
+
+def _listed(seen: Snapshot, plan: Plan, status: JobStatus, ending: Ending | None, *, kept: Set[str]) -> UncountedPods:
     indexes = plan.counts.indexes
     listing = UncountedPods(
         replace(seen.job, status=status),
         ending=ending.condition if ending is not None else "",
-        succeeding=indexes.succeeded if indexes is not None else IndexSet(),
         held={pod.metadata.uid for pod in indexes.delayed.values()} if indexes is not None else frozenset(),
         limit=seen.limits.max_uncounted,
     )
     for pod in seen.pods:
-        if pod.metadata.uid in plan.counts.tracked:
+        if pod.metadata.uid in plan.counts.tracked and pod.metadata.uid not in kept:
             listing.note(pod)
     return listing
 
 
-def _with_indexes(seen: Snapshot, plan: Plan, status: JobStatus, listing: UncountedPods) -> JobStatus:
-    """The status of an Indexed Job with its indexes on record; their number is the count of successes."""
+def _with_indexes(plan: Plan, status: JobStatus) -> JobStatus:
+    """The status of an Indexed Job with its indexes on record; their number is the count of successes.
+
+    All at once, as upstream: the text is as short as its runs are few, and a bound would only keep the count behind.
+    """
     indexes = plan.counts.indexes
     if indexes is None:
         return status
-    recorded = IndexSet.parse(status.completed_indexes, seen.job.spec.completions or 0)
-    # An index on record stays on record: its pods may be deleted since.
-    completed = recorded | IndexSet.of(listing.completed)
     failed = str(indexes.failed) if indexes.failed is not None else None
-    return replace(status, succeeded=len(completed), completed_indexes=str(completed), failed_indexes=failed)
+    return replace(
+        status, succeeded=len(indexes.succeeded), completed_indexes=str(indexes.succeeded), failed_indexes=failed
+    )
 
 
 def _with_interim(status: JobStatus, ending: Ending, now: datetime) -> JobStatus:

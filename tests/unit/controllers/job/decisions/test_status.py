@@ -2,11 +2,10 @@ import pytest
 from msgspec.structs import replace
 
 from kcr.api.batch import COMPLETION_INDEX, JobStatus, UncountedTerminatedPods
-from kcr.api.indexset import IndexSet
 from kcr.api.meta import Condition
 from kcr.controllers.job.decisions.decide import decide
 from kcr.controllers.job.decisions.plan import Limits, Outcome, Snapshot, StatusUpdate
-from kcr.controllers.job.decisions.status import UncountedPods, compute_status, finalize_status
+from kcr.controllers.job.decisions.status import compute_status, finalize_status, interim_status
 from tests.kit.builders import NOW, ago, indexed, job, pod, snapshot
 
 
@@ -35,14 +34,27 @@ def test_ended_pods_are_listed_before_they_are_let_go() -> None:
     assert update.untrack == pods[:2]
 
 
-def test_pod_of_a_recorded_index_is_let_go_though_the_lists_are_full() -> None:
-    one = indexed(3, status=JobStatus(completed_indexes="0", start_time=ago(60)))
-    listing = UncountedPods(one, ending="", succeeding=IndexSet.of({0, 1}), held=frozenset(), limit=0)
-    recorded, new = (pod(f"pi-{index}", "Succeeded", index=index, finished=ago(1)) for index in (0, 1))
-    listing.note(recorded)
-    assert (listing.untrack, listing.completed, listing.capped) == ([recorded], set(), False)
-    listing.note(new)
-    assert (listing.untrack, listing.completed, listing.capped) == ([recorded], set(), True)
+@pytest.mark.parametrize(("limit", "released"), [(0, 0), (2, 2), (3, 3), (9, 3)])
+def test_indexes_are_recorded_at_once_though_their_pods_are_let_go_in_turn(limit: int, released: int) -> None:
+    # §34.19: what bounds the lists of UIDs does not keep `succeeded` behind.
+    pods = tuple(pod(f"pi-{index}", "Succeeded", index=index, finished=ago(1)) for index in range(3))
+    update = settled(snapshot(indexed(5, parallelism=3), *pods, limits=Limits(max_uncounted=limit)))
+    assert (update.status.completed_indexes, update.status.succeeded) == ("0-2", 3)
+    assert update.untrack == pods[:released]
+    assert update.capped is (released < 3)
+    assert update.requeue is update.capped
+
+
+def test_all_pods_of_recorded_indexes_are_let_go_in_turn() -> None:
+    pods = tuple(pod(f"pi-{index}", "Succeeded", index=index, finished=ago(1)) for index in range(5))
+    one, seen, passes = indexed(9, parallelism=5), pods, 0
+    while seen:
+        update = settled(snapshot(one, *seen, limits=Limits(max_uncounted=2)))
+        one, passes = replace(one, status=update.status), passes + 1
+        seen = tuple(pod for pod in seen if pod not in update.untrack)
+        assert update.capped is bool(seen)
+        assert (update.status.completed_indexes, update.status.succeeded) == ("0-4", 5)
+    assert passes == 3
 
 
 def test_listed_pods_are_counted_when_they_were_let_go() -> None:
@@ -101,15 +113,60 @@ def test_failed_job_has_no_completion_time() -> None:
     assert final.completion_time is None
 
 
-@pytest.mark.parametrize("met", [True, False])
-def test_ending_needs_every_pod_gone_and_every_pod_known(met: bool) -> None:
-    # §10 step 14, row 40: the pods go, but the end is not recorded yet.
+def test_end_is_not_recorded_before_every_pod_is_known() -> None:
+    # §10 step 14, row 40.
     failed, running = pod("a", "Failed", finished=ago(1)), pod("b")
-    deleted = () if met else (running,)
-    update = settled(snapshot(job(backoff_limit=0), failed, running, expectations_met=met), deleted=deleted)
+    seen = snapshot(job(backoff_limit=0), failed, running, expectations_met=False)
+    assert interim_status(seen, decide(seen)) is None
+    update = settled(seen, deleted=(running,))
     assert update.ending is None
     assert types(update.status) == []
     assert update.untrack == (failed,)
+
+
+def test_pod_that_could_not_be_deleted_is_active_and_not_counted() -> None:
+    failed, kept, gone = pod("a", "Failed", finished=ago(1)), pod("b", ready_since=ago(5)), pod("c", ready_since=ago(5))
+    one = job(backoff_limit=0, parallelism=3, completions=3)
+    seen = snapshot(one, failed, kept, gone)
+    interim = interim_status(seen, decide(seen))
+    assert interim is not None
+    assert types(interim) == [("FailureTarget", "BackoffLimitExceeded")]
+    assert (interim.active, interim.ready, interim.terminating) == (2, 2, 0)
+    update = settled(seen, deleted=(gone,))
+    assert types(update.status) == types(interim)
+    assert (update.status.active, update.status.ready, update.status.terminating) == (1, 1, 1)
+    assert update.status.uncounted_terminated_pods == UncountedTerminatedPods(failed=("uid-a", "uid-c"))
+    assert update.untrack == (failed, gone)
+    # Once the other pod is gone nothing holds the terminal condition back but the one that runs.
+    status = replace(update.status, terminating=0, uncounted_terminated_pods=UncountedTerminatedPods())
+    final = finalize_status(update, replace(one, status=status), frozenset({"uid-a", "uid-c"}), NOW)
+    assert types(final) == types(interim)
+
+
+@pytest.mark.parametrize("work", ["holds", "is-ending"])
+def test_no_interim_write_where_nothing_is_deleted_or_the_end_is_on_record(work: str) -> None:
+    interim = Condition(type="FailureTarget", status="True", reason="R", message="M")
+    status = JobStatus(start_time=ago(5), conditions=(interim,) if work == "is-ending" else ())
+    pods = (pod("a", "Failed", finished=ago(1)), *((pod("b"),) if work == "is-ending" else ()))
+    seen = snapshot(job(backoff_limit=0, status=status), *pods)
+    assert interim_status(seen, decide(seen)) is None
+
+
+FAILING = Condition(type="FailureTarget", status="True", reason="R", message="M")
+SUSPENDED = Condition(type="Suspended", status="True", reason="JobSuspended", message="Job suspended")
+RESTED = JobStatus(ready=0, terminating=1, uncounted_terminated_pods=UncountedTerminatedPods(), conditions=(SUSPENDED,))
+
+
+@pytest.mark.parametrize(
+    ("deleted", "conditions"), [(True, (SUSPENDED,)), (False, (SUSPENDED, FAILING))], ids=["deleted", "failing"]
+)
+def test_start_is_not_written_alone(deleted: bool, conditions: tuple[Condition, ...]) -> None:
+    # §10 step 11: the start time of a Job that is resumed when it starts no pod any more.
+    one = job(deleted=deleted, completions=5, status=replace(RESTED, conditions=conditions))
+    ending = pod("a", deleted=ago(1), tracked=False)
+    assert settled(snapshot(one, ending)).status == one.status
+    # It comes with the next change, at the latest with the end, which requires it.
+    assert settled(snapshot(one)).status == replace(one.status, terminating=0, start_time=NOW)
 
 
 def test_running_pods_of_a_complete_job_are_let_go_uncounted() -> None:
