@@ -12,12 +12,14 @@ import structlog
 from hypothesis import HealthCheck, settings
 
 from kcr.app.logs import configure_logs
+from tests.kit.environment import set_aside
 
 if TYPE_CHECKING:
     from tests.kit.traces import Traces
 
 pytest_plugins = ("pytester",)
 
+set_aside(os.environ)
 # Bytecode is kept, whatever the environment says. Without it each of the hundreds of processes that tests start
 # compiles kcr again, a third of the time that it takes to start, and each worker rewrites the asserts of all tests.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

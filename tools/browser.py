@@ -52,9 +52,9 @@ class Chromium(NamedTuple):
     environment: Mapping[str, str]
 
 
-def find_chromium() -> Chromium | None:
-    """Return the browser that `KCR_CHROMIUM` names, else that of this environment, else one on the PATH, else None."""
-    if named := os.environ.get("KCR_CHROMIUM"):
+def find_chromium(named: str) -> Chromium | None:
+    """Return the browser of this name, else that of this environment, else one on the PATH, else None."""
+    if named:
         return Chromium(named, {})
     if (HERE / "chromium").exists():
         variables = {"LD_LIBRARY_PATH": str(HERE / "lib"), "FONTCONFIG_FILE": str(HERE / "fonts.conf")}
@@ -126,7 +126,7 @@ def _npm(folder: Path) -> list[str]:
 
 def main() -> None:
     """Install Chromium where it can be, unless there is one."""
-    if find_chromium():
+    if find_chromium(os.environ.get("KCR_CHROMIUM", "")):
         return
     if (sys.platform, machine()) != ("linux", "x86_64"):
         print(

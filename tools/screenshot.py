@@ -5,6 +5,7 @@ a headless Chromium: `python -m tools.browser`.
 """
 
 import asyncio
+import os
 import sys
 from datetime import timedelta
 from pathlib import Path
@@ -55,7 +56,7 @@ async def take(browser: Browser, process: ShownProcess, path: Path, fragment: st
 
 async def main() -> None:
     """Take all screenshots."""
-    chromium = find_chromium()
+    chromium = find_chromium(os.environ.get("KCR_CHROMIUM", ""))
     if chromium is None:
         sys.exit("no Chromium: run `python -m tools.browser`, or set KCR_CHROMIUM")
     async with browsing(chromium) as browser:

@@ -1,12 +1,11 @@
 """Whatever is sent: an answer comes at once, and a fault of the server is one of the real server's as well."""
 
-import os
-
 import pytest
 
+from tests.kit.environment import setting
 from tests.kit.invalid_requests import wrongs_of
 
-SEEDS = int(os.environ.get("KCR_SEEDS", "10000"))
+SEEDS = int(setting("KCR_SEEDS", "10000"))
 QUICK, STEP = 500, 125
 PARTS = 8
 

@@ -3,13 +3,12 @@
 The laws are in tests/chaos/laws. Seeds are drawn by tests/chaos/job_runs.py, which also runs them by itself.
 """
 
-import os
-
 import pytest
 
 from tests.chaos.job_runs import wrongs_of
+from tests.kit.environment import setting
 
-SEEDS = int(os.environ.get("KCR_SEEDS", "2000"))
+SEEDS = int(setting("KCR_SEEDS", "2000"))
 QUICK, STEP = 20, 10
 PARTS = 16
 

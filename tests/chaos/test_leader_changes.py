@@ -5,7 +5,6 @@ users and the ends of pods are drawn as in tests/chaos/job_runs.py, and the same
 """
 
 import asyncio
-import os
 from contextlib import suppress
 from random import Random
 
@@ -23,9 +22,10 @@ from tests.chaos.network_faults import FaultRates, FaultyNetwork, faulty_network
 from tests.chaos.random_jobs import random_job, random_options, random_outcomes
 from tests.chaos.random_user import RandomUser
 from tests.chaos.tally import met
+from tests.kit.environment import setting
 from tests.kit.harness import job_controller
 
-SEEDS = int(os.environ.get("KCR_SEEDS", "1000"))
+SEEDS = int(setting("KCR_SEEDS", "1000"))
 QUICK, PARTS = 6, 8
 CHANGES = 6
 

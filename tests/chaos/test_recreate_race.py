@@ -6,7 +6,6 @@ policies and made again within 0 to 60 ms, while its pods start, run, terminate 
 """
 
 import asyncio
-import os
 from random import Random
 
 import pytest
@@ -20,11 +19,12 @@ from kcr.testing import VirtualClock
 from kcr.testing.loop import VirtualLoop
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.node import RunResult
+from tests.kit.environment import setting
 from tests.kit.harness import conditions, create, finished, job_controller, manifest
 from tests.kit.transports import LateWatches
 
 # Each is four hundred Jobs, deleted and made again.
-SEEDS = int(os.environ.get("KCR_SEEDS", "2000")) // 50
+SEEDS = int(setting("KCR_SEEDS", "2000")) // 50
 QUICK = 1
 NAMES, ROUNDS, QUICK_ROUNDS = 40, 10, 3
 POLICIES = ("Background", "Foreground", "Orphan")

@@ -1,10 +1,9 @@
-import os
-
 import pytest
 
 from tests.chaos.shard_runs import wrongs_of
+from tests.kit.environment import setting
 
-SEEDS = int(os.environ.get("KCR_SEEDS", "2000"))
+SEEDS = int(setting("KCR_SEEDS", "2000"))
 QUICK, PARTS = 5, 8
 
 

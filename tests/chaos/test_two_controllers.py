@@ -5,7 +5,6 @@ In half of the runs watches lag: what the one has counted the other learns over 
 """
 
 import asyncio
-import os
 from collections.abc import Iterator
 from random import Random
 
@@ -25,9 +24,10 @@ from tests.chaos.network_faults import FaultRates, faulty_network
 from tests.chaos.random_jobs import random_job, random_options, random_outcomes
 from tests.chaos.random_user import RandomUser, fail_unscheduled
 from tests.chaos.tally import checked, met
+from tests.kit.environment import setting
 from tests.kit.harness import job_controller
 
-SEEDS = int(os.environ.get("KCR_SEEDS", "1000"))
+SEEDS = int(setting("KCR_SEEDS", "1000"))
 QUICK, PARTS = 10, 8
 # In seconds: how far watches may lag.
 LAGS = (0.0, 0.0, 0.3, 3.0)

@@ -31,6 +31,7 @@ from tests.kit.debug_states import (
     process_state,
     run_state,
 )
+from tests.kit.environment import setting
 from tools.browser import find_chromium
 from tools.devtools import Browser, Tab, browsing
 
@@ -39,7 +40,8 @@ pytestmark = [
     pytest.mark.e2e,
     pytest.mark.timeout(120),
     pytest.mark.skipif(
-        find_chromium() is None, reason="no Chromium: run `python -m tools.browser`, or set KCR_CHROMIUM"
+        find_chromium(setting("KCR_CHROMIUM")) is None,
+        reason="no Chromium: run `python -m tools.browser`, or set KCR_CHROMIUM",
     ),
 ]
 
@@ -50,7 +52,7 @@ HOSTILE = '<script>window.hacked = 1</script><img src="http://evil.example/x" on
 
 @pytest_asyncio.fixture
 async def browser() -> AsyncIterator[Browser]:
-    found = find_chromium()
+    found = find_chromium(setting("KCR_CHROMIUM"))
     assert found is not None, "otherwise skipped"
     async with browsing(found) as running:
         yield running

@@ -10,6 +10,7 @@ import pytest
 from aiohttp import web
 
 from tests.kit.documents import ROOT
+from tests.kit.environment import setting
 from tools.browser import find_chromium
 from tools.devtools import Tab, browsing
 from tools.site.__main__ import build
@@ -61,14 +62,15 @@ async def served(site: Path) -> AsyncIterator[str]:
 
 
 NEEDS_CHROMIUM = pytest.mark.skipif(
-    find_chromium() is None, reason="no Chromium: run `python -m tools.browser`, or set KCR_CHROMIUM"
+    find_chromium(setting("KCR_CHROMIUM")) is None,
+    reason="no Chromium: run `python -m tools.browser`, or set KCR_CHROMIUM",
 )
 
 
 @pytest.mark.asyncio
 @NEEDS_CHROMIUM
 async def test_site_is_searched_and_asks_no_other_host(site: Path) -> None:
-    chromium = find_chromium()
+    chromium = find_chromium(setting("KCR_CHROMIUM"))
     assert chromium is not None, "otherwise skipped"
 
     def assert_calm(tab: Tab, origin: str) -> None:
@@ -99,7 +101,7 @@ async def test_site_is_searched_and_asks_no_other_host(site: Path) -> None:
 @pytest.mark.asyncio
 @NEEDS_CHROMIUM
 async def test_menu_leads_to_the_page_of_another_version_without_a_server(site: Path) -> None:
-    chromium = find_chromium()
+    chromium = find_chromium(setting("KCR_CHROMIUM"))
     assert chromium is not None, "otherwise skipped"
     top = f"file://{site.parent}"
 

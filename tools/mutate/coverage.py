@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import pytest
 
-FOLDER = "KCR_MUTATE_COVERAGE"
+FOLDER = "MUTATE_COVERAGE"
 PACKAGES = ("kcr", "controllers", "devcluster/kcr_devcluster/apiserver")
 _SET = "KCR_CALLED"
 # Python runs it before all else, in each process.

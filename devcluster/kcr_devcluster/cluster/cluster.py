@@ -109,26 +109,37 @@ class EmbeddedCluster:
         self._clock = options.clock or SystemClock()
         self._random = options.random or Random()
         self._data = _open_data(options.data_dir)
-        journal, signing_key = (self._data.journal, self._data.signing_key) if self._data else (None, b"")
         with _closed_on_error(self._data):
-            self.storage: Storage = Storage(journal)
-            authorizer = Rbac(self.storage) if options.authorization == "rbac" else None
-            self._kinds = with_gangs(KINDS, options.gang_version) if options.gangs else KINDS
-            if authorizer is not None:
-                self._kinds = with_rbac(self._kinds)
-            served = (*self._kinds, *VIEWS, *(LEGACY_KINDS if options.legacy_apis else ()))
-            if options.runtime == "process" and has_process_table():
-                served = (*served, *METRICS_KINDS)
-            self.server: APIServer = APIServer(
-                self.storage,
-                clock=self._clock,
-                random=self._random,
-                kinds=served,
-                signing_key=signing_key,
-                authorizer=authorizer,
-                sharded_list_and_watch=options.sharded_list_and_watch,
-            )
-            define(self.server, definitions_of(options.kinds))
+            self._make_server(options)
+            self._set_up(options)
+        self._gc, self._deployments = options.gc, options.deployments
+        self.faults: ListenerFaults = options.faults or ListenerFaults()
+        self._stack = AsyncExitStack()
+        self._first_objects = FirstObjects(self.storage, self.manager)
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def _make_server(self, options: _Keywords) -> None:
+        journal, signing_key = (self._data.journal, self._data.signing_key) if self._data else (None, b"")
+        self.storage: Storage = Storage(journal)
+        authorizer = Rbac(self.storage) if options.authorization == "rbac" else None
+        self._kinds = with_gangs(KINDS, options.gang_version) if options.gangs else KINDS
+        if authorizer is not None:
+            self._kinds = with_rbac(self._kinds)
+        served = (*self._kinds, *VIEWS, *(LEGACY_KINDS if options.legacy_apis else ()))
+        if options.runtime == "process" and has_process_table():
+            served = (*served, *METRICS_KINDS)
+        self.server: APIServer = APIServer(
+            self.storage,
+            clock=self._clock,
+            random=self._random,
+            kinds=served,
+            signing_key=signing_key,
+            authorizer=authorizer,
+            sharded_list_and_watch=options.sharded_list_and_watch,
+        )
+        define(self.server, definitions_of(options.kinds))
+
+    def _set_up(self, options: _Keywords) -> None:
         self._webhooks = HTTPCaller(Services(self.storage, options.webhook_services))
         self.server.admission.caller = self._webhooks
         self.transport: InProcessTransport = InProcessTransport(self.server)
@@ -145,7 +156,7 @@ class EmbeddedCluster:
         self._has_budgets = options.gc and options.quota_and_disruption
         if self._has_budgets:
             quota_status.setup(self.manager, self.server.registry.quotas)
-        if authorizer is not None:
+        if options.authorization == "rbac":
             role_aggregation.setup(self.manager)
         mounts_tokens = self._give_accounts(
             options.service_accounts or ("tokens" if options.authorization == "rbac" else "none")
@@ -162,11 +173,6 @@ class EmbeddedCluster:
         self.node: NodeAgent | None = next(iter(self.nodes.values()), None)
         if options.runtime == "process":
             self.server.advisers.append(process_warnings)
-        self._gc, self._deployments = options.gc, options.deployments
-        self.faults: ListenerFaults = options.faults or ListenerFaults()
-        self._stack = AsyncExitStack()
-        self._first_objects = FirstObjects(self.storage, self.manager)
-        self._tasks: list[asyncio.Task[None]] = []
 
     def _give_accounts(self, service_accounts: ServiceAccounts) -> bool:
         """Have namespaces and pods given accounts, as wanted; return whether pods mount tokens."""

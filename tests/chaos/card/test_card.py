@@ -15,9 +15,10 @@ from tests.chaos.card.results import VIOLATIONS, Card, Result, law_of
 from tests.chaos.card.running import failure, lived, run
 from tests.chaos.card.scenarios import SCENARIOS
 from tests.chaos.card.upstream import DEFECTS
+from tests.kit.environment import setting
 
 ROOT = Path(__file__).parents[3]
-MINUTES = float(os.environ.get("KCR_CARD_MINUTES", "2"))
+MINUTES = float(setting("KCR_CARD_MINUTES", "2"))
 # Defects that are hunted in `make test`: one of each kind of change, each with the write that breaks its law.
 # `make soak` hunts all.
 QUICK = {

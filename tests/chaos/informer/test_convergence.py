@@ -1,7 +1,6 @@
 """A controller on `kcr.dependents` converges, whatever faults and crashes there were, and then writes nothing."""
 
 import asyncio
-import os
 from collections import Counter
 from random import Random
 from typing import Any
@@ -18,8 +17,9 @@ from kcr.testing.loop import VirtualLoop
 from kcr_devcluster.calls import Verb
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.testing.losses import LOSSES
+from tests.kit.environment import setting
 
-SEEDS = int(os.environ.get("KCR_SEEDS", "2000"))
+SEEDS = int(setting("KCR_SEEDS", "2000"))
 NAMES = ("a", "b", "c")
 COLORS = ("red", "green", "blue")
 # Frozen watches are given up after 90 s, expectations after 300 s, and failed keys wait for 60 s.

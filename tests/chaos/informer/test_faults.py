@@ -1,7 +1,6 @@
 """An informer whose server and network fail in every way they can; in the end it knows the truth."""
 
 import asyncio
-import os
 from collections.abc import Iterable
 from random import Random
 
@@ -17,6 +16,7 @@ from kcr_devcluster.apiserver.server import APIServer
 from kcr_devcluster.apiserver.storage.storage import Storage
 from kcr_devcluster.transport import InProcessTransport
 from tests.chaos.random_faults import RandomFaults
+from tests.kit.environment import setting
 
 pytestmark = pytest.mark.kcr_virtual
 
@@ -154,4 +154,4 @@ async def test_store_and_handlers_know_the_truth_after_any_fault(kcr_clock: Virt
 
 @pytest.mark.soak
 async def test_store_and_handlers_know_the_truth_for_as_many_seeds_as_asked(kcr_clock: VirtualClock) -> None:
-    await outlive(range(QUICK, QUICK + int(os.environ.get("KCR_SEEDS", "2000"))), kcr_clock)
+    await outlive(range(QUICK, QUICK + int(setting("KCR_SEEDS", "2000"))), kcr_clock)

@@ -1,7 +1,6 @@
 """Mutated requests over real connections: the listener answers or closes each, and serves the next client."""
 
 import asyncio
-import os
 import ssl
 from random import Random
 from typing import Any
@@ -13,10 +12,11 @@ from kcr.testing.waiting import eventually
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.listener import ServerAddress
 from tests.chaos.mutations.mutations import MutatedRequests, raw_http
+from tests.kit.environment import setting
 
 pytestmark = pytest.mark.asyncio
 
-QUICK, ALL = 40, int(os.environ.get("KCR_SEEDS", "10000")) // 5
+QUICK, ALL = 40, int(setting("KCR_SEEDS", "10000")) // 5
 # A server that waits for the rest of a request is left by its client after so long.
 _PATIENCE_SECONDS = 1.0
 _WORKERS = 8

@@ -5,7 +5,6 @@ A failing seed is told again by its number; `KCR_SEEDS` says how many hundreds t
 
 import asyncio
 import logging
-import os
 from random import Random
 
 import msgspec
@@ -19,9 +18,10 @@ from tests.chaos.requests.invariants import Invariants
 from tests.chaos.requests.replicas import ViolationError
 from tests.chaos.requests.schemas import SchemaDraw
 from tests.kit.custom_resources import DEFINITIONS
+from tests.kit.environment import setting
 
 LENGTH = 100
-QUICK, ALL = 2, int(os.environ.get("KCR_SEEDS", "10000")) // LENGTH
+QUICK, ALL = 2, int(setting("KCR_SEEDS", "10000")) // LENGTH
 COLLECTIONS = tuple(dict.fromkeys(collection_of(kind) for kind in BUILTIN_KINDS))
 
 

@@ -4,7 +4,6 @@
 `KCR_STORM_MINUTES=30 .venv/bin/pytest -m soak -s tests/e2e/storms`.
 """
 
-import os
 from pathlib import Path
 from random import Random
 
@@ -18,8 +17,9 @@ from tests.e2e.storms import storm
 from tests.e2e.storms.comparison import wrongs_of
 from tests.e2e.storms.storm import CALM, STORMY, Histories, Processes, Weather
 from tests.e2e.storms.workload import planned_jobs
+from tests.kit.environment import setting
 
-MINUTES = float(os.environ.get("KCR_STORM_MINUTES", "10"))
+MINUTES = float(setting("KCR_STORM_MINUTES", "10"))
 SHORT = Weather(seconds=5, server=(1.0, 2.0), replicas=(0.5, 1.5))
 LONG = Weather(seconds=60 * MINUTES, server=(3.0, 12.0), replicas=(2.0, 15.0))
 # In the last third of ten minutes the bystander sees a dozen restarts, and a dozen Jobs more with their pods, which its
