@@ -1,9 +1,10 @@
 """How commands about objects run: quietly, until they end or a signal ends them, connected to a cluster."""
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, NamedTuple
 
+from kcr.api.meta import Resource
 from kcr.app.logs import configure_logs
 from kcr.app.process import run_to_end
 from kcr.app.startup import explain_failure
@@ -47,13 +48,31 @@ async def connected(values: Mapping[str, Any]) -> AsyncIterator[Connection]:
         values: `kubeconfig`, `context`, `exec_plugins` and `namespace`, as `options.object_options` adds them.
 
     Raises:
-        ConfigError: The server cannot be used, or has no such object; the message has the cause and the remedy.
+        ConfigError: The server cannot be used; the message has the cause and the remedy.
     """
     config = load_config(values["kubeconfig"], values["context"], exec_plugins=values["exec_plugins"])
     async with HttpTransport(config) as transport:
         try:
             yield Connection(Client(transport), values["namespace"] or config.namespace, config)
         except NotFoundError as error:
-            raise ConfigError(f"{error.message}: name its namespace with -n, or see `kubectl get jobs -A`") from error
+            raise ConfigError(error.message) from error
         except (ApiError, TransportError) as error:
             raise ConfigError(explain_failure(error, config)) from error
+
+
+@contextmanager
+def searched(kind: type[Resource]) -> Iterator[None]:
+    """Say where to look for an object of a kind that the body does not find.
+
+    Args:
+        kind: The kind of the object that the user has named.
+
+    Raises:
+        ConfigError: The body has raised a NotFoundError.
+    """
+    try:
+        yield
+    except NotFoundError as error:
+        listed = f"kubectl get {kind.resource.plural}"
+        hint = f"name its namespace with -n, or see `{listed} -A`" if kind.resource.namespaced else f"see `{listed}`"
+        raise ConfigError(f"{error.message}: {hint}") from error

@@ -14,7 +14,7 @@ from kcr.api.meta import Key, is_controlled_by
 from kcr.api.pods import is_terminal
 from kcr.cli import options as shared
 from kcr.cli.completers import complete_jobs
-from kcr.cli.connection import connected, run_quietly
+from kcr.cli.connection import connected, run_quietly, searched
 from kcr.cli.display.display import Display
 from kcr.cli.display.job_progress import ChangeHandler, JobProgress
 from kcr.cli.display.log_follower import LogFollower, runs_of
@@ -54,7 +54,8 @@ async def _logs(name: ObjectName, values: Mapping[str, Any]) -> int:
         since_seconds=None if since is None else math.ceil(since),
     )  # fmt: skip
     async with connected(values) as (client, namespace, _):
-        job = await client.get(Job, Key(namespace, name.name))
+        with searched(Job):
+            job = await client.get(Job, Key(namespace, name.name))
         pods = await pods_of(job, client)
         _check_container(pods, options.container)
         several = len(pods) > 1 or (values["follow"] and _may_have_several(job))

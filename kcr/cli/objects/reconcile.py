@@ -12,7 +12,7 @@ import click
 from kcr.api.meta import Key
 from kcr.cli import options as shared
 from kcr.cli.completers import complete_objects
-from kcr.cli.connection import connected, run_quietly
+from kcr.cli.connection import connected, run_quietly, searched
 from kcr.cli.target import ObjectName, UnresolvedName, parse_object, resolved
 from kcr.clock import SystemClock
 from kcr.controller.parking.retries import RECONCILE_AT
@@ -43,6 +43,7 @@ async def _reconcile(named: ObjectName | UnresolvedName, values: Mapping[str, An
         key = Key(namespace if name.kind.resource.namespaced else "", name.name)
         # In microseconds: a second request within a second is another one.
         moment = f"{SystemClock().now():%Y-%m-%dT%H:%M:%S.%fZ}"
-        await client.merge_patch(name.kind, key, {"metadata": {"annotations": {RECONCILE_AT: moment}}})
+        with searched(name.kind):
+            await client.merge_patch(name.kind, key, {"metadata": {"annotations": {RECONCILE_AT: moment}}})
     click.echo(f"{name} annotated: {RECONCILE_AT}={moment}")
     return 0

@@ -13,7 +13,7 @@ from kcr.api.meta import Key
 from kcr.api.pod_failures import digest_of, end_text
 from kcr.cli import options as shared
 from kcr.cli.completers import complete_jobs
-from kcr.cli.connection import connected, run_quietly
+from kcr.cli.connection import connected, run_quietly, searched
 from kcr.cli.display.display import open_display, state_of
 from kcr.cli.display.job_progress import JobProgress
 from kcr.cli.objects.logs import pods_of
@@ -75,8 +75,9 @@ async def _wait(jobs: tuple[ObjectName, ...], seconds: float | None, values: Map
         progress = JobProgress(manager, open_display(stack, manager), keys)
         try:
             async with asyncio.timeout(seconds):
-                for key in keys:
-                    await client.get(Job, key)
+                with searched(Job):
+                    for key in keys:
+                        await client.get(Job, key)
                 async with manager.running():
                     await progress.find_unseen(client, keys)
                     await progress.ended(keys)

@@ -32,7 +32,16 @@ def test_kind_without_namespace_is_found_by_its_short_name(kcr: Command, served:
     assert requested(served, Namespace, Key("", "kube-system"))
 
 
-def test_absent_object_is_one_line(kcr: Command) -> None:
-    printed = kcr("reconcile", "job/absent")
-    assert (printed.code, printed.out, printed.err.count("\n")) == (1, "", 1)
-    assert printed.err.startswith('kcr: jobs.batch "absent" not found')
+@pytest.mark.parametrize(
+    ("name", "resource", "hint"),
+    [
+        ("job/absent", "jobs.batch", "name its namespace with -n, or see `kubectl get jobs -A`"),
+        ("cm/absent", "configmaps", "name its namespace with -n, or see `kubectl get configmaps -A`"),
+        ("ns/absent", "namespaces", "see `kubectl get namespaces`"),
+    ],
+)
+def test_absent_object_is_one_line_with_the_list_of_its_kind(
+    name: str, resource: str, hint: str, kcr: Command
+) -> None:
+    printed = kcr("reconcile", name)
+    assert (printed.code, printed.out, printed.err) == (1, "", f'kcr: {resource} "absent" not found: {hint}\n')

@@ -69,3 +69,9 @@ def test_cronjob_that_is_being_deleted_starts_nothing(kcr: Command, served: Serv
     served.call(client.delete(CronJob, Key("default", "going")))
     printed = kcr("run-now", "cronjob/going")
     assert (printed.code, printed.err.startswith("kcr: cronjob.batch/going is being deleted")) == (1, True)
+
+
+def test_absent_cronjob_is_one_line_with_the_list_of_its_kind(kcr: Command) -> None:
+    absent = kcr("run-now", "cronjob/absent")
+    see = "name its namespace with -n, or see `kubectl get cronjobs -A`"
+    assert (absent.code, absent.err) == (1, f'kcr: cronjobs.batch "absent" not found: {see}\n')

@@ -11,7 +11,7 @@ from kcr.api.indexset import IndexSet
 from kcr.api.meta import Key
 from kcr.api.unstructured import Unstructured
 from kcr.cli.completers import complete_jobs
-from kcr.cli.connection import connected, run_quietly
+from kcr.cli.connection import connected, run_quietly, searched
 from kcr.cli.objects.runs.copies import (
     RERUN_INDEXES,
     WholeJob,
@@ -51,7 +51,8 @@ def command(job: ObjectName, **values: Any) -> int:
 
 async def _rerun(named: ObjectName, values: Mapping[str, Any]) -> int:
     async with connected(values) as (client, namespace, _):
-        job = await client.get(WholeJob, Key(namespace, named.name))
+        with searched(Job):
+            job = await client.get(WholeJob, Key(namespace, named.name))
         name = values["job_name"] or rerun_name(job)
         indexes = _checked(job, named, only_failed=values["failed_indexes"])
         try:

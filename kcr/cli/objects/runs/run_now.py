@@ -8,7 +8,7 @@ import click
 from kcr.api.batch import CronJob
 from kcr.api.meta import Key
 from kcr.cli.completers import complete_cronjobs
-from kcr.cli.connection import connected, run_quietly
+from kcr.cli.connection import connected, run_quietly, searched
 from kcr.cli.objects.runs.copies import run_name, run_of
 from kcr.cli.objects.runs.creation import create_job, creation_options, record, show
 from kcr.cli.target import ObjectName, parse_cronjob
@@ -35,7 +35,8 @@ def command(cronjob: ObjectName, **values: Any) -> int:
 
 async def _run(cronjob: ObjectName, values: Mapping[str, Any]) -> int:
     async with connected(values) as (client, namespace, _):
-        cron = await client.get(CronJob, Key(namespace, cronjob.name))
+        with searched(CronJob):
+            cron = await client.get(CronJob, Key(namespace, cronjob.name))
         if cron.metadata.deletion_timestamp is not None:
             raise ConfigError(f"{cronjob} is being deleted, and a Job of it would be deleted as well: create it anew")
         name = values["job_name"] or run_name(cron, SystemClock().now())
