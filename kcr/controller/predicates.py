@@ -30,10 +30,12 @@ def generation_changed(old: Resource | None, new: Resource | None) -> bool:
     """Drop updates with an unchanged generation: changes of the status subresource and of metadata.
 
     Changes of labels, annotations, finalizers and owners do not raise the generation either: add their predicates
-    with `any_of` when a reconcile reads them. A deletion that begins does raise it. Kinds without a generation,
-    such as ConfigMaps, never pass after their creation.
+    with `any_of` when a reconcile reads them. A deletion that begins does raise it. Of kinds without a generation,
+    such as ConfigMaps, Secrets and Services, all updates pass but those with an unchanged resourceVersion; upstream
+    drops all of them.
     """
-    return _differs(old, new, lambda obj: obj.metadata.generation)
+    # A server that begins to count them states one.
+    return _differs(old, new, lambda obj: obj.metadata.generation or f"version {obj.metadata.resource_version}")
 
 
 def labels_changed(old: Resource | None, new: Resource | None) -> bool:

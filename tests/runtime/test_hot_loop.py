@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any
 
 import pytest
@@ -11,7 +11,7 @@ from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
 import kcr
-from kcr.api.core import ConfigMap
+from kcr.api.core import ConfigMap, Secret
 from kcr.api.meta import Key, ObjectMeta
 from kcr.client import Client, Request, Response, Transport
 from kcr.testing import FakeManager, VirtualClock, loop
@@ -104,7 +104,8 @@ async def test_finding_is_kept_for_ten_minutes(kcr_cluster: EmbeddedCluster, kcr
         assert found is not None
         assert found.event == "hot loop: each write enqueues the key again"
         assert found.place.startswith("data.color of configmaps default/wall")
-        assert found.remedy == "write only when something else differs, or watch with predicate=kcr.generation_changed"
+        # A ConfigMap has no generation.
+        assert found.remedy == "write only when something else differs"
         assert controller.hot_loop(Key("default", "door"), running.time()) is None
         await kcr_clock.advance(600)
         assert controller.hot_loop(KEY, running.time()) is None
@@ -246,3 +247,57 @@ async def test_writers_that_never_wait_let_virtual_time_pass(
     events = [line["event"] for line in lines]
     assert events.count("hot loop: two writers change a field by turns") == 2
     assert events.count("the event loop is never idle, so virtual time passes although work is left") == 1
+
+
+class Parent:
+    """A reconciler that creates the child of a ConfigMap whenever it is missing, under its own name or a drawn one."""
+
+    def __init__(self, manager: kcr.Manager, *, draws: bool) -> None:
+        self._client, self._walls, self._draws = manager.client, manager.store(ConfigMap), draws
+        self._children = manager.store(Secret)
+
+    async def reconcile(self, key: Key) -> kcr.Result:
+        await asyncio.sleep(0.02)
+        wall = self._walls.get(key)
+        if key == KEY and wall is not None and not self._children.list(key.namespace):
+            name = {"generate_name": "child-"} if self._draws else {"name": "child"}
+            child = Secret(metadata=ObjectMeta(namespace=key.namespace, **name))
+            await self._client.create(kcr.set_controller(child, wall))
+        return kcr.Result()
+
+
+class Deleter:
+    """A program that deletes all Secrets."""
+
+    def __init__(self, manager: kcr.Manager) -> None:
+        self._client = manager.client
+
+    async def reconcile(self, key: Key) -> kcr.Result:
+        await asyncio.sleep(0.02)
+        with suppress(kcr.NotFoundError):
+            await self._client.delete(Secret, key)
+        return kcr.Result()
+
+
+@pytest.mark.parametrize("draws", [False, True], ids=["its-name", "drawn-names"])
+async def test_child_that_another_program_deletes_is_a_hot_loop(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock, draws: bool
+) -> None:
+    client = kcr_cluster.client.with_options(field_manager="parent")
+    await kcr_cluster.client.create(ConfigMap(metadata=ObjectMeta(name=KEY.name, namespace=KEY.namespace)))
+    mine, other = [kcr.Manager(client, clock=kcr_clock, random=random.Random(seed)) for seed in (0, 1)]
+    watches = [kcr.watch(ConfigMap), kcr.owned(Secret, by=ConfigMap)]
+    controller = mine.add_controller("parent", Parent(mine, draws=draws), watches=watches)
+    other.add_controller("deleter", Deleter(other), watches=[kcr.watch(Secret)])
+    with capture_logs() as logs:
+        async with mine.running(), other.running():
+            await kcr_clock.advance(10)
+            finding = controller.hot_loop(KEY, asyncio.get_running_loop().time())
+    lines = [line for line in logs if line["event"].startswith("hot loop")]
+    # That of the other program finds the loop too, where the name is always the same.
+    line, *_ = [line for line in lines if line["object"].startswith("secrets default/child")]
+    assert line["event"] == "hot loop: objects are deleted and created again"
+    assert "fields" not in line
+    assert line["remedy"].startswith("see who deletes them")
+    assert finding is not None
+    assert finding.place.startswith("secrets default/child")

@@ -1,8 +1,8 @@
 """Hot loops: a key that is reconciled over and over, because of writes or because its reconciler asks for that.
 
-Two writers that each set a field to a value of their own enqueue the key endlessly, and so does one reconciler whose
-every write differs from the one before, such as a time in a status, or that returns `requeue_after=0` each time. None
-of them fails, so no error shows the loop.
+Two writers that each set a field to a value of their own enqueue the key endlessly, and so do a reconciler that creates
+an object and a program that deletes it. So does one reconciler whose every write differs from the one before, such as a
+time in a status, or that returns `requeue_after=0` each time. None of them fails, so no error shows the loop.
 
 While all is well, it costs one counter per key. Only a key that is reconciled `MOST_RECONCILES` times within
 `WINDOW_SECONDS` has its changes recorded, by handlers that are added to the controller's informers for as long as it
@@ -59,7 +59,17 @@ _TO_AND_FRO = (
 )
 _BY_ITSELF = (
     "hot loop: each write enqueues the key again",
-    "write only when something else differs, or watch with predicate=kcr.generation_changed",
+    "write only when something else differs",
+)
+# The same, when a predicate drops the writes.
+_BY_ITSELF_DROPPABLE = (
+    _BY_ITSELF[0],
+    f"{_BY_ITSELF[1]}, or watch with predicate=kcr.generation_changed",
+)
+_RECREATED = (
+    "hot loop: objects are deleted and created again",
+    "see who deletes them, as in the audit log of the API server, and let one program decide whether they exist; the "
+    "garbage collector deletes objects whose owner reference names no object in their namespace",
 )
 _BY_REQUEUE = (
     "hot loop: each reconcile requeues its key at once",
@@ -209,11 +219,12 @@ class HotLoops(Observer):
         name = f"{subject.kind.resource.display} {subject.key}"
         fields = [_spell(path) for path in finding.fields[:_MAX_FIELDS]]
         by = f" by {', '.join(writers['writers'])}" if writers else ""
-        self._findings[key] = HotLoopFinding(event, f"{', '.join(fields)} of {name}{by}", remedy)
+        place = f"{', '.join(fields)} of {name}" if fields else name
+        self._findings[key] = HotLoopFinding(event, f"{place}{by}", remedy)
         _log.warning(
             event,
             object=name,
-            fields=fields,
+            **({"fields": fields} if fields else {}),
             **writers,
             reconciles=self._counts.get(key, 0),
             within_seconds=WINDOW_SECONDS,
@@ -229,7 +240,9 @@ class HotLoops(Observer):
         path = target(kind.resource.path(key.namespace), {"fieldSelector": f"metadata.name={key.name}"})
         found = codec.decode(ManagedObjectList, await self._client.request("GET", path))
         entries = [entry for item in found.items for entry in item.metadata.managed_fields]
-        return {entry.manager for entry in entries if any(_owns(entry.fields_v1, path) for path in finding.fields)}
+        # Of an object that was created again, its creator and all others.
+        paths = finding.fields or ((),)
+        return {entry.manager for entry in entries if any(_owns(entry.fields_v1, path) for path in paths)}
 
 
 class _Recorder(Handler[Any]):
@@ -239,21 +252,36 @@ class _Recorder(Handler[Any]):
         self._recordings = recordings
         self._map_to = map_to
 
+    def on_add(self, obj: Resource, initial: bool) -> None:
+        """Record a creation."""
+        for recording in () if initial else self._of(obj):
+            recording.created(type(obj), obj)
+
     def on_update(self, old: Resource, new: Resource) -> None:
         """Record a change."""
+        for recording in self._of(new):
+            recording.add(type(new), old, new)
+
+    def on_delete(self, obj: Resource, final_state_unknown: bool) -> None:
+        """Record a deletion."""
+        for recording in self._of(obj):
+            recording.deleted(type(obj), obj)
+
+    def _of(self, obj: Resource) -> list[Recording]:
+        """Return the recordings of the keys that an object enqueues."""
         keys: Iterable[Key] = ()
         # The handler that enqueues the key reports exceptions of a user's mapping function.
         with suppress(Exception):
-            keys = tuple(self._map_to(new))
-        for key in keys:
-            if key in self._recordings:
-                self._recordings[key].add(type(new), old, new)
+            keys = tuple(self._map_to(obj))
+        return [self._recordings[key] for key in keys if key in self._recordings]
 
 
 def _words(finding: HotLoop, writers: int) -> tuple[str, str]:
     """Return the event and the remedy of a log line, by how many writers are known."""
-    if not finding.by_turns:
-        return _BY_ITSELF
+    if finding.form == "recreated":
+        return _RECREATED
+    if finding.form == "by itself":
+        return _BY_ITSELF_DROPPABLE if finding.is_droppable else _BY_ITSELF
     return _TO_AND_FRO if writers == 0 else _BY_ONE_NAME if writers == 1 else _BY_TURNS
 
 

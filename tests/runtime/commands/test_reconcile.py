@@ -40,8 +40,6 @@ def test_kind_without_namespace_is_found_by_its_short_name(kcr: Command, served:
         ("ns/absent", "namespaces", "see `kubectl get namespaces`"),
     ],
 )
-def test_absent_object_is_one_line_with_the_list_of_its_kind(
-    name: str, resource: str, hint: str, kcr: Command
-) -> None:
+def test_absent_object_is_one_line_with_the_list_of_its_kind(name: str, resource: str, hint: str, kcr: Command) -> None:
     printed = kcr("reconcile", name)
     assert (printed.code, printed.out, printed.err) == (1, "", f'kcr: {resource} "absent" not found: {hint}\n')

@@ -26,7 +26,7 @@ from kcr.testing import build
 
 
 def pod(version: str = "1", **metadata: Any) -> Pod:
-    return build.pod("pod", resource_version=version, **metadata)
+    return build.pod("pod", resource_version=version, **{"generation": 1} | metadata)
 
 
 def yes(old: Pod | None, new: Pod | None) -> bool:
@@ -131,3 +131,8 @@ def test_predicate_is_told_what_was_and_what_is() -> None:
     handler.on_delete(second, False)
     assert told == [(None, first), (first, second), (second, None)]
     assert added == [Key("default", "pod")] * 3
+
+
+@pytest.mark.parametrize(("version", "passes"), [("2", True), ("1", False)])
+def test_update_of_a_kind_without_generations_passes_with_a_new_version(version: str, passes: bool) -> None:
+    assert generation_changed(pod("1", generation=None), pod(version, generation=None)) is passes

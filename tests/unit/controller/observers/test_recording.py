@@ -1,12 +1,17 @@
 """What is found in the changes of one key's objects."""
 
+from datetime import UTC, datetime
 from itertools import pairwise
 
+import pytest
 from msgspec.structs import replace
 
-from kcr.api.core import ConfigMap
-from kcr.controller.observers.recording import Recording
+import kcr
+from kcr.api.core import ConfigMap, Pod
+from kcr.controller.observers.recording import HotLoop, HotObject, Recording
 from kcr.testing import build
+
+MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def paint(recording: Recording, name: str, *colors: str) -> None:
@@ -27,7 +32,7 @@ def test_field_that_returns_to_its_values_has_two_writers() -> None:
     assert recording.finding is None
     paint(recording, "a", "blue", "red")
     assert recording.finding is not None
-    assert (recording.finding.by_turns, recording.finding.fields) == (True, (("data", "color"),))
+    assert (recording.finding.form, recording.finding.fields) == ("by turns", (("data", "color"),))
 
 
 def test_nothing_is_looked_for_after_sixty_changes() -> None:
@@ -47,7 +52,7 @@ def test_two_writers_are_found_among_the_first_sixty_changes() -> None:
             paint(recording, name, *shades(number, 1))
     paint(recording, "a", *["red", "blue"] * 4)
     assert recording.finding is not None
-    assert recording.finding.by_turns
+    assert recording.finding.form == "by turns"
 
 
 def test_later_changes_do_not_alter_a_finding() -> None:
@@ -55,7 +60,7 @@ def test_later_changes_do_not_alter_a_finding() -> None:
     paint(recording, "a", *shades(0, 12))
     finding = recording.finding
     assert finding is not None
-    assert not finding.by_turns
+    assert finding.form == "by itself"
     paint(recording, "b", *shades(0, 3))
     assert recording.finding is finding
 
@@ -69,3 +74,71 @@ def test_changes_of_the_version_alone_do_not_count() -> None:
         old = new
     paint(recording, "a", *shades(0, 12))
     assert recording.finding is not None
+
+
+def test_predicate_is_advice_only_where_it_drops_the_changes() -> None:
+    for kind, generation, droppable in ((Pod, 3, True), (Pod, None, False), (ConfigMap, 3, False)):
+        recording, made = Recording(0.0), build.pod if kind is Pod else build.config_map
+        objects = [
+            made("a", annotations={"x": text}, generation=generation)
+            if kind is Pod
+            else made("a", {"x": text}, generation=generation)
+            for text in shades(0, 12)
+        ]
+        for old, new in pairwise(objects):
+            recording.add(kind, old, new)
+        assert recording.finding is not None
+        assert recording.finding.is_droppable is droppable
+
+
+def churn(recording: Recording, kind: type[kcr.Resource], *pairs: tuple[kcr.Resource, kcr.Resource]) -> None:
+    """Record the creation and deletion of objects."""
+    for created, deleted in pairs:
+        recording.created(kind, created)
+        recording.deleted(kind, deleted)
+
+
+def test_object_that_is_deleted_and_created_again_is_found() -> None:
+    recording, wall = Recording(0.0), build.config_map("wall")
+    churn(recording, ConfigMap, *[(wall, wall)] * 5)
+    assert recording.finding is None
+    churn(recording, ConfigMap, (wall, wall))
+    assert recording.finding == HotLoop("recreated", HotObject(ConfigMap, wall.key))
+    assert not recording.follows_others
+
+
+def test_objects_of_drawn_names_are_found_if_nobody_has_used_them() -> None:
+    unused, used = Recording(0.0), Recording(0.0)
+    for number in range(6):
+        wall = build.config_map(f"wall-{number}")
+        going = replace(wall, metadata=replace(wall.metadata, resource_version="9", deletion_timestamp=MOMENT))
+        churn(unused, ConfigMap, (wall, going))
+        churn(used, ConfigMap, (wall, replace(wall, data={"color": "red"})))
+    assert unused.finding is not None
+    assert used.finding is None
+
+
+@pytest.mark.parametrize(("phase", "is_loop"), [("Pending", True), ("Running", True), ("Succeeded", False)])
+def test_pods_that_have_ended_may_be_deleted(phase: str, is_loop: bool) -> None:
+    recording = Recording(0.0)
+    for number in range(8):
+        churn(recording, Pod, (build.pod(f"p-{number}"), build.pod(f"p-{number}", phase=phase)))
+    assert (recording.finding is not None) is is_loop
+
+
+def test_old_objects_may_be_deleted_in_any_number() -> None:
+    recording = Recording(0.0)
+    for number in range(50):
+        recording.deleted(ConfigMap, build.config_map(f"wall-{number}"))
+    assert recording.finding is None
+
+
+def test_status_that_counts_objects_that_come_and_go_is_not_the_cause() -> None:
+    recording = Recording(0.0)
+    for number in range(12):
+        if number % 2:
+            wall = build.config_map(f"wall-{number}")
+            churn(recording, ConfigMap, (wall, wall))
+        paint(recording, "owner", *shades(number, 1))
+    assert recording.finding is not None
+    assert recording.finding.form == "recreated"
