@@ -217,6 +217,11 @@ def is_bug(error: BaseException) -> bool:
     return isinstance(error, _BUGS) or type(error) in _BUGS_THEMSELVES
 
 
+def is_namespace_ending(error: BaseException) -> bool:
+    """Return whether a create was refused because its namespace is terminating, so that no retry is needed."""
+    return isinstance(error, ApiError) and error.has_cause("NamespaceTerminating")
+
+
 _BY_REASON: Mapping[str, type[ApiError]] = {
     "BadRequest": BadRequestError,
     "Unauthorized": UnauthorizedError,

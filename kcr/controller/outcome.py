@@ -20,6 +20,7 @@ from kcr.errors import (
     TerminalError,
     TransportError,
     is_bug,
+    is_namespace_ending,
     leaves,
 )
 from kcr.log import get_logger
@@ -131,6 +132,8 @@ class Outcomes:
         # Each cluster has an outage of its own, and each key without an answer that of its cluster.
         self._outages: dict[str, Outage] = {}
         self._unanswered_keys: dict[Key, Outage] = {}
+        # The keys that cannot create objects because their namespace is terminating, which was logged.
+        self._ending: set[Key] = set()
         self._waits = Waits(queue) if waits is None else waits
         self._limit = limit
 
@@ -198,11 +201,17 @@ class Outcomes:
         is_parked = self._limit is not None and self._limit.failed(key, causes, text)
         if not is_parked:
             self._retry(key, causes, text, _max_delay(causes))
+        if all(map(is_namespace_ending, causes)):
+            if key in self._ending:
+                _log.debug("namespace is terminating, still retried", error=text)
+                return
+            self._ending.add(key)
         self._log_failure(error, causes, text, self._queue.retries(key) + is_parked)
 
     def _reset(self, key: Key) -> None:
         """Let the next failure of a key count as the first."""
         self._queue.forget(key)
+        self._ending.discard(key)
         if self._limit is not None:
             self._limit.forget(key)
 

@@ -12,7 +12,7 @@ from kcr.dependents.children import Children, EnsuredChildren
 from kcr.dependents.claim import Claimed, claim, claim_decision
 from kcr.dependents.control import DependentControl
 from kcr.dependents.create import Ensured, UnconfirmedCreateError, create_or_patch
-from kcr.dependents.emitter import EventEmitter, is_namespace_ending
+from kcr.dependents.emitter import EventEmitter
 from kcr.dependents.finalizers import add_finalizer, finalized, has_finalizer, remove_finalizer
 from kcr.dependents.ownership import AlreadyOwnedError, has_owner, remove_owner, set_controller, set_owner
 from kcr.dependents.quota import QuotaExceededError
@@ -25,6 +25,7 @@ from kcr.dependents.replicas import (
     set_replica_failure,
 )
 from kcr.dependents.slow_start import Attempts, Failure, slow_start
+from kcr.errors import is_namespace_ending
 
 __all__ = [
     "AlreadyOwnedError",

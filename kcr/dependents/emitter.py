@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from kcr.api.meta import Resource
-from kcr.errors import ApiError, KcrError, TooManyRequestsError
+from kcr.errors import KcrError, TooManyRequestsError, is_namespace_ending
 from kcr.events import EventRecorder
 
 EVENTS_PER_RECONCILE = 3
@@ -76,8 +76,3 @@ def summary(verb: str, noun: str, names: Sequence[str]) -> str:
         room -= len(names[shown]) + 2
         shown += 1
     return f"{head}{', '.join(names[:shown])}… and {len(names) - shown} others"
-
-
-def is_namespace_ending(error: Exception) -> bool:
-    """Return whether a create was refused because its namespace is terminating, so that no retry is needed."""
-    return isinstance(error, ApiError) and error.has_cause("NamespaceTerminating")

@@ -18,8 +18,7 @@ from kcr.client import Client
 from kcr.controller.own_writes import OwnWrites
 from kcr.dependents.claim import claim
 from kcr.dependents.control import DependentControl
-from kcr.dependents.emitter import is_namespace_ending
-from kcr.errors import KcrError, NotFoundError
+from kcr.errors import KcrError, NotFoundError, is_namespace_ending
 from kcr.informer import Store
 
 R = TypeVar("R", bound=Resource)

@@ -59,7 +59,7 @@ class Recording:
         self.writers: set[str] = set()
         self.looks = 0
         self._count = 0
-        # The objects as they were created, and the deletions of each; of the kinds, the deletions soon after a creation.
+        # The objects as they were created, the deletions of each, and by kind the deletions soon after a creation.
         self._created: dict[HotObject, Resource] = {}
         self._deletions: Counter[HotObject] = Counter()
         self._recreations: Counter[type[Resource]] = Counter()

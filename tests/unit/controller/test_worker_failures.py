@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 
 import kcr
 from kcr.controller import Controller, ControllerOptions
+from kcr.errors import Cause
 from kcr.metrics import Metrics
 from kcr.testing import VirtualClock
 from kcr.workqueue import ItemExponential
@@ -98,3 +99,17 @@ async def test_expected_error_that_is_no_exception_class_is_refused(listed: Any)
     options = ControllerOptions(expected_errors=[listed])
     with pytest.raises(TypeError, match=r"controller test: expected_errors has .*: name classes of exceptions"):
         Controller("test", Failing(TimeoutError()), options, random=random.Random(0))
+
+
+async def test_retries_in_a_terminating_namespace_are_one_line_for_each_object(kcr_clock: VirtualClock) -> None:
+    cause = Cause("", "NamespaceTerminating", "namespace default is being terminated")
+    reconciler = Failing(kcr.ForbiddenError(403, "Forbidden", "unable to create new content", causes=(cause,)))
+    with capture_logs() as logs:
+        async with running(reconciler) as controller:
+            controller.queue.add(kcr.Key("default", "b"))
+            await kcr_clock.advance(8)
+    assert len(reconciler.times) == 8
+    lines = [line for line in logs if line["log_level"] == "warning"]
+    assert [(line["event"], line["error"]) for line in lines] == [
+        ("reconcile failed", "ForbiddenError: unable to create new content")
+    ] * 2
