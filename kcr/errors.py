@@ -202,7 +202,8 @@ class RetryLater(KcrError):  # noqa: N818  # read aloud where it is raised: `rai
 # Exceptions that only a bug raises, whatever the world outside does. Not `ValueError`, `RuntimeError`, `LookupError`
 # and `OSError`: libraries derive their reports of the world from these, such as `json.JSONDecodeError`.
 _BUGS = (
-    AssertionError, AttributeError, ImportError, NameError, NotImplementedError, RecursionError, SyntaxError, TypeError,
+    AssertionError, AttributeError, ImportError, NameError, NotImplementedError, RecursionError, SyntaxError,
+    SystemExit, TypeError,
 )  # fmt: skip
 # These alone, and not their subclasses: `zoneinfo.ZoneInfoNotFoundError` is a `KeyError`, and bad input.
 _BUGS_THEMSELVES = frozenset({IndexError, KeyError, OverflowError, ZeroDivisionError})

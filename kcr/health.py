@@ -127,7 +127,7 @@ def _all(
 def _run_check(check: Check) -> str:
     try:
         return check()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         # A check that raises has failed, and the others are still answered.
         return f"{type(error).__name__}: {error}"
 

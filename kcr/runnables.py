@@ -77,6 +77,10 @@ class RunnableGroup:
             error.add_note(f"component {name}")
             self._on_failure(error)
             raise
+        except SystemExit as error:
+            # The event loop ends at once, and with it the process.
+            _log.error("component ends the process", component=name, error=f"SystemExit: {error}", exc_info=error)
+            raise
 
     async def __aenter__(self) -> None:
         """Start the added components."""

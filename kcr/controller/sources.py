@@ -145,7 +145,7 @@ class EnqueueRequests(Handler[Any]):
     def _passes(self, old: Resource | None, new: Resource | None) -> bool:
         try:
             return self._source.predicate is None or self._source.predicate(old, new)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise self._failure("predicate", new or old, error) from error
 
     def _enqueue(self, trigger: Trigger, *objects: Resource) -> None:
@@ -154,7 +154,7 @@ class EnqueueRequests(Handler[Any]):
         for obj in objects:
             try:
                 keys.update(dict.fromkeys(self._source.map_to(obj)))
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 failure = self._failure("mapping function", obj, error)
                 failure.__cause__ = error
         # Where the mapping of one object fails, that of the other counts.
@@ -163,7 +163,7 @@ class EnqueueRequests(Handler[Any]):
         if failure is not None:
             raise failure
 
-    def _failure(self, what: str, obj: Resource | None, error: Exception) -> KcrError:
+    def _failure(self, what: str, obj: Resource | None, error: BaseException) -> KcrError:
         kind = self._source.kind.resource.kind
         name = "" if obj is None else f" {obj.key}"
         return KcrError(

@@ -35,7 +35,7 @@ class Worker:
 
     Contract: a reconcile that fails is retried with exponential backoff, after a `RetryLater` when that says; a
     `TerminalError` is not; after a success the backoff is reset. A key that is retried or requeued keeps its priority.
-    Nothing that a reconciler raises or returns ends the worker.
+    Nothing that a reconciler raises or returns ends the worker: `sys.exit` in one is a failure as well.
     """
 
     def __init__(  # noqa: PLR0913  # the stations of a key, all by name
@@ -141,7 +141,7 @@ class Worker:
                 raise
             # A task that this reconcile waited for was cancelled: a failure of the reconcile, not our shutdown.
             self._outcomes.fail(run, error)
-        except Exception as error:  # the one place where every failure of a reconcile is handled
+        except (Exception, SystemExit) as error:  # the one place where every failure of a reconcile is handled
             self._outcomes.fail(run, error)
         else:
             self._outcomes.succeed(run, requeue_after, result.priority)

@@ -131,7 +131,7 @@ class DebugPages:
             explanation = await self._program.call(lambda: explain(key), LOOP_SECONDS)
         except TimeoutError:
             return None, self._why_late()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             return None, f"{type(error).__name__}: {error}"
         if not isinstance(explanation, Explanation):
             return None, f"explain returned {explanation!r:.100}, not a kcr.Explanation"

@@ -154,7 +154,7 @@ class ListAccumulator(Generic[R]):
             return found
         try:
             obj: R = transform(found)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             return Undecodable("", found.metadata, f"transform failed: {error!r}")
         if _identity(obj) != _identity(found):
             return Undecodable("", found.metadata, "the transform changed its name, namespace, uid or resourceVersion")

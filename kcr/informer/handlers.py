@@ -163,7 +163,7 @@ class Registration(Generic[R]):
             return
         try:
             call(*arguments)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             self._failed()
             _log.exception("handler failed", handler=getattr(call, "__qualname__", str(call)), error=str(error))
 

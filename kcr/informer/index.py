@@ -66,7 +66,7 @@ class Index(Generic[R]):
         try:
             values = self._values(obj)
             return values if type(values) is tuple else tuple(values)
-        except Exception:
+        except (Exception, SystemExit):
             # One object that an index cannot take must not stop the others.
             _log.exception("index failed", index=self._name, key=str(obj.key))
             return ()

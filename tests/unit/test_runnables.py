@@ -2,6 +2,7 @@ import asyncio
 
 import pytest
 from structlog.contextvars import bind_contextvars, get_contextvars
+from structlog.testing import capture_logs
 
 from kcr.runnables import RunnableGroup, running
 from kcr.testing import VirtualClock
@@ -102,3 +103,18 @@ async def test_failure_of_the_component_ends_the_body_and_is_raised_as_it_is(rea
         async with running(Broken(), lambda: asyncio.sleep(ready_after)):
             await asyncio.sleep(60)
     assert asyncio.get_running_loop().time() == 1
+
+
+def test_component_that_exits_is_named() -> None:
+    async def leave() -> None:
+        raise SystemExit(3)
+
+    async def run() -> None:
+        group = RunnableGroup("components")
+        group.add(leave, "website")
+        async with group:
+            await asyncio.get_running_loop().create_future()
+
+    with capture_logs() as logs, pytest.raises(SystemExit):
+        asyncio.run(run())
+    assert [(line["event"], line["component"]) for line in logs] == [("component ends the process", "website")]

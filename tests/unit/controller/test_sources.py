@@ -1,3 +1,5 @@
+import sys
+
 import pytest
 
 from kcr.api.batch import Job
@@ -80,12 +82,19 @@ def test_failing_mapping_function_names_controller_kind_and_object() -> None:
     assert [key.name for key in added] == ["a"]
 
 
-def test_failing_predicate_names_controller_kind_and_object() -> None:
+def test_mapping_function_that_exits_names_controller_kind_and_object() -> None:
+    handler = EnqueueRequests("web", watch(Pod, map_to=lambda _: sys.exit("no label")), lambda *_: None)
+    with pytest.raises(KcrError, match=r"the mapping function failed for Pod default/pod: SystemExit: no label$"):
+        handler.on_add(pod(), True)
+
+
+@pytest.mark.parametrize("error", [ValueError("no such label"), SystemExit("no such label")])
+def test_failing_predicate_names_controller_kind_and_object(error: BaseException) -> None:
     def broken(old: object, new: object) -> bool:
-        raise ValueError("no such label")
+        raise error
 
     handler = EnqueueRequests("web", watch(Pod, predicate=broken), lambda *_: None)
-    line = "controller 'web': the predicate failed for Pod default/pod: ValueError: no such label"
+    line = f"controller 'web': the predicate failed for Pod default/pod: {type(error).__name__}: no such label"
     with pytest.raises(KcrError, match=line):
         handler.on_add(pod(), False)
     with pytest.raises(KcrError, match=line):

@@ -26,6 +26,8 @@ TABLE = {
     "of-a-library": (ValueError("status 500"), "warning", "reconcile failed", True, False, [0, 1, 3]),
     "listed": (StopAsyncIteration("listed"), "warning", "reconcile failed", False, False, [0, 1, 3]),
     "bug": (AttributeError("x"), "error", "reconcile panicked", True, True, [0, 1, 3]),
+    # As argparse and click end a program.
+    "exit": (SystemExit(2), "error", "reconcile panicked", True, True, [0, 1, 3]),
     "bug-in-a-group": (
         ExceptionGroup("two", [TimeoutError("billing"), KeyError("x")]),
         "error", "reconcile panicked", True, True, [0, 1, 3],
@@ -45,7 +47,7 @@ TABLE = {
 class Failing:
     """Raises the same error again and again, and notes when."""
 
-    def __init__(self, error: Exception) -> None:
+    def __init__(self, error: BaseException) -> None:
         self._error = error
         self.times: list[float] = []
 
@@ -69,7 +71,13 @@ async def running(reconciler: Failing, metrics: Metrics | None = None, **options
 
 @pytest.mark.parametrize(("error", "level", "event", "traceback", "panic", "times"), TABLE.values(), ids=TABLE)
 async def test_error_decides_level_traceback_counter_and_retry(
-    kcr_clock: VirtualClock, error: Exception, level: str, event: str, traceback: bool, panic: bool, times: list[float]
+    kcr_clock: VirtualClock,
+    error: BaseException,
+    level: str,
+    event: str,
+    traceback: bool,
+    panic: bool,
+    times: list[float],
 ) -> None:  # CM-6
     metrics, reconciler = Metrics(), Failing(error)
     with capture_logs() as logs:
