@@ -260,8 +260,8 @@ class Parent:
         await asyncio.sleep(0.02)
         wall = self._walls.get(key)
         if key == KEY and wall is not None and not self._children.list(key.namespace):
-            name = {"generate_name": "child-"} if self._draws else {"name": "child"}
-            child = Secret(metadata=ObjectMeta(namespace=key.namespace, **name))
+            name, prefix = ("", "child-") if self._draws else ("child", "")
+            child = Secret(metadata=ObjectMeta(name=name, generate_name=prefix, namespace=key.namespace))
             await self._client.create(kcr.set_controller(child, wall))
         return kcr.Result()
 

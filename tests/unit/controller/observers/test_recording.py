@@ -1,5 +1,6 @@
 """What is found in the changes of one key's objects."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from itertools import pairwise
 
@@ -76,19 +77,25 @@ def test_changes_of_the_version_alone_do_not_count() -> None:
     assert recording.finding is not None
 
 
-def test_predicate_is_advice_only_where_it_drops_the_changes() -> None:
-    for kind, generation, droppable in ((Pod, 3, True), (Pod, None, False), (ConfigMap, 3, False)):
-        recording, made = Recording(0.0), build.pod if kind is Pod else build.config_map
-        objects = [
-            made("a", annotations={"x": text}, generation=generation)
-            if kind is Pod
-            else made("a", {"x": text}, generation=generation)
-            for text in shades(0, 12)
-        ]
-        for old, new in pairwise(objects):
-            recording.add(kind, old, new)
-        assert recording.finding is not None
-        assert recording.finding.is_droppable is droppable
+def annotated(obj: kcr.Resource, generation: int | None, text: str) -> kcr.Resource:
+    return replace(obj, metadata=replace(obj.metadata, annotations={"x": text}, generation=generation))
+
+
+def recolored(obj: kcr.Resource, generation: int | None, text: str) -> kcr.Resource:
+    return replace(build.config_map("a", {"color": text}), metadata=replace(obj.metadata, generation=generation))
+
+
+@pytest.mark.parametrize(
+    ("change", "generation", "droppable"), [(annotated, 3, True), (annotated, None, False), (recolored, 3, False)]
+)
+def test_predicate_is_advice_only_where_it_drops_the_changes(
+    change: Callable[[kcr.Resource, int | None, str], kcr.Resource], generation: int | None, droppable: bool
+) -> None:
+    recording = Recording(0.0)
+    for old, new in pairwise(change(build.config_map("a"), generation, text) for text in shades(0, 12)):
+        recording.add(ConfigMap, old, new)
+    assert recording.finding is not None
+    assert recording.finding.is_droppable is droppable
 
 
 def churn(recording: Recording, kind: type[kcr.Resource], *pairs: tuple[kcr.Resource, kcr.Resource]) -> None:
