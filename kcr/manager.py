@@ -395,6 +395,14 @@ class Manager:
                     self._ready.clear()
         finally:
             self._ready.clear()
+            if self.elector is not None and (keys := self._unsettled_keys()):
+                self.elector.retain()
+                _log.warning("lease is left to expire: writes had no answer", keys=" ".join(sorted(map(str, keys))[:8]))
+
+    def _unsettled_keys(self) -> set[Key]:
+        """Return the keys with writes that had no answer and may still be executed."""
+        known = (controller.own_writes for controller in self._controllers.values())
+        return {key for own_writes in known if own_writes is not None for key in own_writes.unsettled}
 
     async def _campaign(self, elector: Runnable) -> None:
         """Run the elector; it ends after the controllers do, unless it loses."""

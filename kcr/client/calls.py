@@ -48,8 +48,30 @@ class WriteOptions(NamedTuple):
         }  # fmt: skip
 
 
+class GeneratedName(NamedTuple):
+    """A name for an object with `metadata.generateName`, drawn before its create is sent.
+
+    Attributes:
+        name: The name.
+        may_exist: Whether a create under this name was sent before, and not answered.
+    """
+
+    name: str
+    may_exist: bool
+
+
 class WriteTracker(Protocol):
     """Notes the writes of a task when they are answered or have failed; `TRACKER` has that of the running task."""
+
+    def generate_name(
+        self, client: "Calls", kind: type[Resource], namespace: str, prefix: str, controller_uid: str
+    ) -> GeneratedName | None:
+        """Return the name of an object to create, or None when the API server is to draw it."""
+        ...
+
+    def refused(self, client: "Calls", kind: type[Resource], key: Key) -> None:
+        """Note that the create under a generated name was refused."""
+        ...
 
     def wrote(self, client: "Calls", kind: type[Resource], key: Key, obj: Resource) -> None:
         """Note a write, and the object in the answer; the name in the key is empty when the server drew it."""

@@ -7,13 +7,22 @@ from typing import Any, TypeVar
 import msgspec
 
 from kcr.api import codec
-from kcr.api.meta import FullResource, Key, PartialObjectMetadata, Resource, ResourceView
-from kcr.client.calls import TRACKER, Calls, report_failure
+from kcr.api.meta import FullResource, Key, ObjectMeta, PartialObjectMetadata, Resource, ResourceView, controller_of
+from kcr.client.calls import TRACKER, Calls, WriteTracker, report_failure
 from kcr.client.discovery import served_resources
 from kcr.client.typed_apis import Model, model_of, object_of
 from kcr.client.wire import decoding
 from kcr.client.wire.requests import delete_options, object_path
-from kcr.errors import ApiError, ConflictError, InvalidError, KcrError, NotFoundError, error_for
+from kcr.errors import (
+    AlreadyExistsError,
+    ApiError,
+    ConflictError,
+    InvalidError,
+    KcrError,
+    NotFoundError,
+    ServerError,
+    error_for,
+)
 from kcr.tracing.parents import with_traceparent
 
 R = TypeVar("R", bound=Resource)
@@ -26,6 +35,9 @@ STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 # JSON is YAML; the server knows apply by this name only.
 APPLY_PATCH = "application/apply-patch+yaml"
+
+# How many generated names are tried before a taken one is an error: two of thousands may be the same.
+_NAME_DRAWS = 3
 
 # The whole answer to a JSON patch of which an operation fails; neither the operation nor the object is named.
 _PATCH_FAILED = "the server rejected our request due to an error in our request"
@@ -70,7 +82,50 @@ class Writes(Calls):
         return await self._create(kind, namespace, body)
 
     async def _create(self, kind: type[R], namespace: str, body: bytes) -> R:
-        key, path = Key(namespace, decoding.name_in(body)), kind.resource.path(namespace)
+        key = Key(namespace, decoding.name_in(body))
+        if not key.name and b'"generateName"' in body and (tracker := TRACKER.get()) is not None:
+            return await self._create_generated(tracker, kind, namespace, body)
+        return await self._create_once(kind, key, body)
+
+    async def _create_generated(self, tracker: WriteTracker, kind: type[R], namespace: str, body: bytes) -> R:
+        """Create an object under a name that the tracker draws: a create without an answer is repeated, not doubled."""
+        metadata = decoding.generated_in(body)
+        uid = _controller_uid(metadata)
+        for draws_left in reversed(range(_NAME_DRAWS)):
+            drawn = tracker.generate_name(self, kind, namespace, metadata.generate_name, uid)
+            if drawn is None:
+                return await self._create_once(kind, Key(namespace, ""), body)
+            key = Key(namespace, drawn.name)
+            try:
+                return await self._create_once(kind, key, decoding.with_name(body, drawn.name))
+            except ServerError:
+                raise
+            except ApiError as error:
+                is_taken = isinstance(error, AlreadyExistsError)
+                if drawn.may_exist:
+                    # The earlier create may have been executed, and may have used up the quota itself.
+                    tracker.unanswered(self, kind, key)
+                    if (found := await self._find_generated(kind, key, uid)) is not None:
+                        tracker.wrote(self, kind, key, found)
+                        return found
+                    if not is_taken:
+                        raise
+                tracker.refused(self, kind, key)
+                if not is_taken or not draws_left:
+                    raise
+        raise AssertionError("the last draw returns or raises")
+
+    async def _find_generated(self, kind: type[R], key: Key, controller_uid: str) -> R | None:
+        """Return the object of an earlier create that had no answer, if the API server has executed it."""
+        try:
+            found = decoding.read_object(kind, await self.request("GET", object_path(kind, key)), key.name)
+        except NotFoundError:
+            return None
+        is_ours = _controller_uid(found.metadata) == controller_uid
+        return found if is_ours and found.metadata.deletion_timestamp is None else None
+
+    async def _create_once(self, kind: type[R], key: Key, body: bytes) -> R:
+        namespace, path = key.namespace, kind.resource.path(key.namespace)
         try:
             return await self._written(kind, key, self._write("POST", path, self._options.query(), body))
         except ApiError as error:
@@ -360,3 +415,8 @@ def _key_of(manifest: Mapping[str, object]) -> Key:
     if not found.get("name"):
         raise ValueError("the manifest has no metadata.name")
     return Key(str(found.get("namespace") or ""), str(found["name"]))
+
+
+def _controller_uid(metadata: ObjectMeta) -> str:
+    controller = controller_of(metadata)
+    return "" if controller is None else controller.uid

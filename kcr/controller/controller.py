@@ -257,7 +257,13 @@ class Controller:
         """
         self.waits.find_informer = cache.find
         if self._client is not None and self.own_writes is not None and self._writes is None:
-            self._writes = TrackedWrites(self.own_writes, self.queue, client=self._client, informers_of=cache.all_of)
+            self._writes = TrackedWrites(
+                self.own_writes,
+                self.queue,
+                client=self._client,
+                informers_of=cache.all_of,
+                random=self._random,
+            )
         if self._limit is not None:
             self._limit.recorder = recorder(self.name)
 

@@ -34,6 +34,7 @@ from typing import Any, NamedTuple
 
 from kcr.api.meta import Key, Resource
 from kcr.client import Client
+from kcr.controller.generated_names import UnansweredCreates
 from kcr.controller.pending_objects import PendingObjects, is_running
 from kcr.errors import KcrError
 from kcr.informer import Store
@@ -83,6 +84,8 @@ class OwnWrites:
         # The writes that may have happened, and that are read live before the next reconcile of their key: the kind and
         # the key of each object, without a name where the server was to draw it. Only `TrackedWrites` has some.
         self.unanswered: dict[Key, dict[tuple[type[Resource], Key], None]] = {}
+        # The creates under names that the client draws (`generateName`), until they are answered.
+        self.generated: dict[Key, UnansweredCreates] = {}
         # The events that arrive while their key is reconciled, each with the function that enqueues the key for it.
         self._events: dict[Key, list[tuple[str, Callable[[], object]]]] = {}
 
@@ -262,6 +265,16 @@ class OwnWrites:
         """The keys with unanswered creates, whose objects may exist; it may be read in any thread."""
         return tuple(key for key, pending in self._objects.copy().items() if pending.creates)
 
+    @property
+    def unsettled(self) -> tuple[Key, ...]:
+        """The keys with writes that were not answered and may still be executed; it may be read in any thread.
+
+        What such a key belongs to (leadership, a shard, a namespace) is not released to another replica, which knows
+        nothing of the write.
+        """
+        generated = (key for key, creates in self.generated.copy().items() if creates)
+        return (*self.unconfirmed_creates, *self.unanswered.copy(), *generated)
+
     def peek(self, owner: Resource) -> PendingObjects:
         """Return the pending writes of an owner, or an empty value that is not stored."""
         return self.find(owner.key, owner.metadata.uid) or PendingObjects(owner.metadata.uid)
@@ -270,6 +283,7 @@ class OwnWrites:
         """Drop all pending writes of a key whose object is deleted or finished."""
         self._objects.pop(key, None)
         self.unanswered.pop(key, None)
+        self.generated.pop(key, None)
         self.forget_versions(key)
 
     def forget_versions(self, key: Key) -> None:

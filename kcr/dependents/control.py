@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from kcr.api.meta import Resource, is_controlled_by
 from kcr.client import Client
+from kcr.controller.generated_names import generated_name
 from kcr.controller.own_writes import OwnWrites
 from kcr.dependents.altered import AlteredObjectError, CreateBackoffs, Selects, alterations
 from kcr.dependents.create import UnconfirmedCreateError, create_until_answered, find_own
@@ -30,11 +31,6 @@ R = TypeVar("R", bound=Resource)
 
 # How many names are drawn before a taken one is an error: two of thousands may be the same.
 NAME_DRAWS = 3
-# The server cuts the prefix of a generated name to this: a pod's name is a label value elsewhere, of 63 characters.
-MAX_PREFIX = 58
-# As the server draws them: no vowels and nothing that resembles another letter, so that no words appear.
-SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
-SUFFIX_LENGTH = 5
 # How often finalizers are removed from an object that others write to.
 _CONFLICT_TRIES = 3
 
@@ -385,8 +381,7 @@ class DependentControl(Generic[R]):
         return obj
 
     def _with_new_name(self, obj: Resource) -> Resource:
-        prefix = obj.metadata.generate_name[:MAX_PREFIX]
-        return _with_name(obj, prefix + "".join(self._random.choice(SUFFIX_LETTERS) for _ in range(SUFFIX_LENGTH)))
+        return _with_name(obj, generated_name(obj.metadata.generate_name, self._random))
 
 
 def _is_alike(sent: Resource, obj: Resource) -> bool:

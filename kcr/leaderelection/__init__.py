@@ -11,7 +11,7 @@ the resourceVersion that was read (optimistic concurrency), so of two candidates
   again once a connection is available (fencing): a process that was stopped or suspended, and wakes up after the end
   of its lease, raises `LeadershipLostError`. `fence` describes the clocks.
 - *Release on stop.* The manager ends its controllers, then releases the Lease, so that the next leader starts at once,
-  and never beside them.
+  and never beside them. While a write of this process has no answer it may still be executed: the Lease expires then.
 - *Synced caches may lag.* The next leader may not see its predecessor's last writes, because its watches may have
   been broken. These writes are older than `LeaderElector.leading_since`. A controller that creates objects under
   generated names therefore asks the server, once per object, until its stores have passed that version:

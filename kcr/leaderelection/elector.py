@@ -138,7 +138,7 @@ class Campaign:
         finally:
             # Before the release: this process's writes must not overlap with the next leader's.
             self._leadership.end()
-            if self.config.release_on_cancel and self._has_claimed:
+            if self.config.release_on_cancel and self._has_claimed and not self._leadership.is_retained:
                 await self._release()
 
     async def _acquire(self) -> Lease:

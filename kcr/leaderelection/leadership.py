@@ -33,6 +33,7 @@ class Leadership(ABC):
         lease: The Lease as it was last seen; None before the first contact.
         leading_since: The version of the Lease with which this process began to lead; 0 before.
         slow_renewals: How many renewals had to read the Lease first.
+        is_retained: Whether the Lease is left to expire at the end; see `retain`.
     """
 
     def __init__(self, config: LeaderElectionConfig, clock: Clock) -> None:
@@ -50,6 +51,12 @@ class Leadership(ABC):
         self._closed_logged = False
         # Whether the campaign has ended. It does not begin again: state that outlives a term is a source of bugs.
         self._over = False
+        # Whether the Lease is left to expire at the end.
+        self.is_retained: bool = False
+
+    def retain(self) -> None:
+        """Let the Lease expire at the end instead of releasing it: a write of this process may still be executed."""
+        self.is_retained = True
 
     @abstractmethod
     async def run(self) -> None:

@@ -93,7 +93,7 @@ class NamespaceGate:
 
     def _unsettled(self, namespace: str) -> set[Key]:
         own_writes = self.controller.own_writes
-        pending = () if own_writes is None else (*own_writes.unconfirmed_creates, *own_writes.unanswered)
+        pending = () if own_writes is None else own_writes.unsettled
         return {key for key in pending if key.namespace == namespace and not key.cluster}
 
     def release(self, keys: Iterable[Key]) -> None:

@@ -103,9 +103,9 @@ class ShardGate(HandlingGate):
         return not unsettled and not any(self._admitted.get(key) == shard for key in running)
 
     def unsettled(self, shard: int) -> tuple[Key, ...]:
-        """Return the keys of a shard with creates that were not answered; it may be called in any thread."""
+        """Return the keys of a shard with writes that were not answered; it may be called in any thread."""
         own_writes = self.controller.own_writes
-        pending = () if own_writes is None else own_writes.unconfirmed_creates
+        pending = () if own_writes is None else own_writes.unsettled
         return tuple(key for key in pending if self._shard_of(key) == shard)
 
     def forget(self, shard: int) -> None:
@@ -194,7 +194,7 @@ class ShardGate(HandlingGate):
 
     def _is_unsettled(self, key: Key) -> bool:
         own_writes = self.controller.own_writes
-        return own_writes is not None and key in own_writes.unconfirmed_creates
+        return own_writes is not None and key in own_writes.unsettled
 
 
 def is_relabelled(obj: Resource) -> bool:

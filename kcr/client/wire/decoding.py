@@ -143,6 +143,23 @@ def name_in(manifest: bytes) -> str:
         return ""
 
 
+def generated_in(manifest: bytes) -> ObjectMeta:
+    """Return the metadata of a manifest; without `generateName` when it cannot be read."""
+    try:
+        return codec.decode(Resource, manifest).metadata
+    except msgspec.DecodeError:
+        return ObjectMeta()
+
+
+def with_name(manifest: bytes, name: str) -> bytes:
+    """Return a manifest with a name in its metadata, and all else as it is."""
+    fields = msgspec.json.decode(manifest, type=dict[str, msgspec.Raw])
+    metadata = msgspec.json.decode(fields["metadata"], type=dict[str, msgspec.Raw])
+    metadata["name"] = msgspec.Raw(msgspec.json.encode(name))
+    fields["metadata"] = msgspec.Raw(msgspec.json.encode(metadata))
+    return msgspec.json.encode(fields)
+
+
 def unreadable(kind: type[Resource], why: object) -> TransportError:
     """Return the error for a success response with unexpected contents."""
     return TransportError(f"{kind.resource.display}: the server's answer does not fit {kind.__name__}: {why}")

@@ -9,6 +9,8 @@ begins when the stores show them.
 - **A deletion** defers it until these stores show the object as terminating or not at all.
 - **A write that may have happened** (no answer, 5xx, cancelled) is looked up before the next reconcile: the object is
   read live, and the stores have to show that version. That reconcile fails when the server does not answer.
+- **A create with `generateName`** is sent under a name that is drawn here (`generated_names`). One that may have
+  happened keeps its name: a later reconcile that creates an object of the same kind, prefix and controller repeats it.
 
 A key is deferred for at most 0.5 s; then it is retried with backoff. Member clusters (`kcr.Clusters`) have stores of
 their own, and the writes to them are tracked by the client that was used. Not tracked are kinds without a store in the
@@ -18,12 +20,14 @@ cluster, writes to other servers, dry runs, bindings, and writes by other client
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from functools import partial
+from random import Random
 from typing import Any, Protocol
 
 from kcr.api.meta import Key, Resource
 from kcr.client import Client
-from kcr.client.calls import TRACKER, Calls
+from kcr.client.calls import TRACKER, Calls, GeneratedName
 from kcr.controller.gates import GateDecision
+from kcr.controller.generated_names import UnansweredCreates, Wanted
 from kcr.controller.observers import Observer, ReconcileRun
 from kcr.controller.own_writes import STALE_SECONDS, OwnWrites, StaleStoreError
 from kcr.controller.reconcile import Reconciler, Result
@@ -121,6 +125,7 @@ class TrackedWrites(OwnWritesGate):
         *,
         client: Client,
         informers_of: InformersOf,
+        random: Random,
     ) -> None:
         """Track no writes yet.
 
@@ -129,10 +134,12 @@ class TrackedWrites(OwnWritesGate):
             queue: Gets the keys that were deferred.
             client: Reads objects live; writes to its server are tracked.
             informers_of: Returns the informers of a kind.
+            random: Draws names for `metadata.generateName`.
         """
         super().__init__(own_writes, queue)
         self._client = client
         self._informers_of = informers_of
+        self._random = random
         self._unanswered = own_writes.unanswered
         # The member clusters by name; none for a program without them.
         self.members: Mapping[str, TrackedServer] = {}
@@ -171,6 +178,34 @@ class TrackedWrites(OwnWritesGate):
             raise StaleStoreError(f"{key}: the store does not show our own write yet; its watch is late") from None
         return await self._reconcile(key)
 
+    def generate_name(self, key: Key, client: Calls, wanted: Wanted) -> GeneratedName | None:
+        """Draw the name of an object that the reconcile of a key creates, or repeat that of an unanswered create."""
+        if (cluster := self._cluster_of(client)) is None:
+            return None
+        wanted = wanted._replace(cluster=cluster)
+        while True:
+            drawn = self._own_writes.generated.setdefault(key, UnansweredCreates()).name_for(wanted, self._random)
+            created = Key(wanted.namespace, drawn.name)
+            shown = any(one.store.get(created) is not None for one in self._showing(wanted.kind, cluster))
+            if not drawn.may_exist or not shown:
+                return drawn
+            # It has arrived meanwhile, and the reconcile knows it from its store.
+            self._answered(key, wanted.kind, created.in_cluster(cluster))
+
+    def refused(self, key: Key, client: Calls, kind: type[Resource], created: Key) -> None:
+        """Note that the create under a generated name was refused."""
+        if (cluster := self._cluster_of(client)) is not None:
+            self._answered(key, kind, created.in_cluster(cluster))
+
+    def _answered(self, key: Key, kind: type[Resource], written: Key) -> None:
+        """Forget that a write has had no answer: it is answered now, or its object was found."""
+        if (unanswered := self._unanswered.get(key)) is not None:
+            unanswered.pop((kind, written), None)
+        if (creates := self._own_writes.generated.get(key)) is not None:
+            creates.answered(kind, written)
+            if not creates:
+                del self._own_writes.generated[key]
+
     async def _look_up(self, key: Key, kind: type[Resource], written: Key) -> None:
         """Read the object of an unanswered write, or all of its namespace, and let the stores reach its version."""
         informers = tuple(self._showing(kind, written.cluster))
@@ -181,6 +216,8 @@ class TrackedWrites(OwnWritesGate):
         # A list, because a controller has the right to that for sure.
         fields = f"metadata.name={written.name}" if written.name else ""
         live = await client.list(kind, written.namespace, fields=fields)
+        if live and written.name:
+            self._answered(key, kind, written)
         for informer in informers:
             for obj in live:
                 if informer.shows(obj):
@@ -215,9 +252,9 @@ class TrackedWrites(OwnWritesGate):
                 self._own_writes.wrote(key, informer.store, obj)
                 # When no store shows it then, it is deleted again.
                 self._own_writes.follow(key, informer.store, obj, partial(self._enqueue_unseen, key))
-        if self._unanswered and written.name and (unanswered := self._unanswered.get(key)) is not None:
+        if (self._unanswered or self._own_writes.generated) and written.name:
             # It was sent again, or found, and that has been answered.
-            unanswered.pop((kind, written.in_cluster(cluster)), None)
+            self._answered(key, kind, written.in_cluster(cluster))
 
     def deleted(self, key: Key, client: Calls, kind: type[Resource], deleted: Key) -> None:
         """Note a deletion of the reconcile of a key."""
@@ -231,6 +268,8 @@ class TrackedWrites(OwnWritesGate):
         """Note a write of the reconcile of a key that may have happened."""
         if (cluster := self._cluster_of(client)) is not None:
             self._unanswered.setdefault(key, {})[kind, written.in_cluster(cluster)] = None
+            if (creates := self._own_writes.generated.get(key)) is not None:
+                creates.unanswered(kind, written.in_cluster(cluster))
 
 
 class _Tracker:
@@ -241,6 +280,14 @@ class _Tracker:
     def __init__(self, writes: TrackedWrites, key: Key) -> None:
         self.writes = writes
         self.key = key
+
+    def generate_name(
+        self, client: Calls, kind: type[Resource], namespace: str, prefix: str, controller_uid: str
+    ) -> GeneratedName | None:
+        return self.writes.generate_name(self.key, client, Wanted(kind, namespace, "", prefix, controller_uid))
+
+    def refused(self, client: Calls, kind: type[Resource], key: Key) -> None:
+        self.writes.refused(self.key, client, kind, key)
 
     def wrote(self, client: Calls, kind: type[Resource], key: Key, obj: Resource) -> None:
         self.writes.wrote(self.key, client, kind, key, obj)
