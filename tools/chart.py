@@ -9,8 +9,7 @@ import re
 import subprocess
 from pathlib import Path
 
-import yaml
-
+from kcr.api.yaml_writer import yaml_text
 from kcr.app.plugins import find_plugins
 from kcr.app.rbac import LEASE_RIGHTS, METRICS_RIGHTS, READING_RULES, SHARDING_RIGHTS, rights_of
 from kcr.controller import policy_rules
@@ -44,7 +43,7 @@ async def rights_by_controller() -> str:
     rights["sharding"] = SHARDING_RIGHTS
     rights["metrics-auth"] = METRICS_RIGHTS
     rules = {name: policy_rules(wanted) for name, wanted in rights.items()} | {"metrics-reader": READING_RULES}
-    return "# Made by `python -m tools.chart`.\n" + yaml.safe_dump(rules, sort_keys=False, default_flow_style=None)
+    return "# Made by `python -m tools.chart`.\n" + yaml_text(rules)
 
 
 def render(values: str = "{}\n", *, release: str = "kcr", namespace: str = "kcr-system", chart: Path = CHART) -> str:

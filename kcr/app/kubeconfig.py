@@ -10,12 +10,11 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-import yaml
-
 from kcr.api import codec
 from kcr.api.authentication import TokenRequest
 from kcr.api.meta import Key
 from kcr.api.unstructured import unstructured
+from kcr.api.yaml_writer import yaml_text
 from kcr.app.startup import explain_failure
 from kcr.client import Client, ClusterConfig, HttpTransport, load_config
 from kcr.client.auth.exec_policy import ExecPolicy
@@ -189,11 +188,11 @@ def _text(config: ClusterConfig, issued: Issued) -> str:
         if value:
             cluster[field] = value
     context = {"cluster": name, "user": issued.name, "namespace": issued.namespace or config.namespace}
-    return yaml.safe_dump({
+    return yaml_text({
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": name, "cluster": cluster}],
         "users": [{"name": issued.name, "user": dict(issued.user)}],
         "contexts": [{"name": f"{issued.name}@{name}", "context": context}],
         "current-context": f"{issued.name}@{name}",
-    }, sort_keys=False)  # fmt: skip
+    })  # fmt: skip

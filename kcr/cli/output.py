@@ -3,10 +3,8 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import click
-import yaml
 
 from kcr.atomicfile import is_full, replace_files
 from kcr.errors import ConfigError
@@ -39,18 +37,6 @@ def write_folder(folder: Path, texts: Mapping[str, str]) -> None:
     with unwritable("name a folder that can be written"):
         folder.mkdir(parents=True, exist_ok=True)
         replace_files({folder / name: text.encode() for name, text in texts.items()})
-
-
-def manifest_text(manifest: Mapping[str, Any]) -> str:
-    """Return a manifest as YAML, the same text each time."""
-    return yaml.dump(manifest, Dumper=_Dumper, sort_keys=False, width=120, allow_unicode=True)
-
-
-class _Dumper(yaml.SafeDumper):
-    """Writes every value out, and lists indented by nothing, as kubectl does."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
 
 
 @contextmanager

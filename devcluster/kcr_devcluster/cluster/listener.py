@@ -7,11 +7,11 @@ import secrets
 from datetime import datetime
 from typing import NamedTuple
 
-import yaml
 from aiohttp import web
 from msgspec.structs import replace
 
 from kcr import httpserver
+from kcr.api.yaml_writer import yaml_text
 from kcr.client import RateLimit
 from kcr.clock import SystemClock
 from kcr.log import get_logger
@@ -249,11 +249,11 @@ def _whole_response(answer: APIResponse, body: bytes, accept_encoding: str) -> w
 
 def _kubeconfig(url: str, token: str, authority: str) -> str:
     encoded = base64.b64encode(authority.encode()).decode()
-    return yaml.safe_dump({
+    return yaml_text({
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": "kcr", "cluster": {"server": url, "certificate-authority-data": encoded}}],
         "users": [{"name": "admin", "user": {"token": token}}],
         "contexts": [{"name": "kcr", "context": {"cluster": "kcr", "user": "admin", "namespace": "default"}}],
         "current-context": "kcr",
-    }, sort_keys=False)  # fmt: skip
+    })  # fmt: skip

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import yaml
 
 from kcr.api.bindaddress import BindAddress
+from kcr.api.yaml_writer import yaml_text
 from kcr.cli.debug.port import EXTENSION
 from kcr.debug.access import DebugOptions
 from kcr.errors import ConfigError
@@ -91,8 +92,7 @@ def with_debug_port(kubeconfig: str, address: str, token: str) -> str:
     for named in config["clusters"]:
         extension = {"name": EXTENSION, "extension": {"address": address, "accessToken": token}}
         named["cluster"]["extensions"] = [extension]
-    text: str = yaml.safe_dump(config, sort_keys=False)
-    return text
+    return yaml_text(config)
 
 
 def without_credentials(file: str) -> str:

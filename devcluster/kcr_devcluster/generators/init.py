@@ -20,12 +20,13 @@ from typing import Any, NamedTuple
 import click
 
 from kcr.api.meta import Key
+from kcr.api.yaml_writer import yaml_text
 from kcr.app.plugins import find_plugins
 from kcr.atomicfile import name_in_errors
 from kcr.cli.generators.crd import file_name, kinds_in_all, manifest_of
 from kcr.cli.generators.rbac import roles_text
 from kcr.cli.generators.webhooks import webhooks_text
-from kcr.cli.output import manifest_text, unwritable
+from kcr.cli.output import unwritable
 from kcr.errors import ConfigError
 from kcr.webhooks.conversion import WebhookService
 from kcr_devcluster.generators.imports import LINE_LENGTH, with_sorted_imports
@@ -190,6 +191,9 @@ def names_of(name: str, kind: str, group: str) -> Names:
         raise click.UsageError(
             f"--kind {kind}: the example calls something else {kind} or {singular}; use another word"
         )
+    for word in (kind, singular, plural_of(singular)):
+        if yaml_text([word]) != f"- {word}\n":
+            raise click.UsageError(f"--kind {kind}: readers of YAML take {word!r} for no text; use another word")
     if not _GROUP.fullmatch(group) or group.endswith(".k8s.io"):
         raise click.UsageError(f"--group {group!r}: use a domain of your own, such as example.dev")
     return Names(name, package, kind, singular, plural_of(singular), group)
@@ -285,7 +289,7 @@ def _made(folder: Path, names: Names, *, webhook: bool) -> Iterator[tuple[str, s
     sys.path.insert(0, str(folder))
     try:
         for versions in kinds_in_all(f"{names.package}.{one}" for one in ("api", *(("v1beta1",) if webhook else ()))):
-            definition = manifest_text(manifest_of(versions, service))
+            definition = yaml_text(manifest_of(versions, service))
             for folder_of in ("manifests", *(("chart/files",) if webhook else ())):
                 yield f"{folder_of}/{file_name(versions)}", definition
         if webhook:

@@ -12,10 +12,11 @@ import click
 from kcr.api.crd.manifest import crd_manifest
 from kcr.api.crd.review import losses, unguarded
 from kcr.api.meta import Resource
+from kcr.api.yaml_writer import yaml_text
 from kcr.app.faults import import_fault
 from kcr.cli.generators.migration import migrate
 from kcr.cli.generators.webhooks import service_options
-from kcr.cli.output import manifest_text, write_folder
+from kcr.cli.output import write_folder
 from kcr.errors import ConfigError
 from kcr.webhooks.conversion import WebhookService, with_conversion
 from kcr.webhooks.converters import Conversions, is_registered_in
@@ -61,7 +62,7 @@ def generate(modules: tuple[str, ...], output: str, *, check: bool, service: Web
     if check and output == "-":
         raise click.UsageError("--check compares files: name their folder with -o")
     manifests = {file_name(versions): manifest_of(versions, service) for versions in kinds_in_all(modules)}
-    texts = {name: manifest_text(manifest) for name, manifest in manifests.items()}
+    texts = {name: yaml_text(manifest) for name, manifest in manifests.items()}
     for manifest in manifests.values():
         for words in _warnings(manifest):
             click.echo(f"Warning: {words}", err=True)

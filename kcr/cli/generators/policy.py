@@ -7,8 +7,9 @@ import click
 from kcr.api.crd.policies import policy_manifests, schema_without_defaults
 from kcr.api.crd.review import unguarded
 from kcr.api.meta import Resource
+from kcr.api.yaml_writer import yaml_documents
 from kcr.cli.generators.crd import kinds_in
-from kcr.cli.output import manifest_text, write_output
+from kcr.cli.output import write_output
 from kcr.errors import ConfigError
 
 
@@ -46,7 +47,7 @@ def generate(modules: tuple[str, ...], name: str, actions: tuple[str, ...], outp
             raise ConfigError(str(error)) from error
         for words in _warnings(kind):
             click.echo(f"Warning: {words}", err=True)
-    write_output(output, "---\n".join(map(manifest_text, manifests)).encode())
+    write_output(output, yaml_documents(manifests).encode())
 
 
 def _warnings(kind: type[Resource]) -> Iterator[str]:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import click
-import yaml
 
 from kcr.api.meta import Key
+from kcr.api.yaml_writer import yaml_documents
 from kcr.app.plugins import Setup, called, find_plugins, warn_of_unknown_variables
 from kcr.app.rbac import NO_RIGHTS, certificates_of, rbac_manifests, rights_of
 from kcr.cli import options as shared
@@ -78,7 +78,7 @@ def generate(  # the options of the command, all by name
             events_api=values["events_api"],
             certificates=certificates_of(setups, os.environ) if values["webhook_certificates"] else NO_RIGHTS,
         )  # fmt: skip
-        return yaml.safe_dump_all(manifests, sort_keys=False)
+        return yaml_documents(manifests)
 
     write_output(values["output"], asyncio.run(wanted()).encode())
     if namespace_selector:
@@ -100,6 +100,6 @@ def roles_text(setups: Mapping[str, Setup], account: Key) -> str:
             rights_of(setups, os.environ), name=account.name, account=account, namespace="", elects=True,
             certificates=certificates_of(setups, os.environ),
         )  # fmt: skip
-        return yaml.safe_dump_all(manifests, sort_keys=False)
+        return yaml_documents(manifests)
 
     return asyncio.run(wanted())

@@ -8,9 +8,10 @@ from typing import Any, TypeVar
 import click
 
 from kcr.api.meta import Key
+from kcr.api.yaml_writer import yaml_documents
 from kcr.app.plugins import Setup, find_plugins, warn_of_unknown_variables
 from kcr.app.rbac import declared_by
-from kcr.cli.output import manifest_text, write_output
+from kcr.cli.output import write_output
 from kcr.errors import ConfigError
 from kcr.webhooks.conversion import WebhookService
 from kcr.webhooks.manifests import PORT, webhook_configurations, webhook_service
@@ -110,7 +111,7 @@ def webhooks_text(
         raise ConfigError(f"{', '.join(setups)}: no webhook: add some with manager.add_webhook(…)")
     labels = selector or {"app.kubernetes.io/name": service.name}
     manifests = [webhook_service(service, labels, port=port), *webhook_configurations(webhooks.rules, service)]
-    return "---\n".join(map(manifest_text, manifests))
+    return yaml_documents(manifests)
 
 
 def _labels(text: str) -> dict[str, str]:

@@ -49,6 +49,11 @@ def test_names_follow_from_name_kind_and_group(name: str, kind: str, group: str,
         pytest.param("shop", "PodSpec", "a.dev", "the example calls something else PodSpec", id="kind-in-use"),
         pytest.param("shop", "Manager", "a.dev", "or manager", id="variable-in-use"),
         pytest.param("shop", "Lambda", "a.dev", "or lambda", id="kind-is-a-keyword"),
+        pytest.param("switch", "On", "a.dev", "readers of YAML take 'On' for no text", id="kind-is-a-boolean-of-yaml"),
+        pytest.param("y", "", "a.dev", "readers of YAML take 'Y' for no text", id="name-is-a-boolean-of-yaml"),
+        pytest.param(
+            "voice", "Ye", "a.dev", "readers of YAML take 'yes' for no text", id="plural-is-a-boolean-of-yaml"
+        ),
         pytest.param("shop", "Shop", "example", "use a domain of your own", id="group-without-a-dot"),
         pytest.param("shop", "Shop", "shop.k8s.io", "use a domain of your own", id="group-of-kubernetes"),
     ],

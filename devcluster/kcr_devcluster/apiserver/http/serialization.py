@@ -10,8 +10,8 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
-import yaml
 
+from kcr.api.yaml_writer import yaml_text
 from kcr_devcluster.apiserver.kinds.catalogue import Kind
 from kcr_devcluster.apiserver.protocol.responses import JSON, APIResponse, StatusError, Stream
 from kcr_devcluster.apiserver.schema import protobuf_encoder
@@ -22,7 +22,6 @@ YAML, PROTOBUF = "application/yaml", "application/vnd.kubernetes.protobuf"
 MEDIA_TYPES = (JSON, YAML, PROTOBUF)
 _ANY = ("*/*", "application/*", JSON, YAML)
 _NOT_ACCEPTABLE = 406
-_DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _INITIAL_END = {"k8s.io/initial-events-end": "true"}
 
 
@@ -107,8 +106,8 @@ def as_accepted(response: APIResponse, accept: str) -> APIResponse:
 def _as_yaml(response: APIResponse) -> APIResponse:
     if not isinstance(response.body, bytes):
         return response
-    value = msgspec.json.decode(response.body)
-    text = yaml.dump(value, Dumper=_DUMPER, default_flow_style=False, allow_unicode=True)
+    value = msgspec.to_builtins(msgspec.json.decode(response.body), order="sorted")
+    text = yaml_text(value, fast=True)
     return APIResponse(response.status, {**response.headers, "Content-Type": YAML}, text.encode())
 
 

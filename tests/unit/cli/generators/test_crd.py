@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from kcr.cli.main import exit_code_of
+from tests.kit import go_yaml
 from tests.kit.command_lines import assert_refused
 
 KINDS = '''
@@ -37,12 +38,29 @@ class Widget(kcr.Resource, api_version="example.dev/v1", plural="widgets"):
 class Mine(kcr.Resource, kind="ConfigMap", api_version="v1", plural="configmaps"):
     pass
 '''
+SWITCHES = """
+from typing import Literal
+
+import kcr
+
+
+class SwitchSpec(kcr.Object):
+    position: Literal["y", "n", "off"] = "y"
+    serial: str = "12e03"
+    mode: str = "0o644"
+    time: str = "12:30"
+
+
+class Switch(kcr.Resource, api_version="example.dev/v1", plural="switches"):
+    spec: SwitchSpec = SwitchSpec()
+"""
 FILES = {"example.dev_gadgets.yaml", "example.dev_widgets.yaml"}
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / "gadgets.py").write_text(KINDS)
+    (tmp_path / "switches.py").write_text(SWITCHES)
     (tmp_path / "broken.py").write_text("import kcr\nraise OSError('no disk')\n")
     (tmp_path / "untyped.py").write_text(
         "from typing import Any\nimport kcr\n"
@@ -51,7 +69,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / "nothing.py").write_text("import kcr\nfrom kcr.api.core import ConfigMap\n")
     monkeypatch.chdir(tmp_path)
     yield tmp_path
-    for name in ("gadgets", "broken", "untyped", "nothing"):
+    for name in ("gadgets", "broken", "untyped", "nothing", "switches"):
         sys.modules.pop(name, None)
 
 
@@ -221,3 +239,12 @@ def test_what_cannot_be_done_is_one_line(
     arguments: list[str], code: int, line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert_refused(["crd", "generate", *arguments], code, line, capsys)
+
+
+def test_texts_stay_texts_when_a_server_reads_them(capsys: pytest.CaptureFixture[str]) -> None:
+    """Source: cel-and-bodies.md, B21: an enum of y and n was stored as one of booleans, and the defaults refused."""
+    assert exit_code_of(["crd", "generate", "switches"]) == 0
+    (definition,) = go_yaml.read(capsys.readouterr().out)
+    spec = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    assert spec["properties"]["position"]["enum"] == ["y", "n", "off"]
+    assert spec["default"] == {"position": "y", "serial": "12e03", "mode": "0o644", "time": "12:30"}
