@@ -12,10 +12,13 @@ field describes it.
 
 import inspect
 from collections.abc import Callable
+from difflib import get_close_matches
 from functools import wraps
 from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar, get_type_hints, overload
 
 import msgspec
+
+from kcr.arguments import called, check_of_call
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -66,7 +69,13 @@ class Keywords(Generic[P, S]):
 
         @wraps(function)
         def call(*arguments: Any, **given: Any) -> Any:
+            check_of_call(function)(arguments, {})
+            for name in given.keys() - known:
+                near = get_close_matches(name, known, 1) or known
+                raise TypeError(f"{called(function)}: no option is called {name!r}: use {', '.join(near)}")
             return function(*arguments, kind(**given))
+
+        known = kind.__struct_fields__
 
         *leading, _ = inspect.signature(function).parameters.values()
         types = get_type_hints(kind)

@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import cached_property, partial
 from types import MappingProxyType
-from typing import Any, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from kcr.api.bindaddress import BindAddress
 from kcr.api.meta import Key, Resource
+from kcr.arguments import checked
 from kcr.client import Client, api_client
 from kcr.clock import Clock, SystemClock
 from kcr.controller import Channel, Controller, Reconciler, Right, Source, rights, watch_rights
@@ -33,6 +34,9 @@ from kcr.sharding import OnFirstShard, ShardedReplica, Shards
 from kcr.webhooks import WebhookOptions, Webhooks
 from kcr.webhooks.serving import WebhookServing, attach
 from kcr.workqueue import FairBy, RateLimiter, WorkQueue
+
+if TYPE_CHECKING:  # the registration checks webhooks: method by method
+    from kcr.webhooks.registration import Webhook
 
 R = TypeVar("R", bound=Resource)
 _log = get_logger()
@@ -61,6 +65,7 @@ class Manager:
         events_api: The API group of the events; set it before there are recorders.
     """
 
+    @checked
     def __init__(
         self,
         client: Client,
@@ -116,6 +121,7 @@ class Manager:
         if self.namespaces is not None:
             self.namespaces.connect(self._cache, self.health, self._watching.add)
 
+    @checked
     def select(self, *selections: Selection[Any]) -> None:
         """List and watch only the selected objects of a kind, and store the results of their transforms.
 
@@ -124,10 +130,12 @@ class Manager:
         """
         self._cache.select(selections)
 
+    @checked
     def informer(self, kind: type[R]) -> Informer[R]:
         """Return the informer of a kind; it is made on first use, and runs as long as the manager does."""
         return self._cache.informer(kind)
 
+    @checked
     def open_informer(self, kind: type[R]) -> InformerHandle[R]:
         """Open a handle of the informer of a kind, for a while: `async with manager.open_informer(Pod) as pods:`.
 
@@ -143,6 +151,7 @@ class Manager:
         self._observability.add_informer(selections, informer, is_late=self._ready.is_set())
         return informer
 
+    @checked
     def remove_informer(self, kind: type[Resource]) -> None:
         """Close the informer of a kind for all its users (controller-runtime's RemoveInformer); prefer handles."""
         self._cache.remove(kind)
@@ -167,6 +176,7 @@ class Manager:
         """The declared rights of all controllers, informers and recorders."""
         return self._rights | watch_rights(self._cache.kinds)
 
+    @checked
     def store(self, kind: type[R]) -> Store[R]:
         """Return the cached objects of a kind, for as long as the manager runs."""
         return self.informer(kind).store
@@ -176,6 +186,7 @@ class Manager:
         """kubernetes-asyncio's API on `client`: `BatchV1Api(manager.api_client)`, see `kcr.client.api_client`."""
         return api_client(self.client)
 
+    @checked
     def recorder(self, component: str, *, host: str = "") -> EventRecorder:
         """Return the recorder that writes events in a component's name.
 
@@ -191,6 +202,7 @@ class Manager:
             self._rights |= rights(event_kind(self.events_api), "create", "patch")
         return recorder
 
+    @checked
     def queue(
         self, controller: str, limiter: RateLimiter[Key] | None = None, *, fair_by: FairBy[Key] | None = None
     ) -> WorkQueue[Key]:
@@ -213,8 +225,8 @@ class Manager:
             options: The options of the controller, by name.
 
         Raises:
-            TypeError: An expected error is no class of exceptions.
-            ValueError: It has no workers, or there is a controller of this name already.
+            TypeError: The reconciler or an option is of another type.
+            ValueError: An option is out of its bounds, or there is a controller of this name already.
         """
         if name in self._controllers:
             raise ValueError(f"controller {name}: there is one of this name already")
@@ -230,7 +242,9 @@ class Manager:
         return controller
 
     @Keywords(WebhookOptions)
-    def add_webhook(self, kind: type[Resource], webhook: object, options: WebhookOptions) -> None:
+    def add_webhook(
+        self, kind: type[Resource], webhook: "Webhook | Sequence[Webhook]", options: WebhookOptions
+    ) -> None:
         """Add an admission webhook of a kind; every replica serves it, whether it leads or not.
 
         ```python
@@ -251,11 +265,12 @@ class Manager:
             options: The options of the webhook, by name.
 
         Raises:
-            TypeError: It has none of the methods, or one with other arguments.
+            TypeError: It has none of the methods, or one with other arguments or results.
             ValueError: An option has no such value, or there is a webhook with this path already.
         """
         self.webhooks.add(kind, webhook, options)
 
+    @checked
     def add_conversion(self, kind: type[Resource]) -> None:
         """Serve the conversions between the versions of a kind, by the functions of `@kcr.converts`, at `/convert`.
 
@@ -278,6 +293,7 @@ class Manager:
     @overload
     def add_watch(self, controller: Controller, source: Channel) -> None: ...
 
+    @checked
     def add_watch(self, controller: Controller, source: Source | Channel) -> InformerHandle[Any] | None:
         """Add a source of keys to a controller, before the manager runs or while it does.
 
@@ -296,6 +312,7 @@ class Manager:
         controller.watch(source, handle := self._cache.open(source.kind))
         return handle
 
+    @checked
     def add(self, component: Runnable, *, needs_leader_election: bool = True) -> None:
         """Run a component beside the controllers: once the stores are synced.
 
@@ -312,6 +329,7 @@ class Manager:
             component = OnFirstShard(self._replica, component)
         group.add(partial(self._cache.run_synced, component, name, needs), name)
 
+    @checked
     def expose(
         self, *, metrics: str | BindAddress | None = None, probes: str | BindAddress | None = None,
         metrics_secure: SecureServing | None = None, debug: DebugOptions = _NO_OPTIONS,
@@ -330,6 +348,7 @@ class Manager:
         """
         self._observability.expose(metrics, probes, metrics_secure, debug)
 
+    @checked
     def serve_webhooks(self, serving: WebhookServing) -> None:
         """Serve the webhooks over HTTPS, on a thread, while the manager runs; ConfigError without a certificate."""
         server = attach(self, serving, self._watching.add)

@@ -13,7 +13,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any, get_type_hints
+from typing import Any
 
 import click
 import msgspec
@@ -21,6 +21,7 @@ import msgspec
 from kcr.app.fields import OptionField, fields_of, text_of
 from kcr.app.options import PluginOptions
 from kcr.app.plugins import attach, find_plugins
+from kcr.arguments import hints_of
 from kcr.cli import run
 from kcr.clusters import Clusters
 from kcr.controllers.cronjob.controller import Options as CronJobOptions
@@ -162,7 +163,7 @@ def _class(name: str, value: type, documented: frozenset[str]) -> Iterator[str]:
     bases = ", ".join(ast.unparse(base) for base in node.bases)
     lines = [f"class {name}({bases})" if bases else f"class {name}"]
     init = value.__dict__.get("__init__")
-    written = inspect.isfunction(init) and not init.__code__.co_filename.startswith("<")
+    written = inspect.isfunction(init) and not inspect.unwrap(init).__code__.co_filename.startswith("<")
     if written:
         lines.append(_signature(name, init))
     else:
@@ -193,7 +194,7 @@ def _function(level: str, name: str, function: Any) -> Iterator[str]:
         yield from (f"{level} {name}", "")
     yield from ("```text", _signature(name, inspect.unwrap(function, stop=_is_made)), "```", "", *_text(function))
     if _is_made(function):
-        *_, kind = (one for name, one in get_type_hints(inspect.unwrap(function)).items() if name != "return")
+        *_, kind = (one for name, one in hints_of(inspect.unwrap(function)).items() if name != "return")
         yield from ("", *_described(kind))
     yield ""
 

@@ -7,6 +7,7 @@ from typing import Any, Protocol, TypeVar, cast
 from msgspec.structs import replace
 
 from kcr.api.meta import Condition, whole_seconds
+from kcr.arguments import checked
 
 
 class ConditionFields(Protocol):
@@ -72,6 +73,7 @@ def made(kind: str, status: str, reason: str, message: str, now: datetime) -> Co
     )
 
 
+@checked
 def set_condition(conditions: tuple[C, ...], wanted: C, now: datetime) -> tuple[C, ...]:
     """Return the conditions with `wanted` among them; the very same tuple when nothing changes.
 
@@ -108,6 +110,7 @@ def _changed(condition: C, **fields: object) -> C:
     return cast("C", replace(cast("Any", condition), **fields))
 
 
+@checked
 def remove_condition(conditions: tuple[C, ...], kind: str) -> tuple[C, ...]:
     """Return the conditions without those of a type; the very same tuple when there is none.
 

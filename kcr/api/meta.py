@@ -17,6 +17,7 @@ import msgspec
 
 from kcr.api.crd.markers import CrdOptions
 from kcr.api.resources import ResourceType
+from kcr.arguments import checked, checked_on_failure
 
 T = TypeVar("T")
 
@@ -112,6 +113,7 @@ class Key(NamedTuple):
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
     @classmethod
+    @checked_on_failure
     def parse(cls, text: str) -> Self:
         """Parse `namespace/name`, or a name for cluster-scoped kinds; the inverse of `str(key)`.
 
@@ -249,6 +251,7 @@ class PartialObjectMetadata(ResourceView):
     """The metadata of an object of a kind that `metadata_only` names; nothing else is requested, sent or cached."""
 
 
+@checked
 def metadata_only(kind: type[Resource] | ResourceType) -> type[PartialObjectMetadata]:
     """Return the type of a kind's objects without spec and status, the same one each time.
 
@@ -376,6 +379,7 @@ def controller_of(metadata: ObjectMeta) -> OwnerReference | None:
     return None
 
 
+@checked_on_failure
 def controller_reference(owner: Resource) -> OwnerReference:
     """Return the reference with which `owner` controls another object.
 

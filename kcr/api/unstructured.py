@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from kcr.api.equality import difference
 from kcr.api.meta import FullResource, ObjectMeta, ObjectType, from_wire, to_wire
+from kcr.arguments import checked, checked_on_failure
 
 T = TypeVar("T")
 
@@ -34,6 +35,7 @@ class Unstructured(FullResource):
     fields: Mapping[str, bytes] = {}
 
     @classmethod
+    @checked_on_failure
     def of(cls, manifest: Mapping[str, object]) -> Self:
         """Return the object that a manifest describes.
 
@@ -91,6 +93,7 @@ class Unstructured(FullResource):
         return difference({name: old.get(name) for name in names}, {name: self.get(name) for name in names}) or {}
 
 
+@checked
 def unstructured(api_version: str, kind: str, *, plural: str, namespaced: bool = True) -> type[Unstructured]:
     """Return the type of a kind's objects, the same one each time.
 

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple, Protocol, Self
 
 from kcr.api.meta import Key, Resource
 from kcr.api.resources import ResourceType
+from kcr.arguments import checked
 from kcr.client.dry_run import DRY_RUN, as_dry_run, describe_write
 from kcr.client.wire import decoding
 from kcr.client.wire.limiter import RateLimit
@@ -89,6 +90,7 @@ class WriteTracker(Protocol):
 class Calls:
     """Sends requests; the base of `Client`."""
 
+    @checked
     def __init__(
         self,
         transport: Transport,
@@ -128,6 +130,7 @@ class Calls:
         # Missing permissions that were logged: verb, resource, group; shared likewise.
         self._missing_rights: set[tuple[str, str, str]] = set()
 
+    @checked
     def with_options(
         self,
         *,

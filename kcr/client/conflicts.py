@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple, TypeVar
 
 from kcr.api.meta import Key, Resource
+from kcr.arguments import checked
 from kcr.client.client import Client
 from kcr.errors import ConflictError
 
@@ -13,6 +14,7 @@ R = TypeVar("R", bound=Resource)
 T = TypeVar("T")
 
 
+@checked
 class ConflictRetry(NamedTuple):
     """How often a write is tried, and how long the pauses are.
 
@@ -35,6 +37,7 @@ DEFAULT_RETRY = ConflictRetry()
 DEFAULT_BACKOFF = ConflictRetry(tries=4, factor=5.0)
 
 
+@checked
 async def retry_on_conflict(
     client: Client,
     kind: type[R],

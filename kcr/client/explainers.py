@@ -16,6 +16,7 @@ from kcr.api.meta import Key, Resource
 from kcr.api.pod_failures import failed_container
 from kcr.api.pod_problems import PodContext
 from kcr.api.pods import is_ready, is_terminal
+from kcr.arguments import checked
 from kcr.client.client import Client
 from kcr.client.subresources import LogOptions
 from kcr.errors import ApiError, ForbiddenError, KcrError, NotFoundError
@@ -68,6 +69,7 @@ class Explainer(NamedTuple):
         return f"{self.explain.__module__}.{self.explain.__qualname__}"
 
 
+@checked
 def explains(kind: type[R], explain: Explain[R]) -> Callable[[S], S]:
     """Return a decorator for a plugin's `setup` that adds an explainer for `kcr explain`.
 

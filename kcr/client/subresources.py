@@ -8,12 +8,14 @@ from kcr.api import codec
 from kcr.api.core import Pod
 from kcr.api.meta import Key, Resource
 from kcr.api.scale import Scale
+from kcr.arguments import checked
 from kcr.client.calls import TRACKER, Calls, report_failure
 from kcr.client.wire import decoding
 from kcr.client.wire.requests import delete_options, object_path, target
 from kcr.client.writes import MERGE_PATCH
 
 
+@checked
 class LogOptions(NamedTuple):
     """Which part of a log is read.
 

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from prometheus_client.core import GaugeMetricFamily
 
 from kcr.api.meta import Key, Resource
+from kcr.arguments import checked
 from kcr.client import Client, ClusterConfig, HttpTransport, Transport
 from kcr.clusters.gate import MemberGate
 from kcr.clusters.member import MemberCluster
@@ -68,6 +69,7 @@ class Clusters:
 
     name = "clusters"
 
+    @checked
     def __init__(
         self, manager: Manager, members: Mapping[str, ClusterConfig] = {}, *, connect: Connect | None = None
     ) -> None:
@@ -116,6 +118,7 @@ class Clusters:
             raise NotSyncedError(f"cluster {name!r} is not open")
         return member
 
+    @checked
     def open(self, name: str, config: ClusterConfig) -> MemberCluster:
         """Open a member, before the manager runs or while it does; one of this name is closed first.
 
@@ -141,6 +144,7 @@ class Clusters:
         self._running.add(partial(member.run, connect, client_of, self._join), name)
         return member
 
+    @checked
     def close(self, name: str) -> None:
         """Close a member, at once; nothing happens when there is none of this name."""
         member = self._open.pop(name, None)
@@ -150,6 +154,7 @@ class Clusters:
             member.close()
             _log.info("member cluster closed", cluster=name)
 
+    @checked
     def add_secrets(self, namespace: str, *, labels: str = f"{LABEL}=true", field: str = FIELD) -> None:
         """Open a member for each Secret that has a kubeconfig, as long as the Secret exists; its name is the member's.
 
@@ -166,6 +171,7 @@ class Clusters:
         """
         KubeconfigSecrets(self._manager, self.open, self.close, namespace, labels, field)
 
+    @checked
     def watch(self, controller: Controller, source: Source) -> None:
         """Watch a kind in all members: a change enqueues the keys of the source, in the cluster of the change.
 
@@ -178,6 +184,7 @@ class Clusters:
         """
         self._watched_by(controller).in_members.append(source)
 
+    @checked
     def watch_home(self, controller: Controller, source: Source) -> None:
         """Watch a kind in the home cluster: a change enqueues the keys of the source once for each member.
 

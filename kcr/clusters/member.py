@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from structlog.contextvars import bind_contextvars
 
 from kcr.api.meta import Resource
+from kcr.arguments import checked
 from kcr.client import Client, Request, Response, Transport
 from kcr.client.calls import Calls
 from kcr.errors import ConfigError, NotSyncedError, TransportError
@@ -101,6 +102,7 @@ class MemberCluster:
             raise NotSyncedError(f"cluster {self.name}: {self._connect_error or 'not connected yet'}")
         return self._client
 
+    @checked
     def store(self, kind: type[R]) -> Store[R]:
         """Return the cached objects of a kind in this cluster, for as long as it is open.
 
@@ -114,6 +116,7 @@ class MemberCluster:
         self._check_open()
         return self._cache.informer(kind).store
 
+    @checked
     def open_informer(self, kind: type[R]) -> InformerHandle[R]:
         """Open a handle of the informer of a kind in this cluster; see `Manager.open_informer`.
 

@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from kcr.api.meta import Key, Resource
 from kcr.api.resources import ResourceType
+from kcr.arguments import check_fields, checked
 from kcr.client import Client
 from kcr.client.calls import TRACKER
 from kcr.controller.gates import DRY_RUN_INTERVAL_SECONDS, EventSink, Gate, HandlingGate, MinInterval, Pauses
@@ -44,12 +46,12 @@ GRACE_SECONDS = 2.0
 class ControllerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options of a controller: each is written here, and is a keyword of `Manager.add_controller`."""
 
-    workers: Annotated[int, "Keys reconciled concurrently; at least 1."] = 1
+    workers: Annotated[int, Meta(ge=1), "Keys reconciled concurrently; at least 1."] = 1
     limiter: Annotated[
         RateLimiter[Key] | None, "The backoff of failed keys; None for exponential from 5 ms to 1,000 s."
     ] = None
     max_retries: Annotated[
-        int | None,
+        Annotated[int, Meta(ge=0)] | None,
         "Retries of a key that fails each time; then it is parked until its object's generation changes, or a user "
         "asks for it. None for no limit.",
     ] = None
@@ -69,7 +71,7 @@ class ControllerOptions(msgspec.Struct, frozen=True, kw_only=True):
         "manager's client, an `OwnWrites` for those that the reconciler records in it, False to never defer.",
     ] = True
     reconcile_timeout: Annotated[
-        float | None, "Seconds after which a reconcile is cancelled and fails; None for never."
+        Annotated[float, Meta(gt=0)] | None, "Seconds after which a reconcile is cancelled and fails; None for never."
     ] = None
     graceful_shutdown_timeout: Annotated[
         float, "Seconds for running reconciles to finish at the end; negative for no limit."
@@ -120,6 +122,7 @@ class Controller:
 
     plugin: str = ""
 
+    @checked
     def __init__(
         self, name: str, reconciler: Reconciler, options: ControllerOptions = _DEFAULTS, *, random: random.Random,
         metrics: Metrics | None = None, client: Client | None = None,
@@ -136,19 +139,13 @@ class Controller:
                 a key is reconciled at most once in ten seconds.
 
         Raises:
-            TypeError: An expected error is no class of exceptions.
-            ValueError: It has no workers, fewer than no retries, or the metrics know a controller of this name.
+            TypeError: The reconciler or an option is of another type.
+            ValueError: An option is out of its bounds, or the metrics know a controller of this name.
         """
-        if options.max_retries is not None and options.max_retries < 0:
-            remedy = "give it a number of retries, or None for no limit"
-            raise ValueError(f"controller {name}: max_retries is {options.max_retries}: {remedy}")
-        if options.workers < 1:
-            raise ValueError(f"controller {name}: workers is {options.workers}, and must be at least 1")
+        about = f"controller {name}"
+        check_fields(about, options)
         expected = tuple(options.expected_errors)
-        for one in expected:
-            if not (isinstance(one, type) and issubclass(one, Exception)):
-                remedy = "name classes of exceptions, such as httpx.HTTPError"
-                raise TypeError(f"controller {name}: expected_errors has {one!r:.100}: {remedy}")
+        check_fields(about, ControllerOptions(expected_errors=expected))
         self.name = name
         metrics = metrics or Metrics()
         self.queue: WorkQueue[Key] = (
@@ -191,6 +188,7 @@ class Controller:
             self.queue, self.metrics, random=random, expected_errors=expected, waits=self.waits, limit=self._limit
         )
 
+    @checked
     def watch(self, source: Source, informer: Informer[Any] | InformerHandle[Any]) -> None:
         """Let the changes of a kind enqueue keys.
 
@@ -208,6 +206,7 @@ class Controller:
         self._hot_loops.watch(informer, source.map_to)
         informer.add_handler(EnqueueRequests(self.name, source, self.queue.add))
 
+    @checked
     def declare(
         self, informer: Informer[Any], kind: type[Resource], *dependents: Informer[Any],
         keys_are_dependents: bool = False,

@@ -11,6 +11,7 @@ import asyncio
 from datetime import timedelta
 
 from kcr.api.meta import Key, Resource, controller_of
+from kcr.arguments import checked
 from kcr.controller.own_writes import OwnWrites
 from kcr.controller.pending_objects import Expected
 from kcr.log import get_logger
@@ -45,6 +46,7 @@ class Expectations:
     Source: kubernetes/pkg/controller/controller_utils.go, ControllerExpectations; there without uid.
     """
 
+    @checked
     def __init__(self, own_writes: OwnWrites, ttl: timedelta = TTL) -> None:
         """Expect nothing yet.
 

@@ -33,6 +33,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from kcr.api.meta import Key, Resource
+from kcr.arguments import checked
 from kcr.client import Client
 from kcr.controller.generated_names import UnansweredCreates
 from kcr.controller.pending_objects import PendingObjects, is_running
@@ -66,6 +67,7 @@ class OwnWrites:
     A reconciler calls `forget` when the object of its key does not exist.
     """
 
+    @checked
     def __init__(
         self, on_stale: Callable[[Store[Any]], None] | None = None, leading_since: Callable[[], int] = lambda: 0
     ) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 from kcr.api.meta import Resource
 from kcr.api.selectors import LabelSelector, matches
+from kcr.arguments import checked
 
 # Not generic: the same predicate serves watches of any kind, and combinations of such.
 Predicate = Callable[[Any, Any], bool]
@@ -53,6 +54,7 @@ def finalizers_changed(old: Resource | None, new: Resource | None) -> bool:
     return _differs(old, new, lambda obj: obj.metadata.finalizers)
 
 
+@checked
 def labels_match(selector: LabelSelector | Mapping[str, str]) -> Predicate:
     """Leave out objects whose labels do not match a selector, or lack one of some labels.
 
@@ -67,16 +69,19 @@ def labels_match(selector: LabelSelector | Mapping[str, str]) -> Predicate:
     return predicate
 
 
+@checked
 def all_of(*predicates: Predicate) -> Predicate:
     """Pass changes that all predicates pass."""
     return lambda old, new: all(predicate(old, new) for predicate in predicates)
 
 
+@checked
 def any_of(*predicates: Predicate) -> Predicate:
     """Pass changes that at least one predicate passes."""
     return lambda old, new: any(predicate(old, new) for predicate in predicates)
 
 
+@checked
 def none_of(*predicates: Predicate) -> Predicate:
     """Pass changes that no predicate passes."""
     return lambda old, new: not any(predicate(old, new) for predicate in predicates)

@@ -1,12 +1,12 @@
 """The reconciler, the part that a controller's author writes, and its result."""
 
 import asyncio
-import math
 from datetime import timedelta
 from random import Random
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from kcr.api.meta import Key
+from kcr.arguments import is_number, seconds_of
 from kcr.errors import KcrError
 from kcr.log import get_logger
 from kcr.metrics import ControllerMetrics
@@ -55,34 +55,10 @@ def requeue_seconds(result: object, random: Random) -> float | None:
         raise TypeError(f"priority is {result.priority!r:.100}: give it a whole number, such as 10")
     if not result.jitter:
         return seconds_of(result.requeue_after, "requeue_after")
-    if not _is_number(result.jitter) or result.jitter < 0:
+    if not is_number(result.jitter) or result.jitter < 0:
         raise TypeError(f"jitter is {result.jitter!r:.100}: give it a part of requeue_after, such as 0.1")
     seconds = seconds_of(result.requeue_after, "requeue_after")
     return seconds and seconds * (1.0 + result.jitter * random.random())
-
-
-def seconds_of(time: timedelta | float | None, name: str) -> float | None:
-    """Return a time as seconds.
-
-    Args:
-        time: A `timedelta`, a number of seconds, or None.
-        name: Names the argument in the error.
-
-    Raises:
-        TypeError: It is none of these.
-    """
-    match time:
-        case None:
-            return None
-        case timedelta():
-            return time.total_seconds()
-        case _ if _is_number(time):
-            return float(time)
-    raise TypeError(f"{name} is {time!r:.100}: give it a timedelta, a number of seconds or None")
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 class Reconciler(Protocol):

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from kcr.api.core import SecretData
 from kcr.api.meta import Resource
+from kcr.arguments import checked
 
 # The order in which Kubernetes' own roles name verbs.
 _VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
@@ -27,6 +28,7 @@ class Right(NamedTuple):
     namespaced: bool = True
 
 
+@checked
 def rights(kind: type[Resource], *verbs: str, subresource: str = "") -> frozenset[Right]:
     """Return the rights for verbs on a kind: a controller's declaration of its own requests.
 

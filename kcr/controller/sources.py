@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from kcr.api.meta import Key, OwnerReference, Resource, controller_of
+from kcr.arguments import checked
 from kcr.controller.gates import is_resumed
 from kcr.controller.parking.retries import is_requested
 from kcr.controller.predicates import Predicate
@@ -39,6 +40,7 @@ class Channel(NamedTuple):
     keys: AsyncIterable[Key]
 
 
+@checked
 def watch(
     kind: type[R],
     *,
@@ -62,6 +64,7 @@ def watch(
     return Source(kind, map_to, predicate, SlotRules(is_owned=True) if with_owner else None)
 
 
+@checked
 def owned(
     kind: type[Resource],
     *,
@@ -85,6 +88,7 @@ def owned(
     return Source(kind, owner_keys(by), predicate, SlotRules(is_owned=True, is_adoptable=adopts))
 
 
+@checked
 def channel(keys: AsyncIterable[Key]) -> Channel:
     """Reconcile whatever keys an asynchronous iterator yields: a timer's, a web hook's, another system's.
 
@@ -94,6 +98,7 @@ def channel(keys: AsyncIterable[Key]) -> Channel:
     return Channel(keys)
 
 
+@checked
 def keys_by_index(store: Store[R], index: str) -> Callable[[Resource], Iterable[Key]]:
     """Return a `map_to` for objects that others refer to: it enqueues those others, found in an index of their store.
 

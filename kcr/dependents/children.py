@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 from kcr.api import codec
 from kcr.api.meta import Resource, is_controlled_by
+from kcr.arguments import checked, checked_on_failure
 from kcr.client import Client
 from kcr.controller.own_writes import OwnWrites
 from kcr.controller.pending_objects import AppliedObject
@@ -62,6 +63,7 @@ class Children:
     an owner that does not exist.
     """
 
+    @checked
     def __init__(
         self,
         client: Client,
@@ -84,6 +86,7 @@ class Children:
         self._informers = {(one.kind.resource.group, one.kind.resource.plural): one for one in informers}
         self._own_writes = own_writes
 
+    @checked_on_failure
     async def ensure(self, owner: Resource, wanted: Sequence[Resource]) -> EnsuredChildren:
         """Apply the wanted children of an owner, and delete its others.
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Generic, Literal, NamedTuple, TypeVar
 
 from kcr.api.meta import Key, Resource, controller_of, controller_reference
+from kcr.arguments import checked_on_failure
 from kcr.client import Client
 from kcr.dependents.ownership import set_controller
 from kcr.errors import InvalidError, KcrError, NotFoundError
@@ -68,6 +69,7 @@ def claim_decision(owner: Resource, obj: Resource, *, wanted: bool) -> Verdict:
     return "adopt" if wanted and reachable and not owner_goes and not obj_goes else "ignore"
 
 
+@checked_on_failure
 async def claim(
     client: Client, owner: Resource, objects: Iterable[R], wanted: Callable[[R], bool], *, finalizer: str = ""
 ) -> Claimed[R]:

@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 from msgspec.structs import replace
 
 from kcr.api.meta import Resource, is_controlled_by
+from kcr.arguments import checked, checked_on_failure
 from kcr.client import Client
 from kcr.controller.generated_names import generated_name
 from kcr.controller.own_writes import OwnWrites
@@ -59,6 +60,7 @@ class DependentControl(Generic[R]):
     make a second pod.
     """
 
+    @checked
     def __init__(  # noqa: PLR0913  # where objects come from and go to, by name
         self,
         client: Client,
@@ -92,6 +94,7 @@ class DependentControl(Generic[R]):
         self._quotas = QuotaLimits()
         self._emitter = EventEmitter(recorder, kind.resource.kind.lower())
 
+    @checked_on_failure
     async def create(
         self, owner: Resource, template: Resource | Callable[[int], Resource], count: int = 1
     ) -> Attempts[R]:
@@ -172,6 +175,7 @@ class DependentControl(Generic[R]):
         for failure in attempts.failures:
             self._quotas.note(owner, failure.error, asyncio.get_running_loop().time())
 
+    @checked_on_failure
     def confirm(self, owner: Resource) -> tuple[R, ...]:
         """Confirm the creates without an answer whose object the store shows, and return these objects."""
         creates = self._own_writes.of(owner).creates
@@ -183,6 +187,7 @@ class DependentControl(Generic[R]):
         self._emitter.created(owner, [obj.metadata.name for obj in shown])
         return shown
 
+    @checked_on_failure
     async def resolve(self, owner: Resource, *, wanted: bool) -> Attempts[R]:
         """Query the results of an owner's unconfirmed creates; `create` calls it.
 
@@ -213,6 +218,7 @@ class DependentControl(Generic[R]):
         self._emitter.created(owner, [made.metadata.name for made in done])
         return Attempts((*shown, *done), tuple(failures), 0)
 
+    @checked_on_failure
     async def delete(
         self,
         owner: Resource,

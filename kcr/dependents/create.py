@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from kcr.api import codec
 from kcr.api.meta import Resource, controller_of
 from kcr.api.unstructured import Unstructured
+from kcr.arguments import checked_on_failure
 from kcr.client import Client
 from kcr.client.wire.decoding import UNEXPECTED_RESPONSE
 from kcr.errors import (
@@ -128,6 +129,7 @@ class Ensured(NamedTuple, Generic[R]):
     result: OperationResult
 
 
+@checked_on_failure
 async def create_or_patch(client: Client, template: R, mutate: Callable[[R], R]) -> Ensured[R]:
     """Create an object, or patch the difference if it exists.
 

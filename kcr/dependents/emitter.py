@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from kcr.api.meta import Resource
+from kcr.arguments import checked
 from kcr.errors import KcrError, TooManyRequestsError, is_namespace_ending
 from kcr.events import EventRecorder
 
@@ -19,6 +20,7 @@ class EventEmitter:
     Source: kubernetes/pkg/controller/controller_utils.go, RealPodControl; there each object has an event.
     """
 
+    @checked
     def __init__(self, recorder: EventRecorder, noun: str) -> None:
         """Make an emitter.
 

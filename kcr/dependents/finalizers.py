@@ -11,6 +11,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from kcr.api.meta import Resource
+from kcr.arguments import checked, checked_on_failure
 from kcr.client import Client
 from kcr.errors import NotFoundError
 
@@ -19,16 +20,19 @@ R = TypeVar("R", bound=Resource)
 _PATH = "/metadata/finalizers"
 
 
+@checked
 def has_finalizer(obj: Resource, name: str) -> bool:
     """Return whether the object carries a finalizer."""
     return name in obj.metadata.finalizers
 
 
+@checked
 def add_finalizer(obj: R, name: str) -> R:
     """Return the object with a finalizer; the others keep their places."""
     return obj if has_finalizer(obj, name) else _with(obj, (*obj.metadata.finalizers, name))
 
 
+@checked
 def remove_finalizer(obj: R, name: str) -> R:
     """Return the object without a finalizer; the others keep their order."""
     if not has_finalizer(obj, name):
@@ -36,6 +40,7 @@ def remove_finalizer(obj: R, name: str) -> R:
     return _with(obj, tuple(other for other in obj.metadata.finalizers if other != name))
 
 
+@checked_on_failure
 async def finalized(client: Client, obj: Resource, name: str, cleanup: Callable[[], Awaitable[object]]) -> bool:
     """Add a finalizer, or clean up and remove it; return whether the reconcile continues.
 

@@ -10,6 +10,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from kcr.api.meta import OwnerReference, Resource, controller_of, controller_reference
+from kcr.arguments import checked_on_failure
 from kcr.errors import KcrError
 from kcr.sharding.shards import with_slot
 
@@ -28,6 +29,7 @@ class AlreadyOwnedError(KcrError):
         self.owner = owner
 
 
+@checked_on_failure
 def set_controller(obj: R, owner: Resource) -> R:
     """Return the object under the control of `owner`, which is deleted in the foreground only after it.
 
@@ -52,6 +54,7 @@ def set_controller(obj: R, owner: Resource) -> R:
     return with_slot(_with_reference(obj, owner, wanted), owner)
 
 
+@checked_on_failure
 def set_owner(obj: R, owner: Resource) -> R:
     """Return the object with `owner` as a further owner; it is deleted after the last of them.
 
@@ -61,12 +64,14 @@ def set_owner(obj: R, owner: Resource) -> R:
     return _with_reference(obj, owner, _reference(owner))
 
 
+@checked_on_failure
 def remove_owner(obj: R, owner: Resource) -> R:
     """Return the object without any reference to `owner`."""
     wanted = _reference(owner)
     return _with_references(obj, tuple(r for r in obj.metadata.owner_references if not _same_owner(r, wanted)))
 
 
+@checked_on_failure
 def has_owner(obj: Resource, owner: Resource) -> bool:
     """Return whether the object refers to something of this group, kind and name."""
     wanted = _reference(owner)

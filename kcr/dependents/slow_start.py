@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Generic, NamedTuple, TypeVar
 
+from kcr.arguments import checked
 from kcr.dependents.altered import AlteredObjectError
 from kcr.dependents.quota import QuotaExceededError
 from kcr.errors import ApiError, ServerError, TransportError
@@ -40,6 +41,7 @@ class Attempts(NamedTuple, Generic[T]):
         return self.skipped + sum(_is_refusal(failure.error) for failure in self.failures)
 
 
+@checked
 async def slow_start(count: int, call: Callable[[int], Awaitable[T]], *, initial: int = 1) -> Attempts[T]:
     """Make `count` calls in concurrent batches that double in size, and stop after a batch with a failure.
 

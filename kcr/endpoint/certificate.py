@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
+from kcr.arguments import checked
 from kcr.clock import SystemClock
 from kcr.errors import ConfigError
 from kcr.log import get_logger
@@ -23,6 +24,7 @@ _LIFETIME = timedelta(days=365)
 _SLACK = timedelta(hours=1)
 
 
+@checked
 class SecureServing(NamedTuple):
     """Metrics over HTTPS, for those whom the API server allows to read them: `Manager.expose(metrics_secure=…)`.
 

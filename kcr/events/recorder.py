@@ -8,6 +8,7 @@ from contextlib import suppress
 
 from kcr.api.core import ObjectReference, reference_to
 from kcr.api.meta import Resource
+from kcr.arguments import checked, checked_on_failure
 from kcr.client import Client
 from kcr.client.dry_run import DRY_RUN
 from kcr.clock import Clock
@@ -48,6 +49,7 @@ class EventRecorder:
     client-go/tools/events, event_recorder.go and event_broadcaster.go.
     """
 
+    @checked
     def __init__(  # noqa: PLR0913  # the parts of an event, by name
         self,
         client: Client,
@@ -93,6 +95,7 @@ class EventRecorder:
         self._series = OpenSeries(self._add_count)
         self.dropped: Counter[str] = Counter()
 
+    @checked_on_failure
     def event(
         self,
         about: Resource | ObjectReference,

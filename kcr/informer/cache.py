@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, cast
 
 from kcr.api.meta import PartialObjectMetadata, Resource
+from kcr.arguments import checked
 from kcr.errors import NotSyncedError
 from kcr.informer.handlers import Handler, Registration
 from kcr.informer.informer import Informer
@@ -75,6 +76,7 @@ class InformerHandle(Generic[R]):
         """Whether it was closed, or its informer was removed."""
         return self._is_closed or self._informer.store.is_closed
 
+    @checked
     def add_handler(self, handler: Handler[R]) -> Registration[R]:
         """Add a handler until the handle is closed; see `Informer.add_handler`.
 

@@ -7,6 +7,7 @@ from random import Random
 from typing import Generic, TypeVar
 
 from kcr.api.meta import Resource
+from kcr.arguments import checked
 from kcr.client import Client
 from kcr.errors import NotSyncedError
 from kcr.informer.handlers import Handler, Registration
@@ -34,6 +35,7 @@ class Informer(Generic[R]):
         writer: Changes the store and calls the handlers; the reflectors write to it.
     """
 
+    @checked
     def __init__(
         self,
         client: Client,
@@ -254,6 +256,7 @@ class Informer(Generic[R]):
         for reflector in self._reflectors:
             reflector.relist(why)
 
+    @checked
     def add_handler(self, handler: Handler[R]) -> Registration[R]:
         """Add a handler, at any time; it is called at once with the stored objects, as initial.
 

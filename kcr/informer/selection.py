@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from kcr.api.meta import ObjectMeta, PartialObjectMetadata, Resource
+from kcr.arguments import checked
 from kcr.client.wire.requests import target
 from kcr.informer.parts.slots import SlotSelection
 
@@ -12,6 +13,7 @@ R = TypeVar("R", bound=Resource)
 _NAMESPACE = "metadata.namespace"
 
 
+@checked
 class Selection(NamedTuple, Generic[R]):
     """The objects of a kind that an informer lists and watches, and the transform for its store.
 

@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from typing import Generic, NamedTuple, TypeVar
 
 from kcr.api.meta import Key, ObjectMeta, Resource, controller_of
+from kcr.arguments import checked
 from kcr.errors import NotSyncedError
 from kcr.informer.index import Index, built_in, values_of
 from kcr.informer.parts.progress import StoreProgress
@@ -149,6 +150,7 @@ class Store(Generic[R]):
             self._check_early()
         return found
 
+    @checked
     def add_index(self, name: str, values: Callable[[R], Iterable[str]] | None = None) -> None:
         """Add an index, or replace it; at any time, on the thread of the informer.
 

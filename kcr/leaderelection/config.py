@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from kcr.api.meta import Key
 from kcr.api.resources import object_name
+from kcr.arguments import checked
 from kcr.errors import ConfigError
 
 # Source: client-go/tools/leaderelection/leaderelection.go, JitterFactor.
@@ -22,6 +23,7 @@ def default_identity() -> str:
     return f"{os.environ.get('HOSTNAME') or socket.gethostname()}_{uuid.uuid4()}"
 
 
+@checked
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderElectionConfig:
     """The options of leader election: the Lease, the identity of the candidate, and the durations.

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from kcr.api.coordination import Lease
 from kcr.api.meta import ObjectMeta
+from kcr.arguments import checked
 from kcr.client import Client
 from kcr.clock import Clock
 from kcr.errors import (
@@ -36,6 +37,7 @@ _log = get_logger()
 class LeaderElector(Leadership):
     """Holds a Lease, or waits for it; one per process and Lease. `run` once."""
 
+    @checked
     def __init__(
         self,
         client: Client,

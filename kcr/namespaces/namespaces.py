@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from kcr.api.meta import PartialObjectMetadata
+from kcr.arguments import checked
 from kcr.controller import Controller
 from kcr.health import Health
 from kcr.informer import Handler, Informer, Selection
@@ -30,6 +31,7 @@ class Namespaces(Handler[SelectedNamespace]):
     keys of other namespaces are dropped. A reconcile may miss objects of another namespace than that of its key.
     """
 
+    @checked
     def __init__(self, *names: str, labels: str = "") -> None:
         """Name the namespaces, or select them.
 
@@ -57,6 +59,7 @@ class Namespaces(Handler[SelectedNamespace]):
         """The namespaces whose keys are reconciled by all controllers."""
         return frozenset(name for name, phase in self._keeper.phases.items() if phase is NamespacePhase.ACTIVE)
 
+    @checked
     def change(self, names: Iterable[str]) -> None:
         """Work in these namespaces from now on; on the event loop of the manager, or before it runs.
 

@@ -8,19 +8,23 @@ async def test_latest_is_denied():
 ```
 """
 
-from collections.abc import Mapping
-from typing import Any, Generic, NamedTuple, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
 from kcr.api import codec
 from kcr.api.meta import Resource, Status
+from kcr.arguments import checked
 from kcr.client.dry_run import DRY_RUN
 from kcr.errors import ApiError, Cause
 from kcr.webhooks import GroupVersionKind, Operation, UserInfo, WebhookOptions, WebhookRequest, WebhookRule
 from kcr.webhooks.handlers import AdmissionEndpoint, denied
 from kcr.webhooks.registration import handlers_of
 from kcr.webhooks.review import decode_object, has_value
+
+if TYPE_CHECKING:  # `handlers_of` checks webhooks
+    from kcr.webhooks.registration import Webhook
 
 R = TypeVar("R", bound=Resource)
 
@@ -47,8 +51,9 @@ class AdmissionResult(NamedTuple, Generic[R]):
     warnings: tuple[str, ...] = ()
 
 
+@checked
 async def admit(  # noqa: PLR0913  # the fields of a request, all by name
-    webhook: object,
+    webhook: "Webhook | Sequence[Webhook]",
     obj: R | None = None,
     *,
     old: R | None = None,

@@ -26,6 +26,7 @@ from msgspec.structs import replace
 from kcr.api.codec import WatchEvent
 from kcr.api.core import ObjectReference
 from kcr.api.meta import Key, Resource
+from kcr.arguments import checked
 from kcr.client import Client, Request, Response, Transport
 from kcr.clock import Clock, SystemClock
 from kcr.errors import NotFoundError
@@ -52,6 +53,7 @@ class FakeInformer(Informer[R], Generic[R]):
     get one, as the server would give it.
     """
 
+    @checked
     def __init__(self, kind: type[R], *objects: R) -> None:
         """Make an informer with some objects in its store."""
         # Never used: `run` neither lists nor watches.
@@ -95,10 +97,12 @@ class FakeInformer(Informer[R], Generic[R]):
         """Do nothing until cancelled."""
         await asyncio.get_running_loop().create_future()
 
+    @checked
     def add(self, obj: R) -> R:
         """Add an object, and return it as it is stored."""
         return self._happen("ADDED", self._stamped(obj))
 
+    @checked
     def modify(self, obj: R) -> R:
         """Modify an object, and return it as it is stored.
 
@@ -107,10 +111,12 @@ class FakeInformer(Informer[R], Generic[R]):
         """
         return self._happen("MODIFIED", self._changed(obj))
 
+    @checked
     def delete(self, obj: R) -> None:
         """Delete an object; the argument is its last state."""
         self._happen("DELETED", self._changed(obj))
 
+    @checked
     def relist(self, objects: Sequence[R]) -> None:
         """Replace the store by a server's objects; handlers are called for the differences.
 
@@ -180,6 +186,7 @@ class FakeRecorder(EventRecorder):
         self.events: list[Recorded] = []
         self.dropped: Counter[str] = Counter()
 
+    @checked
     def event(
         self,
         about: Resource | ObjectReference,
@@ -193,6 +200,7 @@ class FakeRecorder(EventRecorder):
         """Keep an event."""
         self.events.append(Recorded(about.key, type, reason, message))
 
+    @checked
     def find(self, reason: str, *, about: Key | None = None) -> list[Recorded]:
         """Return the events of one reason, about one object or all."""
         return [event for event in self.events if event.reason == reason and about in (None, event.about)]
@@ -210,6 +218,7 @@ class FakeManager(Manager):
     to do so after every write.
     """
 
+    @checked
     def __init__(
         self,
         *,
@@ -258,6 +267,7 @@ class FakeManager(Manager):
         """Return the fake recorder of a component."""
         return self._events.setdefault(component, FakeRecorder())
 
+    @checked
     async def relist(self, *kinds: type[Resource]) -> None:
         """List kinds from the server into their stores; handlers are called for the differences.
 

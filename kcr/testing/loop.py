@@ -17,6 +17,7 @@ from concurrent.futures import Executor
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar, TypeVarTuple
 
+from kcr.arguments import checked
 from kcr.log import get_logger
 from kcr.stacks import await_stack
 
@@ -185,6 +186,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 class VirtualClock:
     """A clock that shows `start` when its loop begins, and moves only as the loop's time does."""
 
+    @checked
     def __init__(self, start: datetime = START) -> None:
         self._start = start
 
@@ -196,6 +198,7 @@ class VirtualClock:
         """Return the running loop's time: a virtual machine is never suspended."""
         return asyncio.get_running_loop().time()
 
+    @checked
     async def advance(self, seconds: float) -> None:
         """Let time pass, and return when everything due by then has been done."""
         await self.settle()
@@ -206,6 +209,7 @@ class VirtualClock:
         """Return when nothing is left to do at the present moment; no time passes."""
         await _virtual_loop().settled()
 
+    @checked
     async def run_until(self, check: Callable[[], bool], *, seconds: float = 3600) -> None:
         """Let time pass until `check` holds, and stop at the very moment.
 

@@ -26,6 +26,7 @@ from msgspec.structs import replace
 from kcr.api import codec
 from kcr.api.codec import WatchEvent
 from kcr.api.meta import Key, ListMeta, Object, ObjectMeta, Resource
+from kcr.arguments import checked
 from kcr.client import Request, Response
 from kcr.errors import ApiError, BadRequestError, GoneError, TransportError
 from kcr.testing.answers import MadeUp, made, refusal
@@ -52,6 +53,7 @@ class FakeSource(Generic[R]):
         watches: How many watches were requested.
     """
 
+    @checked
     def __init__(self, kind: type[R], *objects: R) -> None:
         self.version: int = FIRST_VERSION
         self.lists: int = 0
@@ -71,14 +73,17 @@ class FakeSource(Generic[R]):
         """The objects, in no particular order."""
         return tuple(self._objects.values())
 
+    @checked
     def add(self, obj: R, *, silent: bool = False) -> R:
         """Add an object; `silent` means that no watch sends the event."""
         return self._change("ADDED", obj, silent)
 
+    @checked
     def modify(self, obj: R, *, silent: bool = False) -> R:
         """Replace an object."""
         return self._change("MODIFIED", obj, silent)
 
+    @checked
     def delete(self, obj: R, *, silent: bool = False) -> None:
         """Delete an object."""
         self._change("DELETED", obj, silent)
@@ -100,6 +105,7 @@ class FakeSource(Generic[R]):
         self._flushed = self.version
         self.cut()
 
+    @checked
     def fail_lists(self, error: type[ApiError] | ApiError, *, times: int = 1) -> None:
         """Answer the next lists with an error."""
         self._refusals += [made(error)] * times

@@ -5,6 +5,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, overload
 
+from kcr.arguments import checked
 from kcr.errors import NotFoundError
 
 T = TypeVar("T")
@@ -16,6 +17,7 @@ POLL_SECONDS = 0.05
 async def eventually(check: Callable[[], Awaitable[T]], *, seconds: float = 30) -> T: ...
 @overload
 async def eventually(check: Callable[[], T], *, seconds: float = 30) -> T: ...
+@checked
 async def eventually(check: Callable[[], Any], *, seconds: float = 30) -> Any:
     """Poll until `check` returns something true, and return that.
 
@@ -43,6 +45,7 @@ async def eventually(check: Callable[[], Any], *, seconds: float = 30) -> Any:
         await asyncio.sleep(POLL_SECONDS)
 
 
+@checked
 async def consistently(check: Callable[[], Any], *, seconds: float = 5) -> None:
     """Poll for so many seconds of the loop's time, and require that `check` returns something true every time.
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self, TypeVar
 
 from kcr.api.meta import ObjectMeta, Resource
+from kcr.arguments import checked
 from kcr.log import get_logger
 
 _log = get_logger()
@@ -29,6 +30,7 @@ class ConversionError(Exception):
     """An object cannot be converted; the message is for the client of the API server."""
 
 
+@checked
 def converts(source: type[A], target: type[B]) -> Callable[[Callable[[A], B]], Callable[[A], B]]:
     """Register a function that converts objects of one version of a kind to another.
 

@@ -1,7 +1,7 @@
 """The review of one request by the handlers of a webhook."""
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -10,11 +10,12 @@ from msgspec.structs import replace
 
 from kcr.api import codec
 from kcr.api.meta import Object
+from kcr.arguments import is_list, shown
 from kcr.client.dry_run import DRY_RUN, DryRunReview
 from kcr.errors import ApiError, leaves
 from kcr.log import get_logger
 from kcr.webhooks.patches import encode, json_patch, rebase
-from kcr.webhooks.registration import METHODS, WebhookRule
+from kcr.webhooks.registration import METHODS, WebhookRule, result_of
 from kcr.webhooks.review import (
     AdmissionResponse,
     MisfitError,
@@ -120,8 +121,8 @@ class AdmissionEndpoint:
             if changed is None:
                 continue
             if not isinstance(changed, kind):
-                found = f"{default.__qualname__} returned a {type(changed).__name__}"
-                raise TypeError(f"{found}: return a {kind.__name__} or None")
+                given = f"{default.__qualname__} returned {shown(changed)}"
+                raise TypeError(f"{given}: return the changed {kind.__name__}, or None")
             with _readable():
                 if first is None:
                     first = last = _plain(bytes(request.raw_object))
@@ -240,9 +241,13 @@ def denied(request: WebhookRequest, denials: list[ApiError], warnings: Iterable[
 
 def _warnings(method: Callable[..., Awaitable[Any] | Any], returned: Any) -> list[str]:
     """Return the warnings that a validator returned."""
-    found = [returned] if isinstance(returned, str) else list(returned or ())
-    if not all(isinstance(one, str) for one in found):
-        raise TypeError(f"{method.__qualname__} returned {returned!r:.100}: return warnings as strings, or None")
+    if returned is None:
+        return []
+    found: list[Any] = (
+        [returned] if isinstance(returned, str) else list(returned) if is_list(type(returned)) else [None]
+    )
+    if not all(isinstance(one, str) for one in found) or isinstance(returned, Mapping):
+        raise TypeError(f"{method.__qualname__} returned {shown(returned)}: {result_of(method.__name__)}")
     return found
 
 

@@ -1,9 +1,9 @@
 """The registration of a webhook: its options, rules, paths and handlers, checked once."""
 
-import inspect
 import re
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, NamedTuple, get_args
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from types import NoneType
+from typing import Annotated, Any, Literal, NamedTuple, Protocol
 
 import msgspec
 
@@ -11,7 +11,8 @@ from kcr.api.meta import Resource
 from kcr.api.resources import ResourceType
 from kcr.api.scale import Scale
 from kcr.api.unstructured import unstructured
-from kcr.webhooks.review import Operation
+from kcr.arguments import check_fields, is_list, is_misfit, results_of
+from kcr.webhooks.review import Operation, WebhookRequest
 
 # The methods of handlers: the operation of each, and its arguments.
 METHODS: Mapping[str, tuple[Operation | None, str]] = {
@@ -36,6 +37,48 @@ _SUBRESOURCES: Mapping[str, tuple[str, Operation]] = {
 _PATH = re.compile(r"(/[a-zA-Z0-9_-]+)+|/")
 # Source: kubernetes/pkg/apis/admissionregistration/validation/validation.go: at least three segments.
 _NAME = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?){2,}")
+
+
+Warnings = Iterable[str] | None
+
+
+class Defaulter(Protocol):
+    """A webhook that changes objects."""
+
+    def default(self, obj: Any, request: WebhookRequest, /) -> Awaitable[Resource | None] | Resource | None:
+        """Return the changed object; None for no change."""
+
+
+class CreateValidator(Protocol):
+    """A webhook that validates new objects."""
+
+    def validate_create(self, obj: Any, request: WebhookRequest, /) -> Warnings | Awaitable[Warnings]:
+        """Raise `kcr.Denied`, or return warnings."""
+
+
+class UpdateValidator(Protocol):
+    """A webhook that validates changes."""
+
+    def validate_update(self, old: Any, new: Any, request: WebhookRequest, /) -> Warnings | Awaitable[Warnings]:
+        """Raise `kcr.Denied`, or return warnings."""
+
+
+class DeleteValidator(Protocol):
+    """A webhook that validates deletions."""
+
+    def validate_delete(self, old: Any, request: WebhookRequest, /) -> Warnings | Awaitable[Warnings]:
+        """Raise `kcr.Denied`, or return warnings."""
+
+
+class ConnectValidator(Protocol):
+    """A webhook that validates connections."""
+
+    def validate_connect(self, options: Any, request: WebhookRequest, /) -> Warnings | Awaitable[Warnings]:
+        """Raise `kcr.Denied`, or return warnings."""
+
+
+# With one method or more. Which of them an object has is checked when it is registered.
+Webhook = Defaulter | CreateValidator | UpdateValidator | DeleteValidator | ConnectValidator
 
 
 class WebhookOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -110,10 +153,6 @@ def register(kind: type[Resource], webhook: object, options: WebhookOptions) -> 
         TypeError: A handler has none of the methods, or one with other arguments; or `kind` is no kind.
         ValueError: An option has no such value.
     """
-    if not (isinstance(kind, type) and issubclass(kind, Resource) and hasattr(kind, "resource")):
-        raise TypeError(
-            f"add_webhook: {kind!r:.100} is no kind: give it a subclass of kcr.Resource with an api_version"
-        )
     about = f"webhook of {kind.resource.display}{options.subresource and f'/{options.subresource}'}"
     _check_options(about, options)
     handlers = handlers_of(about, webhook)
@@ -138,14 +177,7 @@ def register(kind: type[Resource], webhook: object, options: WebhookOptions) -> 
 
 
 def _check_options(about: str, options: WebhookOptions) -> None:
-    try:
-        msgspec.convert(msgspec.structs.asdict(options), WebhookOptions)
-    except msgspec.ValidationError as error:
-        what, _, path = str(error).partition(" - at `$.")
-        name = re.split(r"[^a-z_]", path)[0]
-        hint = WebhookOptions.__annotations__[name].__args__[0] if name else options
-        choices = f": use {' or '.join(map(repr, get_args(hint)))}" if "enum" in what and name != "operations" else ""
-        raise ValueError(f"{about}: {name} is {getattr(options, name, options)!r:.100}: {what}{choices}") from None
+    check_fields(about, options)
     for name in ("mutating_path", "validating_path"):
         path = getattr(options, name)
         if path and not _PATH.fullmatch(path):
@@ -181,11 +213,30 @@ def _check_handler(about: str, handler: object) -> None:
     if not found:
         raise TypeError(f"{about}: {shown} has none of the methods {', '.join(METHODS)}")
     for name in found:
-        arguments = METHODS[name][1]
-        try:
-            inspect.signature(getattr(handler, name)).bind(*arguments.split(", "))
-        except TypeError:
-            raise TypeError(f"{about}: {shown}.{name}: define it as {name}(self, {arguments})") from None
+        arguments, method = METHODS[name][1], getattr(handler, name)
+        if is_misfit(method, arguments.count(",") + 1):
+            raise TypeError(f"{about}: {shown}.{name}: define it as {name}(self, {arguments})")
+        wrong = next((one for one in results_of(method) if not _is_result(name, one)), None)
+        if wrong is not None:
+            raise TypeError(f"{about}: {shown}.{name} returns a {wrong.__name__}: {result_of(name)}")
+
+
+def _is_result(name: str, kind: type) -> bool:
+    """Return whether a method may return a value of a class."""
+    if kind is NoneType:
+        return True
+    return (
+        issubclass(kind, Resource)
+        if name == "default"
+        else issubclass(kind, str) or (is_list(kind) and not issubclass(kind, Mapping))
+    )
+
+
+def result_of(name: str) -> str:
+    """Return what a method is to return, in words."""
+    if name == "default":
+        return "return the changed object, or None"
+    return "raise kcr.Denied to deny the request, return warnings as a list of strings, or None"
 
 
 def _method_of(operation: Operation) -> str:

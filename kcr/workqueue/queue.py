@@ -9,6 +9,7 @@ from operator import attrgetter
 from threading import get_ident
 from typing import Any, Generic, Literal, TypeVar
 
+from kcr.arguments import checked
 from kcr.errors import QueueClosedError
 from kcr.metrics import QueueMetrics
 from kcr.workqueue.delaying import DelayingQueue
@@ -33,6 +34,7 @@ class WorkQueue(Generic[K]):
     A cancelled `get` loses no key here, and an `add` does not end a delay.
     """
 
+    @checked
     def __init__(
         self,
         limiter: RateLimiter[K] | None = None,

@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Generic, Protocol, TypeVar
 
+from kcr.arguments import checked
 from kcr.tokenbucket import TokenBucket
 
 K = TypeVar("K", bound=Hashable)
@@ -40,6 +41,7 @@ class ItemExponential(Generic[K]):
     Source: client-go/util/workqueue/default_rate_limiters.go, ItemExponentialFailureRateLimiter.
     """
 
+    @checked
     def __init__(self, base_seconds: float = 0.005, max_seconds: float = 1000.0) -> None:
         self._base = base_seconds
         self._max = max_seconds
@@ -76,6 +78,7 @@ class BucketRateLimiter(Generic[K]):
     Source: client-go/util/workqueue/default_rate_limiters.go, BucketRateLimiter.
     """
 
+    @checked
     def __init__(self, per_second: float = 10.0, burst: int = 100) -> None:
         self._bucket = TokenBucket(per_second, burst)
 
@@ -94,6 +97,7 @@ class BucketRateLimiter(Generic[K]):
 class MaxOf(Generic[K]):
     """The longest of several limiters' delays."""
 
+    @checked
     def __init__(self, *limiters: RateLimiter[K]) -> None:
         self._limiters = limiters
 

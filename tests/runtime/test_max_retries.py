@@ -218,5 +218,7 @@ async def test_next_process_begins_without_parked_keys(kcr_cluster: EmbeddedClus
 
 async def test_negative_number_of_retries_is_refused(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
     manager = kcr.Manager(kcr_cluster.client, clock=kcr_clock)
-    with pytest.raises(ValueError, match="controller colors: max_retries is -1: give it a number of retries"):
+    with pytest.raises(
+        ValueError, match="controller colors: max_retries is -1: give it a whole number of at least 0 or None"
+    ):
         manager.add_controller("colors", Fails(), max_retries=-1)

@@ -230,7 +230,7 @@ async def test_configuration_that_the_server_refuses_ends_the_manager(
 
 
 def manager_with(
-    cluster: EmbeddedCluster, clock: VirtualClock, kind: type[kcr.Resource], webhook: object, **options: Any
+    cluster: EmbeddedCluster, clock: VirtualClock, kind: type[kcr.Resource], webhook: Any, **options: Any
 ) -> kcr.Manager:
     manager = kcr.Manager(cluster.client, clock=clock, random=Random(5))
     manager.add_webhook(kind, webhook, **options)

@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager
 from random import Random
 
 from kcr.app.plugins import Setup, attach, find_plugins
+from kcr.arguments import checked
 from kcr.client import Client
 from kcr.clock import Clock
 from kcr.manager import Manager
@@ -29,6 +30,7 @@ from kcr_devcluster.options import Authorization
 RUN_SECONDS = 1.0
 
 
+@checked
 @asynccontextmanager
 async def simulated_cluster(  # noqa: PLR0913  # the options of the mark, all by name
     *,

@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
+from kcr.arguments import checked
 from kcr.client import Request, Response, Transport
 from kcr_devcluster.testing.losses import Loss, lost
 
@@ -21,6 +22,7 @@ class CrashingTransport:
         crashed: Done once the connection is cut: nothing more is sent or answered.
     """
 
+    @checked
     def __init__(self, inner: Transport) -> None:
         self._inner = inner
         self._crash_after: int | None = None
@@ -28,12 +30,14 @@ class CrashingTransport:
         self.writes: int = 0
         self.crashed: asyncio.Event = asyncio.Event()
 
+    @checked
     def crash_after(self, write: int) -> None:
         """Cut the connection once write number `write` (from 1) is executed; 0 cuts it now."""
         self._crash_after = write
         if self.writes >= write:
             self.crashed.set()
 
+    @checked
     def lose_reply(self, write: int, loss: Loss = "silence") -> None:
         """Let write number `write` (from 1) happen, and its answer be lost.
 

@@ -21,6 +21,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Literal, NamedTuple
 
 from kcr.api.meta import Resource
+from kcr.arguments import checked
 from kcr.client import Request, Response, Transport
 from kcr.errors import ApiError, TransportError
 from kcr.testing.answers import made, refusal
@@ -85,18 +86,22 @@ class Rule:
         self._name = name
         self._matched = 0
 
+    @checked
     def fail(self, error: type[ApiError] | ApiError, *, retry_after_seconds: float = 0.0) -> None:
         """Answer with an error; the request does not reach the server."""
         self.fault = _Fail(made(error, retry_after_seconds))
 
+    @checked
     def delay(self, seconds: float) -> None:
         """Delay the request before it reaches the server."""
         self.fault = _Delay(seconds)
 
+    @checked
     def then(self, act: Callable[[], Awaitable[object]]) -> None:
         """Await a callback first: another client's action just before the request arrives."""
         self.fault = _Then(act)
 
+    @checked
     def lose_request(self, page: int = 0) -> None:
         """Lose the request before it reaches the server: it is not executed.
 
@@ -105,6 +110,7 @@ class Rule:
         """
         self.fault = _LoseRequest(page)
 
+    @checked
     def lose_reply(self, loss: Loss = "silence") -> None:
         """Lose the response of a request that was executed.
 
@@ -114,10 +120,12 @@ class Rule:
         """
         self.fault = _LoseReply(loss)
 
+    @checked
     def freeze(self, *, after: int = 0) -> None:
         """Silence a watch after so many lines, until its reader closes it."""
         self.fault = _Freeze(after)
 
+    @checked
     def cut(self, *, after: int = 0) -> None:
         """Cut the connection of a watch after so many lines."""
         self.fault = _Cut(after)
@@ -126,6 +134,7 @@ class Rule:
         """Send each line of a watch twice."""
         self.fault = _Repeat()
 
+    @checked
     def lag(self, seconds: float) -> None:
         """Delay each line of a watch."""
         self.fault = _Lag(seconds)
@@ -149,6 +158,7 @@ class FaultyTransport:
         calls: Every request, in order, with or without a fault.
     """
 
+    @checked
     def __init__(self, inner: Transport, *, random: randomness.Random | None = None) -> None:
         """Make a transport.
 
@@ -161,6 +171,7 @@ class FaultyTransport:
         self._random = random or randomness.Random(0)
         self._rules: list[Rule] = []
 
+    @checked
     def on(
         self,
         verb: Verb | Literal[""] = "",

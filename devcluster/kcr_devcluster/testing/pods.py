@@ -20,6 +20,7 @@ from kcr.api.batch import COMPLETION_INDEX
 from kcr.api.core import Pod
 from kcr.api.meta import Key, whole_seconds
 from kcr.api.pods import is_terminal
+from kcr.arguments import checked
 from kcr.client import Client
 from kcr.clock import Clock
 from kcr.errors import NotFoundError
@@ -36,6 +37,7 @@ class PodScript:
     is not finished. Each raises AssertionError when there is none, and returns the changed pod.
     """
 
+    @checked
     def __init__(self, client: Client, clock: Clock, *, namespace: str = "default") -> None:
         self._client = client
         self._clock = clock

@@ -15,6 +15,7 @@ from kcr.api import codec
 from kcr.api.crd.structural import Schema, object_schema
 from kcr.api.equality import same_json
 from kcr.api.meta import Resource
+from kcr.arguments import checked
 from kcr.webhooks.converters import ConversionError, Conversions
 
 R = TypeVar("R", bound=Resource)
@@ -29,6 +30,7 @@ _WORDS = (
 )  # fmt: skip
 
 
+@checked
 def check_round_trip(  # the drawn objects, their number, and the fields to leave out
     kind: type[R],
     through: type[Resource],

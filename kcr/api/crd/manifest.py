@@ -9,6 +9,7 @@ import msgspec
 from kcr.api.crd.markers import CrdOptions, PrinterColumn
 from kcr.api.crd.structural import Schema, object_schema
 from kcr.api.meta import Resource
+from kcr.arguments import checked
 
 _API_VERSION = "apiextensions.k8s.io/v1"
 # The texts of kubectl explain for the fields that all kinds have.
@@ -31,6 +32,7 @@ _STEP = re.compile(r"\.(\w[\w-]*)")
 _SHARED = ("singular", "short_names", "categories")
 
 
+@checked
 def crd_manifest(*versions: type[Resource]) -> dict[str, Any]:
     """Return the CustomResourceDefinition of a kind, as a manifest.
 

@@ -11,6 +11,8 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
+from kcr.arguments import checked
+
 _QUANTITY = (
     r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
 )
@@ -21,6 +23,7 @@ IntOrString = int | str
 Quantity = Annotated[int | str, msgspec.Meta(extra_json_schema={"pattern": _QUANTITY})]
 
 
+@checked
 class Validation(NamedTuple):
     """A rule in CEL that the API server checks: `kcr.Validation("self.min <= self.max", "min is above max")`.
 
@@ -47,6 +50,7 @@ class Validation(NamedTuple):
     optional_old_self: bool | None = None
 
 
+@checked
 class ListType(NamedTuple):
     """How server-side apply merges a list: `Annotated[tuple[Port, ...], kcr.ListType("map", keys=("port",))]`.
 
@@ -59,6 +63,7 @@ class ListType(NamedTuple):
     keys: tuple[str, ...] = ()
 
 
+@checked
 class PrinterColumn(NamedTuple):
     """A column of `kubectl get`: `kcr.PrinterColumn("Ready", ".status.ready")`.
 
@@ -79,6 +84,7 @@ class PrinterColumn(NamedTuple):
     format: str = ""
 
 
+@checked
 class ScaleSubresource(NamedTuple):
     """Where `kubectl scale` and autoscalers find the number of replicas.
 

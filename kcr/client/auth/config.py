@@ -8,6 +8,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from kcr.arguments import checked
 from kcr.client.auth.cluster import ClusterConfig, PemSource
 from kcr.client.auth.credentials import TokenFile
 from kcr.client.auth.exec_policy import ExecPolicy, home_folder
@@ -18,6 +19,7 @@ from kcr.errors import ConfigError
 _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
+@checked
 def load_config(
     kubeconfig: str | None = None,
     context: str | None = None,

@@ -15,6 +15,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from multidict import CIMultiDictProxy
 from yarl import URL
 
+from kcr.arguments import checked
 from kcr.client.auth.cluster import ClusterConfig, expired_certificate, tls_context, tls_modified
 from kcr.client.auth.credentials import Credential
 from kcr.client.loops import HomeLoop, PerLoop
@@ -44,6 +45,7 @@ class HttpTransport:
         streamed_bytes: The size of all that was read line by line, mostly from watches, after decompression.
     """
 
+    @checked
     def __init__(self, config: ClusterConfig, *, user_agent: str = "", on_resolve: OnResolve | None = None) -> None:
         """Make a transport; nothing is sent yet.
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
+from kcr.arguments import checked
 from kcr.client.loops import HomeLoop, PerLoop
 from kcr.log import get_logger
 from kcr.tokenbucket import TokenBucket
@@ -21,6 +22,7 @@ class RateLimit:
     Each that waits for longer than 50 ms is logged, with the controller and the key that its reconcile is about.
     """
 
+    @checked
     def __init__(self, qps: float, burst: int, *, on_wait: Callable[[str, float], None] | None = None) -> None:
         """Start with a full bucket.
 

@@ -23,7 +23,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Any, TypeVar, TypeVarTuple
 
-from kcr.controller.reconcile import seconds_of
+from kcr.arguments import checked, seconds_of
 from kcr.errors import KcrError
 from kcr.log import get_logger
 
@@ -63,6 +63,7 @@ def is_abandoned() -> bool:
     return call is not None and call.is_abandoned
 
 
+@checked
 async def in_thread(
     function: Callable[[*Arguments], T],
     *args: *Arguments,

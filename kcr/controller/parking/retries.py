@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from kcr.api.meta import Key, Resource
 from kcr.api.unstructured import Unstructured
+from kcr.arguments import checked_on_failure
 from kcr.controller.gates import EventSink, GateDecision
 from kcr.controller.own_writes import StaleStoreError
 from kcr.errors import LeadershipLostError, RetryLater, TooManyRequestsError
@@ -37,6 +38,7 @@ _MAX_ERROR = 500
 _log = get_logger()
 
 
+@checked_on_failure
 def reconcile_requested_at(obj: Resource) -> str:
     """Return the annotation `kcr.dev/reconcile-at`: when a user last asked for a reconcile; empty for never.
 

@@ -28,7 +28,7 @@ from typing import Any, Self
 
 from kcr.api.durations import human_duration
 from kcr.api.meta import Key, Resource
-from kcr.controller.reconcile import seconds_of
+from kcr.arguments import checked, seconds_of
 from kcr.errors import KcrError
 from kcr.informer import Handler, Informer, Store
 from kcr.informer.handlers import Registration
@@ -58,6 +58,7 @@ class WaitFor(KcrError):  # noqa: N818  # read aloud where it is raised: `raise 
         timeout_seconds: How long to wait; None for no limit.
     """
 
+    @checked
     def __init__(
         self,
         kind: Kind,
@@ -90,6 +91,7 @@ class WaitFor(KcrError):  # noqa: N818  # read aloud where it is raised: `raise 
         super().__init__(f"{kind.resource.display} {key}: {message or _name_of(predicate)}")
 
     @classmethod
+    @checked
     def absence(
         cls, kind: Kind, key: Key, *, uid: str = "", timeout: timedelta | float | None = None, message: str = ""
     ) -> Self:

@@ -55,7 +55,7 @@ class PodWebhook:
         self.reviews["delete"] += 1
 
 
-def webhook_manager(cluster: EmbeddedCluster, clock: VirtualClock, webhook: object) -> kcr.Manager:
+def webhook_manager(cluster: EmbeddedCluster, clock: VirtualClock, webhook: Any) -> kcr.Manager:
     manager = kcr.Manager(cluster.client, clock=clock, random=Random(9))
     manager.add_webhook(Pod, webhook, timeout_seconds=3)
     return manager

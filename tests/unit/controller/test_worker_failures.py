@@ -105,7 +105,10 @@ async def test_error_without_a_message_is_its_class(kcr_clock: VirtualClock) -> 
 @pytest.mark.parametrize("listed", ["ValueError", ValueError("x"), int, BaseException])
 async def test_expected_error_that_is_no_exception_class_is_refused(listed: Any) -> None:
     options = ControllerOptions(expected_errors=[listed])
-    with pytest.raises(TypeError, match=r"controller test: expected_errors has .*: name classes of exceptions"):
+    with pytest.raises(
+        TypeError,
+        match=r"test: expected_errors\[0\] is .*: give it (a class derived from Exc|its class)",
+    ):
         Controller("test", Failing(TimeoutError()), options, random=random.Random(0))
 
 

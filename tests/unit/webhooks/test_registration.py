@@ -73,11 +73,11 @@ def test_sequence_of_handlers_is_one_webhook() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        pytest.param({"timeout_seconds": 40}, "of websites.example.dev: timeout_seconds is 40: .* <= 30", id="timeout"),
-        pytest.param({"failure_policy": "no"}, "failure_policy is 'no': .*: use 'Fail' or 'Ignore'", id="policy"),
+        pytest.param({"timeout_seconds": 40}, "timeout_seconds is 40: .* from 1 to 30", id="timeout"),
+        pytest.param({"failure_policy": "no"}, "failure_policy is 'no': give it 'Fail' or 'Ignore'", id="policy"),
         pytest.param({"side_effects": "Some"}, "side_effects is 'Some': .*'NoneOnDryRun'", id="side-effects"),
-        pytest.param({"operations": ("PATCH",)}, "operations is .'PATCH'", id="operations"),
-        pytest.param({"match_conditions": ["a"]}, "match_conditions is .'a'", id="conditions"),
+        pytest.param({"operations": ("PATCH",)}, "operations.0. is 'PATCH'", id="operations"),
+        pytest.param({"match_conditions": ["a"]}, "match_conditions is .'a'.: give it a mapping", id="conditions"),
         pytest.param({"mutating_path": "mutate"}, "mutating_path is 'mutate'", id="path"),
         pytest.param({"mutating_path": "/a", "validating_path": "/a"}, "are both /a: use two", id="same-path"),
         pytest.param({"name": "short"}, "name is 'short': use three segments", id="name"),
@@ -86,7 +86,7 @@ def test_sequence_of_handlers_is_one_webhook() -> None:
     ],
 )  # fmt: skip
 def test_wrong_option_is_told_with_its_remedy(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         registered(Both(), **options)
 
 
@@ -106,8 +106,6 @@ class WrongArguments:
             Website, WrongArguments(), r"define it as validate_update\(self, old, new, request\)", id="arguments"
         ),
         pytest.param(Website, Both, r"Both is a class: give it an object, Both\(manager\)", id="class"),
-        pytest.param(kcr.Resource, Both(), "is no kind", id="no-kind"),
-        pytest.param("Website", Both(), "is no kind", id="text"),
     ],
 )
 def test_wrong_handler_is_told_with_its_remedy(kind: Any, webhook: object, message: str) -> None:

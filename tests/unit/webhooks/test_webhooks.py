@@ -126,7 +126,8 @@ async def warn_of_a_number() -> Any:
         pytest.param(lose_connection, "connection refused", 0, id="transport-error"),
         pytest.param(
             warn_of_a_number,
-            "panic: TypeError: Calls.validate_create returned [3]: return warnings as strings, or None [recovered]", 1,
+            "panic: TypeError: Calls.validate_create returned [3]: raise kcr.Denied to deny the request, return "
+                "warnings as a list of strings, or None [recovered]", 1,
             id="warnings",
         ),
     ],

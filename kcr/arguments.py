@@ -1,0 +1,603 @@
+"""Arguments of authors, checked against the annotations when they are handed over, and once.
+
+```python
+@checked
+def watch(kind: type[R], *, map_to: Callable[[R], Iterable[Key]] | None = None) -> Source: ...
+```
+
+`watch("Website")` raises `TypeError: watch: kind is 'Website': give it a kind, a class derived from kcr.Resource`: the
+callable, the parameter and the value, and what it takes instead. A value of a wrong type is a TypeError, one out of
+bounds (`msgspec.Meta`) a ValueError. Annotations are read at the first call. Type checkers see the function itself.
+
+Values that reconciles make, such as keys and objects, are not checked when they are made: that would cost each of them.
+"""
+
+import inspect
+import math
+import re
+import sys
+import typing
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from datetime import datetime, timedelta
+from functools import cache, partial, wraps
+from types import BuiltinFunctionType, CoroutineType, FunctionType, MethodType, NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+T = TypeVar("T")
+
+BOUNDS = (("ge", ">=", "at least"), ("gt", ">", "above"), ("le", "<=", "at most"), ("lt", "<", "below"))
+_HOLDS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "ge": lambda value, bound: value >= bound, "gt": lambda value, bound: value > bound,
+    "le": lambda value, bound: value <= bound, "lt": lambda value, bound: value < bound,
+    "min_length": lambda value, bound: len(value) >= bound,
+    "pattern": lambda value, bound: re.search(bound, value) is not None,
+}  # fmt: skip
+_NOUNS: Mapping[Any, str] = {
+    NoneType: "None", bool: "True or False", bytes: "bytes", datetime: "a datetime with a time zone",
+    float: "a number", int: "a whole number", str: "a string", timedelta: "a timedelta",
+}  # fmt: skip
+_PLURALS = {"class": "classes"}
+_SECONDS = re.compile("seconds|timeout|duration|deadline|period|after|delay")
+_MANY = (tuple, list, set, frozenset, Sequence, Collection, Iterable, Iterator, typing.AbstractSet)
+_FUNCTIONS = (FunctionType, MethodType)
+
+
+class Fault(NamedTuple):
+    """Why a value does not fit its annotation.
+
+    Attributes:
+        value: The value, or the item of it that does not fit.
+        remedy: What is to be given instead.
+        path: The place of the item in the value, such as `[0]`; empty for the value.
+        error: The class of the exception.
+    """
+
+    value: object
+    remedy: str
+    path: str = ""
+    error: type[Exception] = TypeError
+
+
+class Check(NamedTuple):
+    """The check of an annotation: what fits it, in words, and a function that finds the fault of a value."""
+
+    noun: str
+    fault: Callable[[Any], Fault | None]
+
+
+_ANYTHING = Check("", lambda value: None)
+
+
+def checked(target: T) -> T:
+    """Check the arguments of a function, or of the constructor of a dataclass or named tuple, at each call."""
+    if isinstance(target, type):
+        name = "__new__" if issubclass(target, tuple) else "__init__"
+        setattr(target, name, checked(getattr(target, name)))
+        return target
+    function: Any = target
+    check: Callable[..., None] | None = None
+
+    def call(*arguments: Any, **given: Any) -> Any:
+        nonlocal check
+        if check is None:
+            check = check_of_call(function)
+        check(arguments, given)
+        return function(*arguments, **given)
+
+    async def call_async(*arguments: Any, **given: Any) -> Any:
+        check_of_call(function)(arguments, given)
+        return await function(*arguments, **given)
+
+    return cast("T", wraps(function)(call_async if inspect.iscoroutinefunction(function) else call))
+
+
+def checked_on_failure(target: T) -> T:
+    """Check the arguments of a function once it has failed: for what reconciles call, where each check would cost."""
+    function: Any = target
+
+    def call(*arguments: Any, **given: Any) -> Any:
+        try:
+            return function(*arguments, **given)
+        except Exception:
+            check_of_call(function)(arguments, given)
+            raise
+
+    async def call_async(*arguments: Any, **given: Any) -> Any:
+        try:
+            return await function(*arguments, **given)
+        except Exception:
+            check_of_call(function)(arguments, given)
+            raise
+
+    return cast("T", wraps(function)(call_async if inspect.iscoroutinefunction(function) else call))
+
+
+@cache
+def check_of_call(function: Callable[..., Any]) -> Callable[[Sequence[Any], Mapping[str, Any]], None]:
+    """Return a function that checks the arguments of a call: those by place, and those by name."""
+    hints = hints_of(function)
+    parameters = inspect.signature(function).parameters.values()
+    checks = {one.name: check_of(hints.get(one.name, Any), one.name) for one in parameters}
+    placed = [one.name for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    rest = next((one.name for one in parameters if one.kind is one.VAR_POSITIONAL), "")
+    faults = [checks[name].fault for name in placed]
+
+    def check(arguments: Sequence[Any], given: Mapping[str, Any]) -> None:
+        for fault, value in zip(faults, arguments):  # noqa: B905  # `strict` costs, and there may be fewer
+            if fault(value) is not None:
+                check_named([*zip(placed, arguments, strict=False), *given.items()])
+        if rest or given:
+            check_named([*((rest, value) for value in arguments[len(placed) :] if rest), *given.items()])
+
+    def check_named(pairs: Sequence[tuple[str, Any]]) -> None:
+        for name, value in pairs:
+            if name in checks and (fault := checks[name].fault(value)) is not None:
+                others = {other: its for other, its in pairs if other in checks and other != name}
+                swapped = next((one for one, its in others.items() if _fit_swapped(checks, name, value, one, its)), "")
+                if swapped:
+                    order = [one for one in placed if one not in ("self", "cls", "_cls")]
+                    fault = fault._replace(remedy=f"swap it with {swapped}: the order is {', '.join(order)}")
+                raise error_of(called(function), name, fault)
+
+    return check
+
+
+def _fit_swapped(checks: Mapping[str, Check], name: str, value: Any, other: str, its: Any) -> bool:
+    """Return whether two arguments of a call fit each other's parameters, and the second not its own."""
+    mine, others = checks[name].fault, checks[other].fault
+    # What a parameter takes that takes anything says nothing.
+    return bool(checks[other].noun) and others(its) is not None and mine(its) is None and others(value) is None
+
+
+def error_of(about: str, name: str, fault: Fault) -> Exception:
+    """Return the error of a fault.
+
+    Args:
+        about: The callable, or the object that is made.
+        name: The parameter or field.
+        fault: The fault of its value.
+    """
+    return fault.error(f"{about}: {name}{fault.path} is {shown(fault.value)}: {fault.remedy}")
+
+
+def check_fields(about: str, options: Any) -> None:
+    """Check the fields of a struct of options.
+
+    Args:
+        about: The object that the options are for, such as `controller website`.
+        options: The struct.
+
+    Raises:
+        TypeError: A field has a value of another type.
+        ValueError: A value is out of its bounds.
+    """
+    kind: Any = type(options)
+    for name, check in _fields_of(kind):
+        fault = check.fault(getattr(options, name))
+        if fault is not None:
+            raise error_of(about, name, fault)
+
+
+@cache
+def _fields_of(kind: Any) -> tuple[tuple[str, Check], ...]:
+    return tuple((name, check_of(hint, name)) for name, hint in hints_of(kind).items() if not name.startswith("__"))
+
+
+def hints_of(target: Any) -> dict[str, Any]:
+    """Return the annotations of a function or class; those whose names only type checkers import are left out."""
+    try:
+        return get_type_hints(target, include_extras=True)
+    except NameError:
+        return {name: hint for name, hint in target.__annotations__.items() if not isinstance(hint, str)}
+
+
+def called(function: Callable[..., Any]) -> str:
+    """Return the name of a callable in errors: `watch`, `Manager.store`, `Selection`."""
+    return function.__qualname__.removesuffix(".__init__").removesuffix(".__new__").rpartition("<locals>.")[2]
+
+
+def shown(value: object) -> str:
+    """Return a value as errors show it."""
+    match value:
+        case type():
+            return f"the class {value.__name__}"
+        case FunctionType() | MethodType() | BuiltinFunctionType():
+            return f"the function {value.__name__}"
+        case CoroutineType():
+            value.close()  # else Python warns that it was never awaited
+            return f"the coroutine {value.__qualname__}"
+    if type(value).__repr__ is object.__repr__:
+        return _with_article(type(value).__name__)
+    return f"{value!r:.100}"
+
+
+def seconds_of(time: timedelta | float | None, name: str) -> float | None:
+    """Return a time as seconds.
+
+    Args:
+        time: A `timedelta`, a number of seconds, or None.
+        name: Names the argument in the error.
+
+    Raises:
+        TypeError: It is none of these.
+    """
+    if isinstance(time, timedelta):
+        return time.total_seconds()
+    if time is None or is_number(time):
+        return time if time is None else float(time)
+    raise TypeError(f"{name} is {shown(time)}: give it a timedelta, a number of seconds or None")
+
+
+def is_number(value: object) -> bool:
+    """Return whether a value is a finite number; truths are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def check_of(hint: Any, name: str = "") -> Check:
+    """Return the check of an annotation.
+
+    Args:
+        hint: The annotation.
+        name: The parameter: a number that is called `…_seconds` is shown as a number of seconds.
+    """
+    origin, items = get_origin(hint), get_args(hint)
+    if isinstance(hint, TypeVar):
+        hint = hint.__bound__ or (Union[hint.__constraints__] if hint.__constraints__ else Any)  # noqa: UP007  # of a tuple
+        return check_of(hint, name)
+    if origin is Annotated:
+        return _bounded(check_of(items[0], name), hint.__metadata__)
+    if origin in (Union, UnionType):
+        return _any_of([check_of(one, name) for one in items])
+    if origin is Literal:
+        return _one_of(items)
+    if origin is type:
+        return _class_check(items[0])
+    if origin is Callable:
+        return _callable_check(hint)
+    return _plain_check(hint, origin, items, name)
+
+
+def _plain_check(hint: Any, origin: Any, items: tuple[Any, ...], name: str) -> Check:
+    if origin in _MANY and items and len(items) - (items[-1] is ...) == 1:
+        return _many(origin, check_of(items[0]))
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return _mapping(*map(check_of, items))
+    kind = origin or hint
+    if kind is float and _SECONDS.search(name):
+        return _instance(kind, "a number of seconds")
+    if not isinstance(kind, type) or kind in (object, Any):
+        return _ANYTHING
+    return _protocol(kind) if getattr(kind, "_is_protocol", False) else _instance(kind)
+
+
+def _with_article(name: str) -> str:
+    return f"an {name}" if name[0] in "AEIOUaeio" else f"a {name}"
+
+
+def _noun(kind: type) -> str:
+    if kind in _NOUNS:
+        return _NOUNS[kind]
+    public: Collection[str] = getattr(sys.modules.get("kcr"), "__all__", ())
+    match kind.__name__:
+        case "Key":
+            return "a kcr.Key(namespace, name)"
+        case "Resource":
+            return "an object, such as a ConfigMap"
+        case "Source" | "Channel":
+            return "a kcr.channel(…)" if kind.__name__ == "Channel" else "a kcr.watch(…), a kcr.owned(…)"
+        case name:
+            return f"a kcr.{name}" if name in public else _with_article(name)
+
+
+def _instance(kind: type, noun: str = "") -> Check:
+    noun = noun or _noun(kind)
+    fits: Callable[[Any], bool]
+    match kind:
+        case _ if kind is float:
+            fits = is_number
+        case _ if kind is int:
+            fits = lambda value: isinstance(value, int) and not isinstance(value, bool)  # noqa: E731
+        case _ if kind is datetime:
+            fits = lambda value: isinstance(value, datetime) and value.tzinfo is not None  # noqa: E731
+        case _:
+            fits = lambda value: isinstance(value, kind)  # noqa: E731
+
+    def fault(value: Any) -> Fault | None:
+        if fits(value):
+            return None
+        if isinstance(value, type) and issubclass(value, kind):
+            return Fault(value, f"give it an object, {value.__name__}(…)")
+        if isinstance(value, timedelta) and kind in (int, float):
+            return Fault(value, f"give it a number of seconds, {value.total_seconds():g}")
+        return Fault(value, f"give it {noun}")
+
+    return Check(noun, fault)
+
+
+def _class_check(bound: Any) -> Check:
+    """Return the check of `type[bound]`."""
+    if isinstance(bound, TypeVar):
+        bound = bound.__bound__
+    if get_origin(bound) in (Union, UnionType) or not isinstance(bound, type):
+        return Check("a class", lambda value: None if isinstance(value, type) else Fault(value, "give it a class"))
+    is_kind = any("resource" in vars(base).get("__annotations__", ()) for base in bound.__mro__)
+    noun = f"a class derived from {_noun(bound).partition(' ')[2]}"
+    if bound.__name__ == "Resource":
+        noun = "a kind, a class derived from kcr.Resource"
+
+    def fault(value: Any) -> Fault | None:
+        if not (isinstance(value, type) and issubclass(value, bound)):
+            return Fault(
+                value, f"give it its class, {type(value).__name__}" if isinstance(value, bound) else f"give it {noun}"
+            )
+        if is_kind and not hasattr(value, "resource"):
+            return Fault(value, "it is no kind: give the class api_version= and plural=")
+        return None
+
+    return Check(noun, fault)
+
+
+def _one_of(choices: tuple[Any, ...]) -> Check:
+    noun = f"{'one of ' if len(choices) > 2 else ''}{_listed([repr(one) for one in choices])}"
+    # The types as well: 1 equals True.
+    known = {(type(one), one) for one in choices}
+
+    def fault(value: Any) -> Fault | None:
+        fits = isinstance(value, str | int) and (type(value), value) in known
+        error = ValueError if type(value) in {type(one) for one in choices} else TypeError
+        return None if fits else Fault(value, f"give it {noun}", error=error)
+
+    return Check(noun, fault)
+
+
+def _listed(words: Sequence[str]) -> str:
+    return " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+def _any_of(checks: Sequence[Check]) -> Check:
+    if any(not one.noun for one in checks):
+        return _ANYTHING
+    nouns = list(dict.fromkeys(one.noun for one in checks))
+    if _NOUNS[timedelta] in nouns:
+        nouns = ["a number of seconds" if one == _NOUNS[float] else one for one in nouns]
+    noun = _listed(nouns)
+
+    def fault(value: Any) -> Fault | None:
+        found = []
+        for one in checks:
+            if (fault := one.fault(value)) is None:
+                return None
+            found.append((fault, one.noun))
+        # The fault of an item, or a remedy of its own, says more than the list of what would fit.
+        special = next((one for one, own in found if one.path or one.remedy != f"give it {own}"), None)
+        error = ValueError if any(one.error is ValueError for one, _ in found) else TypeError
+        return special or Fault(value, f"give it {noun}", error=error)
+
+    return Check(noun, fault)
+
+
+def _bounded(check: Check, metadata: tuple[Any, ...]) -> Check:
+    metas = [one for one in metadata if type(one).__name__ == "Meta"]
+    bounds = [(name, getattr(one, name)) for one in metas for name in _HOLDS if getattr(one, name) is not None]
+    if not bounds:
+        return check
+    described = next((one.description for one in metas if one.description), "")
+    noun = described or f"{check.noun} {words_of(bounds)}".strip()
+
+    def fault(value: Any) -> Fault | None:
+        found = check.fault(value)
+        if found is not None or value is None:
+            return found
+        if all(_HOLDS[name](value, bound) for name, bound in bounds):
+            return None
+        return Fault(value, f"give it {noun}", error=ValueError)
+
+    return Check(noun, fault)
+
+
+def words_of(bounds: Sequence[tuple[str, Any]]) -> str:
+    """Return bounds in words, such as `of at least 1`, `from 1 to 30`; empty for those of texts."""
+    words = {name: word for name, _, word in BOUNDS}
+    told = [(name, bound) for name, bound in bounds if name in words]
+    if [name for name, _ in told] == ["ge", "le"]:
+        return f"from {told[0][1]} to {told[1][1]}"
+    said = " and ".join(f"{words[name]} {bound}" for name, bound in told)
+    return f"of {said}" if said.startswith("at") else said
+
+
+def _many(origin: Any, item: Check) -> Check:
+    noun = f"a list of {_plural(item.noun)}"
+    accepted = (tuple, list) if origin in (tuple, list) else (set, frozenset) if origin in (set, frozenset) else origin
+
+    def fault(value: Any) -> Fault | None:
+        is_one = isinstance(value, str | bytes | Mapping) or hasattr(value, "_fields")
+        if is_one or not isinstance(value, accepted):
+            fits = item.noun and item.fault(value) is None
+            brackets = "{}" if accepted == (set, frozenset) else "[]"
+            return Fault(value, f"put it into a list, {brackets[0]}…{brackets[1]}" if fits else f"give it {noun}")
+        if isinstance(value, Collection) and item is not _ANYTHING:
+            for number, one in enumerate(value):
+                if (found := item.fault(one)) is not None:
+                    return found._replace(path=f"[{number}]{found.path}")
+        return None
+
+    return Check(noun, fault)
+
+
+def _plural(noun: str) -> str:
+    """Return the noun of the items of a list."""
+    words = re.sub(r"\ban? (whole number|\w+)(?!\w|\.)", lambda found: _PLURALS.get(found[1], f"{found[1]}s"), noun)
+    return re.sub(r"\ban? (?=kcr\.)", "", words) or "values"
+
+
+def _mapping(key: Check = _ANYTHING, item: Check = _ANYTHING) -> Check:
+    def fault(value: Any) -> Fault | None:
+        if not isinstance(value, Mapping):
+            return Fault(value, "give it a mapping")
+        for name, one in value.items():
+            found = key.fault(name)
+            if found is not None:
+                return found._replace(path=f" has a key that {found.path}")
+            found = item.fault(one)
+            if found is not None:
+                return found._replace(path=f"[{name!r}]{found.path}")
+        return None
+
+    return Check("a mapping", fault)
+
+
+def _callable_check(hint: Any) -> Check:
+    arguments: Any
+    arguments, result = get_args(hint) or (..., Any)
+    is_fixed = isinstance(arguments, list) and not any(str(one).startswith("*") for one in arguments)
+    count = len(arguments) if is_fixed else None
+    counted = {None: "", 0: " without arguments", 1: " of one argument"}.get(count, f" of {count} arguments")
+    noun = f"a function{counted}"
+
+    def fault(value: Any) -> Fault | None:
+        if isinstance(value, CoroutineType):
+            return Fault(value, f"give it {noun}, not its result")
+        if not callable(value) or (isinstance(value, type) and not _makes(value, result)):
+            return Fault(value, f"give it {noun}")
+        if count is not None and is_misfit(value, count):
+            return Fault(value, f"give it {noun}")
+        remedy = _wrong_result(value, result)
+        return Fault(value, remedy) if remedy else None
+
+    return Check(noun, fault)
+
+
+def _makes(kind: type, result: Any) -> bool:
+    """Return whether the objects of a class are such results of a function."""
+    origin = get_origin(result) or result
+    return not isinstance(origin, type) or origin == Any or issubclass(kind, origin)
+
+
+def is_misfit(function: Callable[..., Any], count: int) -> bool:
+    """Return whether a function cannot be called with so many arguments by place."""
+    try:
+        inspect.signature(function).bind(*range(count))
+    except TypeError:
+        return True
+    except ValueError:  # a function in C may not tell
+        return False
+    return False
+
+
+def _inner(function: Any) -> Any:
+    """Return the function inside partials and decorators."""
+    while isinstance(function, partial):
+        function = function.func
+    return inspect.unwrap(function)
+
+
+def results_of(function: Callable[..., Any]) -> tuple[type, ...]:
+    """Return the classes of a function's results, awaited ones too, as it is annotated; empty if that is unknown."""
+    try:
+        return tuple(_classes_in(hints_of(_inner(function)).get("return", Any)))
+    except Exception:  # an author's annotations may be anything
+        return ()
+
+
+def _classes_in(hint: Any) -> Iterator[type]:
+    origin, items = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        for one in items:
+            yield from _classes_in(one)
+    elif origin in (Awaitable, Coroutine):
+        yield from _classes_in(items[-1])
+    elif isinstance(origin or hint, type) and hint not in (Any, object):
+        yield origin or hint
+
+
+def _yields(function: Any) -> bool:
+    return inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
+
+
+def is_plain(function: Any) -> bool:
+    """Return whether a function is written with `def`, and no annotation says that it returns an awaitable."""
+    function = _inner(function)
+    if not isinstance(function, _FUNCTIONS) or function.__name__ == "<lambda>":
+        return False
+    if _yields(function):
+        return True
+    try:
+        hint = hints_of(function).get("return")
+    except Exception:  # see `results_of`
+        hint = None
+    return not (inspect.iscoroutinefunction(function) or hint is Any or get_origin(hint) in (Awaitable, Coroutine))
+
+
+def _wrong_result(function: Any, result: Any) -> str:
+    """Return the remedy for a function whose results have another type; empty where they fit, or cannot be known."""
+    function = _inner(function)
+    hints = {get_origin(one) or one for one in (result, *get_args(result))}
+    if inspect.iscoroutinefunction(function) and not (
+        isinstance(result, TypeVar) or hints & {Any, Awaitable, Coroutine}
+    ):
+        return "write `def` instead of `async def`: it is not awaited"
+    returns = results_of(function) if hints & {*_MANY} else ()
+    wrong = next((one for one in returns if not is_list(one)), None)
+    return "" if wrong is None else f"it returns {_noun(wrong)}: let it return a list"
+
+
+def is_list(kind: type) -> bool:
+    """Return whether the values of a class are several things, and not one: a string is one, and so is a key."""
+    return issubclass(kind, Iterable) and not issubclass(kind, str | bytes) and not hasattr(kind, "_fields")
+
+
+def _protocol(kind: type) -> Check:
+    """Return the check of an object with the methods of a protocol."""
+    members = {
+        name: member
+        for base in reversed(kind.__mro__)
+        if getattr(base, "_is_protocol", False)
+        for name, member in vars(base).items()
+        if isinstance(member, FunctionType) and not name.startswith("_")
+    }
+    shapes = {name: definition(member) for name, member in members.items()}
+    listed = ", ".join(f"`{one}`" for one in shapes.values())
+    noun = f"an object with {'the methods' if len(shapes) > 1 else 'a method'} {listed}"
+
+    def fault(value: Any) -> Fault | None:
+        if isinstance(value, type):
+            has_all = all(hasattr(value, name) for name in members)
+            return Fault(value, f"give it an object, {value.__name__}(…)" if has_all else f"give it {noun}")
+        for name, member in members.items():
+            method = getattr(value, name, None)
+            if not callable(method):
+                return Fault(value, f"give it {noun}")
+            if is_misfit(method, len(inspect.signature(member).parameters) - 1) or (
+                inspect.iscoroutinefunction(member) and is_plain(method)
+            ):
+                without = ", without yield" if _yields(method) else ""
+                return Fault(value, f"define its {name} as `{shapes[name]}`{without}")
+        return None
+
+    return Check(noun, fault)
+
+
+def definition(function: Callable[..., Any]) -> str:
+    """Return how a method is defined: `async def reconcile(self, key)`."""
+    names = ", ".join(inspect.signature(function).parameters)
+    return f"{'async ' if inspect.iscoroutinefunction(function) else ''}def {function.__name__}({names})"
