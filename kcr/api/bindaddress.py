@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from kcr.api.integers import parse_int
+
 
 class BindAddress(NamedTuple):
     """An address to listen on; an empty host means all interfaces, port 0 any free one."""
@@ -29,6 +31,7 @@ def bind_address(given: "str | BindAddress | None") -> BindAddress | None:
         return None
     host, colon, port = given.rpartition(":")
     bare = host.removeprefix("[").removesuffix("]")
-    if not colon or not (port.isascii() and port.isdecimal()) or int(port) > 65535 or (":" in bare and bare == host):
+    number = parse_int(port) if port.isdecimal() else None
+    if not colon or number is None or number > 65535 or (":" in bare and bare == host):
         raise ValueError(f"{given!r} is no address to listen on: write host:port, :port, or 0 for none")
-    return BindAddress(bare, int(port))
+    return BindAddress(bare, number)

@@ -1,6 +1,5 @@
 """Sets of completion indexes, kept as intervals: a Job may have a hundred thousand."""
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
@@ -8,7 +7,7 @@ from typing import Self
 
 import msgspec
 
-_NUMBER = re.compile(r"[+-]?[0-9]+")
+from kcr.api.integers import parse_int
 
 
 class IndexSet(msgspec.Struct, frozen=True):
@@ -29,8 +28,9 @@ class IndexSet(msgspec.Struct, frozen=True):
     def parse(cls, text: str, below: int) -> Self:
         """Return the set that a text means, as far as it can be read.
 
-        The controller accepts any stored text: parts that are no numbers are passed over, and indexes that the Job no
-        longer has are left out. The server validates new texts more strictly.
+        The controller accepts any stored text: parts that are no numbers of 64 bits are passed over, a part with its
+        end before its start is its start, and indexes that the Job no longer has are left out. The server validates new
+        texts more strictly.
 
         Args:
             text: Such as `1,3-5,7`; rising.
@@ -77,16 +77,20 @@ class IndexSet(msgspec.Struct, frozen=True):
 def _parsed(text: str, below: int) -> tuple[tuple[int, int], ...]:
     found = []
     for part in text.split(","):
-        head, dash, tail = part.partition("-")
-        if not _NUMBER.fullmatch(head) or (dash and not _NUMBER.fullmatch(tail)):
+        # Like upstream, which splits at each dash: `0-2-4` is 0-2.
+        first, last = _bounds(*part.split("-")[:2])
+        if first is None:
             continue
-        first = int(head)
         if first >= below:
             break
-        last = min(int(tail) if dash else first, below - 1)
-        if 0 <= first <= last:
-            found.append((first, last))
+        if last is not None:
+            found.append((first, max(first, min(last, below - 1))))
     return _joined(sorted(found))
+
+
+def _bounds(head: str, tail: str | None = None) -> tuple[int | None, int | None]:
+    first = parse_int(head)
+    return first, first if tail is None else parse_int(tail)
 
 
 def _joined(intervals: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:

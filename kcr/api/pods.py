@@ -11,19 +11,26 @@ from kcr.api import codec
 from kcr.api.batch import COMPLETION_INDEX
 from kcr.api.conditions import find_condition, is_condition_true
 from kcr.api.core import ContainerStatus, Pod
+from kcr.api.integers import parse_int
 from kcr.api.meta import Object, ObjectMeta, Resource
 
 # An annotation: of two pods alike so far, the one of the lower cost is deleted first.
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
-_NUMBER = re.compile(r"\+?[0-9]{1,18}")
+# Source: kubernetes/pkg/apis/core/helper/helpers.go, validFirstDigit.
+_COST = re.compile("-[0-9]+|0|[1-9][0-9]*")
 _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 
 def annotated_number(pod: Pod, annotation: str) -> int | None:
-    """Return the number that an annotation of a pod says, or None when it says none."""
-    text = pod.metadata.annotations.get(annotation, "")
-    return int(text) if _NUMBER.fullmatch(text) else None
+    """Return the number that an annotation of a pod says, or None when it says none, or one below zero."""
+    number = parse_int(pod.metadata.annotations.get(annotation, ""))
+    return number if number is not None and number >= 0 else None
+
+
+def parse_deletion_cost(text: str) -> int | None:
+    """Return the deletion cost that an annotation says, or None when it says none."""
+    return parse_int(text, 32) if _COST.fullmatch(text) else None
 
 
 def completion_index(pod: Pod) -> int | None:
@@ -131,10 +138,7 @@ def ranked(active: Iterable[Pod], *, by_cost: bool = False) -> list[Pod]:
 
 
 def _progress_and_cost(pod: Pod) -> tuple[Any, ...]:
-    try:
-        cost = int(pod.metadata.annotations.get(DELETION_COST, "0"))
-    except ValueError:
-        cost = 0
+    cost = parse_deletion_cost(pod.metadata.annotations.get(DELETION_COST, "")) or 0
     progress = _progress(pod)
     return (*progress[:3], cost, *progress[3:])
 

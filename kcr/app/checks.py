@@ -157,7 +157,7 @@ async def check_cluster(
 
 def version_finding(version: str, wanted: Wanted) -> Finding:
     """Judge the server's version, such as `v1.36.2`."""
-    found = re.match(r"v(\d+)\.(\d+)", version)
+    found = re.match("v([0-9]{1,9})[.]([0-9]{1,9})", version)
     number = (int(found[1]), int(found[2])) if found else OLDEST
     if number == (0, 0):
         return Finding("version", False, f"server {version}, a development build: its version is not compared")

@@ -335,10 +335,12 @@ def is_same(old: Resource, new: Resource) -> bool:
 def version_of(resource_version: str) -> int:
     """Return a resourceVersion as a number, 0 when it is none.
 
-    Versions are opaque but for this: positive decimal numbers without leading zeros may be compared.
+    Versions are opaque but for this: positive decimal numbers without leading zeros may be compared. Of more digits
+    than Python converts they count as none.
 
     Source: kubernetes/staging/src/k8s.io/apimachinery/pkg/util/resourceversion/resourceversion.go (RF-5).
     """
     if resource_version.isdecimal() and resource_version.isascii() and resource_version[0] != "0":
-        return int(resource_version)
+        with suppress(ValueError):
+            return int(resource_version)
     return 0

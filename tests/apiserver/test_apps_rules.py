@@ -41,6 +41,10 @@ async def test_deployments_and_replica_sets_are_created_without_a_warning(api: A
         assert reply.body["status"].get("replicas", 0) == 0
 
 
+# More digits than Python converts.
+NINES, ZEROS = "9" * 5000, "0" * 5000
+
+
 @pytest.mark.parametrize(
     ("obj", "field", "words"),
     [
@@ -82,6 +86,14 @@ async def test_deployments_and_replica_sets_are_created_without_a_warning(api: A
         pytest.param(
             rolling(maxUnavailable="101%"), f"{UPDATE}.maxUnavailable",
             'Invalid value: "101%": must not be greater than 100%', id="above-100-percent",
+        ),
+        pytest.param(
+            rolling(maxUnavailable=f"{NINES}%"), f"{UPDATE}.maxUnavailable",
+            f'Invalid value: "{NINES}%": must not be greater than 100%', id="more-digits-than-python-reads",
+        ),
+        pytest.param(
+            rolling(maxSurge=0, maxUnavailable=f"{ZEROS}%"), f"{UPDATE}.maxUnavailable",
+            f'Invalid value: "{ZEROS}%": may not be 0 when `maxSurge` is 0', id="zeros",
         ),
         pytest.param(rolling(maxSurge="1.5%"), f"{UPDATE}.maxSurge", f'Invalid value: "1.5%": {PERCENT}', id="percent"),
         pytest.param(rolling(maxSurge=-1), f"{UPDATE}.maxSurge", NEGATIVE, id="surge"),

@@ -122,6 +122,15 @@ def test_no_count_of_an_indexed_job_is_negative(member: str) -> None:
             id="longest-text-of-indexes",
         ),
         pytest.param(
+            indexed(successPolicy={"rules": [{"succeededIndexes": f"{'0' * 4300}1"}]}), [], id="zeros-in-front"
+        ),
+        pytest.param(
+            indexed(successPolicy={"rules": [{"succeededIndexes": f"0-{2**63}"}]}),
+            [f'spec.successPolicy.rules[0].succeededIndexes: Invalid value: "0-{2**63}": error parsing '
+             f'succeededIndexes: cannot convert string to integer for index: "{2**63}"'],
+            id="index-of-more-than-64-bits",
+        ),
+        pytest.param(
             indexed(completions=20_000, successPolicy={"rules": [
                 {"succeededIndexes": ",".join(str(n) for n in range(20_000))},
             ]}),

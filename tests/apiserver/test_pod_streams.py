@@ -116,6 +116,7 @@ async def test_request_must_be_for_a_websocket(api: Api, headers: dict[str, str]
         pytest.param("", 'query parameter "ports" is required', id="none"),
         pytest.param("?ports=0", 'unable to parse "0" as a port', id="zero"),
         pytest.param("?ports=80,http", 'unable to parse "http" as a port', id="name"),
+        pytest.param(f"?ports={'9' * 5000}", f'unable to parse "{"9" * 5000}" as a port', id="digits"),
         pytest.param("?ports=65536", 'unable to parse "65536" as a port', id="too-high"),
     ],
 )

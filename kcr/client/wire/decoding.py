@@ -25,6 +25,7 @@ import msgspec
 
 from kcr.api import codec
 from kcr.api.codec import WatchEvent
+from kcr.api.integers import parse_int
 from kcr.api.meta import Key, ListMeta, Object, ObjectMeta, Resource, Status
 from kcr.client.wire.salvage import elements, members
 from kcr.errors import ApiError, Cause, ForbiddenError, ServerError, TransportError, error_for
@@ -372,5 +373,4 @@ def warnings_in(header: str) -> list[str]:
 
 def retry_after(headers: Mapping[str, str]) -> float:
     """Return the seconds of a Retry-After header, 0 when it is absent or a date."""
-    text: Any = headers.get("retry-after", "")
-    return float(text) if text.isdigit() else 0.0
+    return float(max(0, parse_int(headers.get("retry-after", "")) or 0))

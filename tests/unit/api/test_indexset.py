@@ -31,11 +31,38 @@ def test_runs_of_three_are_written_as_ranges(indexes: tuple[int, ...], text: str
         pytest.param("2-x,4", (4,), id="no-end"),
         pytest.param("8-99", (8, 9), id="cut-at-the-end"),
         pytest.param("1-2,3", (1, 2, 3), id="runs-join"),
+        pytest.param("3,99999999999999999999,5", (3, 5), id="more-than-64-bits"),
+        pytest.param("0-99999999999999999999,5", (5,), id="end-of-more-than-64-bits"),
+        pytest.param("0-9223372036854775807,5", tuple(range(10)), id="largest-end"),
+        pytest.param("0-2-4,6", (0, 1, 2, 6), id="two-dashes"),
+        pytest.param("3-1,5", (3, 5), id="end-before-start"),
+        pytest.param("3--5,6", (6,), id="negative-end"),
+        pytest.param("-1,-3-5,6", (6,), id="negative-start"),
+        pytest.param("+1-+3,1_0,\N{ARABIC-INDIC DIGIT SEVEN}, 5", (1, 2, 3), id="signs-underscores-scripts-spaces"),
+        pytest.param("0" * 5000 + "1," + "0" * 5000 + "2-" + "0" * 5000 + "3", (1, 2, 3), id="leading-zeros"),
+        pytest.param("9" * 5000 + ",2", (2,), id="more-digits-than-python-reads"),
     ],
 )
 def test_text_is_read_as_far_as_it_makes_sense(text: str, indexes: tuple[int, ...]) -> None:
     # job-controller §19.3.
     assert IndexSet.parse(text, 10) == IndexSet.of(indexes)
+
+
+PARTS = st.one_of(
+    st.from_regex(r"[+-]?0{0,3}[0-9]{1,20}(-[+-]?[0-9]{0,20}){0,2}", fullmatch=True),
+    st.sampled_from(["", "x", "1-x", "x-1", "9" * 5000, "0-" + "9" * 5000]),
+)
+
+
+@given(st.lists(PARTS, max_size=8), st.integers(0, 12))
+def test_any_text_is_read_as_indexes_that_it_names(parts: list[str], below: int) -> None:
+    found = IndexSet.parse(",".join(parts), below)
+    starts = {part.split("-")[0] for part in parts}
+    assert all(0 <= first <= last < below for first, last in found.intervals)
+    # A run begins where a part does: what is not understood adds nothing.
+    assert all(
+        any(start.lstrip("+0") == (str(first) if first else "") for start in starts) for first, _ in found.intervals
+    )
 
 
 @given(INDEXES)

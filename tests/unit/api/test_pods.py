@@ -5,8 +5,9 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
+from kcr.api.batch import COMPLETION_INDEX
 from kcr.api.core import Pod
-from kcr.api.pods import DELETION_COST, available_in, count_replicas, ranked
+from kcr.api.pods import DELETION_COST, available_in, completion_index, count_replicas, parse_deletion_cost, ranked
 from kcr.testing import build
 
 NOW = build.CREATED + timedelta(minutes=1)
@@ -55,3 +56,26 @@ def test_replicas_are_counted_by_what_they_are() -> None:
 )
 def test_pods_that_got_least_far_go_first(pods: list[Pod], by_cost: bool, order: str) -> None:
     assert "".join(pod.metadata.name for pod in ranked(pods, by_cost=by_cost)) == order
+
+
+@pytest.mark.parametrize(
+    ("text", "index"),
+    [
+        ("3", 3), ("+3", 3), ("003", 3), ("-0", 0), ("0" * 5000 + "3", 3), (str(2**63 - 1), 2**63 - 1),
+        ("", None), ("-1", None), ("1_0", None), (" 3", None), (str(2**63), None), ("9" * 5000, None),
+    ],
+)  # fmt: skip
+def test_index_is_read_as_go_reads_it(text: str, index: int | None) -> None:
+    # job-controller §19.6.
+    assert completion_index(build.pod("a", annotations={COMPLETION_INDEX: text})) == index
+
+
+@pytest.mark.parametrize(
+    ("text", "cost"),
+    [
+        ("5", 5), ("-5", -5), ("0", 0), ("-005", -5), (str(2**31 - 1), 2**31 - 1), (str(2**31), None),
+        ("+5", None), ("005", None), ("00", None), ("", None), ("1_0", None), (" 5", None), ("9" * 5000, None),
+    ],
+)  # fmt: skip
+def test_deletion_cost_is_read_as_go_reads_it(text: str, cost: int | None) -> None:
+    assert parse_deletion_cost(text) == cost

@@ -5,12 +5,12 @@ from collections.abc import Iterable
 from urllib.parse import parse_qsl
 
 from kcr.api.durations import parse_duration
+from kcr.api.integers import parse_int
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError, forbidden, not_supported, required, too_long
 from kcr_devcluster.apiserver.protocol.field_errors import invalid as invalid_field
 from kcr_devcluster.apiserver.protocol.responses import bad_request, invalid, invalid_option
 
 _UNSIGNED, _INTEGER = re.compile(r"[0-9]+"), re.compile(r"[+-]?[0-9]+")
-_LONGEST_INTEGER = 1_000
 _LONGEST_MANAGER = 128
 _FALSE = ("", "0", "false")
 _VALIDATIONS = ("", "Ignore", "Strict", "Warn")
@@ -26,12 +26,13 @@ def parse_integer(text: str, function: str) -> int:
     Raises:
         StatusError: 400, it is none.
     """
-    low, high = (-(1 << 63), 1 << 63) if function == "ParseInt" else (0, 1 << 64)
-    if not (_INTEGER if low else _UNSIGNED).fullmatch(text):
+    form, bits = (_INTEGER, 64) if function == "ParseInt" else (_UNSIGNED, 65)
+    if not form.fullmatch(text):
         raise bad_request(f'strconv.{function}: parsing "{text}": invalid syntax')
-    if len(text) > _LONGEST_INTEGER or not low <= int(text) < high:
+    number = parse_int(text, bits)
+    if number is None:
         raise bad_request(f'strconv.{function}: parsing "{text}": value out of range')
-    return int(text)
+    return number
 
 
 def field_manager_faults(name: str) -> list[FieldError]:

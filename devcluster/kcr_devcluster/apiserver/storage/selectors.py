@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from kcr.api.integers import parse_int
 from kcr_devcluster.apiserver.protocol.responses import bad_request
 
 _NAME = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
@@ -39,9 +40,8 @@ class LabelTerm(NamedTuple):
                 return self._compares(value)
 
     def _compares(self, value: str | None) -> bool:
-        try:
-            ours, theirs = int(value or ""), int(self.values[0])
-        except ValueError:
+        ours, theirs = parse_int(value or ""), parse_int(self.values[0])
+        if ours is None or theirs is None:
             return False
         return ours > theirs if self.operator == ">" else ours < theirs
 
@@ -153,12 +153,11 @@ def _value(key: str, token: str) -> str:
 
 
 def _integer(token: str) -> str:
-    try:
-        return str(int(token))
-    except ValueError:
+    if parse_int(token) is None:
         raise _unparsable(
             f"values[0]: Invalid value: \"{token}\": for 'Gt', 'Lt' operators, the value must be an integer"
-        ) from None
+        )
+    return token
 
 
 def _unparsable(why: str) -> Exception:

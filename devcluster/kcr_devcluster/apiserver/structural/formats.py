@@ -14,6 +14,7 @@ from email.utils import parseaddr
 from urllib.parse import urlsplit
 
 from kcr.api.durations import parse_duration
+from kcr.api.integers import parse_int
 from kcr_devcluster.apiserver.protocol.names import dns_label, dns_subdomain
 from kcr_devcluster.apiserver.structural.patterns import compile_pattern
 
@@ -78,10 +79,11 @@ def _is_email(text: str) -> bool:
 
 def _is_cidr(text: str) -> bool:
     address, slash, length = text.partition("/")
-    if not slash or not length.isdecimal():
+    size = parse_int(length) if length.isdecimal() else None
+    if not slash or size is None:
         return False
     with suppress(ValueError):
-        return int(length) <= ipaddress.ip_address(address).max_prefixlen
+        return size <= ipaddress.ip_address(address).max_prefixlen
     return False
 
 

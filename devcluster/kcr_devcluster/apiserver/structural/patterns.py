@@ -11,6 +11,8 @@ import sys
 import unicodedata
 from functools import lru_cache
 
+from kcr.api.integers import parse_int
+
 _POSIX = {
     "alnum": "0-9A-Za-z", "alpha": "A-Za-z", "ascii": r"\x00-\x7F", "blank": r"\t ", "cntrl": r"\x00-\x1F\x7F",
     "digit": "0-9", "graph": "!-~", "lower": "a-z", "print": " -~", "punct": r"!-/:-@\[-`{-~", "space": r"\t\n\v\f\r ",
@@ -22,7 +24,7 @@ _GROUP = re.compile(r"\(\?(?:P?<(\w+)>|([imsU]*(?:-[imsU]+)?)([:)]))")
 _CLASS_NAME = re.compile(r"\\([pP])(?:\{(\^?)(\w+)\}|(\w))")
 _POSIX_NAME = re.compile(r"\[:(\^?)(\w+):\]")
 _HEX = re.compile(r"\\x(?:([0-9A-Fa-f]{2})|\{([0-9A-Fa-f]{1,6})\})")
-_REPEAT = re.compile(r"[*+?]|\{\d+(?:,\d*)?\}")
+_REPEAT = re.compile(r"[*+?]|\{[0-9]+(?:,[0-9]*)?\}")
 _MOST_REPEATS = 1000
 _CATEGORIES = re.compile("C[cfos]?|L[lmotu]?|M[cen]?|N[dlo]?|P[cdefios]?|S[ckmo]?|Z[lps]?")
 
@@ -110,7 +112,8 @@ class _Translation:
         if found is None:
             return False
         text = found[0]
-        if any(int(count) > _MOST_REPEATS for count in re.findall(r"\d+", text)):
+        counts = map(parse_int, re.findall("[0-9]+", text))
+        if any(count is None or count > _MOST_REPEATS for count in counts):
             raise PatternError("invalid repeat count", text)
         if not self._made or self._made[-1] in ("(", "(?:", "|"):
             raise PatternError("missing argument to repetition operator", text)

@@ -18,6 +18,7 @@ from kcr.api.apps import ReplicaSet
 from kcr.api.conditions import is_condition_true, set_condition
 from kcr.api.core import Pod
 from kcr.api.full.policy_v1 import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
+from kcr.api.integers import parse_int
 from kcr.api.meta import Condition, Key, OwnerReference, controller_of
 from kcr.api.selectors import matches
 from kcr.api.unstructured import unstructured
@@ -67,7 +68,8 @@ def expected_and_desired(spec: PodDisruptionBudgetSpec, pods: int, scale: int) -
 
 
 def _rounded_up(given: int | str, total: int) -> int:
-    return -(-int(given.removesuffix("%")) * total // 100) if isinstance(given, str) else given
+    # A share was at most 100 % when it was stored.
+    return -(-(parse_int(given.removesuffix("%")) or 0) * total // 100) if isinstance(given, str) else given
 
 
 def still_disrupted(disrupted: Mapping[str, datetime], pods: Iterable[Pod], now: datetime) -> dict[str, datetime]:

@@ -5,9 +5,9 @@ kubernetes/staging/src/k8s.io/api/core/v1/toleration.go, ToleratesTaint.
 """
 
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 
 from kcr.api.full.core_v1 import NodeSelectorRequirement, NodeSelectorTerm, Taint, Toleration
+from kcr.api.integers import parse_int
 from kcr_devcluster.cluster.scheduling.objects import NOT_READY, UNREACHABLE, ScheduledNode, ScheduledPodSpec
 
 
@@ -88,7 +88,8 @@ def _matches(requirement: NodeSelectorRequirement, labels: Mapping[str, str]) ->
 
 
 def _compares(operator: str, label: str, values: tuple[str, ...]) -> bool:
-    with suppress(ValueError):  # a value that is no integer matches nothing
-        if len(values) == 1 and operator in ("Gt", "Lt"):
-            return int(label) > int(values[0]) if operator == "Gt" else int(label) < int(values[0])
-    return False
+    ours, theirs = parse_int(label), parse_int(values[0]) if len(values) == 1 else None
+    # A value that is no integer matches nothing.
+    if ours is None or theirs is None or operator not in ("Gt", "Lt"):
+        return False
+    return ours > theirs if operator == "Gt" else ours < theirs

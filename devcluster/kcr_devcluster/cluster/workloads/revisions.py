@@ -15,6 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kcr.api.apps import Deployment, ReplicaSet, ReplicaSetSpec
+from kcr.api.integers import parse_int
 from kcr.api.meta import ObjectMeta, controller_reference
 from kcr.api.selectors import LabelSelector
 from kcr_devcluster.cluster.workloads.replicasets import replicas_of
@@ -115,13 +116,13 @@ def revision_of(obj: Deployment | ReplicaSet) -> int:
 
 
 def _number(text: str | None) -> int:
-    return int(text) if text is not None and text.isdecimal() else 0
+    return max(0, parse_int(text or "") or 0)
 
 
 def annotated_number(replica_set: ReplicaSet, name: str) -> int | None:
     """Return the number in an annotation; None when it is absent or no number."""
-    text = replica_set.metadata.annotations.get(name)
-    return int(text) if text is not None and text.isdecimal() else None
+    text = replica_set.metadata.annotations.get(name, "")
+    return parse_int(text, 32) if text.isdecimal() else None
 
 
 def new_replica_set(deployment: Deployment, history: History) -> ReplicaSet:

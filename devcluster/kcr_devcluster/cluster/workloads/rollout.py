@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from kcr.api.apps import Deployment, ReplicaSet
+from kcr.api.integers import parse_int
+from kcr.errors import KcrError
 from kcr_devcluster.cluster.workloads.replicasets import replicas_of
 from kcr_devcluster.cluster.workloads.revisions import DESIRED_REPLICAS, MAX_REPLICAS, History, annotated_number
 
@@ -56,7 +58,10 @@ def _bounds(deployment: Deployment) -> tuple[int, int]:
 def _amount(given: int | str | None, count: int, *, round_up: bool) -> int:
     if not isinstance(given, str):
         return given or 0
-    hundredths = int(given.removesuffix("%")) * count
+    percents = parse_int(given.removesuffix("%"))
+    if percents is None:
+        raise KcrError(f"rollingUpdate: {given:.40} is out of range: write a share such as 25%")
+    hundredths = percents * count
     return -(-hundredths // 100) if round_up else hundredths // 100
 
 

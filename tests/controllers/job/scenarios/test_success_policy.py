@@ -109,3 +109,13 @@ async def test_all_indexes_done_comes_before_the_success_policy(sim: Simulation)
     await sim.succeed(*sim.active(1))
     await sim.ends("Failed", "FailedIndexes", "Job has failed indexes")
     await sim.until("S1 F1", failed_indexes="0", completed_indexes="1")
+
+
+@scenario()
+async def test_index_with_more_zeros_than_python_reads_is_that_index(sim: Simulation) -> None:
+    # §19.3: the server stores any number of leading zeros.
+    await create(sim, 2, {"succeededIndexes": f"{'0' * 4300}1"})
+    await sim.until("A2")
+    await sim.succeed(*sim.active(1))
+    await sim.ends("Complete", "SuccessPolicy", MATCHED)
+    await sim.until("S1", completed_indexes="1", made=2)

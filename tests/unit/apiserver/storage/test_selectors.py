@@ -47,7 +47,8 @@ def test_label_selectors_are_understood(selector: str, terms: tuple[LabelTerm, .
 
 
 @pytest.mark.parametrize(
-    "selector", ["a in b", "a in (b", "=b", "a b", "a,", ",", "-a", "a=-", "a>x", "a=b=c", "(", "!"]
+    "selector",
+    ["a in b", "a in (b", "=b", "a b", "a,", ",", "-a", "a=-", "a>x", "a=b=c", "(", "!", "a>1_0", "a<" + "9" * 5000],
 )
 def test_malformed_label_selectors_are_refused(selector: str) -> None:
     with pytest.raises(StatusError, match="unable to parse requirement") as caught:
@@ -60,7 +61,13 @@ def test_text_form_selects_what_the_typed_one_does(selector: LabelSelector, labe
     assert all(term.holds(labels) for term in parse_labels(text(selector))) == matches(selector, labels)
 
 
-@pytest.mark.parametrize(("value", "holds"), [("6", True), ("5", False), ("x", False), (None, False)])
+@pytest.mark.parametrize(
+    ("value", "holds"),
+    [
+        ("6", True), ("5", False), ("x", False), (None, False), ("1_0", False), ("0" * 5000 + "6", True),
+        ("9" * 20, False),
+    ],
+)  # fmt: skip
 def test_order_compares_numbers(value: str | None, holds: bool) -> None:
     assert LabelTerm("a", ">", ("5",)).holds({} if value is None else {"a": value}) is holds
 

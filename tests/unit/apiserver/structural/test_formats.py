@@ -33,6 +33,13 @@ GOOD_AND_BAD = {
 }
 
 
+@pytest.mark.parametrize("size", ["9" * 5000, "\N{ARABIC-INDIC DIGIT EIGHT}", "+8", ""])
+def test_size_of_a_network_is_a_number(size: str) -> None:
+    holds = string_format("cidr")
+    assert holds is not None
+    assert not holds(f"10.0.0.0/{size}")
+
+
 @pytest.mark.parametrize("name", GOOD_AND_BAD)
 def test_format_tells_good_from_bad(name: str) -> None:
     holds, (good, bad) = string_format(name), GOOD_AND_BAD[name]

@@ -45,6 +45,7 @@ def test_pattern_matches_as_in_go(pattern: str, text: str, found: bool) -> None:
         pytest.param("a++", "invalid nested repetition operator: `++`", id="possessive"),
         pytest.param("*a", "missing argument to repetition operator: `*`", id="nothing-to-repeat"),
         pytest.param("a{1001}", "invalid repeat count: `{1001}`", id="too-often"),
+        pytest.param("a{" + "9" * 5000 + "}", "invalid repeat count: `{" + "9" * 5000 + "}`", id="digits"),
         pytest.param("(a", "missing closing ): `(a`", id="open"),
         pytest.param("a)", "unexpected ): `a)`", id="closed"),
         pytest.param("[a", "missing closing ]: `[a`", id="open-class"),

@@ -174,3 +174,11 @@ def test_object_that_a_kinds_own_check_refuses_is_set_apart() -> None:
     page = read_page(Spoilsport, listed(json.dumps(GOOD).encode(), json.dumps({**GOOD, "size": 13}).encode()))
     assert [len(page.objects), len(page.undecodable)] == [1, 1]
     assert "KeyError" in page.undecodable[0].why
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("3", 3.0), ("", 0.0), ("-3", 0.0), ("²", 0.0), ("soon", 0.0), ("9" * 5000, 0.0), ("1.5", 0.0)],
+)
+def test_pause_of_a_header_is_a_number_of_seconds_or_none(text: str, seconds: float) -> None:
+    assert retry_after({"retry-after": text}) == seconds

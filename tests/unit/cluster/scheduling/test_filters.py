@@ -101,12 +101,14 @@ TERM = "requiredDuringSchedulingIgnoredDuringExecution"
         pytest.param({"key": "cores", "operator": "Gt", "values": ["7"]}, True, id="greater"),
         pytest.param({"key": "cores", "operator": "Lt", "values": ["8"]}, False, id="not-less"),
         pytest.param({"key": "zone", "operator": "Gt", "values": ["7"]}, False, id="no-number"),
+        pytest.param({"key": "under", "operator": "Gt", "values": ["7"]}, False, id="underscore-is-no-number"),
+        pytest.param({"key": "cores", "operator": "Lt", "values": ["9" * 20]}, False, id="more-than-64-bits"),
     ],
 )
 def test_required_affinity_is_by_labels(requirement: dict[str, Any], matches: bool) -> None:
     terms = [{"matchExpressions": [requirement]}]
     pod = pod_info(affinity={"nodeAffinity": {TERM: {"nodeSelectorTerms": terms}}})
-    assert (rejection(pod, node_state(labels={"zone": "a", "cores": "8"})) is None) is matches
+    assert (rejection(pod, node_state(labels={"zone": "a", "cores": "8", "under": "1_0"})) is None) is matches
 
 
 def test_affinity_to_a_node_is_by_its_name() -> None:

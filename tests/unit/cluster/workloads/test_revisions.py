@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import msgspec
+import pytest
 from msgspec.structs import replace
 
 from kcr.api.apps import DeploymentStatus, ReplicaSet
@@ -69,6 +70,24 @@ def test_name_changes_after_a_collision() -> None:
         for count in (None, 1, 2)
     }
     assert len(names) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("3", 3),
+        ("0" * 5000 + "3", 3),
+        ("9" * 5000, 0),
+        ("9" * 20, 0),
+        ("-3", 0),
+        ("3_0", 0),
+        ("\N{SUPERSCRIPT TWO}", 0),
+    ],
+)
+def test_revision_that_was_written_by_hand_is_a_number_or_none(text: str, number: int) -> None:
+    written = sized("v1", 1, revision=3)
+    annotations = {**written.metadata.annotations, REVISION: text}
+    assert revision_of(replace(written, metadata=replace(written.metadata, annotations=annotations))) == number
 
 
 def test_rolling_back_gives_a_new_number_and_keeps_the_old_one() -> None:

@@ -10,6 +10,7 @@ kubernetes/staging/src/k8s.io/apimachinery/pkg/util/proxy/upgradeaware.go.
 from collections.abc import Mapping
 from typing import NoReturn
 
+from kcr.api.integers import parse_int
 from kcr.api.meta import Key
 from kcr_devcluster.apiserver.http.routes import Route
 from kcr_devcluster.apiserver.http.writing import Write
@@ -96,7 +97,8 @@ def _reviewed_options(route: Route, query: Query, context: RequestContext) -> Ma
     """Return the options of a connection, as its query states them, after admission."""
     options: Manifest = {"kind": SUBRESOURCE_KINDS[route.subresource][2], "apiVersion": "v1"}
     if route.subresource == "portforward":
-        ports = [int(part) for text in query.texts("ports") for part in text.split(",") if part.isdecimal()]
+        parts = [part for text in query.texts("ports") for part in text.split(",") if part.isdecimal()]
+        ports = [port for part in parts if (port := parse_int(part, 32)) is not None]
         options |= {"ports": ports} if ports else {}
     else:
         options |= {name: True for name in ("stdin", "stdout", "stderr", "tty") if query.flag(name)}

@@ -4,7 +4,7 @@ Source: kubernetes/pkg/apis/policy/validation/validation.go, ValidatePodDisrupti
 ValidatePodDisruptionBudgetStatusUpdate.
 """
 
-from kcr_devcluster.apiserver.kinds.apps.deployments import check_amount
+from kcr_devcluster.apiserver.kinds.apps.deployments import check_amount, is_more_than_all
 from kcr_devcluster.apiserver.kinds.conditions import check_conditions
 from kcr_devcluster.apiserver.kinds.generic import GenericStrategy
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError, invalid, non_negative, not_supported
@@ -40,7 +40,7 @@ class BudgetStrategy(GenericStrategy):
             errors.append(invalid("spec", spec, "minAvailable and maxUnavailable cannot be both set"))
         for name, amount in amounts.items():
             errors += check_amount(amount, f"spec.{name}")
-            if isinstance(amount, str) and amount.endswith("%") and amount[:-1].isdigit() and int(amount[:-1]) > 100:
+            if is_more_than_all(amount):
                 errors.append(invalid(f"spec.{name}", amount, "must not be greater than 100%"))
         errors += check_selector(spec.get("selector") or {}, "spec.selector")
         policy = spec.get("unhealthyPodEvictionPolicy")

@@ -6,6 +6,7 @@ ValidateDeploymentSpec and ValidateReplicaSetSpec; pkg/registry/apps/{deployment
 
 import re
 
+from kcr.api.integers import parse_int
 from kcr_devcluster.apiserver.kinds.apps.statuses import check_workload_status
 from kcr_devcluster.apiserver.kinds.pods.defaults import default_pod_spec
 from kcr_devcluster.apiserver.kinds.pods.validation.spec import check_selector_of, check_template
@@ -131,7 +132,7 @@ def _check_rolling_update(update: Manifest, field: str) -> list[FieldError]:
     errors = check_amount(unavailable, f"{field}.maxUnavailable") + check_amount(surge, f"{field}.maxSurge")
     if is_zero(unavailable) and is_zero(surge):
         errors.append(invalid(f"{field}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0"))
-    if isinstance(unavailable, str) and _percent.fullmatch(unavailable) and int(unavailable[:-1]) > 100:
+    if is_more_than_all(unavailable):
         errors.append(invalid(f"{field}.maxUnavailable", unavailable, "must not be greater than 100%"))
     return errors
 
@@ -145,7 +146,15 @@ def check_amount(amount: int | str, field: str) -> list[FieldError]:
 
 def is_zero(amount: int | str) -> bool:
     """Return whether a number of pods, or a share of them, is none."""
-    return amount == 0 or (isinstance(amount, str) and _percent.fullmatch(amount) is not None and not int(amount[:-1]))
+    return amount == 0 or (isinstance(amount, str) and re.fullmatch("0+%", amount) is not None)
+
+
+def is_more_than_all(amount: int | str) -> bool:
+    """Return whether a share of pods is more than 100 %; a number of them never is."""
+    if not isinstance(amount, str) or not _percent.fullmatch(amount):
+        return False
+    percents = parse_int(amount[:-1])
+    return percents is None or percents > 100
 
 
 def _check_limits(spec: Manifest) -> list[FieldError]:

@@ -5,6 +5,7 @@ SetDefaults_ReplicationController; pkg/apis/core/validation/validation.go, Valid
 """
 
 from kcr.api.equality import same_json
+from kcr.api.integers import parse_int
 from kcr_devcluster.apiserver.kinds.apps.deployments import check_amount, is_zero
 from kcr_devcluster.apiserver.kinds.apps.statuses import check_workload_status
 from kcr_devcluster.apiserver.kinds.generic import GenericStrategy, without_effect
@@ -28,7 +29,6 @@ _MISMATCH = "`selector` does not match template `labels`"
 # Source: kubernetes/pkg/apis/apps/v1/conversion.go; pkg/registry/apps/daemonset/strategy.go.
 _TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 # A longer count is not parsed: the integer of upstream has 64 bits.
-_COUNT_DIGITS = 18
 
 
 class PodSetStrategy(Strategy):
@@ -153,7 +153,7 @@ class DaemonSetStrategy(PodSetStrategy):
 
 def _template_generation(obj: Manifest) -> int:
     count = (obj["metadata"].get("annotations") or {}).get(_TEMPLATE_GENERATION, "")
-    return int(count) if count.isdecimal() and len(count) <= _COUNT_DIGITS else 1
+    return (parse_int(count) if count.isdecimal() else None) or 1
 
 
 def _set_template_generation(obj: Manifest, count: int) -> None:

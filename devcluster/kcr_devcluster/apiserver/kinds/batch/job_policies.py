@@ -4,10 +4,10 @@ Source: kubernetes/pkg/apis/batch/validation/validation.go, validatePodFailurePo
 validateIndexesFormat.
 """
 
-import re
 from functools import lru_cache
 
 from kcr.api.indexset import IndexSet
+from kcr.api.integers import parse_int
 from kcr_devcluster.apiserver.kinds.pods.defaults import containers_of
 from kcr_devcluster.apiserver.protocol.field_errors import (
     FieldError,
@@ -151,9 +151,6 @@ def _check_success_rule(rule: Manifest, completions: int, field: str) -> list[Fi
     return errors
 
 
-_NUMBER = re.compile(r"[+-]?[0-9]+")
-
-
 @lru_cache(256)
 def parse_indexes(text: str, completions: int) -> IndexSet:
     """Return the set that a text means; `""` is the empty one.
@@ -179,9 +176,9 @@ def parse_indexes(text: str, completions: int) -> IndexSet:
 
 
 def _index(text: str, last: int | None, completions: int) -> int:
-    if not _NUMBER.fullmatch(text):
+    index = parse_int(text)
+    if index is None:
         raise ValueError(f'cannot convert string to integer for index: "{text}"')
-    index = int(text)
     if index >= completions:
         raise ValueError(f'too large index: "{text}"')
     if last is not None and last >= index:

@@ -6,13 +6,16 @@ Source: kubernetes/staging/src/k8s.io/apiserver/pkg/cel/library/semverlib.go; se
 import re
 from typing import NamedTuple
 
+from kcr.api.integers import parse_int
+
 _NUMBER = r"0|[1-9]\d*"
 _IDENTIFIER = rf"(?:{_NUMBER}|\d*[a-zA-Z-][0-9a-zA-Z-]*)"
 _VERSION = re.compile(
     rf"({_NUMBER})\.({_NUMBER})\.({_NUMBER})(?:-({_IDENTIFIER}(?:\.{_IDENTIFIER})*))?(?:\+[0-9a-zA-Z-]+(?:\.[0-9a-zA-Z-]+)*)?",
     re.ASCII,
 )
-_LARGEST = 2**64
+# Numbers are unsigned, of 64 bits.
+_BITS = 65
 
 
 class SemanticVersion(NamedTuple):
@@ -40,11 +43,21 @@ def parse_version(text: str, normalize: bool = False) -> SemanticVersion:
         ValueError: The text is no semantic version.
     """
     found = _VERSION.fullmatch(_normalized(text) if normalize else text)
-    if found is None or any(int(number) >= _LARGEST for number in found.group(1, 2, 3)):
+    if found is None:
         raise ValueError(f'"{text}" is no semantic version')
     identifiers = (found[4] or "").split(".") if found[4] else ()
-    keys = tuple((not one.isdecimal(), int(one) if one.isdecimal() else 0, one) for one in identifiers)
-    return SemanticVersion((int(found[1]), int(found[2]), int(found[3])), not keys, keys)
+    major, minor, patch, *numbers = (
+        _number(one) if one.isdecimal() else 0 for one in (*found.group(1, 2, 3), *identifiers)
+    )
+    keys = tuple((not one.isdecimal(), number, one) for number, one in zip(numbers, identifiers, strict=True))
+    return SemanticVersion((major, minor, patch), not keys, keys)
+
+
+def _number(text: str) -> int:
+    number = parse_int(text, _BITS)
+    if number is None:
+        raise ValueError(f'"{text}" is no number of a semantic version')
+    return number
 
 
 def _normalized(text: str) -> str:

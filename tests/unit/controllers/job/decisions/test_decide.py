@@ -6,9 +6,10 @@ from kcr.api.batch import JobStatus, UncountedTerminatedPods
 from kcr.api.meta import Condition
 from kcr.controllers.job.decisions.decide import decide
 from kcr.controllers.job.decisions.failures import Backoff
-from kcr.controllers.job.decisions.plan import Hold, ScaleDown, ScaleUp, Terminate
+from kcr.controllers.job.decisions.plan import Hold, Outcome, ScaleDown, ScaleUp, Terminate
 from kcr.controllers.job.decisions.pod_template import IndexedPod
-from tests.kit.builders import NOW, ago, job, pod, snapshot, template
+from kcr.controllers.job.decisions.status import compute_status
+from tests.kit.builders import NOW, ago, indexed, job, pod, snapshot, template
 
 
 def test_new_job_starts_now_and_gets_its_pods() -> None:
@@ -134,3 +135,24 @@ def test_pod_without_finalizer_is_not_counted_again() -> None:
     # The status has it already, or another client removed it.
     plan = decide(snapshot(job(), pod("a", "Succeeded", finished=ago(1)), untracked=frozenset({"uid-a"})))
     assert plan.counts.newly_succeeded == ()
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        pytest.param("0-99999999999999999999,5", "5", id="end-out-of-range"),
+        pytest.param("3,99999999999999999999,5", "3,5", id="start-out-of-range"),
+        pytest.param("0-2-4,6", "0-2,6", id="two-dashes"),
+        pytest.param("3-1,5", "3,5", id="end-before-start"),
+        pytest.param(f"0-{'9' * 5000}", "", id="more-digits-than-python-reads"),
+    ],
+)
+def test_indexes_that_are_not_understood_complete_no_job(written: str, read: str) -> None:
+    # §19.3: an older server, or a restored backup, may have stored them.
+    seen = snapshot(indexed(7, parallelism=7, status=JobStatus(completed_indexes=written, start_time=ago(5))))
+    plan = decide(seen)
+    assert plan.ending is None
+    assert isinstance(plan.work, ScaleUp)
+    update = compute_status(seen, plan, Outcome(created=len(plan.work.members)))
+    assert update.ending is None
+    assert (update.status.completed_indexes, len(plan.work.members) + update.status.succeeded) == (read, 7)

@@ -4,16 +4,15 @@ Source: kubernetes/pkg/apis/core/validation/validation.go, ValidatePodSpecificAn
 and ValidateAppArmorPodAnnotations.
 """
 
-import re
 from collections.abc import Mapping
 
+from kcr.api.pods import DELETION_COST, parse_deletion_cost
 from kcr_devcluster.apiserver.kinds.formats import descending_path
 from kcr_devcluster.apiserver.kinds.pods.defaults import containers_of
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError, invalid
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 
 _MIRROR = "kubernetes.io/config.mirror"
-_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 _APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
 _SECCOMP, _SECCOMP_CONTAINER = (
     "seccomp.security.alpha.kubernetes.io/pod",
@@ -21,8 +20,6 @@ _SECCOMP, _SECCOMP_CONTAINER = (
 )
 _SECCOMP_PROFILES = ("runtime/default", "docker/default", "unconfined")
 _LOCAL = "localhost/"
-_INTEGER = re.compile(r"[+-]?\d{1,10}", re.ASCII)
-_LARGEST = 2**31
 
 
 def check_pod_annotations(annotations: Mapping[str, str], spec: Manifest, field: str) -> list[FieldError]:
@@ -37,18 +34,14 @@ def check_pod_annotations(annotations: Mapping[str, str], spec: Manifest, field:
     if (mirror := annotations.get(_MIRROR)) is not None and not spec.get("nodeName"):
         words = "must set spec.nodeName if mirror pod annotation is set"
         errors.append(invalid(f"{field}[{_MIRROR}]", mirror, words))
-    if (cost := annotations.get(_DELETION_COST)) is not None and not _is_small(cost):
-        errors.append(invalid(f"{field}[{_DELETION_COST}]", cost, "must be a 32bit integer"))
+    if (cost := annotations.get(DELETION_COST)) is not None and parse_deletion_cost(cost) is None:
+        errors.append(invalid(f"{field}[{DELETION_COST}]", cost, "must be a 32bit integer"))
     for key, value in annotations.items():
         if key == _SECCOMP or key.startswith(_SECCOMP_CONTAINER):
             errors += _check_seccomp(value, f"{field}.{key}")
         elif key.startswith(_APP_ARMOR):
             errors += _check_app_armor(key.removeprefix(_APP_ARMOR), value, spec, f"{field}[{key}]")
     return errors
-
-
-def _is_small(text: str) -> bool:
-    return _INTEGER.fullmatch(text) is not None and -_LARGEST <= int(text) < _LARGEST
 
 
 def _check_seccomp(profile: str, field: str) -> list[FieldError]:
