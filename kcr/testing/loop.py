@@ -3,6 +3,9 @@
 Ten minutes of backoff pass in a microsecond, and always in the same order: time moves only while every
 task waits and nothing is left to do. Sockets and threads do not follow virtual time, so both are refused.
 
+Timers fire at their very moment. Those of uvloop, on which `kcr run` may run, do not: `VirtualLoop(coarse_timers=…)`
+imitates them.
+
 Two controllers that write against each other, and one that requeues its key at once, always leave something to do. So
 a moment ends after `MOST_PASSES` passes of the loop. From then on passes take time, little at first and more with every
 round, so that hours pass as well; a moment of very much work is hardly changed by it.
@@ -14,7 +17,9 @@ import math
 import selectors
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor
+from contextvars import Context
 from datetime import UTC, datetime, timedelta
+from random import Random
 from typing import Any, TypeVar, TypeVarTuple
 
 from kcr.arguments import checked
@@ -28,6 +33,10 @@ Arguments = TypeVarTuple("Arguments")
 MOST_PASSES = 20_000
 # After them, so many passes take so long; with each round of passes twice as long.
 _STEP_PASSES, _STEP_SECONDS, _ROUND_PASSES = 100, 0.001, 2_000
+# The longest delay of a coarse timer, which is uvloop's: a hundred years.
+_LONGEST_SECONDS = 100 * 365.25 * 86_400
+# Coarse timers of one millisecond are this far apart at most, in a drawn order, and fire together.
+_APART_SECONDS = 0.0001
 
 _log = get_logger()
 
@@ -85,11 +94,20 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     they wait: nothing could ever happen again.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, coarse_timers: Random | None = None) -> None:
+        """Begin at 0.
+
+        Args:
+            coarse_timers: None for timers that fire at their very moment. Otherwise they are those of uvloop: in whole
+                milliseconds, so that a timer fires up to half a millisecond before its time, and timers of one
+                millisecond in an order of their own, which this draws. A delay of half a millisecond or less is a
+                `call_soon`, and has a handle without `when`. `time()` is in whole milliseconds as well.
+        """
         self.runs_threads_inline: bool = True
         self.task_numbers: itertools.count[int] = itertools.count()
         selector = _NoWait()
         self._virtual_now = 0.0
+        self._coarse_timers = coarse_timers
         self.stalled: bool = False
         # Futures for the end of the present moment, and for the next one.
         self._settled: list[asyncio.Future[None]] = []
@@ -103,7 +121,26 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def time(self) -> float:
         """Return the seconds that have passed on this loop."""
+        return self._virtual_now if self._coarse_timers is None else _whole_milliseconds(self._virtual_now)
+
+    def exact_time(self) -> float:
+        """Return the same, never rounded: the system's clock is exact whatever the loop's is."""
         return self._virtual_now
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[*Arguments], object],
+        *args: *Arguments,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """Call back at a time of this loop; coarse timers return a plain handle when that is now."""
+        if self._coarse_timers is not None:
+            milliseconds = round(min(when - self.time(), _LONGEST_SECONDS) * 1000)
+            if milliseconds <= 0:
+                return self.call_soon(callback, *args, context=context)  # type: ignore[return-value]  # as uvloop does
+            when = self.time() + milliseconds / 1000 + self._coarse_timers.random() * _APART_SECONDS
+        return super().call_at(when, callback, *args, context=context)
 
     def settled(self) -> asyncio.Future[None]:
         """Return a future that is done once nothing is left to do at the present moment."""
@@ -115,7 +152,9 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """Return after time has moved to the next timer, at the latest at the moment `limit`."""
         future = self.create_future()
         self._jumped.append(future)
-        alarm = self.call_at(limit, lambda: None)
+        # Coarse timers would come before a moment that is near, and time would never reach it.
+        soonest = limit if self._coarse_timers is None else self.time() + 0.001
+        alarm = self.call_at(max(limit, soonest), lambda: None)
         try:
             await future
         finally:
@@ -155,14 +194,18 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             raise StallError(self._describe_stall())
         else:
             # The timer's own moment, not `now + timeout`: a callback that compares must find itself due.
-            self._move_to(max(self._virtual_now, self._next_timer()))
+            moment = self._next_timer()
+            if self._coarse_timers is not None:
+                # A loop wakes at some time of a timer's millisecond.
+                moment = _whole_milliseconds(moment) + self._coarse_timers.random() * (0.001 - _APART_SECONDS)
+            self._move_to(max(self._virtual_now, moment))
             _wake(self._jumped)
 
     def _move_to(self, moment: float) -> None:
         self._virtual_now = moment
         # The loop fires timers that are due within its clock's resolution. None may be early, and after some months
         # the usual nanosecond would vanish in the sum, so that nothing would ever come at all.
-        self._clock_resolution = math.ulp(moment)
+        self._clock_resolution = math.ulp(moment) if self._coarse_timers is None else 2 * _APART_SECONDS
 
     def _next_timer(self) -> float:
         scheduled: list[asyncio.TimerHandle] = self._scheduled  # type: ignore[attr-defined]  # asyncio keeps its heap private
@@ -171,6 +214,11 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def _describe_stall(self) -> str:
         lines = sorted(f"  {task.get_name()}: {await_stack(task)}" for task in asyncio.all_tasks(self))
         return "every task waits and no timer is set:\n" + "\n".join(lines)
+
+
+def _whole_milliseconds(moment: float) -> float:
+    # A whole number of milliseconds may be a hair less as a fraction of a second.
+    return math.floor(moment * 1000 + 1e-3) / 1000
 
 
 def _wake(waiting: list[asyncio.Future[None]]) -> None:
@@ -192,11 +240,12 @@ class VirtualClock:
 
     def now(self) -> datetime:
         """Return the present moment of the running loop, timezone-aware UTC."""
-        return self._start + timedelta(seconds=asyncio.get_running_loop().time())
+        return self._start + timedelta(seconds=self.boottime())
 
     def boottime(self) -> float:
         """Return the running loop's time: a virtual machine is never suspended."""
-        return asyncio.get_running_loop().time()
+        loop = asyncio.get_running_loop()
+        return loop.exact_time() if isinstance(loop, VirtualLoop) else loop.time()
 
     @checked
     async def advance(self, seconds: float) -> None:

@@ -3,13 +3,15 @@ import itertools
 import socket
 import time
 from collections.abc import Callable, Coroutine
+from datetime import timedelta
 from typing import TypeVar
 
 import pytest
 from structlog.testing import capture_logs
 
 from kcr.testing import StallError, VirtualClock
-from kcr.testing.loop import VirtualLoop
+from kcr.testing.loop import START, VirtualLoop
+from tests.kit.loops import AsyncioLoop, CountingVirtualLoop, LoopFactory, on_all_loops, on_virtual_loops, run_on
 
 T = TypeVar("T")
 
@@ -199,3 +201,39 @@ def test_moment_of_much_work_takes_no_time() -> None:
         return asyncio.get_running_loop().time()
 
     assert run(main) == 0
+
+
+@on_all_loops
+def test_coarse_timers_are_those_of_uvloop(loop: LoopFactory) -> None:
+    async def main() -> tuple[list[bool], list[str], bool]:
+        running = asyncio.get_running_loop()
+        delays = (-1.0, 0.0, 0.0004, 0.0005, 0.00051, 0.0015)
+        handles = [running.call_later(delay, int) for delay in delays]
+        order: list[str] = []
+        running.call_later(0, order.append, "timer")
+        running.call_soon(order.append, "soon")
+        early = False
+        for _ in range(50):
+            deadline = running.time() + 0.0014
+            await asyncio.sleep(deadline - running.time())
+            early = early or running.time() < deadline
+        return [hasattr(handle, "when") for handle in handles], order, early
+
+    uvloops = [False] * 4 + [True] * 2, ["timer", "soon"], True
+    exact = [True] * 6, ["soon", "timer"], False
+    assert run_on(loop, main()) == (exact if loop in (AsyncioLoop, CountingVirtualLoop) else uvloops)
+
+
+@on_virtual_loops
+def test_clock_of_coarse_timers_is_exact_and_reaches_each_moment(loop: LoopFactory) -> None:
+    async def main() -> None:
+        clock = VirtualClock()
+        await clock.advance(30)
+        assert 30 <= clock.boottime() < 30.001
+        assert clock.now() == START + timedelta(seconds=clock.boottime())
+        with pytest.raises(AssertionError, match="does not hold"):
+            await clock.run_until(lambda: False, seconds=0.0003)
+        begun = asyncio.get_running_loop().time()
+        await clock.run_until(lambda: asyncio.get_running_loop().time() >= begun + 1.2345, seconds=1.2345)
+
+    run_on(loop, main())
