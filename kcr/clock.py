@@ -1,6 +1,12 @@
 """Wall time, and time that counts suspension. The event loop is the only source of elapsed time beside them.
 
 `asyncio.sleep`, `asyncio.timeout` and `call_at` follow the loop, so nothing here waits.
+
+kcr runs on any event loop, and timers of uvloop are in whole milliseconds. They fire up to half a millisecond before
+their time, and those of one millisecond in the order in which they were set. A delay of half a millisecond or less is a
+`call_soon`, whose handle has no `when`, and which precedes later calls of `call_soon`. So the moment of a timer is kept
+beside its handle, and a callback that compares moments allows for `TIMER_SLACK_SECONDS`: one that waited for the rest
+would spin until the millisecond is over.
 """
 
 import time
@@ -9,6 +15,9 @@ from typing import Protocol
 
 # macOS has no CLOCK_BOOTTIME: there CLOCK_MONOTONIC counts sleep, and `time.monotonic` reads another clock.
 _BOOTTIME: int | None = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
+
+# So much before its time a timer may fire, rounding of its moment included.
+TIMER_SLACK_SECONDS = 0.001
 
 
 class Clock(Protocol):

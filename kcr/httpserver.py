@@ -39,7 +39,7 @@ class _Connection(web.RequestHandler):
     """One connection. aiohttp itself answers errors in plain text, and logs a traceback of each."""
 
     # Closes it unless it sends a request.
-    silence: asyncio.TimerHandle
+    silence: asyncio.Handle
 
     def handle_error(
         self,

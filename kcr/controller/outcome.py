@@ -35,9 +35,6 @@ _ANSWERED = Reason("reconcile", "retry", detail="the API server answers again")
 _MANY_CONFLICTS = 6
 # Of an error. The log has all of it.
 _MAX_DETAIL = 200
-# A shorter delay may be too small to move a clock, and would be due endlessly.
-MIN_DELAY_SECONDS = 0.001
-
 PROBE_SECONDS = 1.0
 # The codes of servers and proxies that stand in for one that is away.
 _AWAY = frozenset({502, 503, 504})
@@ -168,7 +165,7 @@ class Outcomes:
         if requeue_after is None:
             run.outcome = "success"
             return
-        delay = max(requeue_after, MIN_DELAY_SECONDS) if requeue_after > 0 else 0.0
+        delay = max(requeue_after, 0.0)
         run.outcome, run.detail = "requeue_after", delay
         # Asked for while the key is being processed: afterwards the queue knows no priority of it.
         priority = self._queue.priority(key) if priority is None else priority

@@ -344,7 +344,7 @@ class PendingVersions:
         # The objects that were written, and where they will show up.
         self.written: list[tuple[Store[Any], Key]] = []
         # Runs while the key is deferred. It is not the queue's: a delay that the key has there stays its own.
-        self.timer: asyncio.TimerHandle | None = None
+        self.timer: asyncio.Handle | None = None
         self.expired: bool = False
 
 

@@ -89,7 +89,7 @@ class EventRecorder:
         # In flight: when its write is cancelled, the flush writes it again.
         self._unwritten: Seen | None = None
         # Dropped events that no summary has counted yet, each with the timer of the summary.
-        self._summaries: dict[Dropped, asyncio.TimerHandle] = {}
+        self._summaries: dict[Dropped, asyncio.Handle] = {}
         # Series whose count is to be written, and all that are open.
         self._counts: deque[Seen] = deque()
         self._series = OpenSeries(self._add_count)

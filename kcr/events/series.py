@@ -10,6 +10,7 @@ Source: client-go/tools/events/event_broadcaster.go, refreshExistingEventSeries 
 import asyncio
 from collections.abc import Callable
 
+from kcr.clock import TIMER_SLACK_SECONDS
 from kcr.events.correlator import SERIES_SECONDS, Seen
 
 REFRESH_SECONDS = 1800.0
@@ -22,7 +23,7 @@ class OpenSeries:
         """Follow no series yet; `write` is called with each whose count is to be written."""
         self._write = write
         self._open: dict[Seen, None] = {}
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.Handle | None = None
 
     def follow(self, seen: Seen) -> None:
         """Follow the series of an event that has happened again."""
@@ -39,7 +40,8 @@ class OpenSeries:
             self._timer.cancel()
 
     def _review(self) -> None:
-        self._timer, now = None, asyncio.get_running_loop().time()
+        # Too early by a hair, the end of a series would wait for the next review.
+        self._timer, now = None, asyncio.get_running_loop().time() + TIMER_SLACK_SECONDS
         for seen in tuple(self._open):
             if seen.is_over(now):
                 del self._open[seen]

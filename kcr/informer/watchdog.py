@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from kcr.client.wire.requests import IDLE_SECONDS
+from kcr.clock import TIMER_SLACK_SECONDS
 from kcr.errors import KcrError, TransportError
 
 # A server that sends bookmarks does so at its own pace; one is allowed to be late by half.
@@ -100,7 +101,7 @@ class Watchdog:
                 await self._begun.wait()
                 continue
             due = max(self.last_event_time, self._cleared_at) + self.limit_seconds
-            if due > loop.time():
+            if due - loop.time() > TIMER_SLACK_SECONDS:
                 await asyncio.sleep(due - loop.time())
                 continue
             last_event_time = self.last_event_time

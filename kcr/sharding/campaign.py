@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from kcr.api.coordination import Lease
 from kcr.api.meta import Key
 from kcr.client import Client
+from kcr.clock import TIMER_SLACK_SECONDS
 from kcr.errors import ApiError, ConflictError, KcrError, LeadershipLostError, NotFoundError, TransportError
 from kcr.informer import Handler, Informer, Selection
 from kcr.informer.store import version_of
@@ -128,7 +129,7 @@ class ShardCampaign(Handler[Lease]):
     async def _hold(self) -> None:
         renew_at = self._now()
         while True:
-            if self._now() >= renew_at:
+            if self._now() >= renew_at - TIMER_SLACK_SECONDS:
                 # Drawn, so that replicas that were started together do not always write at the same moment.
                 renew_at = self._now() + self._config.retry_period * (1 - self._random.random() / 10)
                 await self._renew_all()

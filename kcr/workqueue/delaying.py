@@ -6,10 +6,14 @@ import heapq
 from collections.abc import Callable, Hashable
 from typing import Generic, NamedTuple, TypeVar
 
+from kcr.clock import TIMER_SLACK_SECONDS
 from kcr.workqueue.reasons import Reason
 
 K = TypeVar("K", bound=Hashable)
 
+# A shorter delay may be too small to move a clock, and would be due endlessly. Timers may fire a hair before a deadline
+# of the calendar, and its reconcile asks for the rest.
+MIN_DELAY_SECONDS = TIMER_SLACK_SECONDS
 # Stale entries that are not worth a search.
 _FEW = 64
 
@@ -43,11 +47,11 @@ class DelayingQueue(Generic[K]):
 
         Args:
             key: The key.
-            seconds: How long from now.
+            seconds: How long from now; a millisecond at least.
             priority: Handed on to `ready`.
             reason: Handed on to `ready`, unless another deadline is earlier.
         """
-        deadline = asyncio.get_running_loop().time() + seconds
+        deadline = asyncio.get_running_loop().time() + max(seconds, MIN_DELAY_SECONDS)
         known = self._delays.get(key)
         if known is not None:
             if known.deadline <= deadline:

@@ -25,7 +25,7 @@ from kcr.api.core import Pod
 from kcr.api.meta import Key
 from kcr.api.slots import SLOT_LABEL, labelled_slot, shard_of, slot_of
 from kcr.client import Client, Request, Response, Transport
-from kcr.clock import Clock
+from kcr.clock import TIMER_SLACK_SECONDS, Clock
 from kcr.errors import ApiError, LeadershipLostError
 from kcr.leaderelection import LeaderElectionConfig, LeaderElector
 from kcr.sharding import ShardedReplica
@@ -162,7 +162,7 @@ class StallingTransport:
     @asynccontextmanager
     async def send(self, request: Request) -> AsyncIterator[Response]:
         loop, interruption = asyncio.get_running_loop(), None
-        while (left := self._stalls_until - loop.time()) > 0:
+        while (left := self._stalls_until - loop.time()) > TIMER_SLACK_SECONDS:
             try:
                 await asyncio.sleep(left)
             except asyncio.CancelledError as error:

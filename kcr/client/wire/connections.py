@@ -13,6 +13,8 @@ import aiohttp
 from aiohttp.abc import AbstractResolver, AbstractStreamWriter, ResolveResult
 from aiohttp.connector import Connection
 
+from kcr.clock import TIMER_SLACK_SECONDS
+
 _KEEP_ALIVE_SECONDS = 60.0
 # The fence of the request that this task sends; aiohttp hands nothing of ours to its requests.
 FENCE: ContextVar[Callable[[], None] | None] = ContextVar("kcr_fence", default=None)
@@ -57,7 +59,7 @@ class SilenceTimer:
 
     __slots__ = ("_content", "_heard", "_now", "_read", "_seconds", "_timer")
 
-    _timer: asyncio.TimerHandle | None
+    _timer: asyncio.Handle | None
 
     def __init__(self, content: aiohttp.StreamReader, seconds: float | None) -> None:
         """Make a timer.
@@ -97,7 +99,7 @@ class SilenceTimer:
         # Unread bytes: the reader is slow, not the server.
         if self._content.total_bytes > self._read:
             self._heard = self._now()
-        if (left := self._heard + self._seconds - self._now()) > 0:
+        if (left := self._heard + self._seconds - self._now()) > TIMER_SLACK_SECONDS:
             self._timer = asyncio.get_running_loop().call_later(left, self._check)
         else:
             self._content.set_exception(aiohttp.SocketTimeoutError("Timeout on reading data from socket"))

@@ -104,7 +104,9 @@ class Places:
         self._usual = _USUAL_SECONDS
         # One future for each request that waits, in their order; its result is the moment at which it got its place.
         self._turns: deque[asyncio.Future[float]] = deque()
-        self._alarm: asyncio.TimerHandle | None = None
+        # The timer for the next probe, and the moment for which it is set: it may have none itself, or fire before it.
+        self._alarm: asyncio.Handle | None = None
+        self._alarm_at = float("-inf")
         self._error: BaseException | None = None
         self._lines = RateLimitedLogger(_log)
         # Since when requests wait for the server, and how many have; None while none does.
@@ -137,15 +139,12 @@ class Places:
         """
         turn: asyncio.Future[float] = asyncio.get_running_loop().create_future()
         self._turns.append(turn)
-        self._admit()
-        if not turn.done():
-            await self._wait(turn, request)
-        return turn.result()
-
-    async def _wait(self, turn: "asyncio.Future[float]", request: Request) -> None:
-        self._waited += 1
-        self._tell()
+        # From here on the turn is given back, whatever happens.
         try:
+            self._admit()
+            if not turn.done():
+                self._waited += 1
+                self._tell()
             while not turn.done():
                 await asyncio.wait((turn,), timeout=PATIENCE_SECONDS)
                 if not turn.done() and self._known.pause_seconds:
@@ -162,6 +161,7 @@ class Places:
             else:
                 self._turns.remove(turn)
             raise
+        return turn.result()
 
     @asynccontextmanager
     async def place(self, request: Request) -> AsyncIterator["Place"]:
@@ -211,22 +211,27 @@ class Places:
         if self._turns:
             self._admit()
 
-    def _admit(self) -> None:
-        """Give free places to the requests that wait, and come back for the next probe."""
+    def _admit(self, due: float = float("-inf")) -> None:
+        """Give free places to the requests that wait, and come back for the next probe.
+
+        Args:
+            due: The moment that has come, although the loop's time may be a little before it.
+        """
         now = self._now()
-        while self._turns and may_send(self._known, self.in_flight, now):
+        while self._turns and may_send(self._known, self.in_flight, max(now, due)):
             self.in_flight += 1
             self._known = sent(self._known, now, self._random.random())
             self._turns.popleft().set_result(now)
         probe_at = self._known.next_probe
-        if self._turns and self._known.pause_seconds and (self._alarm is None or self._alarm.when() != probe_at):
+        if self._turns and self._known.pause_seconds and (self._alarm is None or self._alarm_at != probe_at):
             if self._alarm is not None:
                 self._alarm.cancel()
+            self._alarm_at = probe_at
             self._alarm = asyncio.get_running_loop().call_at(probe_at, self._probe)
 
     def _probe(self) -> None:
         self._alarm = None
-        self._admit()
+        self._admit(self._alarm_at)
 
     def _learn(self, known: Congestion) -> None:
         before, self._known = self._known, known

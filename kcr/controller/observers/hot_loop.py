@@ -26,11 +26,11 @@ from kcr.client import Client
 from kcr.client.wire.requests import target
 from kcr.controller.observers import Observer, ReconcileRun
 from kcr.controller.observers.recording import HotLoop, Path, Recording
-from kcr.controller.outcome import MIN_DELAY_SECONDS
 from kcr.errors import KcrError
 from kcr.informer import Handler, Informer, InformerHandle
 from kcr.informer.handlers import Registration
 from kcr.log import get_logger
+from kcr.workqueue.delaying import MIN_DELAY_SECONDS
 
 MOST_RECONCILES = 100
 WINDOW_SECONDS = 60.0

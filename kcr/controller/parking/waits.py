@@ -141,7 +141,7 @@ class ParkedKey:
         limits = [wait.timeout_seconds for wait in waits if wait.timeout_seconds is not None]
         self.deadline: float | None = now + min(limits) if limits else None
         self.has_timed_out: bool = False
-        self.timer: asyncio.TimerHandle | None = None
+        self.timer: asyncio.Handle | None = None
 
     def is_for(self, waits: Iterable[WaitFor]) -> bool:
         """Return whether some waits are for the same objects."""

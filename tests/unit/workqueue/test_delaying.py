@@ -1,30 +1,30 @@
 import asyncio
-from collections.abc import Callable
-from contextvars import Context
+from random import Random
 
+from kcr.clock import TIMER_SLACK_SECONDS
 from kcr.workqueue import WorkQueue
+from tests.kit.loops import LoopFactory, on_all_loops, run_on, timers_set
 
 
-class CoarseLoop(asyncio.SelectorEventLoop):
-    """A loop that rounds delays to milliseconds, as uvloop does: what is due within half of one has no timer."""
+@on_all_loops
+def test_delayed_keys_come_once_in_time_and_in_order(loop: LoopFactory) -> None:  # WQ-12, WQ-15
+    async def main() -> None:
+        now = asyncio.get_running_loop().time
+        queue: WorkQueue[int] = WorkQueue()
+        random, deadlines = Random(1), {}
+        for key in range(60):
+            seconds = random.choice((0.00001, 0.0004, 0.0005, 0.001, 0.02)) * (1 + random.random())
+            queue.add_after(key, seconds)
+            deadlines[key] = queue.snapshot().delays[key].deadline
+            if random.random() < 0.1:
+                await asyncio.sleep(random.random() / 500)
+        order = []
+        for _ in deadlines:
+            order.append(key := await queue.get())
+            assert now() >= deadlines[key] - TIMER_SLACK_SECONDS
+            queue.done(key)
+        assert sorted(order) == sorted(deadlines)
+        assert order == sorted(order, key=deadlines.__getitem__)
+        assert timers_set() < 150
 
-    def call_at(  # type: ignore[override]  # a plain handle is what uvloop returns as well
-        self, when: float, callback: Callable[..., object], *arguments: object, context: Context | None = None
-    ) -> asyncio.Handle:
-        if when - self.time() < 0.0005:
-            return self.call_soon(callback, *arguments, context=context)
-        return super().call_at(when, callback, *arguments, context=context)
-
-
-async def keys_come() -> list[str]:
-    queue: WorkQueue[str] = WorkQueue()
-    # In the order of their deadlines, for a busy machine may take longer from one line to the next than these delays.
-    queue.add_after("sooner", 0.00005)
-    queue.add_after("soon", 0.0001)
-    queue.add_after("later", 0.005)
-    return [await queue.get() for _ in range(3)]
-
-
-def test_delays_too_short_for_a_timer_lose_no_key() -> None:  # WQ-12, WQ-15
-    with asyncio.Runner(loop_factory=CoarseLoop) as runner:
-        assert runner.run(asyncio.wait_for(keys_come(), 5)) == ["sooner", "soon", "later"]
+    run_on(loop, main())

@@ -9,6 +9,7 @@ from typing import Literal
 from kcr.api.core import reference_to
 from kcr.api.meta import Key, whole_seconds
 from kcr.api.pods import is_terminal
+from kcr.clock import TIMER_SLACK_SECONDS
 from kcr.controller import Result, watch
 from kcr.errors import ConflictError, InvalidError, NotFoundError
 from kcr.informer import Selection
@@ -53,8 +54,6 @@ from kcr_devcluster.cluster.node.status import is_marked_unready, overrule_unrea
 # Pod workers: how many pods are synced at a time.
 WORKERS = 32
 MAX_RETRY_SECONDS = 10.0
-# `requeue_after` is relative, so rounding may bring a pod back a hair before its deadline.
-TIMER_SLACK_SECONDS = 0.001
 
 _log = get_logger()
 

@@ -174,7 +174,7 @@ class SimulatedRun:
         self._outcome = outcome
         self._log = log
         self._on_exit = on_exit
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.Handle | None = None
         self._over = False
         if not math.isinf(outcome.run_for):
             self._timer = asyncio.get_running_loop().call_later(outcome.run_for, self._end_of_itself)

@@ -9,6 +9,7 @@ import logging
 from collections.abc import AsyncIterator
 from typing import NamedTuple, cast
 
+from kcr.clock import TIMER_SLACK_SECONDS
 from kcr_devcluster.apiserver.http.serialization import ObjectEncoder, event_line
 from kcr_devcluster.apiserver.kinds.catalogue import Kind
 from kcr_devcluster.apiserver.protocol.field_errors import forbidden
@@ -124,7 +125,7 @@ class Watch:
         self._watches = OpenWatches()
         # The future that the reader awaits while nothing is pending.
         self._reader: asyncio.Future[None] | None = None
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.Handle | None = None
         self._deadline = 0.0
 
     async def start(self, options: WatchOptions, timeout_seconds: float, watches: OpenWatches) -> None:
@@ -212,11 +213,11 @@ class Watch:
         due = self._deadline
         if self._bookmarks:
             moment = min(loop.time() + BOOKMARK_SECONDS, self._deadline - _LAST_BOOKMARK_SECONDS)
-            due = moment if moment > loop.time() else due
+            due = moment if moment - loop.time() > TIMER_SLACK_SECONDS else due
         self._timer = loop.call_at(due, self._on_timer, loop)
 
     def _on_timer(self, loop: asyncio.AbstractEventLoop) -> None:
-        if loop.time() >= self._deadline:
+        if loop.time() >= self._deadline - TIMER_SLACK_SECONDS:
             self.stop()
             return
         self._pending.append(self._encoder.encode_bookmark(self._cache.kind, self._storage.revision, initial_end=False))

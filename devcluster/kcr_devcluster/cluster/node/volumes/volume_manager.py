@@ -15,6 +15,7 @@ from typing import TypeVar
 from kcr.api.full.core_v1 import ConfigMap, Secret, Volume
 from kcr.api.meta import FullResource
 from kcr.client import Client
+from kcr.clock import TIMER_SLACK_SECONDS
 from kcr.informer import Handler, Informer, Selection
 from kcr_devcluster.cluster.node.pods import KubeletPod
 from kcr_devcluster.cluster.node.runtime import NodeInfo, RecordWarning
@@ -217,7 +218,8 @@ class VolumeManager:
                 async with asyncio.timeout_at(min(moments.values(), default=None)):
                     await self._has_outdated.wait()
             except TimeoutError:
-                self._outdated.update(uid for uid, moment in moments.items() if moment <= loop.time())
+                now = loop.time() + TIMER_SLACK_SECONDS
+                self._outdated.update(uid for uid, moment in moments.items() if moment <= now)
             self._has_outdated.clear()
             while self._outdated:
                 await self._refresh(self._outdated.pop())
