@@ -8,9 +8,10 @@ from typing import Annotated
 
 import msgspec
 from msgspec import Meta
+from msgspec.structs import replace
 from prometheus_client import Histogram
 
-from kcr.api.batch import CronJob, Job
+from kcr.api.batch import CronJob, CronJobStatus, Job
 from kcr.api.crontab import CronError, UnknownZoneError, load_zone
 from kcr.api.meta import Key, controller_of
 from kcr.client.explainers import explains
@@ -109,7 +110,7 @@ def setup(manager: Manager, options: Options) -> None:
     )
     controller.declare(manager.informer(CronJob), CronJob)
     controller.pauses.recorder = recorder
-    manager.informer(CronJob).add_handler(CronJobEvents(queue, recorder, manager.clock, local))
+    manager.informer(CronJob).add_handler(CronJobEvents(queue, own_writes, recorder, manager.clock, local))
     # On every replica, for each has keys of its own under sharding.
     manager.add(ClockWatch(manager.clock, lambda: enqueue_all(queue, crons)), needs_leader_election=False)
 
@@ -126,8 +127,11 @@ class CronJobEvents(Handler[CronJob]):
     Source: kubernetes/pkg/controller/cronjob/cronjob_controllerv2.go, NewControllerV2, updateCronJob.
     """
 
-    def __init__(self, queue: WorkQueue[Key], recorder: EventRecorder, clock: Clock, local: tzinfo) -> None:
+    def __init__(
+        self, queue: WorkQueue[Key], own_writes: OwnWrites, recorder: EventRecorder, clock: Clock, local: tzinfo
+    ) -> None:
         self._queue = queue
+        self._own_writes = own_writes
         self._recorder = recorder
         self._clock = clock
         self._local = local
@@ -139,7 +143,14 @@ class CronJobEvents(Handler[CronJob]):
         self._queue.add(obj.key, *Trigger.added(obj, initial))
 
     def on_update(self, old: CronJob, new: CronJob) -> None:
-        """Enqueue a changed CronJob: at once, or after a change of its schedule alone when the next run is due."""
+        """Enqueue a changed CronJob: at once, or after a change of its schedule alone when the next run is due.
+
+        The echo of our own status write needs no reconcile: the one that wrote it has decided by the new status.
+        """
+        if _without_status(old) == _without_status(new):
+            enqueue = partial(self._queue.add, new.key, *Trigger.updated(old, new))
+            self._own_writes.enqueue_unless_echo(new.key, new.metadata.resource_version, enqueue)
+            return
         before, after = old.spec, new.spec
         if (before.schedule, before.time_zone) == (after.schedule, after.time_zone) or is_resumed(old, new):
             # Changes of its Jobs during a pause do not wait for the next run.
@@ -160,6 +171,11 @@ class CronJobEvents(Handler[CronJob]):
         # The next run of its schedule is not due any more; one that is added again asks for its own.
         self._queue.cancel_after(obj.key)
         self._queue.add(obj.key, *Trigger.deleted(obj))
+
+
+def _without_status(cron: CronJob) -> CronJob:
+    metadata = replace(cron.metadata, resource_version="")
+    return replace(cron, metadata=metadata, status=CronJobStatus())
 
 
 def owning_cronjob(crons: Store[CronJob], job: Job) -> Iterable[Key]:

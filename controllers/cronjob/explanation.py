@@ -16,6 +16,7 @@ from kcr.controllers.cronjob.decisions.explain import CronJobEvidence, explain
 from kcr.controllers.cronjob.decisions.plan import Facts
 from kcr.controllers.cronjob.decisions.status import absent, is_unrecorded, restored, unlisted, without
 from kcr.controllers.cronjob.memory import CronJobState
+from kcr.controllers.cronjob.wall_clock import zone_sources
 
 
 async def explain_cronjob(client: Client, cron: CronJob, events: Sequence[Event], now: datetime) -> Explanation:
@@ -30,7 +31,7 @@ async def explain_cronjob(client: Client, cron: CronJob, events: Sequence[Event]
         now: The moment to judge at.
     """
     jobs = tuple(job for job in await client.list(Job, cron.metadata.namespace) if is_controlled_by(job, cron))
-    return explain(_facts(cron, jobs, UTC, now), CronJobEvidence(tuple(events)))
+    return explain(_facts(cron, jobs, UTC, now), CronJobEvidence(tuple(events), zones=zone_sources()))
 
 
 def explain_own(
@@ -57,7 +58,8 @@ def explain_own(
         status = restored(status, (started,))
         pending.append(f"Job {started.job.metadata.name} is started, and not in the status yet")
     seen = _facts(replace(cron, status=status), found, local, now)
-    return explain(seen, CronJobEvidence(zone=_zone_name(local), pending=tuple(pending)))
+    known = CronJobEvidence(zone=_zone_name(local), pending=tuple(pending), zones=zone_sources(), is_own=True)
+    return explain(seen, known)
 
 
 def _facts(cron: CronJob, jobs: tuple[Job, ...], local: tzinfo, now: datetime) -> Facts:

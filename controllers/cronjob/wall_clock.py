@@ -1,10 +1,12 @@
 """The wall clock of this process: the time zone it is in, and the moments at which its clock jumps."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, tzinfo
+from importlib import metadata
 from pathlib import Path
-from zoneinfo import ZoneInfo
+from zoneinfo import TZPATH, ZoneInfo
 
 from kcr.api.crontab import UnknownZoneError, load_zone
 from kcr.clock import Clock
@@ -39,6 +41,27 @@ def _zone_in(file: Path) -> tzinfo:
             return ZoneInfo.from_file(content)
     except (OSError, ValueError):
         return UTC
+
+
+def zone_sources(folders: Sequence[str] = TZPATH) -> str:
+    """Return where this machine's time zones come from, in the order in which they are looked up, with versions.
+
+    Args:
+        folders: Where the system may have them.
+    """
+    found = [_in_folder(folder) for folder in map(Path, folders) if folder.is_dir()]
+    with suppress(metadata.PackageNotFoundError):
+        found.append(f"the Python package tzdata {metadata.version('tzdata')}")
+    return " and ".join(found) or "nowhere"
+
+
+def _in_folder(folder: Path) -> str:
+    """Name a folder, with the version in the file that the IANA database has there."""
+    with suppress(OSError, UnicodeDecodeError), (folder / "tzdata.zi").open(encoding="ascii") as text:
+        words = text.readline(64).split()
+        if words[:2] == ["#", "version"]:
+            return f"{folder} ({words[2]})"
+    return str(folder)
 
 
 CHECK_SECONDS = 60.0

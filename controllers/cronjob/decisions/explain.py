@@ -29,10 +29,6 @@ _SKEW = "see whether its controller was down or a clock is wrong; startingDeadli
 _TOLD_OTHERWISE = ("SawCompletedJob", FUTURE_RUN)
 # Obstacles of a schedule by the reason of their event: the headline and the remedy.
 _STOPS: Mapping[str, tuple[str, str]] = {
-    "UnknownTimeZone": (
-        "never runs: its time zone is unknown",
-        "set spec.timeZone to a name of the IANA database, such as Europe/Berlin",
-    ),
     "UnparseableSchedule": (
         "never runs: its schedule cannot be parsed",
         "correct spec.schedule: five fields, such as */5 * * * *",
@@ -55,11 +51,15 @@ class CronJobEvidence(NamedTuple):
         events: Those about it, the latest last.
         zone: The time zone of schedules that name none, as a controller knows; empty when it is not known.
         pending: Writes of the controller itself that are unconfirmed or unrecorded.
+        zones: The sources of time zones on this machine, and their versions; empty when they are not known.
+        is_own: Whether this machine is the controller's.
     """
 
     events: tuple[Event, ...] = ()
     zone: str = ""
     pending: tuple[str, ...] = ()
+    zones: str = ""
+    is_own: bool = False
 
 
 NOTHING = CronJobEvidence()
@@ -74,7 +74,7 @@ def explain(seen: Facts, known: CronJobEvidence = NOTHING) -> Explanation:
     """
     plan = decide(seen)
     failed = _latest_failure(seen.jobs)
-    found = _situation(seen, plan, known.events, failed)
+    found = _situation(seen, plan, known, failed)
     remedies = (*found.remedies, *_stuck_run(seen, plan))
     if failed is not None:
         remedies += (f"see why it failed: kcr explain -n {failed.metadata.namespace} job/{failed.metadata.name}",)
@@ -94,23 +94,21 @@ def explain(seen: Facts, known: CronJobEvidence = NOTHING) -> Explanation:
     )
 
 
-def _situation(seen: Facts, plan: Plan, events: Sequence[Event], failed: Job | None) -> Explanation:
+def _situation(seen: Facts, plan: Plan, known: CronJobEvidence, failed: Job | None) -> Explanation:
     """Return the situation that it is in."""
     cron = seen.cron
     if cron.metadata.deletion_timestamp is not None:
         held = ", ".join(cron.metadata.finalizers)
         facts = (f"it stays until its finalizers are removed: {held}",) if held else ()
         return Explanation(Code.TERMINATING, "is being deleted", reasons=tuple(facts))
-    told = next((one for one in plan.announcements if one.reason in _STOPS), None)
-    if told is not None:
-        headline, remedy = _STOPS[told.reason]
-        return Explanation(Code.WAITING, headline, remedies=(remedy,))
+    if (stopped := _stopped(plan, known)) is not None:
+        return stopped
     if cron.spec.suspend:
         name, namespace = cron.metadata.name, cron.metadata.namespace
         patch = f'kubectl -n {namespace} patch cronjob {name} -p \'{{"spec":{{"suspend":false}}}}\''
         return Explanation(Code.WAITING, "suspended", (), ("spec.suspend is true",), (f"to resume it: {patch}",))
     if isinstance(plan.work, Start):
-        return _due(seen, plan, plan.work, events)
+        return _due(seen, plan, plan.work, known.events)
     following = next_run_of(seen)
     if following is None:
         return Explanation(Code.WAITING, "never runs again: no time fits its schedule")
@@ -123,6 +121,39 @@ def _situation(seen: Facts, plan: Plan, events: Sequence[Event], failed: Job | N
     if (ahead := _ahead(seen)) is not None:
         return _set_back(seen, ahead, headline)
     return Explanation(Code.WAITING, f"{headline}; its latest Job failed" if failed is not None else headline)
+
+
+def _stopped(plan: Plan, known: CronJobEvidence) -> Explanation | None:
+    """Return the obstacle of its schedule, if there is one."""
+    if _has_unknown_zone(plan):
+        return _unknown_zone(known)
+    told = next((one for one in plan.announcements if one.reason in _STOPS), None)
+    if told is None:
+        return None
+    headline, remedy = _STOPS[told.reason]
+    return Explanation(Code.WAITING, headline, remedies=(remedy,))
+
+
+def _has_unknown_zone(plan: Plan) -> bool:
+    return any(one.reason == "UnknownTimeZone" for one in plan.announcements)
+
+
+def _unknown_zone(known: CronJobEvidence) -> Explanation:
+    """Return that the zone is unknown here, though the server has accepted it."""
+    is_stopped = known.is_own or any(event.reason == "UnknownTimeZone" for event in known.events)
+    headline = (
+        "never runs: its controller does not know its time zone"
+        if is_stopped
+        else "next run unknown: this machine does not know its time zone"
+    )
+    facts = (f"the time zones of this machine are from {known.zones}",) if known.zones else ()
+    where = "this machine" if known.is_own or not is_stopped else "the controller's machine"
+    after = ", and start the controller again" if is_stopped else ", and ask again"
+    remedies = (
+        f"update the time zones of {where}, the system's package tzdata or pip install --upgrade tzdata{after}",
+        "or set spec.timeZone to a name that it has, such as Europe/Berlin",
+    )
+    return Explanation(Code.WAITING, headline, reasons=facts, remedies=remedies)
 
 
 def _ahead(seen: Facts) -> datetime | None:
@@ -212,7 +243,7 @@ def _next(seen: Facts, plan: Plan, is_refused: bool) -> tuple[Step, ...]:
         return ()
     if cron.spec.suspend:
         return _when_resumed(seen)
-    if any(told.reason == "UnknownTimeZone" for told in plan.announcements):
+    if _has_unknown_zone(plan):
         return ()
     if isinstance(plan.work, Start):
         names = ", ".join(one.name for one in plan.work.replaces)

@@ -1,5 +1,6 @@
 """Following Jobs and clearing them away, row by row of cronjob-controller §19, on the embedded cluster."""
 
+import itertools
 from random import Random
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from kcr.api.batch import CronJob, Job
-from kcr.api.core import ObjectReference, reference_to
+from kcr.api.core import Event, ObjectReference, reference_to
 from kcr.api.meta import Key
 from kcr.errors import ServerError
 from kcr.testing import FaultyTransport, VirtualClock
@@ -52,6 +53,20 @@ async def test_listed_job_that_is_gone_is_missing(server: EmbeddedCluster, kcr_c
         assert await events_of(server.client) == [("MissingJob", "Active job went missing: hello-a")]
         await until(kcr_clock, at("10:01:00.2"))
         assert await names_of(server.client) == ["hello-29671801"]
+
+
+async def test_stray_job_is_told_twice_a_run(server: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    # As upstream: when the run starts, and when its Job is seen. The echo of our own status is no reconcile.
+    cron = await create(server.client, manifest())
+    await make_job(server.client, cron, "stray")
+    await until(kcr_clock, HALF_PAST)
+    async with cronjob_controller(server, kcr_clock):
+        counts = []
+        for minute in range(1, 4):
+            await until(kcr_clock, at(f"10:0{minute}:30"))
+            (told,) = [one for one in await server.client.list(Event, "default") if one.reason == "UnexpectedJob"]
+            counts.append(told.count)
+    assert [after - before for before, after in itertools.pairwise(counts)] == [2, 2]
 
 
 async def test_listed_job_that_is_only_unseen_stays(server: EmbeddedCluster, kcr_clock: VirtualClock) -> None:

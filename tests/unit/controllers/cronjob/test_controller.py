@@ -3,6 +3,7 @@
 import asyncio
 from datetime import UTC
 from functools import partial
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -11,7 +12,7 @@ from msgspec.structs import replace
 from kcr.api.batch import CronJob, Job
 from kcr.api.meta import Key, OwnerReference
 from kcr.app.plugins import read_options
-from kcr.controller import resource_version_changed, watch
+from kcr.controller import OwnWrites, resource_version_changed, watch
 from kcr.controller.sources import EnqueueRequests
 from kcr.controllers.cronjob.controller import CronJobEvents, Options, owning_cronjob
 from kcr.testing import FakeInformer, FakeRecorder, VirtualClock
@@ -31,7 +32,8 @@ class Handlers:
         self.queue: WorkQueue[Key] = WorkQueue()
         self.recorder = FakeRecorder()
         self.crons = FakeInformer(CronJob, cron())
-        self.of_crons = CronJobEvents(self.queue, self.recorder, VirtualClock(at(start)), UTC)
+        self.own_writes = OwnWrites()
+        self.of_crons = CronJobEvents(self.queue, self.own_writes, self.recorder, VirtualClock(at(start)), UTC)
         jobs = watch(Job, map_to=partial(owning_cronjob, self.crons.store), predicate=resource_version_changed)
         self.of_jobs = EnqueueRequests("cronjob", jobs, self.queue.add)
 
@@ -93,11 +95,43 @@ async def test_unreadable_schedule_wakes_nobody_and_is_told() -> None:
 
 
 async def test_other_changes_wake_at_once() -> None:
-    # Row 60; a resync and our own status writes are among them.
+    # Row 60; a resync and status writes of others are among them.
     handlers = Handlers("10:00:00")
     for new in (cron(suspend=True), cron(last=TEN), cron()):
         handlers.of_crons.on_update(cron(), new)
         assert await handlers.woken() == ["hello"]
+
+
+@pytest.mark.parametrize(
+    ("change", "woken"),
+    [
+        pytest.param({}, [], id="the-status-alone"),
+        pytest.param({"spec": cron(suspend=True).spec}, ["hello"], id="the-spec-as-well"),
+        pytest.param({"labels": {"a": "b"}}, ["hello"], id="the-metadata-as-well"),
+        pytest.param({"resource_version": "8"}, ["hello"], id="another-write"),
+    ],
+)
+async def test_echo_of_our_own_status_write_wakes_nobody(change: dict[str, Any], woken: list[str]) -> None:
+    handlers, before = Handlers("10:00:00"), with_version(cron(), "6")
+    written = with_version(replace(before, status=replace(before.status, last_schedule_time=TEN)), "7")
+    handlers.own_writes.wrote(HELLO, handlers.crons.store, written)
+    spec = change.pop("spec", written.spec)
+    shown = replace(written, spec=spec, metadata=replace(written.metadata, **change))
+    handlers.of_crons.on_update(before, shown)
+    assert await handlers.woken() == woken
+
+
+async def test_resync_after_an_echo_wakes() -> None:
+    handlers, before = Handlers("10:00:00"), with_version(cron(), "6")
+    written = with_version(cron(last=TEN), "7")
+    handlers.own_writes.wrote(HELLO, handlers.crons.store, written)
+    for old, woken in ((before, []), (written, ["hello"])):
+        handlers.of_crons.on_update(old, written)
+        assert await handlers.woken() == woken
+
+
+def with_version(one: CronJob, version: str) -> CronJob:
+    return replace(one, metadata=replace(one.metadata, resource_version=version))
 
 
 async def test_cronjob_wakes_when_it_comes_and_when_it_goes() -> None:

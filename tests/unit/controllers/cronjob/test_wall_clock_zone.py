@@ -1,9 +1,10 @@
 from datetime import UTC
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
-from kcr.controllers.cronjob.wall_clock import local_zone
+from kcr.controllers.cronjob.wall_clock import local_zone, zone_sources
 from tests.kit.cronjob_harness import at
 
 SUMMER = at("12:00:00")
@@ -41,3 +42,14 @@ def test_machine_without_a_zone_is_in_utc(tmp_path: Path, content: bytes | None)
     if content is not None:
         file.write_bytes(content)
     assert local_zone({}, file) is UTC
+
+
+def test_sources_of_zones_are_named_with_their_versions(tmp_path: Path) -> None:
+    known, unversioned = tmp_path / "a", tmp_path / "b"
+    known.mkdir()
+    unversioned.mkdir()
+    (known / "tzdata.zi").write_text("# version 2023c\n# This zic input file is in the public domain.\n")
+    package = f"the Python package tzdata {version('tzdata')}"
+    folders = (str(known), str(tmp_path / "none"), str(unversioned))
+    assert zone_sources(folders) == f"{known} (2023c) and {unversioned} and {package}"
+    assert zone_sources(()) == package

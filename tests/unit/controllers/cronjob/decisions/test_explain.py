@@ -119,11 +119,13 @@ def failed(name: str) -> Job:
               remedy      correct spec.schedule to times that there are, such as 0 0 28 2 *
         """, id="never"),
         pytest.param(cron(last=TEN, time_zone="Mars/Base"), "10:05:30", [], """
-            cronjob default/hello: never runs: its time zone is unknown
+            cronjob default/hello: next run unknown: this machine does not know its time zone
               wanted      schedule '*/1 * * * *' in Mars/Base, concurrencyPolicy Allow
               present     0 running Jobs, last run 5m30s ago
               why         UnknownTimeZone: invalid timeZone: "Mars/Base": unknown time zone Mars/Base
-              remedy      set spec.timeZone to a name of the IANA database, such as Europe/Berlin
+              remedy      update the time zones of this machine, the system's package tzdata or pip install
+                            --upgrade tzdata, and ask again
+                          or set spec.timeZone to a name that it has, such as Europe/Berlin
         """, id="bad-zone"),
         pytest.param(cron("61 * * * *"), "10:05:30", [], """
             cronjob default/hello: never runs: its schedule cannot be parsed
@@ -294,3 +296,27 @@ def test_ignored_annotation_of_a_cronjob_is_a_reason() -> None:
 )
 def test_run_counts_as_late_after_ten_seconds(now: str, expected: str) -> None:
     assert explained(cron(last=TEN), now).splitlines()[0] == f"cronjob default/hello: {expected}"
+
+
+SOURCES = "/usr/share/zoneinfo (2023c) and the Python package tzdata 2023.3"
+UNKNOWN = Event(reason="UnknownTimeZone", message='invalid timeZone: "Mars/Base": unknown time zone Mars/Base')
+
+
+@pytest.mark.parametrize(
+    ("known", "headline", "where"),
+    [
+        pytest.param(CronJobEvidence(zones=SOURCES), "next run unknown: this machine", "of this machine", id="asked"),
+        pytest.param(
+            CronJobEvidence((UNKNOWN,), zones=SOURCES), "never runs: its controller", "of the controller's machine",
+            id="asked-and-the-controller-says-so",
+        ),
+        pytest.param(
+            CronJobEvidence(zones=SOURCES, is_own=True), "never runs: its controller", "of this machine", id="own"
+        ),
+    ],
+)  # fmt: skip
+def test_unknown_zone_names_the_zones_of_the_machine(known: CronJobEvidence, headline: str, where: str) -> None:
+    found = explain(Facts(cron=cron(last=TEN, time_zone="Mars/Base"), jobs=(), local=UTC, now=TEN), known)
+    assert found.headline.startswith(headline)
+    assert found.reasons[0] == f"the time zones of this machine are from {SOURCES}"
+    assert where in found.remedies[0]
