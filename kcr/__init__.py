@@ -157,7 +157,6 @@ if TYPE_CHECKING:
         finalized,
         has_finalizer,
         has_owner,
-        is_namespace_ending,
         remove_finalizer,
         remove_owner,
         set_controller,
@@ -185,6 +184,7 @@ if TYPE_CHECKING:
         TooManyRequestsError,
         TransportError,
         UnauthorizedError,
+        is_namespace_ending,
     )
     from kcr.events import EventRecorder
     from kcr.informer import (
@@ -350,7 +350,7 @@ _HOMES = {
     ),
     "kcr.dependents": (
         "Children DependentControl add_finalizer claim create_or_patch finalized has_finalizer has_owner "
-        "is_namespace_ending remove_finalizer remove_owner set_controller set_owner slow_start"
+        "remove_finalizer remove_owner set_controller set_owner slow_start"
     ),
     "kcr.endpoint": "SecureServing",
     "kcr.events": "EventRecorder",

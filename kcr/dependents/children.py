@@ -29,7 +29,7 @@ from kcr.controller.own_writes import OwnWrites
 from kcr.controller.pending_objects import AppliedObject
 from kcr.dependents.emitter import EventEmitter
 from kcr.dependents.ownership import set_controller
-from kcr.errors import ApiError, ConflictError, KcrError, NotFoundError
+from kcr.errors import ApiError, ConflictError, KcrError, NotFoundError, is_namespace_ending
 from kcr.events import EventRecorder
 from kcr.informer import Informer, InformerHandle
 
@@ -90,8 +90,8 @@ class Children:
     async def ensure(self, owner: Resource, wanted: Sequence[Resource]) -> EnsuredChildren:
         """Apply the wanted children of an owner, and delete its others.
 
-        Children of an owner that is being deleted are left to the garbage collector. A child that is being deleted is
-        applied after that: its deletion enqueues the owner.
+        Children of an owner that is being deleted are left to the garbage collector, and so are those of an owner whose
+        namespace is terminating. A child that is being deleted is applied after that: its deletion enqueues the owner.
 
         Args:
             owner: The stored owner; becomes the controller of each child.
@@ -108,7 +108,15 @@ class Children:
             return EnsuredChildren((), ())
         known, applied = self._own_writes.of(owner).applied, []
         for ident, child in prepared.items():
-            if (made := await self._apply(owner, child, known.get(ident))) is not None:
+            try:
+                made = await self._apply(owner, child, known.get(ident))
+            except ApiError as error:
+                # An owner without a namespace is not deleted with that of its child.
+                if owner.metadata.namespace and is_namespace_ending(error):
+                    return EnsuredChildren(tuple(applied), ())
+                self._record(owner, "FailedApply", "applying", child, error)
+                raise
+            if made is not None:
                 known[ident] = made[1]
                 applied.append(made[0])
         for ident in known.keys() - prepared.keys():
@@ -141,11 +149,7 @@ class Children:
                 return None
             if known is not None and known.digest == digest and _is_unchanged(shown, child, owner, known):
                 return None
-        try:
-            made = await self._client.apply(child, force=True)
-        except ApiError as error:
-            self._record(owner, "FailedApply", "applying", child, error)
-            raise
+        made = await self._client.apply(child, force=True)
         self._own_writes.wrote(owner.key, store, made)
         metadata = made.metadata
         if shown is None and known is None:

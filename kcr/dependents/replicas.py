@@ -3,7 +3,7 @@
 Source: kubernetes/pkg/controller/replicaset/replica_set.go, claimPods, manageReplicas, getPodReplicaSets.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from typing import NamedTuple, TypeVar
 
@@ -18,7 +18,7 @@ from kcr.client import Client
 from kcr.controller.own_writes import OwnWrites
 from kcr.dependents.claim import claim
 from kcr.dependents.control import DependentControl
-from kcr.errors import KcrError, NotFoundError, is_namespace_ending
+from kcr.errors import KcrError
 from kcr.informer import Store
 
 R = TypeVar("R", bound=Resource)
@@ -141,12 +141,7 @@ async def scale_pods(
         attempts = await control.create(owner, pod_from_template(template), scaling.create)
     else:
         attempts = await control.delete(owner, scaling.delete)
-    return first_error([failure.error for failure in attempts.failures])
-
-
-def first_error(errors: Sequence[KcrError]) -> KcrError | None:
-    """Return the first error that needs a retry, ignoring deleted objects and terminating namespaces."""
-    return next((e for e in errors if not isinstance(e, NotFoundError) and not is_namespace_ending(e)), None)
+    return attempts.error
 
 
 def set_replica_failure(

@@ -7,7 +7,7 @@ from typing import Generic, NamedTuple, TypeVar
 from kcr.arguments import checked
 from kcr.dependents.altered import AlteredObjectError
 from kcr.dependents.quota import QuotaExceededError
-from kcr.errors import ApiError, ServerError, TransportError
+from kcr.errors import ApiError, KcrError, NotFoundError, ServerError, TransportError, is_namespace_ending
 
 T = TypeVar("T")
 
@@ -39,6 +39,15 @@ class Attempts(NamedTuple, Generic[T]):
         A call that failed without a response, or with the server's own failure, may have taken effect.
         """
         return self.skipped + sum(_is_refusal(failure.error) for failure in self.failures)
+
+    @property
+    def error(self) -> KcrError | None:
+        """The first error that needs a retry; None if there is none, also where objects are missing.
+
+        A deletion of an object that does not exist has nothing to do, nor has a create in a terminating namespace.
+        """
+        errors = (failure.error for failure in self.failures)
+        return next((e for e in errors if not isinstance(e, NotFoundError) and not is_namespace_ending(e)), None)
 
 
 @checked

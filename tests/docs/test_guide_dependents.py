@@ -12,7 +12,7 @@ import pytest
 import kcr
 from kcr.api.core import Event, Pod
 from kcr.client import Client
-from kcr.testing import CrashingTransport, VirtualClock
+from kcr.testing import CrashingTransport, VirtualClock, namespace_ends
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.documents import ROOT, blocks, files
 
@@ -69,6 +69,12 @@ async def test_site_has_the_wanted_children(tmp_path: Path, monkeypatch: Any, kc
             await cluster.client.merge_patch(site.Site, KEY, {"spec": {"public": False}})
             await kcr_clock.advance(5)
             assert await cluster.client.list(site.Service, "default") == ()
+        await namespace_ends(cluster, site.setup, [site.Site(metadata=metadata, spec=site.SiteSpec(public=True))])
+
+
+async def test_namespace_with_a_live_shop_ends(shop: ModuleType, kcr_clock: VirtualClock) -> None:
+    async with EmbeddedCluster(clock=kcr_clock, random=random.Random(1), kinds=[shop.Shop]) as cluster:
+        await namespace_ends(cluster, shop.setup, [opened(shop, 2)])
 
 
 async def test_shop_keeps_its_numbered_pods(shop: ModuleType, kcr_clock: VirtualClock) -> None:

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 import kcr
-from kcr.api.core import ConfigMap, Event
+from kcr.api.core import ConfigMap, Event, Namespace
 from kcr.api.full.apps_v1 import Deployment, DeploymentSpec
 from kcr.api.full.core_v1 import Container, PodSpec, PodTemplateSpec, Service, ServicePort, ServiceSpec
 from kcr.api.meta import Key, ObjectMeta
@@ -376,3 +376,23 @@ def test_crash_after_any_write_leaves_the_wanted_children() -> None:
 @pytest.mark.timeout(60)
 def test_lost_reply_of_any_write_leaves_the_wanted_children() -> None:
     lose_replies(live)
+
+
+class Tenant(kcr.Resource, api_version="example.dev/v1", plural="tenants", namespaced=False):
+    """An owner without a namespace."""
+
+
+async def test_refusal_of_a_terminating_namespace_is_no_failure_of_an_owner_in_it() -> None:
+    manager = FakeManager(kinds=[Site, Tenant])
+    client, recorder = manager.client, manager.recorder("site")
+    children = kcr.Children(client, recorder, [manager.informer(ConfigMap)], own_writes=kcr.OwnWrites())
+    await client.create(Namespace(metadata=ObjectMeta(name="ending")))
+    site = await client.create(Site(metadata=ObjectMeta(name="shop", namespace="ending")))
+    tenant = await client.create(Tenant(metadata=ObjectMeta(name="shop")))
+    await client.delete(Namespace, Key("", "ending"))
+    wanted = [ConfigMap(metadata=ObjectMeta(name="page", namespace="ending"))]
+    assert await children.ensure(site, wanted) == ((), ())
+    assert manager.recorder("site").events == []
+    # Its namespace may be created again, without a change of the owner.
+    with pytest.raises(kcr.ForbiddenError, match="being terminated"):
+        await children.ensure(tenant, wanted)

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from kcr import ForbiddenError, Key, NotFoundError
+from kcr import ForbiddenError, Key
 from kcr.api.apps import ReplicaSet, ReplicaSetSpec
 from kcr.api.core import Pod
 from kcr.api.selectors import LabelSelector
@@ -15,11 +15,9 @@ from kcr.dependents.replicas import (
     Scaling,
     adopters,
     claim_selected,
-    first_error,
     plan_scaling,
     set_replica_failure,
 )
-from kcr.errors import Cause
 from kcr.informer import Store
 from kcr.testing import FakeInformer, VirtualClock, build
 from tests.kit.scripted_transport import Script
@@ -92,11 +90,3 @@ def test_failure_is_a_condition_until_it_is_over() -> None:
     again = set_replica_failure(failed, scaling, ForbiddenError(403, "Forbidden", "quota of web-b"), NOW)
     assert again is failed
     assert set_replica_failure(failed, scaling, None, NOW) == ()
-
-
-def test_what_is_gone_is_no_error() -> None:
-    ending = (Cause("metadata.namespace", "NamespaceTerminating", "ends"),)
-    gone = NotFoundError(404, "NotFound", "gone")
-    refused = ForbiddenError(403, "Forbidden", "quota")
-    assert first_error([gone, ForbiddenError(403, "Forbidden", "ends", causes=ending), refused]) is refused
-    assert first_error([gone]) is None

@@ -2,8 +2,8 @@ import asyncio
 
 import pytest
 
-from kcr.dependents import slow_start
-from kcr.errors import ForbiddenError, ServerError, TransportError
+from kcr.dependents import Attempts, Failure, slow_start
+from kcr.errors import Cause, ForbiddenError, NotFoundError, ServerError, TransportError
 
 pytestmark = pytest.mark.kcr_virtual
 
@@ -90,3 +90,13 @@ async def test_outcome_that_nobody_knows_is_told_from_a_refusal() -> None:  # EX
     attempts = await slow_start(5, call, initial=3)
     assert [failure.error for failure in attempts.failures] == list(errors)
     assert attempts.undone == 1 + 2
+
+
+def test_missing_objects_and_terminating_namespaces_need_no_retry() -> None:
+    gone = Failure(0, NotFoundError(404, "NotFound", "gone"))
+    cause = Cause("metadata.namespace", "NamespaceTerminating", "ends")
+    ending = Failure(1, ForbiddenError(403, "Forbidden", "ends", causes=(cause,)))
+    refused = Failure(2, ForbiddenError(403, "Forbidden", "quota"))
+    assert Attempts((), (gone, ending, refused), 0).error is refused.error
+    assert Attempts((), (gone, ending), 0).error is None
+    assert Attempts((), (), 1).error is None
