@@ -64,6 +64,8 @@ class Actions:
     async def start(self, cron: CronJob, start: Start) -> Outcome:
         """Make room for a run, and create its Job. Errors are part of the outcome.
 
+        The refusal of a terminating namespace is none: the CronJob is deleted soon. Upstream retries with backoff.
+
         Source: kubernetes/pkg/controller/cronjob/cronjob_controllerv2.go, syncCronJob.
         """
         creates = self._own_writes.of(cron).creates
@@ -76,7 +78,7 @@ class Actions:
         except KcrError as error:
             if isinstance(error, ApiError) and not isinstance(error, ServerError):
                 creates.pop(start.job.key, None)
-            return Outcome(error=error)
+            return Outcome(error=None if is_namespace_ending(error) else error)
         del creates[start.job.key]
         return Outcome(job=job, is_new=is_new)
 

@@ -83,7 +83,7 @@ async def test_run_after_a_long_outage_is_in_time(server: EmbeddedCluster, kcr_c
 async def test_creation_in_a_namespace_that_goes_is_no_failure(
     server: EmbeddedCluster, kcr_clock: VirtualClock
 ) -> None:
-    # Row 40.
+    # Row 40; upstream retries with backoff.
     await create(server.client, manifest())
     ending = ForbiddenError(
         403, "Forbidden", "it is being terminated", causes=(Cause("metadata.namespace", "NamespaceTerminating"),)
@@ -91,8 +91,9 @@ async def test_creation_in_a_namespace_that_goes_is_no_failure(
     faults = FaultyTransport(server.transport)
     faults.on("create", Job).fail(ending)
     await until(kcr_clock, at("10:00:00.1"))
-    async with cronjob_controller(server, kcr_clock, transport=faults):
+    async with cronjob_controller(server, kcr_clock, transport=faults) as manager:
         await kcr_clock.advance(1)
+        assert [run.outcome for run in manager.controllers["cronjob"].journal.runs] == ["requeue_after"]
     assert await events_of(server.client) == []
 
 
