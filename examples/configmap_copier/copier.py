@@ -53,9 +53,11 @@ class Copier:
                 await self._client.patch(found, replace(found, data=copy.data, binary_data=copy.binary_data))
             else:
                 self._recorder.event(source, "Warning", "NameTaken", f"{copy.key} is there, and no copy of this")
-        except kcr.NotFoundError:
-            # The namespace is not there yet, or the copy has just gone.
-            self._recorder.event(source, "Warning", "NotCopied", f"{copy.key} cannot be written: no such namespace")
+        except (kcr.NotFoundError, kcr.ForbiddenError) as error:
+            # The namespace does not exist yet or is terminating, or the copy has just been deleted.
+            if not isinstance(error, kcr.NotFoundError) and not kcr.is_namespace_ending(error):
+                raise
+            self._recorder.event(source, "Warning", "NotCopied", f"{copy.key} cannot be written: {error}")
             return False
         return True
 

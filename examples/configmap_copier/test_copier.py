@@ -4,9 +4,10 @@ import pytest
 from msgspec.structs import replace
 
 import kcr
-from examples.configmap_copier.copier import COPY, FROM, PATIENCE, TO, Copier, keys
+from examples.configmap_copier.copier import COPY, FROM, PATIENCE, TO, Copier, keys, setup
 from kcr.api.core import ConfigMap
-from kcr.testing import FakeManager, build
+from kcr.testing import FakeManager, build, namespace_ends
+from kcr_devcluster.cluster import EmbeddedCluster
 
 pytestmark = pytest.mark.kcr_virtual
 
@@ -101,3 +102,20 @@ async def test_change_of_a_copy_wakes_its_source() -> None:
     copy = build.config_map("colors", namespace="kube-public", annotations={FROM: "default/colors"})
     assert list(keys(copy)) == [SOURCE.key]
     assert list(keys(SOURCE)) == [SOURCE.key]
+
+
+def config_map(name: str, to: str) -> ConfigMap:
+    """Return a ConfigMap that is not stored yet, with the namespaces of its copies."""
+    metadata = kcr.ObjectMeta(name=name, namespace="default", labels={COPY: "true"}, annotations={TO: to})
+    return ConfigMap(metadata=metadata, data={"sky": "blue"})
+
+
+async def test_namespace_with_a_source_ends(kcr_cluster: EmbeddedCluster) -> None:
+    await namespace_ends(kcr_cluster, setup, [config_map("colors", "kube-public"), config_map("shapes", "kube-public")])
+    assert await kcr_cluster.client.list(ConfigMap, "kube-public") == ()
+
+
+async def test_namespace_with_a_copy_ends(kcr_cluster: EmbeddedCluster) -> None:
+    await kcr_cluster.client.create(config_map("colors", "ending,kube-public"))
+    await namespace_ends(kcr_cluster, setup, [config_map("other", "")])
+    assert len(await kcr_cluster.client.list(ConfigMap, "kube-public")) == 1

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 import kcr
 from kcr.api.core import ConfigMap
 from kcr.api.meta import controller_of
-from kcr.dependents import Attempts, DependentControl, claim, finalized
+from kcr.dependents import DependentControl, claim, finalized
 from kcr.workqueue import ItemExponential
 
 FINALIZER = "example.dev/replicas"
@@ -37,7 +37,7 @@ def keys(obj: ConfigMap) -> Iterable[kcr.Key]:
     if is_owner(obj):
         yield obj.key
     elif OF in obj.metadata.labels:
-        yield kcr.Key("default", obj.metadata.labels[OF])
+        yield kcr.Key(obj.metadata.namespace, obj.metadata.labels[OF])
 
 
 class Observer(kcr.Handler[ConfigMap]):
@@ -61,7 +61,7 @@ class Replicas:
     def __init__(self, manager: kcr.Manager) -> None:
         self._client = manager.client
         self._store = manager.store(ConfigMap)
-        self._store.add_index("of", lambda obj: [obj.metadata.labels.get(OF, "")])
+        self._store.add_index("of", lambda obj: [f"{obj.metadata.namespace}/{obj.metadata.labels.get(OF, '')}"])
         # The controller is not given it: that would defer keys by version, and leave nothing to expect.
         self._own_writes = kcr.OwnWrites()
         self.expectations = kcr.Expectations(self._own_writes)
@@ -73,7 +73,7 @@ class Replicas:
     async def reconcile(self, key: kcr.Key) -> kcr.Result:
         """Create and delete ConfigMaps until their number is right, and color them."""
         owner = self._store.get(key)
-        there = self._store.by_index("of", key.name)
+        there = self._store.by_index("of", str(key))
         if owner is None:
             self._own_writes.forget(key)
             return kcr.Result()
@@ -103,21 +103,17 @@ class Replicas:
             self.expectations.expect_deletions(owner, len(surplus))
             attempts = await self._control.delete(owner, surplus)
             self.expectations.lower(owner, deletions=attempts.undone)
-        raise_first(attempts)
+        if attempts.error is not None:
+            raise attempts.error
 
     async def _remove_all(self, owner: ConfigMap, there: Sequence[ConfigMap]) -> None:
         ours = [obj for obj in there if (c := controller_of(obj.metadata)) and c.uid == owner.metadata.uid]
-        raise_first(await self._control.delete(owner, ours))
+        attempts = await self._control.delete(owner, ours)
+        if attempts.error is not None:
+            raise attempts.error
 
     def _template(self, owner: ConfigMap) -> ConfigMap:
         return ConfigMap(metadata=kcr.ObjectMeta(labels={OF: owner.metadata.name}), data={"color": owner.data["color"]})
-
-
-def raise_first(attempts: Attempts[ConfigMap]) -> None:
-    """Raise the first failure, if there is one; what is gone already is none."""
-    for failure in attempts.failures:
-        if not isinstance(failure.error, kcr.NotFoundError):
-            raise failure.error
 
 
 def setup(manager: kcr.Manager) -> None:

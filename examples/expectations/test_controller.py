@@ -2,9 +2,10 @@
 
 import pytest
 
-from examples.expectations.controller import Observer, Replicas, owner
+from examples.expectations.controller import Observer, Replicas, owner, setup
 from kcr.api.core import ConfigMap
-from kcr.testing import FakeManager
+from kcr.testing import FakeManager, namespace_ends
+from kcr_devcluster.cluster import EmbeddedCluster
 
 pytestmark = pytest.mark.kcr_virtual
 
@@ -29,3 +30,7 @@ async def test_late_watch_makes_no_second_set() -> None:
     for one in made:
         store.add(one)
     assert await reconcile() == made
+
+
+async def test_namespace_with_live_owners_ends(kcr_cluster: EmbeddedCluster) -> None:
+    await namespace_ends(kcr_cluster, setup, [owner("blue", {"count": "2", "color": "blue"})])

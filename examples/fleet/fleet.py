@@ -9,6 +9,8 @@ The members are the Secrets of the namespace `fleet` that have the label
 Run it on the cluster of your kubeconfig: `python -m examples.fleet.fleet`
 """
 
+from datetime import timedelta
+
 from msgspec.structs import replace
 
 import kcr
@@ -16,6 +18,8 @@ from kcr.api.core import ConfigMap
 
 COPY, COPIED = "fleet.example.dev/copy", "fleet.example.dev/copied"
 NAMESPACE = "fleet"
+# How soon the namespace of a copy is tried again.
+PATIENCE = timedelta(seconds=30)
 
 
 class FleetReconciler:
@@ -35,13 +39,24 @@ class FleetReconciler:
             if copy is not None and is_ours:
                 await self._delete(member, copy)
         elif copy is None:
-            await member.client.create(copy_of(source))
+            return await self._create(member, source)
         elif is_ours:
             wanted = replace(copy, data=source.data, binary_data=source.binary_data)
             await member.client.patch(copy, wanted)  # no request when nothing differs
         else:
             message = f"{key.cluster} has a ConfigMap of this name that is no copy"
             self._recorder.event(source, "Warning", "NameTaken", message)
+        return kcr.Result()
+
+    async def _create(self, member: kcr.MemberCluster, source: ConfigMap) -> kcr.Result:
+        try:
+            await member.client.create(copy_of(source))
+        except (kcr.NotFoundError, kcr.ForbiddenError) as error:
+            # The member's namespace does not exist or is terminating; it may be created later.
+            if not isinstance(error, kcr.NotFoundError) and not kcr.is_namespace_ending(error):
+                raise
+            self._recorder.event(source, "Warning", "NotCopied", f"{member.name}: {error}")
+            return kcr.Result(requeue_after=PATIENCE)
         return kcr.Result()
 
     async def _delete(self, member: kcr.MemberCluster, copy: ConfigMap) -> None:

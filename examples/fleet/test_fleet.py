@@ -8,9 +8,9 @@ import pytest
 
 import kcr
 from examples.fleet.fleet import COPIED, COPY, attach
-from kcr.api.core import ConfigMap, Event
+from kcr.api.core import ConfigMap, Event, Namespace
 from kcr.client import ClusterConfig, Transport
-from kcr.testing import FaultyTransport, VirtualClock
+from kcr.testing import FaultyTransport, VirtualClock, namespace_ends
 from kcr_devcluster.cluster import EmbeddedCluster
 
 pytestmark = pytest.mark.kcr_virtual
@@ -26,8 +26,11 @@ class World:
         self.members = {name: member.client for name, member in members.items()}
         self.faults = {name: FaultyTransport(member.transport) for name, member in members.items()}
         self.manager = kcr.Manager(home.client, clock=clock, random=random.Random(0))
-        configs = {name: ClusterConfig(server=f"https://{name}") for name in members}
-        attach(self.manager, kcr.Clusters(self.manager, configs, connect=self._connect))
+
+    def setup(self, manager: kcr.Manager) -> None:
+        """Attach the fleet to a manager."""
+        configs = {name: ClusterConfig(server=f"https://{name}") for name in self.members}
+        attach(manager, kcr.Clusters(manager, configs, connect=self._connect))
 
     @asynccontextmanager
     async def _connect(self, config: ClusterConfig) -> AsyncIterator[Transport]:
@@ -47,12 +50,13 @@ async def world_of(clock: VirtualClock) -> AsyncIterator[World]:
             for seed in range(3)
         ]
         world = World(home, {"east": east, "west": west}, clock)
+        world.setup(world.manager)
         await stack.enter_async_context(world.manager.running())
         yield world
 
 
-def source(sky: str) -> ConfigMap:
-    metadata = kcr.ObjectMeta(name=KEY.name, namespace=KEY.namespace, labels={COPY: "true"})
+def source(sky: str, namespace: str = KEY.namespace) -> ConfigMap:
+    metadata = kcr.ObjectMeta(name=KEY.name, namespace=namespace, labels={COPY: "true"})
     return ConfigMap(metadata=metadata, data={"sky": sky})
 
 
@@ -91,3 +95,26 @@ async def test_config_map_of_another_user_is_left_alone(kcr_clock: VirtualClock)
         assert COPIED not in (await world.members["east"].get(ConfigMap, KEY)).metadata.labels
         events = await world.home.list(Event, KEY.namespace)
         assert [event.message for event in events] == ["east has a ConfigMap of this name that is no copy"]
+
+
+async def test_namespace_of_a_source_ends(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    async with EmbeddedCluster(runtime=None, clock=kcr_clock, random=random.Random(1)) as east:
+        await east.client.create(Namespace(metadata=kcr.ObjectMeta(name="ending")))
+        await namespace_ends(kcr_cluster, World(kcr_cluster, {"east": east}, kcr_clock).setup, [source("blue")])
+
+
+async def test_copy_returns_with_the_namespace_of_a_member(kcr_clock: VirtualClock) -> None:
+    team = Namespace(metadata=kcr.ObjectMeta(name="team"))
+    async with world_of(kcr_clock) as world:
+        for client in (world.home, *world.members.values()):
+            await client.create(team)
+        await world.home.create(source("blue", "team"))
+        await kcr_clock.advance(1)
+        east = world.members["east"]
+        await east.delete(Namespace, team.key)
+        await kcr_clock.advance(60)
+        assert team.key not in {one.key for one in await east.list(Namespace)}
+        assert not world.manager.controllers["fleet"].journal.failing
+        await east.create(team)
+        await kcr_clock.advance(60)
+        assert (await east.get(ConfigMap, kcr.Key("team", KEY.name))).data == {"sky": "blue"}

@@ -55,9 +55,8 @@ class JobSetReconciler:
             changed = replace(job, spec=replace(job.spec, suspend=jobset.spec.suspend))
             self._own_writes.wrote(jobset.key, self._jobs, await self._client.patch(job, changed))
         creations = await self._control.create(jobset, lambda n: new_job(jobset, *plan.create[n]), len(plan.create))
-        for failure in (*deletions.failures, *creations.failures):
-            if not isinstance(failure.error, kcr.NotFoundError):
-                raise failure.error
+        if (error := deletions.error or creations.error) is not None:
+            raise error
 
 
 def new_job(jobset: JobSet, one: ReplicatedJob, index: int) -> kcr.Unstructured:

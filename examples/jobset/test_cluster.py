@@ -5,6 +5,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from random import Random
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 
@@ -18,7 +19,7 @@ from kcr.api.core import Event, Pod
 from kcr.client import Request, Response, Transport
 from kcr.controllers.job.controller import Options
 from kcr.controllers.job.controller import setup as setup_jobs
-from kcr.testing import CrashingTransport, VirtualClock, eventually
+from kcr.testing import CrashingTransport, VirtualClock, eventually, namespace_ends
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.node.pods import KubeletPod
 from kcr_devcluster.cluster.node.simulated import FOREVER, RunResult
@@ -185,3 +186,8 @@ async def test_ended_set_is_deleted_with_its_jobs_after_its_time_to_live(kcr_clo
         await kcr_clock.advance(30)
         left = [*await found.client.list(JobSet), *await found.client.list(Job), *await found.client.list(Pod)]
     assert left == []
+
+
+async def test_namespace_with_a_live_set_ends(kcr_clock: VirtualClock) -> None:
+    async with cluster(kcr_clock, lambda *_: RunResult(run_for=FOREVER)) as found:
+        await namespace_ends(found, setup, [msgspec.convert(manifest(), JobSet)])

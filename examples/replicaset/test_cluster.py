@@ -17,7 +17,7 @@ from kcr.api.apps import ReplicaSet
 from kcr.api.core import Pod
 from kcr.api.meta import controller_of
 from kcr.client import Transport
-from kcr.testing import CrashingTransport, PodScript, VirtualClock, eventually
+from kcr.testing import CrashingTransport, PodScript, VirtualClock, eventually, namespace_ends
 from kcr_devcluster.cluster import EmbeddedCluster
 
 pytestmark = pytest.mark.kcr_virtual
@@ -138,3 +138,9 @@ async def test_refusal_is_a_condition_until_it_is_over(server: EmbeddedCluster, 
         await client.merge_patch(ReplicaSet, KEY, {"spec": {"replicas": 1}})
         await kcr_clock.advance(60)
         assert (await client.get(ReplicaSet, KEY)).status.conditions == ()
+
+
+@pytest.mark.kcr_cluster(deployments=False)
+async def test_namespace_with_live_replicas_ends(kcr_cluster: EmbeddedCluster) -> None:
+    stored = kcr.unstructured("apps/v1", "ReplicaSet", plural="replicasets")
+    await namespace_ends(kcr_cluster, setup, [stored.of(manifest(2))])
