@@ -106,7 +106,7 @@ class Children:
         prepared = self._prepared(owner, wanted)
         if owner.metadata.deletion_timestamp is not None:
             return EnsuredChildren((), ())
-        known, applied = self._own_writes.of(owner).applied, []
+        known, applied = self._own_writes.of(owner).applied, list[Resource]()
         for ident, child in prepared.items():
             try:
                 made = await self._apply(owner, child, known.get(ident))
