@@ -92,8 +92,10 @@ class ManagedOptions(ControllerOptions, frozen=True, kw_only=True):
     """The options of a controller in a manager."""
 
     watches: Annotated[
-        Iterable[Source | Channel], "The sources of keys: `kcr.watch`, `kcr.owned` and `kcr.channel`."
-    ] = ()
+        Iterable[Source | Channel] | None,
+        "The sources of keys: `kcr.watch`, `kcr.owned` and `kcr.channel`. `()` where handlers or other code add the "
+        "keys to the queue; without any a warning is logged.",
+    ] = None
     needs_leader_election: Annotated[bool, "Whether it runs on the leader only."] = True
     rights: Annotated[
         frozenset[Right],
@@ -154,6 +156,9 @@ class Controller:
             else options.queue
         )
         self.is_sharded: bool = options.sharded
+        # Whether keys come to the queue, as far as it is known; else from the kinds that are watched or declared.
+        self._has_source = not isinstance(options, ManagedOptions) or options.watches is not None
+        self._has_source |= options.queue is not None
         self._options, self._grace = options, options.graceful_shutdown_timeout
         # Whether running reconciles must not write any more.
         self._skips_grace = False
@@ -234,6 +239,15 @@ class Controller:
         for dependent in dependents:
             self._hot_loops.watch(dependent, owner_keys(kind))
 
+    def note_source(self) -> None:
+        """Note that something beside watches enqueues keys, such as a channel."""
+        self._has_source = True
+
+    @property
+    def lacks_watches(self) -> bool:
+        """Whether nothing is known to enqueue a key: neither a watch nor other code, which has its queue."""
+        return not (self._has_source or self._watched or len(self.queue))
+
     def _add_role(self, kind: type[Resource], rules: SlotRules | None) -> None:
         known = self.slot_rules.get(kind, SlotRules())
         self.slot_rules[kind] = None if rules is None or known is None else known.joined(rules)
@@ -274,7 +288,7 @@ class Controller:
 
     def add_member_gate(self, gate: Gate, members: Mapping[str, TrackedServer]) -> None:
         """Ask a gate about the keys of member clusters, and track the writes to these clusters; before this runs."""
-        self._member_gate = gate
+        self._member_gate, self._has_source = gate, True
         if isinstance(self._writes, TrackedWrites):
             self._writes.members = members
 
@@ -353,7 +367,7 @@ class Controller:
         if self._limit is not None:
             gates.append(self._limit)
         # The hot loops wait for the server before they let a reconcile begin: nothing else has begun by then.
-        observers: list[Observer] = [DebugLog(self.queue)] if DebugLog.is_enabled() else []
+        observers: list[Observer] = [DebugLog(self.queue, lambda: self.own_store)] if DebugLog.is_enabled() else []
         if self._conflicts is not None:
             observers.append(self._conflicts)
         # The span ends before the metrics, which take its exemplar.

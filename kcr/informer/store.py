@@ -98,7 +98,8 @@ class Store(Generic[R]):
         It is the object that all readers share, here and in `list` and `by_index`: change a copy
         (`msgspec.structs.replace`). Its fields refuse to be assigned. Its maps, such as labels, are plain dicts that
         only the type checker protects (`Mapping`): a mutation is visible to every other reader, and never to the
-        server. In tests the fixtures of `kcr.testing` raise MutatedError at the end for an object that was changed so.
+        server. In tests the plugin of pytest raises `kcr.testing.MutatedError` at the end for an object that was
+        changed so; a program at log level debug logs it for the object of the reconciled key.
 
         Raises:
             NotSyncedError: The first list is not stored yet.

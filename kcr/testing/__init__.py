@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kcr.testing import build
     from kcr.testing.admission import AdmissionResult, admit
     from kcr.testing.fakes import FakeInformer, FakeManager, FakeRecorder
-    from kcr.testing.fixtures import MutatedError, unchanged_stores
+    from kcr.testing.mutations import MutatedError, unchanged_stores
     from kcr.testing.source import FakeSource
     from kcr_devcluster.testing.clusters import simulated_cluster
     from kcr_devcluster.testing.controlplane import ApiServer
@@ -77,12 +77,12 @@ _HOMES = {
     "FakeRecorder": "kcr.testing.fakes",
     "FakeSource": "kcr.testing.source",
     "FaultyTransport": "kcr_devcluster.testing.faults",
-    "MutatedError": "kcr.testing.fixtures",
+    "MutatedError": "kcr.testing.mutations",
     "PodScript": "kcr_devcluster.testing.pods",
     "check_round_trip": "kcr_devcluster.testing.round_trip",
     "namespace_ends": "kcr_devcluster.testing.namespaces",
     "simulated_cluster": "kcr_devcluster.testing.clusters",
-    "unchanged_stores": "kcr.testing.fixtures",
+    "unchanged_stores": "kcr.testing.mutations",
 }
 
 

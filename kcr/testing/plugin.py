@@ -21,7 +21,9 @@ import asyncio
 import importlib.util
 import inspect
 import random
+import sys
 from collections.abc import Callable, Generator, Mapping
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
@@ -35,6 +37,7 @@ LoopFactories = Mapping[str, Callable[[], asyncio.AbstractEventLoop]]
 
 SEED = pytest.StashKey[int]()
 TIMELINE: "pytest.StashKey[Timeline]" = pytest.StashKey()
+STORES = pytest.StashKey[ExitStack]()
 
 _MARKS = (
     "kcr_virtual: runs on a loop whose time jumps to the next timer",
@@ -141,6 +144,25 @@ def pytest_asyncio_loop_factories(item: pytest.Item) -> Generator[None, LoopFact
 
         return {"virtual": VirtualLoop}
     return others or {"asyncio": asyncio.new_event_loop}
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
+    """Note the objects that stores get from now on, in tests that use them."""
+    if "kcr.informer" in sys.modules:
+        from kcr.testing.mutations import unchanged_stores  # noqa: PLC0415  # see the module's docstring
+
+        stores = item.stash[STORES] = ExitStack()
+        stores.enter_context(unchanged_stores())
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
+    """Compare these objects once all else is torn down: the test must not have changed them in place."""
+    # With another failure there is no comparison.
+    with item.stash.get(STORES, ExitStack()).pop_all():
+        return (yield)
 
 
 @pytest.hookimpl(wrapper=True)

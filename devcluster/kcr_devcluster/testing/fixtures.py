@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import pytest_asyncio
 
-from kcr.testing.fixtures import unchanged_stores
 from kcr.testing.loop import VirtualClock
 
 if TYPE_CHECKING:
@@ -81,11 +80,9 @@ async def kcr_apiserver(
 ) -> AsyncIterator["ApiServer"]:
     """Give an API server over TLS: the one that `KUBEBUILDER_ASSETS` names, else the embedded one.
 
-    It serves the kinds of the mark, `@pytest.mark.kcr_apiserver(kinds=[Website])`, beside the built-in ones. At the end
-    no stored object may have been changed.
+    It serves the kinds of the mark, `@pytest.mark.kcr_apiserver(kinds=[Website])`, beside the built-in ones.
     """
     from kcr_devcluster.testing.controlplane import api_server  # noqa: PLC0415  # see above
 
-    with unchanged_stores():
-        async with api_server(_kcr_real_server, **_options_of(request, "kcr_apiserver")) as server:
-            yield server
+    async with api_server(_kcr_real_server, **_options_of(request, "kcr_apiserver")) as server:
+        yield server

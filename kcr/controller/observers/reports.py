@@ -3,7 +3,8 @@
 import logging
 from typing import TYPE_CHECKING, Any
 
-from kcr.api.meta import Key
+from kcr.api import codec
+from kcr.api.meta import Key, Resource
 from kcr.controller.observers import Observer, ReconcileRun
 from kcr.informer import Store
 from kcr.log import get_logger
@@ -108,11 +109,16 @@ class ReconcileMetrics(Observer):
 
 
 class DebugLog(Observer):
-    """Logs the priority and the reasons of each key that is reconciled; only of use where `is_enabled`."""
+    """Logs the priority and the reasons of each key that is reconciled; only of use where `is_enabled`.
 
-    def __init__(self, queue: WorkQueue[Key]) -> None:
-        """Log the keys' states in this queue."""
-        self._queue = queue
+    A reconcile that changes the cached object of its key in place, whose maps are plain dicts, is an error in the log.
+    """
+
+    def __init__(self, queue: WorkQueue[Key], own_store: "Callable[[], Store[Any] | None]") -> None:
+        """Log the keys' states in this queue; `own_store` returns the store of their objects."""
+        self._queue, self._own_store = queue, own_store
+        # The objects of the keys that are reconciled, and how they were.
+        self._objects: dict[Key, tuple[Resource, bytes]] = {}
 
     @staticmethod
     def is_enabled() -> bool:
@@ -124,3 +130,13 @@ class DebugLog(Observer):
         """Log a line."""
         state = self._queue.state(run.key)
         _log.debug("reconciling", priority=state.processing, reasons=[*map(str, state.processing_reasons)])
+        store = self._own_store()
+        if store is not None and (obj := store.stored(run.key)) is not None:
+            self._objects[run.key] = (obj, codec.encode(obj))
+
+    def end(self, run: ReconcileRun) -> None:
+        """Compare the object of the key."""
+        obj, encoded = self._objects.pop(run.key, (None, b""))
+        if obj is not None and codec.encode(obj) != encoded:
+            name, remedy = f"{obj.resource.display} {obj.key}", "change a copy: msgspec.structs.replace(obj, …)"
+            _log.error("cached object was changed in place, for all readers", object=name, remedy=remedy)

@@ -59,6 +59,21 @@ async def test_mutates_on_a_server(kcr_apiserver):
     from kcr.testing import FakeInformer, build
     FakeInformer(ConfigMap).add(build.config_map("server-colors", {"sky": "blue"})).data["sky"] = "grey"
 
+def test_mutates_without_fixtures_of_ours():
+    from kcr.api.core import ConfigMap
+    from kcr.testing import FakeInformer, build
+    FakeInformer(ConfigMap).add(build.config_map("plain-colors", {"sky": "blue"})).data["sky"] = "grey"
+
+@pytest.mark.asyncio
+async def test_mutates_in_a_fake_manager():
+    from kcr.api.core import ConfigMap
+    from kcr.testing import FakeManager, build
+    manager = FakeManager()
+    manager.informer(ConfigMap).add(build.config_map("fake-colors", {"sky": "blue"}))
+    (colors,) = manager.store(ConfigMap).list()
+    colors.metadata.labels["sky"] = "grey"
+    manager.informer(ConfigMap).delete(colors)
+
 @pytest.mark.kcr_virtual
 async def test_stalls():
     await asyncio.Event().wait()
@@ -74,10 +89,12 @@ def test_mark_brings_loop_clock_and_checks_and_spares_other_tests(pytester: pyte
     pytester.makeini(INI)
     pytester.makepyfile(TESTS)
     result = pytester.runpytest_inprocess()
-    result.assert_outcomes(passed=10, failed=1, errors=3)
+    result.assert_outcomes(passed=12, failed=1, errors=5)
     result.stdout.fnmatch_lines(["*tasks left behind: forgotten*"])  # TK-3
     result.stdout.fnmatch_lines(["*MutatedError: configmaps default/colors: changed inside the store*"])
     result.stdout.fnmatch_lines(["*MutatedError: configmaps default/server-colors: changed inside the store*"])
+    result.stdout.fnmatch_lines(["*MutatedError: configmaps default/plain-colors: changed inside the store*"])
+    result.stdout.fnmatch_lines(["*MutatedError: configmaps default/fake-colors: changed inside the store*"])
     result.stdout.fnmatch_lines(["*StallError: every task waits and no timer is set*", "*test_stalls > *wait*"])
 
 

@@ -17,13 +17,15 @@ from kcr.api.core import ConfigMap
 from kcr.api.meta import Key
 from kcr.client import Client
 from kcr.controller import Controller, ControllerOptions, OwnWrites, Result
+from kcr.controller.observers import ReconcileRun
+from kcr.controller.observers.reports import DebugLog
 from kcr.errors import ConflictError, TerminalError
 from kcr.log import get_logger
 from kcr.log.ratelimited import RateLimitedLogger
 from kcr.metrics import Metrics
 from kcr.runnables import RunnableGroup
-from kcr.testing import VirtualClock
-from kcr.workqueue import ItemExponential, Reason
+from kcr.testing import FakeInformer, MutatedError, VirtualClock, build, unchanged_stores
+from kcr.workqueue import ItemExponential, Reason, WorkQueue
 from tests.kit.scripted_transport import Say, Script
 from tests.kit.traces import Traces, attributes, parent_id, seconds, span_id, trace_id
 
@@ -280,3 +282,20 @@ async def test_propagator_that_raises_costs_a_header_and_no_request(
     script = Script(Say(MAP))
     await Client(script).get(ConfigMap, A)
     assert "traceparent" not in script.requests[0].headers
+
+
+async def test_cached_object_that_a_reconcile_changes_in_place_is_an_error_at_level_debug() -> None:
+    with pytest.raises(MutatedError), unchanged_stores(), capture_logs() as logs:
+        informer = FakeInformer(ConfigMap, build.config_map("a", {"sky": "blue"}), build.config_map("b"))
+        observer = DebugLog(WorkQueue[Key](), lambda: informer.store)
+        for obj in informer.store.list():
+            run = ReconcileRun(obj.key, "1", 0.0)
+            observer.begin(run)
+            if obj.data:
+                obj.data["sky"] = "grey"  # type: ignore[index]  # as no reconciler may
+            observer.end(run)
+        observer.begin(ReconcileRun(Key("default", "none"), "1", 0.0))
+        observer.end(ReconcileRun(Key("default", "none"), "1", 0.0))
+    (line,) = [line for line in logs if line["log_level"] == "error"]
+    assert line["object"] == "configmaps default/a"
+    assert line["event"] == "cached object was changed in place, for all readers"
