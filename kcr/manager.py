@@ -100,6 +100,7 @@ class Manager:
         self._observability = Observability(reviewer, self.metrics, self.health, clock)
         self._cache = InformerCache(self.namespace, self._make_informer, self._observability.remove_informer)
         self._controllers: dict[str, Controller] = {}
+        self._has_run = False
         self._rights = frozenset[Right]()  # of controllers and recorders, beside their watches
         self._recorders: dict[str, EventRecorder] = {}
         self.events_api: EventsApi = "core"
@@ -237,7 +238,8 @@ class Manager:
         self._rights |= options.rights
         for limit in self._limits:
             limit.add_controller(controller)
-        needs = [one for source in options.watches if (one := self.add_watch(controller, source)) is not None]
+        sources = options.watches or ()
+        needs = [one for source in sources if (one := self.add_watch(controller, source)) is not None]
         self._add(controller, needs, options.needs_leader_election)
         return controller
 
@@ -283,6 +285,12 @@ class Manager:
         self.webhooks.add_conversion(kind)
 
     @property
+    def is_empty(self) -> bool:
+        """Whether nothing was added: no controller, informer, webhook, conversion or component."""
+        added = self._controllers or self._cache.kinds or self.webhooks.paths
+        return not (added or self._working or self._standing_by)
+
+    @property
     def controllers(self) -> Mapping[str, Controller]:
         """The controllers by name, for example for the queue of one that a `setup` function has added."""
         return MappingProxyType(self._controllers)
@@ -307,6 +315,7 @@ class Manager:
         Source: controller-runtime/pkg/controller/controller.go, Watch.
         """
         if isinstance(source, Channel):
+            controller.note_source()
             self.add(ChannelSource(controller.name, source, controller.queue))
             return None
         controller.watch(source, handle := self._cache.open(source.kind))
@@ -365,7 +374,10 @@ class Manager:
             NotSyncedError: A store could not be filled; the message names the cause.
             LeadershipLostError: Another process leads now, or may do so soon.
             Exception: The exception of a component, unchanged.
+            RuntimeError: It runs already, or has run.
         """
+        self._refuse_second_run()
+        self._has_run = True
         self._on_failure = on_failure
         if self._replica is not None:
             self._replica.begin(self._cache, self.client)
@@ -390,8 +402,18 @@ class Manager:
         ```
 
         For tests and scripts; programs use `kcr.run`. Exceptions of the manager and the context are raised unchanged.
+
+        Raises:
+            RuntimeError: It runs already, or has run.
         """
+        self._refuse_second_run()
         return running(self, self.wait_ready)
+
+    def _refuse_second_run(self) -> None:
+        if self._has_run:
+            state = "runs already" if self._ready.is_set() else "has run, or begins to"
+            remedy = "one manager runs once: make another one, and add its controllers there"
+            raise RuntimeError(f"Manager: this one {state}: {remedy}")
 
     def _report(self, error: Exception) -> None:
         self._on_failure(error)
@@ -408,6 +430,7 @@ class Manager:
             async with self._working:
                 self._ready.set()
                 _log.info("ready: caches are synced, workers run")
+                self._warn_of_missing_watches()
                 try:  # until cancelled: readiness fails at once, while reconciles end
                     await asyncio.get_running_loop().create_future()
                 finally:
@@ -422,6 +445,12 @@ class Manager:
         """Return the keys with writes that had no answer and may still be executed."""
         known = (controller.own_writes for controller in self._controllers.values())
         return {key for own_writes in known if own_writes is not None for key in own_writes.unsettled}
+
+    def _warn_of_missing_watches(self) -> None:
+        for controller in self._controllers.values():
+            if controller.lacks_watches:
+                remedy = "give it watches=[kcr.watch(…)], or watches=() if other code adds keys to its queue"
+                _log.warning("controller has no watches", controller=controller.name, remedy=remedy)
 
     async def _campaign(self, elector: Runnable) -> None:
         """Run the elector; it ends after the controllers do, unless it loses."""

@@ -50,6 +50,10 @@ class RunnableGroup:
         self._over = False
         self._loop: asyncio.AbstractEventLoop | None = None
 
+    def __bool__(self) -> bool:
+        """Return whether it runs, or there are runnables to start."""
+        return self._group is not None or bool(self._waiting)
+
     def add(self, run: Callable[[], Awaitable[None]], name: str) -> None:
         """Run a component.
 

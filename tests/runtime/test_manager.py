@@ -19,7 +19,7 @@ from kcr.client import Client
 from kcr.errors import ForbiddenError
 from kcr.health import ProbeResult
 from kcr.informer import Selection
-from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock
+from kcr.testing import CrashingTransport, FakeSource, FaultyTransport, VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.transports import LateWatches
 
@@ -515,3 +515,53 @@ async def test_frozen_server_shows_in_readyz_and_in_a_metric(
         )
         labels = {"name": "namespaces", "group": "", "version": "v1", "resource": "namespaces"}
         assert manager.metrics.registry.get_sample_value("kcr_reflector_last_event_age_seconds", labels) == 80
+
+
+async def test_manager_runs_once(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    manager = manager_on(kcr_cluster.client, kcr_clock)
+    manager.add_controller("greeter", Greeter(manager), watches=[kcr.watch(Namespace)])
+    async with manager.running():
+        with pytest.raises(RuntimeError, match=r"^Manager: this one runs already: one manager runs once: make another"):
+            manager.running()
+        with pytest.raises(RuntimeError, match="runs already"):
+            await manager.run()
+    with pytest.raises(RuntimeError, match=r"^Manager: this one has run"):
+        manager.running()
+    with pytest.raises(RuntimeError, match=r"^Manager: this one has run"):
+        await manager.run()
+
+
+async def nothing() -> AsyncIterator[kcr.Key]:
+    """Yield no key, and never end."""
+    await asyncio.get_running_loop().create_future()
+    yield kcr.Key("", "")
+
+
+async def test_controller_without_watches_is_warned_of(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    manager = manager_on(kcr_cluster.client, kcr_clock)
+    greeter = Greeter(manager)
+    manager.add_controller("forgotten", greeter)
+    manager.add_controller("meant", greeter, watches=())
+    manager.add_controller("own-queue", greeter, queue=manager.queue("own-queue"))
+    manager.add_controller("filled", greeter).queue.add(kcr.Key("", "default"))
+    manager.add_watch(manager.add_controller("later", greeter), kcr.watch(Namespace))
+    manager.add_watch(manager.add_controller("channel", greeter), kcr.channel(nothing()))
+    manager.add_controller("declared", greeter).declare(manager.informer(Namespace), Namespace)
+    with capture_logs() as logs:
+        async with manager.running():
+            pass
+    (line,) = [line for line in logs if line["event"] == "controller has no watches"]
+    assert (line["log_level"], line["controller"]) == ("warning", "forgotten")
+    assert line["remedy"] == "give it watches=[kcr.watch(…)], or watches=() if other code adds keys to its queue"
+
+
+def test_manager_is_empty_until_something_is_added() -> None:
+    def made() -> kcr.Manager:
+        return kcr.Manager(Client(FakeSource(Namespace)))
+
+    assert made().is_empty
+    with_informer, with_component, with_controller = made(), made(), made()
+    with_informer.informer(Namespace)
+    with_component.add(with_informer)
+    with_controller.add_controller("greeter", Greeter(made()), watches=())
+    assert not any(one.is_empty for one in (with_informer, with_component, with_controller))

@@ -221,6 +221,20 @@ def test_asynchronous_setup_is_refused_with_the_remedy() -> None:
         attach({"mine": asynchronous}, manager, {})
 
 
+def test_setup_that_adds_nothing_is_refused_with_the_remedy() -> None:
+    def empty(manager: Manager) -> None:
+        """Forget the controller."""
+
+    remedy = r"setup adds nothing to the manager: call manager\.add_controller\(…\), add_"
+    for setups, names in (
+        ({"": empty}, "the program"),
+        ({"a": empty, "b": empty}, "controller 'a' and controller 'b'"),
+    ):
+        with pytest.raises(ConfigError, match=f"^{names}: {remedy}"):
+            attach(setups, Manager(Client(FakeSource(Pod))), {})
+    attach({"a": empty, "b": lambda manager: manager.store(Pod)}, Manager(Client(FakeSource(Pod))), {})
+
+
 def test_function_of_the_working_directory_is_a_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "kcr_test_greeter.py").write_text("def setup(manager): ...\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)

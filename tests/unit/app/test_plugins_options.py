@@ -8,6 +8,7 @@ import click
 import pytest
 
 from kcr.api.bindaddress import BindAddress
+from kcr.api.core import Pod
 from kcr.app.plugins import Setup, attach, find_plugins, read_options
 from kcr.cli.run import command
 from kcr.controllers.job import controller as job
@@ -118,6 +119,7 @@ async def test_command_line_and_environment_make_the_options_of_all(kcr_clock: V
 
     def ttl_setup(manager: FakeManager, options: ttl.Options) -> None:
         seen["ttl"] = options
+        manager.store(Pod)
 
     environ = {"KCR_MAX_UNCOUNTED_PODS": "3", "KCR_WORKERS": "9"}
     plugins: dict[str, Setup] = {"job": job_setup, "ttl": ttl_setup}

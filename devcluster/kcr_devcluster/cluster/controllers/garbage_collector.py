@@ -42,7 +42,7 @@ class GarbageCollector:
         self._handles: dict[ResourceType, InformerHandle[Any]] = {}
         self._graph = Graph()
         self._graph.on_change = self._enqueue
-        self._queue = manager.add_controller("garbage-collector", self).queue
+        self._queue = manager.add_controller("garbage-collector", self, watches=()).queue
 
     def watch(self, kind: ResourceType) -> None:
         """Add the objects of a kind to the graph, from now on."""

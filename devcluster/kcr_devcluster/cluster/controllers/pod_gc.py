@@ -122,6 +122,6 @@ def setup(manager: Manager, threshold: int) -> None:
     manager.add_controller("pod-garbage-collector", OrphanedPodCollector(manager), watches=[deleted_nodes])
     if threshold:
         collector = FinishedPodCollector(manager, threshold)
-        controller = manager.add_controller("finished-pod-garbage-collector", collector)
+        controller = manager.add_controller("finished-pod-garbage-collector", collector, watches=())
         collector.check_after = controller.queue.add_after
         manager.informer(metadata_only(Pod)).add_handler(collector)

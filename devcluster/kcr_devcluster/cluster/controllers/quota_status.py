@@ -46,7 +46,7 @@ def setup(manager: Manager, quotas: QuotaAdmission) -> None:
         manager: The manager.
         quotas: Counts the usage of every quota, and names those whose status may be out of date.
     """
-    controller = manager.add_controller("resourcequota", QuotaStatusReconciler(manager.client, quotas))
+    controller = manager.add_controller("resourcequota", QuotaStatusReconciler(manager.client, quotas), watches=())
     quotas.on_change = controller.queue.add
     for key in quotas.all_keys():
         controller.queue.add(key)

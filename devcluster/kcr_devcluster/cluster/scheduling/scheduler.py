@@ -380,7 +380,7 @@ def setup(manager: Manager, groups: type[PodGroup] | None = None) -> SchedulerRe
     manager.select(Selection(ScheduledPod, fields="spec.nodeName="))
     manager.select(PLACED)
     reconciler = SchedulerReconciler(manager, groups)
-    controller = manager.add_controller("scheduler", reconciler, workers=WORKERS, own_writes=False)
+    controller = manager.add_controller("scheduler", reconciler, workers=WORKERS, own_writes=False, watches=())
     reconciler.enqueue = controller.queue.add
     manager.informer(ScheduledNode).add_handler(_Nodes(reconciler))
     manager.informer(ScheduledPod).add_handler(reconciler)

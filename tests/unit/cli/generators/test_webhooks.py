@@ -39,7 +39,7 @@ def conversion(manager):
 
 
 def nothing(manager):
-    pass
+    manager.store(Site)
 """
 
 
