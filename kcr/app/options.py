@@ -20,6 +20,9 @@ from kcr.app.fields import text_of
 from kcr.controllers.policy import read_gates
 from kcr.keywords import Flag
 
+# Those of `kcr run`, for which `*` stands there.
+DEFAULT_CONTROLLERS = ("job",)
+
 
 def names(given: str) -> tuple[str, ...]:
     """Return the names of a list with commas, without blanks and repetitions, in the order given.
@@ -53,10 +56,11 @@ class PluginOptions(msgspec.Struct, frozen=True, kw_only=True):
     controllers: Annotated[
         tuple[str, ...],
         names,
-        "Controllers to run: names of installed ones, or MODULE:SETUP, a function of a module that is installed or in "
-        "the working directory.",
-        Flag("NAME[,NAME…]"),
-    ] = ("job",)
+        "Controllers to run: names of installed ones; MODULE:SETUP for your own, a function of a module that is "
+        "installed or in the working directory; -NAME leaves one out.",
+        Flag("NAME[,NAME…]", ",".join(DEFAULT_CONTROLLERS), guide="install.md#choice-of-controllers"),
+    ] = ("*",)
+    no_controllers: Annotated[bool, "Run none of kcr's own controllers, only yours of --controllers."] = False
     take_over: Annotated[bool, "Replace the cluster's own controllers: reconcile Jobs without spec.managedBy too."] = (
         False
     )

@@ -18,14 +18,16 @@ import click
 import msgspec
 
 from kcr.app.faults import YOUR_BUG, import_fault, place_of_user, unexpected
-from kcr.app.fields import fields_of
-from kcr.app.options import PluginOptions, ProgramOptions
+from kcr.app.fields import fields_of, given_as
+from kcr.app.options import DEFAULT_CONTROLLERS, PluginOptions, ProgramOptions
 from kcr.client.explainers import Explainer, explainers_of
 from kcr.errors import ConfigError, KcrError
 from kcr.log import get_logger
 from kcr.manager import Manager
 
 GROUP = "kcr.controllers"
+# In a list of controllers: those that the command runs without one.
+DEFAULT = "*"
 
 Setup = Callable[..., object]
 
@@ -49,6 +51,61 @@ _VARIABLES = (
 )  # fmt: skip
 # How much of a name has to be right for the nearest to be proposed.
 _LIKENESS = 0.75
+
+
+def choose_plugins(
+    given: tuple[str, ...], default: tuple[str, ...], *, none_of_kcr: bool = False, adds_own: bool = True,
+    installed: Mapping[str, EntryPoint] | None = None,
+) -> tuple[str, ...]:  # fmt: skip
+    """Return the names of the plugins that a list of `--controllers` chooses.
+
+    As with kube-controller-manager, `*` stands for the default and `-NAME` leaves one of it out. A list that names none
+    of kcr's own controllers and no `*` adds its entries to the default.
+
+    Args:
+        given: The entries of the list.
+        default: The controllers of the command without a list.
+        none_of_kcr: Whether the default is left out, as with `--no-controllers`.
+        adds_own: Whether a user's own controllers are added to the default; else they alone are chosen.
+        installed: The entry points to choose from; None means those installed.
+
+    Raises:
+        click.UsageError: An entry that is left out is unknown or named as well.
+
+    Source: kubernetes/staging/src/k8s.io/controller-manager/app/helper.go, IsControllerEnabled.
+    """
+    known = _installed() if installed is None else installed
+    left_out = {name[1:]: None for name in given if name.startswith("-")}
+    named = [name for name in given if name != DEFAULT and not name.startswith("-")]
+    of_kcr = [name for name in named if name in known and known[name].value.startswith("kcr.")]
+    for name in left_out:
+        if name not in known:
+            raise click.UsageError(f"-{name}: no controller is named {name!r}: known are {_list(known)}")
+        if name in named:
+            raise click.UsageError(f"{_spelled()} names {name!r}, and -{name} leaves it out: remove one of the two")
+    if none_of_kcr and of_kcr:
+        text = f"{_spelled()} names {of_kcr[0]!r}, and --no-controllers leaves it out: remove one of the two"
+        raise click.UsageError(text)
+    has_default = DEFAULT in given or not (of_kcr if adds_own else named)
+    chosen = dict.fromkeys((*(default if has_default and not none_of_kcr else ()), *named))
+    return tuple(name for name in chosen if name not in left_out)
+
+
+def choose_to_run(options: PluginOptions, *, adds_own: bool = True) -> tuple[str, ...]:
+    """Return the names of the plugins that `kcr run` runs, see `choose_plugins`.
+
+    Args:
+        options: The list, and whether the default is left out.
+        adds_own: As for `choose_plugins`.
+
+    Raises:
+        click.UsageError: An entry of the list cannot be used, or none is left.
+    """
+    none = options.no_controllers
+    chosen = choose_plugins(options.controllers, DEFAULT_CONTROLLERS, none_of_kcr=none, adds_own=adds_own)
+    if not chosen:
+        raise click.UsageError("no controllers are left to run: name some with --controllers")
+    return chosen
 
 
 def find_plugins(names: tuple[str, ...], installed: Mapping[str, EntryPoint] | None = None) -> dict[str, Setup]:
@@ -76,8 +133,9 @@ def find_plugins(names: tuple[str, ...], installed: Mapping[str, EntryPoint] | N
                 raise click.UsageError(f"{name!r} names no controller: write module:setup, as in an import")
             known = {**known, name: EntryPoint(name, name, GROUP)}
         elif name not in known:
-            listed = ", ".join(sorted(known)) or "none is installed"
-            raise click.UsageError(f"no controller is named {name!r}: known are {listed}, or name it module:setup")
+            raise click.UsageError(
+                f"no controller is named {name!r}: known are {_list(known)}, or name it module:setup"
+            )
     return {name: _load(known[name]) for name in names}
 
 
@@ -87,7 +145,7 @@ def find_explainers(
     """Return the explainers of the installed plugins, and of others.
 
     Args:
-        names: As for `find_plugins`; the installed ones need not be named.
+        names: As for `choose_plugins`; the installed ones need not be named, and none is left out.
         warn: Called with the reason for each installed plugin that cannot be imported.
         installed: The entry points to choose from; None means those installed.
 
@@ -96,7 +154,7 @@ def find_explainers(
         ConfigError: A plugin that is named cannot be imported.
     """
     known = _installed() if installed is None else installed
-    setups = find_plugins(names, known)
+    setups = find_plugins(tuple(name for name in names if name != DEFAULT and not name.startswith("-")), known)
     for name in known.keys() - setups.keys():
         try:
             setups[name] = _load(known[name])
@@ -108,6 +166,16 @@ def find_explainers(
 def called(name: str) -> str:
     """Return the name of a setup function in errors: `controller 'job'`; `the program` without a name."""
     return f"controller {name!r}" if name else "the program"
+
+
+def _spelled() -> str:
+    """Return the list of controllers as the user gave it: as an option or as a variable."""
+    ctx = click.get_current_context(silent=True)
+    return given_as(ctx, "controllers")("controllers") if ctx is not None else "--controllers"
+
+
+def _list(known: Mapping[str, EntryPoint]) -> str:
+    return ", ".join(sorted(known)) or "none is installed"
 
 
 def _installed() -> dict[str, EntryPoint]:

@@ -9,7 +9,8 @@ import click
 
 from kcr.api.meta import Key
 from kcr.app.checks import Finding, Wanted, check_cluster, filter_finding
-from kcr.app.plugins import Setup, find_plugins, warn_of_unknown_variables
+from kcr.app.options import PluginOptions
+from kcr.app.plugins import Setup, choose_to_run, find_plugins, warn_of_unknown_variables
 from kcr.app.rbac import declared_by, with_events_api
 from kcr.app.startup import explain_failure
 from kcr.cli import options as shared
@@ -26,7 +27,7 @@ from kcr.namespaces import Namespaces
     context_settings={"auto_envvar_prefix": "KCR", "show_default": True},
     epilog="Exit codes: 0 when all is well, 1 when something has to be done, 2 on a wrong option.",
 )
-@shared.plugin_options("controllers")
+@shared.plugin_options("controllers", "no_controllers")
 @shared.connection_options
 @click.option(
     "--take-over", is_flag=True, show_envvar=True, help="Check for taking the place of the cluster's own controllers."
@@ -41,9 +42,9 @@ from kcr.namespaces import Namespaces
     show_default="the pod's own, or the context's", help="Namespace of the Leases.",
 )  # fmt: skip
 @click.option("--metrics-secure", is_flag=True, show_envvar=True, help="Check the rights of protected metrics as well.")
-def command(*, controllers: tuple[str, ...], **values: Any) -> None:
+def command(*, controllers: tuple[str, ...], no_controllers: bool, **values: Any) -> None:
     """Check a cluster before controllers run on it; nothing is written."""
-    setups = find_plugins(controllers)
+    setups = find_plugins(choose_to_run(PluginOptions(controllers=controllers, no_controllers=no_controllers)))
     warn_of_unknown_variables(setups, lambda words: click.echo(f"Warning: {words}", err=True))
     findings = asyncio.run(_findings(setups, values))
     for finding in findings:

@@ -57,10 +57,11 @@ def _parameter(found: Mapping[str, Any]) -> click.Parameter:
 
 
 def complete_controllers(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Return the installed controllers whose name begins like the last of a list."""
+    """Return the installed controllers whose name begins like the last of a list; `-` leaves one out."""
     chosen, comma, start = incomplete.rpartition(",")
+    minus = start[:1] if start.startswith("-") else ""
     names = sorted(point.name for point in entry_points(group="kcr.controllers"))
-    return [CompletionItem(f"{chosen}{comma}{name}") for name in names if name.startswith(start)]
+    return [CompletionItem(f"{chosen}{comma}{minus}{name}") for name in names if f"{minus}{name}".startswith(start)]
 
 
 def complete_namespaces(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:

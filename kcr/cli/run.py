@@ -12,13 +12,16 @@ from kcr.cli import options as shared
 @shared.plugin_options()
 @shared.program_options(leader_elect_resource_name="kcr-controller-manager")
 def command(**values: Any) -> None:
-    """Run controllers against a Kubernetes API server."""
+    """Run controllers against a Kubernetes API server.
+
+    Your own controllers are added to the default, unless the list names some of kcr's own.
+    """
     # Not at the top: with them come the client and the runtime, which neither help nor completion needs.
-    from kcr.app.plugins import find_plugins  # noqa: PLC0415  # see above
+    from kcr.app.plugins import choose_to_run, find_plugins  # noqa: PLC0415  # see above
     from kcr.app.run import run_controllers  # noqa: PLC0415  # see above
 
     plugins = PluginOptions(**{name: values.pop(name) for name in PluginOptions.__struct_fields__})
+    chosen = choose_to_run(plugins)
     run_controllers(
-        ProgramOptions(**values), lambda: find_plugins(plugins.controllers), plugins.given(), command="kcr run",
-        controllers=plugins.controllers,
-    )  # fmt: skip
+        ProgramOptions(**values), lambda: find_plugins(chosen), plugins.given(), command="kcr run", controllers=chosen
+    )

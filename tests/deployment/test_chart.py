@@ -13,6 +13,7 @@ from click.core import ParameterSource
 
 from kcr.app.fields import fields_of, text_of
 from kcr.app.options import PluginOptions, ProgramOptions
+from kcr.app.plugins import choose_to_run
 from kcr.cli.run import command
 from kcr_devcluster.apiserver.pod_security.policies import Level, violations
 from kcr_devcluster.cluster import EmbeddedCluster
@@ -116,6 +117,7 @@ SETS = {
     "pod-monitor": {
         "metrics": {"podMonitor": {"enabled": True, "interval": "15s", "scrapeTimeout": "5s", "labels": {"a": "b"}}},
     },
+    "own-controllers": {"controllers": ["shop.controller:setup"]},
     "alerts-without-election": {
         "replicas": 1, "leaderElection": {"enabled": False}, "metrics": {"prometheusRule": {"enabled": True}},
     },
@@ -232,7 +234,7 @@ def test_wrong_value_is_refused_with_its_name(values: dict[str, Any], words: str
 def test_each_option_is_set_by_a_value_or_left_to_arguments() -> None:
     unset = {*PluginOptions.__struct_fields__, *ProgramOptions.__struct_fields__}
     # Leader election and sharding exclude each other.
-    for values in (EVERYTHING, SETS["selected"]):
+    for values in (EVERYTHING, SETS["selected"], SETS["own-controllers"]):
         (deployment,) = of_kind(manifests(values), "Deployment")
         (container,) = deployment["spec"]["template"]["spec"]["containers"]
         given = command.make_context("run", list(container["args"]))
@@ -272,6 +274,22 @@ def test_command_line_takes_the_arguments(name: str) -> None:
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     params = command.make_context("run", list(container["args"])).params
     assert (params["leader_elect"] or bool(params["shards"])) is (deployment["spec"]["replicas"] > 1)
+
+
+@pytest.mark.parametrize(
+    ("controllers", "has_default"),
+    [
+        pytest.param(["shop.controller:setup"], False, id="own"),
+        pytest.param(["job", "shop.controller:setup"], True, id="both"),
+        pytest.param(["job"], True, id="built-in"),
+    ],
+)
+def test_list_of_controllers_is_the_whole_list(controllers: list[str], has_default: bool) -> None:
+    (deployment,) = of_kind(manifests({"controllers": controllers}), "Deployment")
+    arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+    given = PluginOptions(controllers=tuple(controllers), no_controllers="--no-controllers" in arguments)
+    assert given.no_controllers is not has_default
+    assert choose_to_run(given) == tuple(controllers)
 
 
 def test_readers_of_protected_metrics_verify_the_certificate_there_is() -> None:

@@ -83,6 +83,19 @@ async def test_line_that_blocks_the_event_loop_is_a_warning(kcr: Start, tmp_path
         await eventually(lambda: re.search(warning, dev.err), seconds=30)
 
 
+IDLE = """
+def setup(manager):
+    pass
+"""
+
+
+async def test_jobs_end_beside_controllers_of_ones_own(kcr: Start, tmp_path: Path) -> None:
+    (tmp_path / "idle.py").write_text(IDLE)
+    options = ("--controllers", "idle:setup", "-f", manifest(tmp_path, "hello", "echo hello"), "--wait")
+    async with kcr("dev", *options, folder=tmp_path) as dev:
+        assert await dev.end() == 0, dev.err
+
+
 async def test_pi_is_printed_with_2000_digits(kcr: Start) -> None:
     async with kcr("dev", "-f", "examples/pi-python.yaml", "--wait") as dev:
         assert await dev.end() == 0, dev.err

@@ -25,6 +25,13 @@
 {{- join "," $names -}}
 {{- end }}
 
+{{- /* Whether all controllers are the user's own: kcr run would add them to its default. */}}
+{{- define "kcr.ownControllersOnly" -}}
+{{- if not (or (has "job" .Values.controllers) (has "ttl" .Values.controllers) (has "cronjob" .Values.controllers)) -}}
+true
+{{- end -}}
+{{- end }}
+
 {{- define "kcr.selectorLabels" -}}
 app.kubernetes.io/name: {{ include "kcr.name" . | quote }}
 app.kubernetes.io/instance: {{ .Release.Name | quote }}

@@ -10,7 +10,7 @@ from kcr.app.fields import options
 from kcr.app.logs import configure_logs
 from kcr.app.options import PluginOptions
 from kcr.cli import options as shared
-from kcr_devcluster.dev.options import COMMAND_LINE, DevOptions
+from kcr_devcluster.dev.options import COMMAND_LINE, CONTROLLERS, DevOptions
 
 _PLUGINS = ("controllers", "workers", "feature_gates")
 
@@ -29,12 +29,13 @@ _PLUGINS = ("controllers", "workers", "feature_gates")
     help="Manifests to apply: a file, a folder or a URL; `-` is stdin. May be repeated.",
 )
 @options(DevOptions, *COMMAND_LINE, prefix="KCR_DEV_", runtime="process")
-@shared.plugin_options(*_PLUGINS, controllers=("job", "ttl", "cronjob"))
+@shared.plugin_options(*_PLUGINS, words={"controllers": ",".join(CONTROLLERS)})
 @shared.program_options("log_format", "log_level", words={"log_format": "lines as all others"}, log_level="warning")
 def command(*, files: tuple[str, ...], log_format: str | None, log_level: str, **values: Any) -> int:
     """Start a cluster, run the controllers, apply the files, show the progress.
 
-    Logs of the pods go to stdout, everything else to stderr.
+    Your own controllers are added to the default, unless the list names some of kcr's own. Logs of the pods go to
+    stdout, everything else to stderr.
     """
     configure_logs(log_format or "plain", log_level)
     plugins = PluginOptions(**{name: values.pop(name) for name in _PLUGINS}, take_over=True)

@@ -8,6 +8,8 @@ from msgspec import Meta
 from kcr.keywords import Flag
 from kcr_devcluster.options import ClusterOptions
 
+# The controllers for which `*` stands in `kcr dev`.
+CONTROLLERS = ("job", "ttl", "cronjob")
 # Those of the cluster that the command line has.
 _OF_CLUSTER = (
     "runtime",
@@ -46,8 +48,8 @@ class DevOptions(ClusterOptions, frozen=True, kw_only=True):
     ] = None
     no_controllers: Annotated[
         bool,
-        "Run no controllers, not even those of Deployments, quotas and PodDisruptionBudgets; for controllers in other "
-        "processes, such as kcr run.",
+        "Run none of kcr's own controllers, not even those of Deployments, quotas and PodDisruptionBudgets, only yours "
+        "of --controllers; for controllers in other processes, such as kcr run.",
     ] = False
     kubeconfig: Annotated[
         Path | None,

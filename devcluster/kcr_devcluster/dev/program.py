@@ -16,7 +16,7 @@ from kcr.api.crontab import UnknownZoneError, load_zone
 from kcr.api.explanation import Explanation
 from kcr.api.meta import Key, Resource
 from kcr.app.options import PluginOptions, shown
-from kcr.app.plugins import Setup, find_explainers, find_plugins, warn_of_unknown_variables
+from kcr.app.plugins import Setup, choose_plugins, find_explainers, find_plugins, warn_of_unknown_variables
 from kcr.app.process import run_to_end
 from kcr.cli.display.display import Display, open_display
 from kcr.cli.objects.look import look
@@ -29,7 +29,7 @@ from kcr_devcluster.dev.cluster import dev_cluster
 from kcr_devcluster.dev.cluster_pages import ClusterPages
 from kcr_devcluster.dev.display.progress import Progress
 from kcr_devcluster.dev.explanations import Explanations
-from kcr_devcluster.dev.options import COMMAND_LINE, DevOptions
+from kcr_devcluster.dev.options import COMMAND_LINE, CONTROLLERS, DevOptions
 from kcr_devcluster.dev.page import DevPage, check_port
 from kcr_devcluster.dev.private_file import candidates, default_path, private_file
 from kcr_devcluster.manifests import Document, read_documents
@@ -53,7 +53,7 @@ def start(title: str, options: DevOptions, plugins: PluginOptions, files: Sequen
         click.UsageError: An option cannot be used.
         ConfigError: A port cannot be used, or a file cannot be read or written, or an object of it is refused.
     """
-    setups = {} if options.no_controllers else find_plugins(plugins.controllers)
+    setups = find_plugins(choose_plugins(plugins.controllers, CONTROLLERS, none_of_kcr=options.no_controllers))
     warn_of_unknown_variables(setups, get_logger().warning)
     documents = [document for file in files for document in read_documents(file)]
     kinds = {document.kind for document in documents}
@@ -96,8 +96,9 @@ async def _dev(
             manager.expose()
         else:
             pages = ClusterPages(manager, zone, dev.read_log, explanations)
-            given = {name: value for name, value in shown(options).items() if name in COMMAND_LINE}
-            DevPage(dev, file, announce, pages).expose(options.debug_port, {**given, **shown(plugins)}, files)
+            given = shown(plugins) | {name: value for name, value in shown(options).items() if name in COMMAND_LINE}
+            given["controllers"] = ",".join(setups)
+            DevPage(dev, file, announce, pages).expose(options.debug_port, given, files)
         if path not in (options.kubeconfig, default) and not is_brief:
             display.say(f"{default} belongs to another kcr dev; this one writes {path}")
         for line in filter(None, (title, *_notes(options))):

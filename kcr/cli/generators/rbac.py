@@ -9,7 +9,8 @@ import click
 
 from kcr.api.meta import Key
 from kcr.api.yaml_writer import yaml_documents
-from kcr.app.plugins import Setup, called, find_plugins, warn_of_unknown_variables
+from kcr.app.options import PluginOptions
+from kcr.app.plugins import Setup, called, choose_to_run, find_plugins, warn_of_unknown_variables
 from kcr.app.rbac import NO_RIGHTS, certificates_of, rbac_manifests, rights_of
 from kcr.cli import options as shared
 from kcr.cli.generators.webhooks import namespaced
@@ -59,12 +60,14 @@ def generate(  # the options of the command, all by name
     """Write the rights that controllers need: for their watches, and for their declared requests.
 
     Controllers of your own are named MODULE:SETUP, and declare their requests with
-    manager.add_controller(…, rights=kcr.rights(ConfigMap, "create", "patch")).
+    manager.add_controller(…, rights=kcr.rights(ConfigMap, "create", "patch")). The rights of the named ones alone are
+    written: with --controllers=*,MODULE:SETUP those of the Job controller as well.
     """
     if namespace and namespace_selector:
         raise click.UsageError("--namespace-selector: it is for namespaces without names: leave --namespace away")
     watched = Namespaces(labels="any") if namespace_selector else namespace
-    setups = find_plugins(controllers)
+    # A role grants nothing that is not named.
+    setups = find_plugins(choose_to_run(PluginOptions(controllers=controllers), adds_own=False))
     warn_of_unknown_variables(setups, lambda words: click.echo(f"Warning: {words}", err=True))
 
     async def wanted() -> str:

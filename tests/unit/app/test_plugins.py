@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import sys
 import sysconfig
 from datetime import timedelta
@@ -14,7 +15,16 @@ import pytest
 
 from kcr.api.core import Pod
 from kcr.app.faults import remedy, unexpected
-from kcr.app.plugins import GROUP, Setup, attach, find_explainers, find_plugins, read_options, unknown_variables
+from kcr.app.plugins import (
+    GROUP,
+    Setup,
+    attach,
+    choose_plugins,
+    find_explainers,
+    find_plugins,
+    read_options,
+    unknown_variables,
+)
 from kcr.client import Client
 from kcr.errors import ConfigError
 from kcr.manager import Manager
@@ -42,6 +52,74 @@ class Needy(msgspec.Struct, frozen=True):
 
 def point(name: str, value: str) -> dict[str, EntryPoint]:
     return {name: EntryPoint(name, value, GROUP)}
+
+
+INSTALLED = {
+    **point("job", "kcr.controllers.job.controller:setup"), **point("ttl", "kcr.controllers.job.ttl:setup"),
+    **point("cronjob", "kcr.controllers.cronjob.controller:setup"), **point("shop", "coffee_shop.controller:setup"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "run", "dev", "rights"),
+    [
+        pytest.param("*", "job", "job,ttl,cronjob", "job", id="default"),
+        pytest.param("mine:setup", "job,mine:setup", "job,ttl,cronjob,mine:setup", "mine:setup", id="own"),
+        pytest.param("shop", "job,shop", "job,ttl,cronjob,shop", "shop", id="own-installed"),
+        pytest.param(
+            "mine:setup,shop", "job,mine:setup,shop", "job,ttl,cronjob,mine:setup,shop", "mine:setup,shop", id="two"
+        ),
+        pytest.param("ttl", "ttl", "ttl", "ttl", id="one-of-kcr"),
+        pytest.param("mine:setup,ttl", "mine:setup,ttl", "mine:setup,ttl", "mine:setup,ttl", id="own-and-one-of-kcr"),
+        pytest.param("*,mine:setup", "job,mine:setup", "job,ttl,cronjob,mine:setup", "job,mine:setup", id="star"),
+        pytest.param("*,cronjob", "job,cronjob", "job,ttl,cronjob", "job,cronjob", id="star-and-one-of-kcr"),
+        pytest.param("-job", "", "ttl,cronjob", "", id="one-left-out"),
+        pytest.param("*,-job", "", "ttl,cronjob", "", id="star-without-one"),
+        pytest.param("mine:setup,-job", "mine:setup", "ttl,cronjob,mine:setup", "mine:setup", id="own-without-one"),
+        pytest.param("-job,-ttl,-cronjob", "", "", "", id="all-left-out"),
+        pytest.param("-ttl", "job", "job,cronjob", "job", id="left-out-beside-the-default"),
+        pytest.param("job,-ttl", "job", "job", "job", id="left-out-beside-a-name"),
+        pytest.param("job,*,job", "job", "job,ttl,cronjob", "job", id="named-twice"),
+    ],
+)
+def test_own_controllers_are_added_and_others_left_out_by_name(given: str, run: str, dev: str, rights: str) -> None:
+    entries, default = tuple(given.split(",")), ("job", "ttl", "cronjob")
+    assert ",".join(choose_plugins(entries, ("job",), installed=INSTALLED)) == run
+    assert ",".join(choose_plugins(entries, default, installed=INSTALLED)) == dev
+    assert ",".join(choose_plugins(entries, ("job",), adds_own=False, installed=INSTALLED)) == rights
+
+
+@pytest.mark.parametrize(
+    ("given", "chosen"),
+    [("*", ""), ("mine:setup", "mine:setup"), ("shop,*", "shop"), ("-job,mine:setup", "mine:setup")],
+)
+def test_none_of_kcrs_own_are_left_where_that_is_wanted(given: str, chosen: str) -> None:
+    entries = tuple(given.split(","))
+    assert ",".join(choose_plugins(entries, ("job", "ttl"), none_of_kcr=True, installed=INSTALLED)) == chosen
+
+
+@pytest.mark.parametrize(
+    ("given", "none_of_kcr", "fault"),
+    [
+        pytest.param(
+            "-jop", False, "-jop: no controller is named 'jop': known are cronjob, job, shop, ttl", id="unknown"
+        ),
+        pytest.param(
+            "-mine:setup", False, "-mine:setup: no controller is named 'mine:setup': known", id="never-default"
+        ),
+        pytest.param("-", False, "-: no controller is named '': known", id="nameless"),
+        pytest.param("job,-job", False, "--controllers names 'job', and -job leaves it out: remove one", id="both"),
+        pytest.param("shop,-shop", False, "--controllers names 'shop', and -shop leaves it out", id="both-own"),
+        pytest.param("job", True, "--controllers names 'job', and --no-controllers leaves it out: remove", id="none"),
+    ],
+)
+def test_list_that_contradicts_itself_is_refused(given: str, none_of_kcr: bool, fault: str) -> None:
+    with pytest.raises(click.UsageError, match=re.escape(fault)):
+        choose_plugins(tuple(given.split(",")), ("job",), none_of_kcr=none_of_kcr, installed=INSTALLED)
+
+
+def test_explainers_of_controllers_that_are_left_out_stay() -> None:
+    assert find_explainers(("-job", "*"), print) == find_explainers((), print)
 
 
 def test_defaults_hold_when_nothing_is_said() -> None:

@@ -38,6 +38,7 @@ RUN: dict[str, tuple[str, str, object]] = {
     "KCR_NAMESPACE": ("mine", "namespace", "mine"),
     "KCR_NAMESPACE_SELECTOR": ("team=blue", "namespace_selector", "team=blue"),
     "KCR_TAKE_OVER": ("1", "take_over", True),
+    "KCR_NO_CONTROLLERS": ("1", "no_controllers", True),
     "KCR_WORKERS": ("1", "workers", 1),
     "KCR_FEATURE_GATES": (GATES, "feature_gates", read_gates(GATES)),
     "KCR_DRY_RUN": ("server", "dry_run", "server"),

@@ -36,6 +36,15 @@ pytestmark = pytest.mark.usefixtures("logs_of_commands")
         pytest.param(
             ["run", "--controllers", ","], "Invalid value for --controllers: ',' names none", id="no-controller"
         ),
+        pytest.param(["run", "--controllers", "-jop"], "kcr: -jop: no controller is named 'jop'", id="none-left-out"),
+        pytest.param(["run", "--controllers=-job"], "no controllers are left to run", id="all-left-out"),
+        pytest.param(["check", "--no-controllers"], "no controllers are left to run: name some", id="none-to-check"),
+        pytest.param(["rbac", "generate", "--controllers=-job"], "no controllers are left", id="none-for-a-role"),
+        pytest.param(
+            ["dev", "--no-controllers", "--controllers", "ttl"],
+            "--controllers names 'ttl', and --no-controllers",
+            id="named-and-left-out",
+        ),
         pytest.param(["run", "--metrics-bind-address", "8080"], "'8080' is no address to listen on", id="no-address"),
         pytest.param(["dev", "--wait"], "--wait needs a Job", id="nothing-to-wait-for"),
         pytest.param([*CREATE], "name either --service-account or --user", id="for-no-user"),
