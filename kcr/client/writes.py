@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from kcr.api import codec
+from kcr.api.managed_fields import ManagedObject, with_updates_applied
 from kcr.api.meta import FullResource, Key, ObjectMeta, PartialObjectMetadata, Resource, ResourceView, controller_of
 from kcr.client.calls import TRACKER, Calls, WriteTracker, report_failure
 from kcr.client.discovery import served_resources
@@ -38,6 +39,9 @@ APPLY_PATCH = "application/apply-patch+yaml"
 
 # How many generated names are tried before a taken one is an error: two of thousands may be the same.
 _NAME_DRAWS = 3
+
+# How often an apply tries to take over fields while other clients write the object.
+_TAKE_OVERS = 3
 
 # The whole answer to a JSON patch of which an operation fails; neither the operation nor the object is named.
 _PATCH_FAILED = "the server rejected our request due to an error in our request"
@@ -89,7 +93,7 @@ class Writes(Calls):
 
     async def _create_generated(self, tracker: WriteTracker, kind: type[R], namespace: str, body: bytes) -> R:
         """Create an object under a name that the tracker draws: a create without an answer is repeated, not doubled."""
-        metadata = decoding.generated_in(body)
+        metadata = decoding.metadata_in(body)
         uid = _controller_uid(metadata)
         for draws_left in reversed(range(_NAME_DRAWS)):
             drawn = tracker.generate_name(self, kind, namespace, metadata.generate_name, uid)
@@ -140,8 +144,15 @@ class Writes(Calls):
 
     async def _written(self, kind: type[R], key: Key, answer: Awaitable[bytes], subresource: str = "") -> R:
         """Return the object in the answer to a write, and report it to the tracker of the running reconcile."""
+        return (await self._answered(kind, key, answer, subresource))[0]
+
+    async def _answered(
+        self, kind: type[R], key: Key, answer: Awaitable[bytes], subresource: str = ""
+    ) -> tuple[R, bytes]:
+        """Do the same, and return the answer, too."""
         try:
-            obj = decoding.read_object(kind, await answer, key.name)
+            body = await answer
+            obj = decoding.read_object(kind, body, key.name)
         except BaseException as error:
             report_failure(self, kind, key, error)
             if subresource and isinstance(error, NotFoundError):
@@ -149,7 +160,7 @@ class Writes(Calls):
             raise
         if (tracker := TRACKER.get()) is not None:
             tracker.wrote(self, kind, key, obj)
-        return obj
+        return obj, body
 
     async def _check_subresource(self, kind: type[R], key: Key, subresource: str, error: NotFoundError) -> None:
         """Raise another error than "not found" if the server has no such subresource, whether the object exists or not.
@@ -205,6 +216,9 @@ class Writes(Calls):
         and those of other owners, stay as they are. A typed object says everything but None and emptiness, also a
         value that equals its default; to say less, use `apply_manifest`.
 
+        Fields that this owner created or updated before it began to apply are taken over by the first apply that has
+        one of them, and removed likewise; finalizers are not.
+
             site = ConfigMap(metadata=ObjectMeta(name="site", namespace="default"), data={"index.html": page})
             site = await client.apply(site, field_owner="website", force=True)
 
@@ -231,8 +245,8 @@ class Writes(Calls):
             )
             return model_of(self, type(obj), applied)
         _refuse_view(obj, "apply")
-        query = self._options.query(field_manager=field_owner, force=force)
-        return await self._patch(type(obj), obj.key, codec.encode(obj), (subresource, APPLY_PATCH), query)
+        options = (field_owner or self._options.field_manager, force, subresource)
+        return await self._apply(type(obj), obj.key, codec.encode(obj), options)
 
     async def apply_manifest(
         self,
@@ -252,9 +266,35 @@ class Writes(Calls):
             force: Whether to take over fields that others own.
             subresource: For example `status`.
         """
-        query = self._options.query(field_manager=field_owner, force=force)
-        body = _whole(kind, manifest)
-        return await self._patch(kind, _key_of(manifest), body, (subresource, APPLY_PATCH), query)
+        options = (field_owner or self._options.field_manager, force, subresource)
+        return await self._apply(kind, _key_of(manifest), _whole(kind, manifest), options)
+
+    async def _apply(self, kind: type[R], key: Key, body: bytes, options: tuple[str, bool, str]) -> R:
+        """Apply an object, and take over the fields that its manager updated before it began to apply.
+
+        The first answer shows these fields. Then a JSON patch moves them to what the manager has applied, on condition
+        of the answer's resourceVersion, and the second apply removes those that the object does not have. Each step
+        may be the last one of a process: the answer to the next apply shows what is left to do.
+        """
+        manager, force, subresource = options
+        query = self._options.query(field_manager=manager, force=force)
+        path, lost = object_path(kind, key, subresource), None
+        for tries_left in reversed(range(_TAKE_OVERS + 1)):
+            answer = self._write("PATCH", path, query, body, APPLY_PATCH)
+            applied, shown = await self._answered(kind, key, answer, subresource)
+            operations = [] if subresource or self.is_dry_run else _take_over(shown, manager)
+            if not operations:
+                return applied
+            if tries_left:
+                try:
+                    taken_over = await self.json_patch(kind, key, operations)
+                    body, lost = decoding.with_version(body, taken_over.metadata.resource_version), None
+                except (ConflictError, NotFoundError) as error:
+                    # Another client was faster: the next answer shows the newer version.
+                    lost = error
+        if lost is not None:
+            raise lost
+        return applied
 
     async def patch(self, old: R, new: R) -> R:
         """Write the difference between two versions as a merge patch; send nothing when they are equal.
@@ -398,6 +438,23 @@ def _refuse_view(obj: Resource, verb: str) -> None:
         f"{verb}: {type(obj).__module__}.{type(obj).__name__} has some fields of its kind only, and the others of "
         f"{shown} would be missing; use {module}.{kind.kind}, or {verb}_manifest with a mapping"
     )
+
+
+def _take_over(answer: bytes, manager: str) -> list[dict[str, object]]:
+    """Return the JSON patch by which a manager takes over what it updated before it applied; empty for nothing."""
+    if b'"Update"' not in answer:
+        return []
+    try:
+        metadata = codec.decode(ManagedObject, answer).metadata
+    except msgspec.DecodeError:
+        return []
+    entries = with_updates_applied(metadata.managed_fields, manager)
+    if entries is None:
+        return []
+    return [
+        {"op": "replace", "path": "/metadata/managedFields", "value": entries},
+        {"op": "replace", "path": "/metadata/resourceVersion", "value": metadata.resource_version},
+    ]
 
 
 def _whole(kind: type[Resource], manifest: Mapping[str, object]) -> bytes:

@@ -144,8 +144,8 @@ def name_in(manifest: bytes) -> str:
         return ""
 
 
-def generated_in(manifest: bytes) -> ObjectMeta:
-    """Return the metadata of a manifest; without `generateName` when it cannot be read."""
+def metadata_in(manifest: bytes) -> ObjectMeta:
+    """Return the metadata of a manifest; empty when it cannot be read."""
     try:
         return codec.decode(Resource, manifest).metadata
     except msgspec.DecodeError:
@@ -154,9 +154,20 @@ def generated_in(manifest: bytes) -> ObjectMeta:
 
 def with_name(manifest: bytes, name: str) -> bytes:
     """Return a manifest with a name in its metadata, and all else as it is."""
+    return _with_metadata(manifest, "name", name)
+
+
+def with_version(manifest: bytes, resource_version: str) -> bytes:
+    """Return a manifest with another resourceVersion; as it is when it has none."""
+    if b'"resourceVersion"' not in manifest or not metadata_in(manifest).resource_version:
+        return manifest
+    return _with_metadata(manifest, "resourceVersion", resource_version)
+
+
+def _with_metadata(manifest: bytes, field: str, value: str) -> bytes:
     fields = msgspec.json.decode(manifest, type=dict[str, msgspec.Raw])
     metadata = msgspec.json.decode(fields["metadata"], type=dict[str, msgspec.Raw])
-    metadata["name"] = msgspec.Raw(msgspec.json.encode(name))
+    metadata[field] = msgspec.Raw(msgspec.json.encode(value))
     fields["metadata"] = msgspec.Raw(msgspec.json.encode(metadata))
     return msgspec.json.encode(fields)
 

@@ -396,3 +396,48 @@ async def test_refusal_of_a_terminating_namespace_is_no_failure_of_an_owner_in_i
     # Its namespace may be created again, without a change of the owner.
     with pytest.raises(kcr.ForbiddenError, match="being terminated"):
         await children.ensure(tenant, wanted)
+
+
+async def create_child_of_an_older_controller(cluster: EmbeddedCluster) -> None:
+    """Write a child with create_or_patch, with a key of its data that the controller has no more."""
+    other = cluster.client.with_options(field_manager="other")
+    metadata = ObjectMeta(name=NAME.name, namespace=NAME.namespace)
+    # A server that has seen no apply keeps no managed fields of an object.
+    await other.apply(ConfigMap(metadata=replace(metadata, labels={"of": "others"})))
+    data = {"color": "red", "old": "x"}
+    older = Client(cluster.transport)
+    await kcr.create_or_patch(older, ConfigMap(metadata=metadata), lambda found: replace(found, data=data))
+
+
+async def test_field_of_an_older_controller_is_removed(kcr_clock: VirtualClock) -> None:
+    async with cluster_of_sites(kcr_clock) as cluster:
+        await create_child_of_an_older_controller(cluster)
+        async with running(cluster, kcr_clock) as run:
+            await create_site(cluster, "config")
+            await kcr_clock.advance(5)
+            assert run.writes == [(["ConfigMap"], [])]
+            found = await run.client.get(ConfigMap, NAME)
+            assert (found.data, found.metadata.labels) == ({"color": "red"}, {"of": "others"})
+            assert await run.writes_after({"metadata": {"labels": {"a": "b"}}}) == []
+
+
+async def live_after_an_older_controller(fault: WriteFault) -> int:
+    clock = VirtualClock()
+
+    def controller(transport: Transport, seed: int) -> AbstractAsyncContextManager[object]:
+        return running(cluster, clock, transport)
+
+    async with cluster_of_sites(clock) as cluster:
+        await create_child_of_an_older_controller(cluster)
+        await create_site(cluster, "config")
+        async with surviving(cluster.transport, fault, controller, lambda: clock.now().minute > 1) as transport:
+            await clock.advance(60)
+            found = await cluster.client.get(ConfigMap, NAME)
+            assert (found.data, found.metadata.labels) == ({"color": "red"}, {"of": "others"})
+    return transport.writes
+
+
+@pytest.mark.timeout(60)
+def test_fault_at_any_write_removes_the_field_of_an_older_controller() -> None:
+    crash_after_writes(live_after_an_older_controller)
+    lose_replies(live_after_an_older_controller)
