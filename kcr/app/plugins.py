@@ -257,7 +257,8 @@ def attach(setups: Mapping[str, Setup], manager: Manager, environ: Mapping[str, 
             result.close()
             remedy = "write `def setup(manager)`, and await in a component that is given to manager.add"
             raise ConfigError(f"{called(name)}: its setup is an async function: {remedy}")
-    if manager.is_empty:
+    # `kcr dev --no-controllers` has none.
+    if setups and manager.is_empty:
         names = " and ".join(map(called, setups))
         remedy = "call manager.add_controller(…), add_webhook(…) or add(…) in it"
         raise ConfigError(f"{names}: setup adds nothing to the manager: {remedy}")

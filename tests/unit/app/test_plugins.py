@@ -310,6 +310,7 @@ def test_setup_that_adds_nothing_is_refused_with_the_remedy() -> None:
     ):
         with pytest.raises(ConfigError, match=f"^{names}: {remedy}"):
             attach(setups, Manager(Client(FakeSource(Pod))), {})
+    attach({}, Manager(Client(FakeSource(Pod))), {})
     attach({"a": empty, "b": lambda manager: manager.store(Pod)}, Manager(Client(FakeSource(Pod))), {})
 
 
