@@ -8,6 +8,7 @@ import msgspec
 
 from kcr.api.explanation import Explanation
 from kcr.api.meta import Key
+from kcr.api.unstructured import Unstructured
 from kcr.app.plugins import find_explainers
 from kcr.cli import options as shared
 from kcr.cli.completers import complete_objects
@@ -15,6 +16,7 @@ from kcr.cli.connection import connected, run_quietly
 from kcr.cli.debug.port import DebugPort, debug_option, port_of
 from kcr.cli.objects.inside import Inside, ask, ask_state
 from kcr.cli.objects.kinds.controllers import blocked_loop
+from kcr.cli.objects.kinds.webhooks import GROUP, read_webhooks
 from kcr.cli.objects.look import look
 from kcr.cli.objects.show import as_json, lines_of
 from kcr.cli.target import ObjectName, UnresolvedName, parse_object, resolved
@@ -66,6 +68,10 @@ async def _explain(named: ObjectName | UnresolvedName, output: str | None, value
         answer = await _ask(port, name, key)
         now, inside = SystemClock().now(), answer.inside
         shown = await look(found.client, name, key, now, explainers, inside)
+        if shown.exists and (served := await _served_elsewhere(port, name)):
+            config = await found.client.get(name.kind, key)
+            assert isinstance(config, Unstructured)
+            shown = shown._replace(explanation=await read_webhooks(found.client, config, (), now, served))
     if output == "json":
         click.echo(msgspec.json.encode(as_json(name, key, shown, inside)))
     else:
@@ -86,6 +92,18 @@ async def _blocked_server(port: DebugPort) -> Explanation | None:
     except (TransportError, ConfigError):
         return None
     return None if state.process.server else blocked_loop(state, "the cluster does not answer")
+
+
+async def _served_elsewhere(port: DebugPort | None, name: ObjectName) -> dict[Key, str]:
+    """Return the URLs of services of webhooks that `kcr dev` was given with `--webhook-services`."""
+    if port is None or name.kind.resource.group != GROUP:
+        return {}
+    try:
+        options = msgspec.json.decode(await port.get("/options"), type=dict[str, Any])
+        pairs = [one.partition("=") for one in str(options.get("webhook_services") or "").split(",") if one]
+        return {Key.parse(service): url for service, _, url in pairs}
+    except (TransportError, ConfigError, ValueError):
+        return {}
 
 
 async def _ask(port: DebugPort | None, name: ObjectName, key: Key) -> _Answer:

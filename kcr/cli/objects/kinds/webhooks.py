@@ -1,8 +1,11 @@
 """Explains whether admission webhooks and policies refuse requests: by their services and bindings."""
 
+import asyncio
+import os
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -16,6 +19,7 @@ from kcr.errors import ApiError, NotFoundError
 from kcr.webhooks.conversion import CERT_MANAGER, INJECT_CA
 
 GROUP = "admissionregistration.k8s.io"
+_CONNECT_SECONDS = 2.0
 _UNTRUSTED = "it has no caBundle, so the API server does not trust its certificate"
 _CONFIGURATIONS = tuple(
     unstructured(f"{GROUP}/v1", f"{name}WebhookConfiguration", plural=f"{name.lower()}webhookconfigurations",
@@ -34,10 +38,12 @@ class ServiceState(NamedTuple):
     Attributes:
         exists: Whether it exists.
         ready: How many ready endpoints it has; None when they may not be read.
+        fault: Why nothing answers at its address, if it was tried; empty when something does.
     """
 
     exists: bool
     ready: int | None = None
+    fault: str = ""
 
 
 def webhooks_of(config: Unstructured) -> tuple[dict[str, Any], ...]:
@@ -52,12 +58,17 @@ def service_of(webhook: Mapping[str, Any]) -> Key | None:
     return Key(service.get("namespace") or "", service.get("name") or "") if isinstance(service, dict) else None
 
 
-def explain_webhooks(config: Unstructured, services: Mapping[Key, ServiceState]) -> Explanation:
+def url_of(webhook: Mapping[str, Any]) -> str:
+    """Return the URL of a webhook that is no service's; empty for none."""
+    return str((webhook.get("clientConfig") or {}).get("url") or "")
+
+
+def explain_webhooks(config: Unstructured, services: Mapping[Key | str, ServiceState]) -> Explanation:
     """Return whether the webhooks of a configuration can answer.
 
     Args:
         config: The ValidatingWebhookConfiguration or MutatingWebhookConfiguration.
-        services: The services that its webhooks name.
+        services: The services that its webhooks name, and the URLs that were tried.
     """
     hooks = webhooks_of(config)
     broken = [(hook, why) for hook in hooks if (why := trouble_of_webhook(hook, services))]
@@ -87,10 +98,13 @@ def explain_webhooks(config: Unstructured, services: Mapping[Key, ServiceState])
     )
 
 
-def trouble_of_webhook(hook: Mapping[str, Any], services: Mapping[Key, ServiceState]) -> str:
+def trouble_of_webhook(hook: Mapping[str, Any], services: Mapping[Key | str, ServiceState]) -> str:
     """Return why a webhook cannot answer; empty when nothing says so."""
     key = service_of(hook)
-    state = services.get(key) if key is not None else None
+    place = key if key is not None else url_of(hook)
+    state = services.get(place)
+    if state is not None and state.fault:
+        return f"{'its URL' if key is None else 'its service'} {place} does not answer: {state.fault}"
     if state is not None and not state.exists:
         return f"its service {key} does not exist"
     if state is not None and state.ready == 0:
@@ -107,6 +121,8 @@ def _mend(config: Unstructured, hook: Mapping[str, Any], why: str) -> str:
     if why == _UNTRUSTED and (certificate := given.get(CERT_MANAGER)):
         namespace, _, name = certificate.partition("/")
         return f"cert-manager writes the caBundle: kubectl -n {namespace} describe certificate {name}"
+    if " does not answer: " in why:
+        return "start the program that serves it there, or correct the address"
     return "see its URL" if key is None else f"kubectl -n {key.namespace} get service,endpointslices,pods"
 
 
@@ -158,7 +174,7 @@ async def name_refuser(client: Client, explanation: Explanation) -> Explanation:
             if hook is None:
                 continue
             key = service_of(hook)
-            services = {} if key is None else {key: await _service_state(client, key)}
+            services: dict[Key | str, ServiceState] = {} if key is None else {key: await _service_state(client, key)}
             trouble = trouble_of_webhook(hook, services)
             fact = f"{name} is a webhook of {kind.resource.kind} {config.metadata.name}"
             command = f"kcr explain {kind.resource.kind.lower()}/{config.metadata.name}"
@@ -170,10 +186,47 @@ async def name_refuser(client: Client, explanation: Explanation) -> Explanation:
     return explanation
 
 
-async def read_webhooks(client: Client, obj: Unstructured, events: Sequence[Event], now: datetime) -> Explanation:
-    """Read whether the webhooks of a configuration can answer; see `kcr.cli.objects.kinds.read`."""
-    keys = {key for hook in webhooks_of(obj) if (key := service_of(hook)) is not None}
-    return explain_webhooks(obj, {key: await _service_state(client, key) for key in sorted(keys)})
+async def read_webhooks(
+    client: Client, obj: Unstructured, events: Sequence[Event], now: datetime, served: Mapping[Key, str] = {}
+) -> Explanation:
+    """Read whether the webhooks of a configuration can answer; see `kcr.cli.objects.kinds.read`.
+
+    Args:
+        client: Where to read.
+        obj: The configuration.
+        events: Those about it.
+        now: The moment to judge at.
+        served: The URLs of services that the API server resolves without their objects, as `kcr dev` does with
+            `--webhook-services`.
+    """
+    found: dict[Key | str, ServiceState] = {}
+    for hook in webhooks_of(obj):
+        key, url = service_of(hook), url_of(hook)
+        if key is not None:
+            found[key] = await _service_at(served[key]) if key in served else await _service_state(client, key)
+        elif _is_here(url) and _is_here(getattr(client.innermost_transport, "server", "")):
+            # Both on this machine: it is reached from here as from the API server.
+            found[url] = await _service_at(url)
+    return explain_webhooks(obj, found)
+
+
+def _is_here(url: str) -> bool:
+    return urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1")
+
+
+async def _service_at(url: str) -> ServiceState:
+    """Return whether something listens at a URL."""
+    place = urlsplit(url)
+    name, fault = f"{place.hostname}:{place.port or 443}", ""
+    try:
+        async with asyncio.timeout(_CONNECT_SECONDS):
+            _, writer = await asyncio.open_connection(place.hostname, place.port or 443)
+        writer.close()
+    except TimeoutError:
+        fault = f"{name}: no connection within {_CONNECT_SECONDS:g} s"
+    except OSError as error:
+        fault = f"{name}: {os.strerror(error.errno).lower() if error.errno else error}"
+    return ServiceState(exists=True, fault=fault)
 
 
 async def _service_state(client: Client, key: Key) -> ServiceState:

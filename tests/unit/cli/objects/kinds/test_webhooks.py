@@ -1,18 +1,23 @@
 """Whether webhooks and policies can answer, of values."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
+import trustme
 
-from kcr.api.explanation import Explanation
+from kcr.api.explanation import Code, Explanation
 from kcr.api.meta import Key
 from kcr.api.unstructured import unstructured
-from kcr.cli.objects.kinds.webhooks import ServiceState, explain_policy, explain_webhooks
+from kcr.cli.objects.kinds.webhooks import ServiceState, explain_policy, explain_webhooks, read_webhooks
 from kcr.cli.objects.look import Shown
 from kcr.cli.objects.show import lines_of
 from kcr.cli.target import ObjectName
+from kcr.client import Client
 from tests.kit.builders import NOW
 from tests.kit.explanations import screen, text
+from tests.kit.http_servers import echo, free_port, serving
+from tests.kit.scripted_transport import Script
 
 API = "admissionregistration.k8s.io/v1"
 CONFIG = unstructured(API, "ValidatingWebhookConfiguration", plural="validatingwebhookconfigurations", namespaced=False)
@@ -114,3 +119,34 @@ def test_expression_that_does_not_fit_is_named() -> None:
     found = policy(bound, status={"typeChecking": {"expressionWarnings": [warning]}})
     assert found.headline == "has an expression that does not fit the objects"
     assert found.reasons[0] == "spec.validations[0].expression: undefined field 'replica'"
+
+
+class Local(Script):
+    """A server of this machine, which is never asked."""
+
+    server = "https://127.0.0.1:6443"
+
+
+async def found_at(client: Client, url: str, served: Mapping[Key, str] = {}) -> Explanation:
+    config = _config({"clientConfig": {"url": url}} if not served else {})
+    return await read_webhooks(client, config, (), NOW, served)
+
+
+@pytest.mark.asyncio
+async def test_webhook_that_refuses_connections_is_named_with_its_address() -> None:
+    url = f"https://127.0.0.1:{free_port()}"
+    refused = f"does not answer: {url.removeprefix('https://')}: connection refused"
+    # As `kcr dev --webhook-services system/hooks=URL` resolves it, without a Service.
+    service = await found_at(Client(Local()), url, {SERVICE: url})
+    assert service.headline == f"refuses all that it is asked about: its service system/hooks {refused}"
+    assert service.remedies[0] == "mend it: start the program that serves it there, or correct the address"
+    assert (await found_at(Client(Local()), url)).headline.endswith(f"its URL {url} {refused}")
+    # From a server elsewhere, the address is another one's.
+    assert (await found_at(Client(Script()), url)).code == Code.HEALTHY
+
+
+@pytest.mark.asyncio
+async def test_webhook_outside_the_cluster_that_listens_needs_no_service() -> None:
+    async with serving(echo, trustme.CA()) as url:
+        assert (await found_at(Client(Local()), url, {SERVICE: url})).code == Code.HEALTHY
+        assert (await found_at(Client(Local()), url)).code == Code.HEALTHY
