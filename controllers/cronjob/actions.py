@@ -7,6 +7,7 @@ from kcr.api import codec
 from kcr.api.batch import CronJob, Job
 from kcr.api.core import ObjectReference
 from kcr.api.meta import Key, is_controlled_by
+from kcr.api.refusals import cause_of
 from kcr.client import Client
 from kcr.controller import OwnWrites
 from kcr.controllers.cronjob.decisions.directives import offset_of
@@ -150,7 +151,8 @@ class Actions:
             return (found if is_controlled_by(found, cron) else None), False
         except KcrError as error:
             if not is_namespace_ending(error):
-                self._recorder.event(cron, "Warning", "FailedCreate", f"Error creating job: {error}")
+                message = f"Error creating job: {error}"
+                self._recorder.event(cron, "Warning", "FailedCreate", message, cause=cause_of(str(error)))
             raise
         created = job.metadata.creation_timestamp
         if created is not None:

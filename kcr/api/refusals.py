@@ -190,6 +190,18 @@ def refusal_of(message: str, *, namespace: str, resource: str, change: str, plug
     raise AssertionError("the last pattern fits everything")
 
 
+def cause_of(message: str) -> str:
+    """Return the cause in the API server's message of a refused create, and the names of what refuses it.
+
+    Repeats of one cause have the same, whatever else the message says, such as the name of the object, or the amounts
+    of a quota that are in use.
+    """
+    for _, pattern, cause, _ in _REFUSALS:
+        if found := re.search(pattern, message):
+            return " ".join((cause, *filter(None, found.groupdict().values())))
+    raise AssertionError("the last pattern fits everything")
+
+
 def topic_of(message: str) -> str:
     """Return the cause in the API server's message of a refused create in one word, for counts by cause."""
     return next(topic for topic, pattern, *_ in _REFUSALS if re.search(pattern, message))

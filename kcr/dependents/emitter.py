@@ -1,8 +1,9 @@
 """Events about the dependents of an object: creations, deletions, and their failures."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from kcr.api.meta import Resource
+from kcr.api.refusals import cause_of
 from kcr.arguments import checked
 from kcr.errors import KcrError, TooManyRequestsError, is_namespace_ending
 from kcr.events import EventRecorder
@@ -40,12 +41,15 @@ class EventEmitter:
         self._write(owner, "SuccessfulDelete", "Deleted", names)
 
     def not_created(self, owner: Resource, errors: Iterable[KcrError]) -> KcrError | None:
-        """Write the events about creations that failed, and return the first failure."""
-        return self._record_failures(owner, "FailedCreate", "Error creating", errors)
+        """Write the events about creations that failed, and return the first failure.
+
+        Repeats of one cause are one event, though the server's message has the name that was drawn for this attempt.
+        """
+        return self._record_failures(owner, "FailedCreate", "Error creating", errors, _cause_of)
 
     def not_deleted(self, owner: Resource, errors: Iterable[KcrError]) -> KcrError | None:
         """Write the events about deletions that failed, and return the first failure."""
-        return self._record_failures(owner, "FailedDelete", "Error deleting", errors)
+        return self._record_failures(owner, "FailedDelete", "Error deleting", errors, str)
 
     def _write(self, owner: Resource, reason: str, verb: str, names: Sequence[str]) -> None:
         for name in names[:EVENTS_PER_RECONCILE]:
@@ -53,13 +57,19 @@ class EventEmitter:
         if len(names) > EVENTS_PER_RECONCILE:
             self._recorder.event(owner, "Normal", reason, summary(verb, self._noun, names[EVENTS_PER_RECONCILE:]))
 
-    def _record_failures(self, owner: Resource, reason: str, words: str, errors: Iterable[KcrError]) -> KcrError | None:
+    def _record_failures(
+        self, owner: Resource, reason: str, words: str, errors: Iterable[KcrError], cause: Callable[[KcrError], str]
+    ) -> KcrError | None:
         failures = [error for error in errors if not is_namespace_ending(error)]
         for error in failures:
             # The server is busy, and an event would be one more request: the retry follows, and the log has a line.
             if not isinstance(error, TooManyRequestsError):
-                self._recorder.event(owner, "Warning", reason, f"{words}: {error}")
+                self._recorder.event(owner, "Warning", reason, f"{words}: {error}", cause=cause(error))
         return failures[0] if failures else None
+
+
+def _cause_of(error: KcrError) -> str:
+    return cause_of(str(error))
 
 
 def summary(verb: str, noun: str, names: Sequence[str]) -> str:

@@ -77,7 +77,7 @@ class _Similar:
             self._messages.clear()
         self._last = note.moment
         if len(self._messages) < SIMILAR_MESSAGES:
-            self._messages.add(note.message)
+            self._messages.add(note.cause or note.message)
         return len(self._messages) >= SIMILAR_MESSAGES
 
 
@@ -165,8 +165,9 @@ class Correlator:
         family = (about, note.type, note.reason)
         combined = self._similar.get_or_make(family, _Similar).are_many(note)
         message = SIMILAR_PREFIX + note.message if combined else note.message
-        # All similar events are one event, whatever their messages.
-        identity = (family, None if combined else (note.about.field_path, message, note.action, note.related))
+        # All similar events are one event, whatever their messages, and so are those of one cause.
+        text = note.cause or message
+        identity = (family, None if combined else (note.about.field_path, text, note.action, note.related))
         if self._form.has_series and identity in self._seen and self._seen[identity].is_over(now):
             del self._seen[identity]
         seen = self._seen.get_or_make(identity, lambda: self._new(note, message))

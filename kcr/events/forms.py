@@ -50,6 +50,7 @@ class Note(NamedTuple):
     moment: datetime
     action: str = ""
     related: ObjectReference | None = None
+    cause: str = ""
     # A summary passes the spam filter that it reports on.
     is_summary: bool = False
 

@@ -34,7 +34,8 @@ NAME_DRAWS = 3
 class EventRecorder:
     """Writes the events of one component, in the order in which they were recorded.
 
-    Identical events are merged into one that counts; from the tenth message on, similar ones are aggregated; and
+    Identical events, and those of one cause, are merged into one that counts; from the tenth on, similar ones are
+    aggregated; and
     one object's events are limited to a burst of 25 and one more in five minutes; a summary event then counts those
     that were dropped. Each is a log line as well, written or not.
 
@@ -96,7 +97,7 @@ class EventRecorder:
         self.dropped: Counter[str] = Counter()
 
     @checked_on_failure
-    def event(
+    def event(  # noqa: PLR0913  # the parts of an event, by name
         self,
         about: Resource | ObjectReference,
         type: str,  # noqa: A002  # the field's name
@@ -105,6 +106,7 @@ class EventRecorder:
         *,
         action: str = "",
         related: Resource | ObjectReference | None = None,
+        cause: str = "",
     ) -> None:
         """Record an event about an object. Never waits, and never fails. In a review of a dry run it is logged only.
 
@@ -116,6 +118,9 @@ class EventRecorder:
             action: The action that was done or failed, as one CamelCase word; empty for none, in events.k8s.io for the
                 reason.
             related: A second object that it is about, such as a created one.
+            cause: Repeats of one cause are one event, which counts them and has the last message, whatever the messages
+                say. Empty for the message itself. For messages with parts that differ each time, such as a name that is
+                drawn.
         """
         log = _log.info if type == "Warning" else _log.debug
         reference = _reference(about)
@@ -128,7 +133,7 @@ class EventRecorder:
             return
         other = None if related is None else _reference(related)
         reason = reason[:REASON_LENGTH]
-        self._add(Note(reference, type, reason, cut(message), self._clock.now(), action, other))
+        self._add(Note(reference, type, reason, cut(message), self._clock.now(), action, other, cause))
 
     async def run(self) -> None:
         """Write events until cancelled; those that are left then are written within `FLUSH_SECONDS`, or lost."""

@@ -187,7 +187,7 @@ class FakeRecorder(EventRecorder):
         self.dropped: Counter[str] = Counter()
 
     @checked
-    def event(
+    def event(  # noqa: PLR0913  # the parts of an event, by name
         self,
         about: Resource | ObjectReference,
         type: str,  # noqa: A002  # the field's name
@@ -196,6 +196,7 @@ class FakeRecorder(EventRecorder):
         *,
         action: str = "",
         related: Resource | ObjectReference | None = None,
+        cause: str = "",
     ) -> None:
         """Keep an event."""
         self.events.append(Recorded(about.key, type, reason, message))

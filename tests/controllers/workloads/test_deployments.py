@@ -9,7 +9,7 @@ import pytest_asyncio
 
 import kcr
 from kcr.api.apps import Deployment, ReplicaSet
-from kcr.api.core import Namespace, Pod
+from kcr.api.core import Event, Namespace, Pod
 from kcr.api.meta import controller_of
 from kcr.api.pods import is_active, is_ready
 from kcr.testing import CrashingTransport, VirtualClock, eventually
@@ -231,8 +231,11 @@ async def test_refused_pods_are_a_condition_of_the_deployment(web: Web, kcr_cloc
     quota = {"metadata": {"name": "small"}, "spec": {"hard": {"pods": "1"}}}
     await web.client.create_manifest(kcr.unstructured("v1", "ResourceQuota", plural="resourcequotas"), quota, "default")
     await web.create(replicas=2)
-    await kcr_clock.advance(5)
+    await kcr_clock.advance(60)
     assert said((await web.get()).status.conditions)["ReplicaFailure"] == ("True", "FailedCreate")
+    # One event for all attempts, though each names another pod.
+    (told,) = [event for event in await web.client.list(Event, "default") if event.reason == "FailedCreate"]
+    assert told.count > 3
     await web.change(replicas=1)
     await web.completed()
     assert "ReplicaFailure" not in said((await web.get()).status.conditions)

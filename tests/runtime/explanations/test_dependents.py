@@ -204,8 +204,9 @@ async def test_denying_policy_is_named(kcr_cluster: EmbeddedCluster, kcr_clock: 
           wanted      1 completion, 1 pod at once, backoffLimit 6
           present     0 succeeded, 0 failed, 0 active (0 ready)
           next        in 2s: tries again to create 1 pod
-          why         2s ago: Error creating: pods "pi-x" is forbidden: ValidatingAdmissionPolicy
-                        'no-root' with binding 'no-root' denied request: pods of root are refused
+          why         2s ago, 3 times: Error creating: pods "pi-x" is forbidden:
+                        ValidatingAdmissionPolicy 'no-root' with binding 'no-root' denied request: pods of
+                        root are refused
           remedy      create the Job anew with a template that it accepts; the policy:
                         kubectl get validatingadmissionpolicy no-root -o yaml
           events      2s ago    Warning FailedCreate: Error creating: pods "pi-x" is forbidden: Validat…

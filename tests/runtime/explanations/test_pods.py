@@ -81,8 +81,8 @@ async def test_quota_that_is_used_up_is_named(kcr_cluster: EmbeddedCluster, kcr_
           wanted      2 pods, generation 1
           present     0 pods, 0 ready
           next        its controller tries again by itself, each time after a longer wait
-          why         3s ago: (combined from similar events): Error creating: pods "web-x-x" is
-                        forbidden: exceeded quota: none, requested: pods=1, used: pods=0, limited: pods=0
+          why         3s ago: Error creating: pods "web-x-x" is forbidden: exceeded quota:
+                        none, requested: pods=1, used: pods=0, limited: pods=0
           remedy      delete what uses it up, or raise it: kubectl -n default describe resourcequota none
           conditions  Progressing (NewReplicaSetCreated), 5s ago
                       ReplicaFailure (FailedCreate), 5s ago

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kcr.api.refusals import Denial, denials_in, grant_remedy, refusal_of
+from kcr.api.refusals import Denial, cause_of, denials_in, grant_remedy, refusal_of
 
 QUOTA = 'pods "a" is forbidden: exceeded quota: team, requested: pods=1, used: pods=9, limited: pods=9'
 POLICY = "pods \"a\" is forbidden: ValidatingAdmissionPolicy 'labels' with binding 'all' denied request: no owner"
@@ -103,3 +103,27 @@ def test_refusal_names_its_webhook() -> None:
     silent = 'Internal error occurred: failed calling webhook "mpod.kb.io": failed to call webhook: Post …'
     found = [refusal_of(one, namespace="ns", resource="pods", change="") for one in (denied, silent, QUOTA)]
     assert [one.webhook for one in found] == ["policy.example.com", "mpod.kb.io", ""]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        pytest.param(QUOTA, QUOTA.replace('"a"', '"b"').replace("used: pods=9", "used: pods=8"), True, id="quota"),
+        pytest.param(QUOTA, QUOTA.replace("quota: team", "quota: other"), False, id="another-quota"),
+        pytest.param(POLICY, POLICY.replace("no owner", "no owner of b at 10:00"), True, id="policy"),
+        pytest.param(POLICY, POLICY.replace("'labels'", "'names'"), False, id="another-policy"),
+        pytest.param(
+            'admission webhook "a.io" denied the request: 1', 'admission webhook "a.io" denied the request: 2', True,
+            id="webhook",
+        ),
+        pytest.param(
+            'admission webhook "a.io" denied the request: no', 'admission webhook "b.io" denied the request: no', False,
+            id="another-webhook",
+        ),
+        pytest.param('pods "pi-" is forbidden', 'pods "pi-x7k2p" is forbidden', True, id="prefix-of-a-name"),
+        pytest.param(QUOTA, POLICY, False, id="another-rule"),
+        pytest.param("internal error 17", "internal error 18", True, id="unknown"),
+    ],
+)  # fmt: skip
+def test_cause_is_the_same_whatever_else_the_message_says(one: str, other: str, is_same: bool) -> None:
+    assert (cause_of(one) == cause_of(other)) is is_same

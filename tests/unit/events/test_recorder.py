@@ -188,6 +188,22 @@ async def test_tenth_similar_message_begins_to_combine(kcr_clock: VirtualClock) 
 
 
 # EV-8
+async def test_repeats_of_one_cause_are_one_event_with_the_last_message(kcr_clock: VirtualClock) -> None:
+    server = Events()
+    async with recording(server, kcr_clock) as recorder:
+        for number in range(12):
+            recorder.event(JOB, "Warning", "FailedCreate", f"pods pi-{number} is forbidden: full", cause="full")
+            if number % 4 == 0:
+                recorder.event(JOB, "Warning", "FailedCreate", f"pods pi-{number} is forbidden: no", cause="no")
+        recorder.event(JOB, "Warning", "FailedDelete", "full", cause="full")
+        await kcr_clock.advance(1)
+    assert server.summary() == [
+        ("FailedCreate", "pods pi-11 is forbidden: full", 12),
+        ("FailedCreate", "pods pi-8 is forbidden: no", 3),
+        ("FailedDelete", "full", 1),
+    ]
+
+
 async def test_similar_messages_are_forgotten_after_ten_minutes(kcr_clock: VirtualClock) -> None:
     server = Events()
     async with recording(server, kcr_clock) as recorder:
