@@ -1,4 +1,7 @@
-"""Failed pods that were let go before they ended: a podFailurePolicy judges them, nothing counts them (§34.15)."""
+"""Failed pods that were let go before they ended: a podFailurePolicy judges them, nothing counts them.
+
+Source: job-controller §34.15.
+"""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
