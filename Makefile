@@ -30,7 +30,7 @@ define lock
 endef
 
 .PHONY: demo demo-example demo-website test tests newest lowest hint soak mutate lint style types workflows clean image lock audit
-.PHONY: docs version release publish kind card
+.PHONY: docs version release publish kind card fuzz-jobs
 
 # The Job in Perl where perl can: perl-base has no bignum, and of Math::BigFloat, 1.999830 (perl 5.36) fails at so many digits,
 # 1.999831 never ends, 1.999832 prints zeros. Nothing is computed to find out: that takes seconds. Pods get no PERL5LIB.
@@ -52,6 +52,10 @@ demo-website: $(BIN)/kcr
 # docs/reliability.md. With STORY=jobs/17 one of them again, with the history of its writes.
 card: $(STAMP)
 	@$(BIN)/python -m tests.chaos.card $(if $(STORY),$(STORY),--write)
+
+# Scenarios of Jobs drawn by seed, judged by laws in virtual time; with SEED=n one of them, told step by step.
+fuzz-jobs: $(STAMP)
+	@$(if $(SEED),$(BIN)/python -m tests.chaos.fuzz_jobs $(SEED),$(BIN)/pytest -n auto tests/chaos/fuzz_jobs -m "soak or not soak")
 
 # mypy has one core where its cache is empty, for half a minute; the tests have the other one.
 test: hint style

@@ -3,7 +3,7 @@
 Nearly all do within 200, and which are the rare ones changes with every change of the requests that a pass makes.
 
 Likewise the laws of sharding, and those in shard_defects.py; the invariants of requests, and those in
-requests/request_defects.py, within 60 stories.
+requests/request_defects.py, within 60 stories; the scenarios with policies, and those in fuzz_jobs/defects.py.
 
 Run by `make soak`, or by itself: `.venv/bin/pytest -n auto -m soak tests/chaos/test_defects.py`, one of them
 with `-k NAME`. A defect that can no longer be planted fails as well, and says what it has to follow.
@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.chaos.fuzz_jobs.defects import DEFECTS as POLICY_DEFECTS
 from tests.chaos.job_defects import DEFECTS as JOB_DEFECTS
 from tests.chaos.planting import Defect, Edit
 from tests.chaos.requests.request_defects import DEFECTS as REQUEST_DEFECTS
@@ -25,7 +26,7 @@ from tests.chaos.shard_defects import DEFECTS as SHARD_DEFECTS
 
 ROOT = Path(__file__).parents[2]
 SEEDS, STORIES = 1000, 60
-DEFECTS = (*JOB_DEFECTS, *SHARD_DEFECTS, *REQUEST_DEFECTS)
+DEFECTS = (*JOB_DEFECTS, *POLICY_DEFECTS, *SHARD_DEFECTS, *REQUEST_DEFECTS)
 
 
 @pytest.mark.soak
@@ -33,6 +34,13 @@ DEFECTS = (*JOB_DEFECTS, *SHARD_DEFECTS, *REQUEST_DEFECTS)
 @pytest.mark.parametrize("defect", [pytest.param(defect, id=defect.name) for defect in JOB_DEFECTS])
 def test_defect_breaks_a_law(defect: Defect, tmp_path: Path) -> None:
     _hunt(defect, tmp_path, "tests.chaos.job_runs", "0", str(SEEDS))
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("defect", [pytest.param(defect, id=defect.name) for defect in POLICY_DEFECTS])
+def test_defect_breaks_a_law_in_a_scenario(defect: Defect, tmp_path: Path) -> None:
+    _hunt(defect, tmp_path, "tests.chaos.fuzz_jobs", "0", str(SEEDS))
 
 
 @pytest.mark.soak

@@ -9,8 +9,8 @@ import msgspec
 from kcr.api.core import Node, Pod
 from kcr.api.meta import whole_seconds
 from kcr.client import Client
+from kcr.clock import Clock
 from kcr.errors import AlreadyExistsError
-from kcr.testing import VirtualClock
 
 
 class FakeNode:
@@ -18,7 +18,7 @@ class FakeNode:
 
     _is_registered = False
 
-    def __init__(self, client: Client, clock: VirtualClock) -> None:
+    def __init__(self, client: Client, clock: Clock) -> None:
         self.clock = clock
         self.client = client
 
@@ -104,5 +104,5 @@ def _running(state: dict[str, Any]) -> dict[str, Any]:
     return {**state, "state": {"running": {}}}
 
 
-def _written(clock: VirtualClock) -> str:
+def _written(clock: Clock) -> str:
     return whole_seconds(clock.now()).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -52,6 +52,9 @@ class Simulation(UserActions, FakeNode):
         undisturbed: Whether the controller runs without a fault.
     """
 
+    # The kubelet needs the time only.
+    clock: VirtualClock
+
     def __init__(self, cluster: EmbeddedCluster, clock: VirtualClock, fault: WriteFault, setting: Setting) -> None:
         super().__init__(cluster.client, clock)
         self.jobs, self.pods = JobObserver(), PodObserver()

@@ -33,7 +33,7 @@ class PodTrail:
         pod: Its last state.
         owner: UID of the Job that controls it, or empty.
         here: Whether it is still there.
-        moved: Whether another client has made it, or touched its owner or labels.
+        moved: Whether another client has made it, or touched its owner, labels or index.
         disturbed: Whether that, or another client has removed its finalizer.
         spared: Whether the controller has let it go before it ended, and without counting it: there were too many.
         ended: The state in which it ended, or None.
@@ -247,7 +247,7 @@ class History:
         if new is None:
             trail.disturbed |= not is_ours and is_tracked(trail.pod)
             return
-        trail.pod = new
+        trail.pod, trail.index = new, completion_index(new)
         if old is not None:
             trail.moved |= not is_ours and _belongings(old) != _belongings(new)
             trail.disturbed |= trail.moved or (not is_ours and is_tracked(old) != is_tracked(new))
@@ -266,7 +266,7 @@ class History:
 
 
 def _belongings(pod: Pod) -> tuple[object, ...]:
-    return owner_of(pod), dict(pod.metadata.labels)
+    return owner_of(pod), dict(pod.metadata.labels), completion_index(pod)
 
 
 def owner_of(pod: Pod) -> str:

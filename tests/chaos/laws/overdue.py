@@ -30,6 +30,7 @@ class Obligations:
 
     Attributes:
         patience_seconds: How long one may be.
+        excuses: Until when obligations with these words are not asked for: something makes them impossible.
         counts_from: The moment from which on obligations count; None while the network is faulty.
     """
 
@@ -40,6 +41,7 @@ class Obligations:
         self._deadline: datetime | None = None
         self._deadline_since = 0.0
         self.patience_seconds = 5.0
+        self.excuses: dict[str, float] = {}
         self.counts_from: float | None = None
         history.before, history.after = self.check, self.update
 
@@ -63,7 +65,8 @@ class Obligations:
             self._since["fails: its deadline has passed"] = max(moment - passed, self._deadline_since)
         for obligation, since in self._since.items():
             patience = self.patience_seconds + (BACKOFF_SECONDS if obligation.startswith(_MISSING) else 0.0)
-            if moment - max(since, self.counts_from) > patience:
+            excused = (until for words, until in self.excuses.items() if words in obligation)
+            if moment - max(since, self.counts_from, *excused) > patience:
                 self._history.note(f"nothing_is_overdue: for {patience} s: {obligation}")
 
 
@@ -137,7 +140,9 @@ def _ending(trail: JobTrail, pods: list[PodTrail], active: list[PodTrail]) -> st
     listed = {*uids(job, "failed"), *uids(job, "succeeded")}
     bad = sum(failure_counts(job, pod) and pod.uid not in listed for pod in fresh)
     limit = 6 if job.spec.backoff_limit is None else job.spec.backoff_limit
-    if any(actions_on(job, pod) == {"FailJob"} for pod in fresh):
+    # One that the controller let go before it ended counts for nothing, and may fail the Job all the same.
+    let_go = [pod for pod in pods if pod.spared and pod.ended is not None and has_index(job, pod)]
+    if any(actions_on(job, pod) == {"FailJob"} for pod in (*fresh, *let_go)):
         return "fails: a pod has failed for good"
     if job.status.failed + len(uids(job, "failed")) + bad > limit:
         return "fails: too many pods have failed"
