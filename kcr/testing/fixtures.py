@@ -11,14 +11,20 @@ from kcr.testing.loop import VirtualClock, VirtualLoop
 from kcr.testing.plugin import SEED, TIMELINE
 
 
-@pytest_asyncio.fixture
+@pytest_asyncio.fixture(loop_scope="function")
 async def kcr_clock(request: pytest.FixtureRequest) -> AsyncIterator[VirtualClock]:
-    """Give the virtual clock of the test; at the end no task may be left."""
-    clock = VirtualClock()
+    """Give the virtual clock of the test; at the end no task may be left.
+
+    Raises:
+        pytest.UsageError: The test has no virtual loop.
+    """
+    clock, loop = VirtualClock(), asyncio.get_running_loop()
+    if not isinstance(loop, VirtualLoop):
+        remedy = "make it an `async def`, and mark it with pytest.mark.kcr_virtual"
+        raise pytest.UsageError(f"{request.node.nodeid}: kcr_clock needs a test that runs in virtual time: {remedy}")
     with _recording(request.node):
         yield clock
-    loop = asyncio.get_running_loop()
-    if isinstance(loop, VirtualLoop) and not loop.stalled:
+    if not loop.stalled:
         await clock.settle()
         left = sorted(task.get_name() for task in asyncio.all_tasks() if task is not asyncio.current_task())
         if left:

@@ -278,5 +278,8 @@ class VirtualClock:
 def _virtual_loop() -> VirtualLoop:
     loop = asyncio.get_running_loop()
     if not isinstance(loop, VirtualLoop):
-        raise RuntimeError("time passes by itself on this loop: mark the test with pytest.mark.kcr_virtual")
+        raise RuntimeError(
+            "time passes by itself on this loop: mark the test with pytest.mark.kcr_virtual, and give an async fixture "
+            "of its own loop_scope='function'"
+        )
     return loop

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 # Fixtures with a server, which is in kcr-devcluster.
 _NEED_SERVER = ("kcr_apiserver", "kcr_cluster", "kcr_faults")
+_ON_OWN_LOOP = pytest.mark.asyncio(loop_scope="function").mark
+# What anyio_mode = auto adds to each coroutine: its fixtures would run on a loop of anyio.
+_ANYIO_AUTO_MODE = pytest.mark.usefixtures("anyio_backend").mark
 LoopFactories = Mapping[str, Callable[[], asyncio.AbstractEventLoop]]
 
 SEED = pytest.StashKey[int]()
@@ -102,16 +105,31 @@ def pytest_configure_node(node: "object") -> None:
 def pytest_pycollect_makeitem(collector: pytest.Module | pytest.Class, obj: object) -> None:
     """Make a virtual test an asyncio test with a clock, before pytest-asyncio collects it."""
     if _is_coroutine_test(obj) and (_marked(obj) or collector.get_closest_marker("kcr_virtual")):
-        pytest.mark.usefixtures("kcr_clock")(obj)
-        pytest.mark.asyncio(obj)
+        own = [mark for mark in getattr(obj, "pytestmark", ()) if mark != _ANYIO_AUTO_MODE]
+        # First, for the first mark counts: the test has a loop of its own, whatever loop the project's tests share.
+        obj.pytestmark = [_ON_OWN_LOOP, pytest.mark.usefixtures("kcr_clock").mark, *own]  # type: ignore[attr-defined]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Name the package to install if tests need missing fixtures."""
+    """Refuse virtual tests that are to run on another loop as well; name the package of missing fixtures."""
+    for item in items:
+        if item.get_closest_marker("kcr_virtual"):
+            _check_loop(item)
     if not config.pluginmanager.hasplugin("asyncio"):
         _refuse(items, "kcr_", "the fixtures and marks kcr_… need pytest-asyncio")
     if not _has_servers():
         _refuse(items, _NEED_SERVER, "the fixtures kcr_cluster, kcr_faults and kcr_apiserver need kcr-devcluster")
+
+
+def _check_loop(item: pytest.Item) -> None:
+    """Raise an error if a virtual test has a mark that asks for another loop."""
+    scopes = [mark.kwargs.get("loop_scope") for mark in item.own_markers if mark.name == "asyncio"]
+    wrong = next((f"asyncio(loop_scope={scope!r})" for scope in scopes if scope not in (None, "function")), "")
+    if item.get_closest_marker("anyio"):
+        wrong = "anyio"
+    if wrong:
+        remedy = f"the mark {wrong} asks for another; remove one of them"
+        raise pytest.UsageError(f"{item.nodeid}: the mark kcr_virtual runs a test on a loop of its own, and {remedy}")
 
 
 def _has_servers() -> bool:

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import AsyncIterator, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 import pytest_asyncio
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from kcr_devcluster.testing.faults import FaultyTransport
 
 
-@pytest_asyncio.fixture
+# Each states its loop, for `asyncio_default_fixture_loop_scope` may name another one than the test's.
+@pytest_asyncio.fixture(loop_scope="function")
 async def kcr_cluster(
     request: pytest.FixtureRequest, kcr_clock: VirtualClock, kcr_seed: int
 ) -> AsyncIterator["EmbeddedCluster"]:
@@ -74,15 +75,34 @@ def _kcr_real_server() -> Iterator["ClusterConfig | None"]:
         yield config
 
 
-@pytest_asyncio.fixture
-async def kcr_apiserver(
-    request: pytest.FixtureRequest, _kcr_real_server: "ClusterConfig | None"
-) -> AsyncIterator["ApiServer"]:
+@pytest.fixture
+def kcr_apiserver(request: pytest.FixtureRequest) -> "ApiServer":
     """Give an API server over TLS: the one that `KUBEBUILDER_ASSETS` names, else the embedded one.
 
-    It serves the kinds of the mark, `@pytest.mark.kcr_apiserver(kinds=[Website])`, beside the built-in ones.
+    It runs on the loop of the test, and serves the kinds of the mark, `@pytest.mark.kcr_apiserver(kinds=[Website])`,
+    beside the built-in ones.
     """
-    from kcr_devcluster.testing.controlplane import api_server  # noqa: PLC0415  # see above
+    mark = request.node.get_closest_marker("asyncio")
+    scope = mark.kwargs.get("loop_scope") if mark else None
+    scope = scope or request.config.getini("asyncio_default_test_loop_scope")
+    server: ApiServer = request.getfixturevalue(f"_kcr_apiserver_on_{scope}_loop")
+    return server
 
-    async with api_server(_kcr_real_server, **_options_of(request, "kcr_apiserver")) as server:
-        yield server
+
+def _apiserver_on(scope: Literal["function", "class", "module", "package", "session"]) -> Any:
+    """Return the fixture of a server on the loop of a scope: a fixture's loop is fixed when it is declared."""
+
+    @pytest_asyncio.fixture(name=f"_kcr_apiserver_on_{scope}_loop", loop_scope=scope)
+    async def serve(
+        request: pytest.FixtureRequest, _kcr_real_server: "ClusterConfig | None"
+    ) -> AsyncIterator["ApiServer"]:
+        from kcr_devcluster.testing.controlplane import api_server  # noqa: PLC0415  # see above
+
+        async with api_server(_kcr_real_server, **_options_of(request, "kcr_apiserver")) as server:
+            yield server
+
+    return serve
+
+
+_on_function, _on_class, _on_module = _apiserver_on("function"), _apiserver_on("class"), _apiserver_on("module")
+_on_package, _on_session = _apiserver_on("package"), _apiserver_on("session")
