@@ -3,12 +3,14 @@
 import asyncio
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 from sysconfig import get_path
+from typing import Any
 
 import pytest
 
@@ -113,21 +115,52 @@ async def test_chart_of_a_new_project_is_accepted_and_its_program_runs(
             await running.ready()
 
 
-@pytest.mark.soak
-def test_project_installs_where_nothing_has_kcr(tmp_path: Path, environment: Mapping[str, str]) -> None:
-    # All that is installed here but kcr, so that no index is asked for the rest.
+@pytest.fixture
+def bare(tmp_path: Path) -> Path:
+    """The Python of an environment with all that is installed here but kcr, so that no index is asked for the rest."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
     here, there = (Path(get_path("purelib", vars={"base": str(base)})) for base in (sys.prefix, tmp_path / "venv"))
     for entry in here.iterdir():
         if not entry.name.startswith(("kcr", "__editable__", "__pycache__")):
             (there / entry.name).symlink_to(entry)
-    run(tmp_path, environment, "kcr init coffee-shop")
-    python = tmp_path / "venv" / "bin" / "python"
-    install = f"python -m pip --python {python} install --quiet --no-index --no-build-isolation -e '.[test]'"
+    return tmp_path / "venv" / "bin" / "python"
+
+
+def pips() -> list[Any]:
+    """Return the pip that each supported Python of this machine brings to new environments, its own one first."""
+    show = (
+        "import ensurepip, pathlib, sys; sys.version_info < (3, 11) or "
+        "print(*pathlib.Path(ensurepip.__file__).parent.glob('_bundled/pip-*.whl'))"
+    )
+    named = [path for minor in range(11, 15) if (path := shutil.which(f"python3.{minor}"))]
+    pythons: list[str | Path] = [sys.executable, *named, *sorted(Path(sys.base_prefix).parent.glob("3.*/bin/python3"))]
+    shown = [subprocess.run([one, "-c", show], capture_output=True, text=True, check=False) for one in pythons]
+    wheels = {Path(wheel).name: Path(wheel) for done in reversed(shown) for wheel in done.stdout.split()}
+    own = Path(shown[0].stdout.strip() or "pip").name
+    marks = {name: () if name == own else (pytest.mark.soak,) for name in wheels}
+    return [pytest.param(wheel, marks=marks[name], id=name.split("-py")[0]) for name, wheel in sorted(wheels.items())]
+
+
+@pytest.mark.parametrize(
+    "option", [pytest.param("--webhook", id="webhook"), pytest.param("", marks=pytest.mark.soak, id="plain")]
+)
+@pytest.mark.parametrize("pip", pips())
+def test_requirements_are_found_by_the_pip_of_each_python(
+    tmp_path: Path, environment: Mapping[str, str], bare: Path, pip: Path, option: str
+) -> None:
+    run(tmp_path, environment, f"kcr init coffee-shop {option}")
+    install = f"python {pip}/pip --python {bare} install --quiet --no-index --no-build-isolation --dry-run -e '.[test]'"
     run(tmp_path / "coffee-shop", environment, install)
-    show = [str(python), "-I", "-c", "import kcr; print(kcr.__file__)"]
+
+
+@pytest.mark.soak
+def test_project_installs_where_nothing_has_kcr(tmp_path: Path, environment: Mapping[str, str], bare: Path) -> None:
+    run(tmp_path, environment, "kcr init coffee-shop")
+    install = f"python -m pip --python {bare} install --quiet --no-index --no-build-isolation -e '.[test]'"
+    run(tmp_path / "coffee-shop", environment, install)
+    show = [str(bare), "-I", "-c", "import kcr; print(kcr.__file__)"]
     found = subprocess.run(show, cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert found.stdout.startswith(str(there))
+    assert found.stdout.startswith(str(tmp_path / "venv"))
 
 
 @NEEDS_KUBECTL

@@ -10,7 +10,7 @@ import secrets
 import shutil
 import sys
 import tokenize
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import resources
 from importlib.resources.abc import Traversable
 from importlib.util import find_spec
@@ -84,7 +84,7 @@ version = "0.1.0"
 description = "A Kubernetes controller of the kind {kind}"
 readme = "README.md"
 requires-python = ">=3.11"
-{kcr_origin}dependencies = ["{kcr}"]
+{kcr_origin}dependencies = [{kcr}]
 
 [project.optional-dependencies]
 test = [{test}]
@@ -237,10 +237,7 @@ def write(
     try:
         with name_in_errors(folder):
             beside.mkdir()
-        known = _known(names, kcr, devcluster) | {"setup": _setup(webhook)}
-        if webhook:
-            # It makes the certificate.
-            known["kcr"] = kcr.named("kcr[secure]")
+        known = _known(names, kcr, devcluster, webhook=webhook)
         files = [folder / path for path in _write(beside, folder, names, known, webhook=webhook)]
         with name_in_errors(folder):
             beside.rename(folder)
@@ -250,16 +247,24 @@ def write(
     return files
 
 
-def _known(names: Names, kcr: KcrRequirement, devcluster: KcrRequirement) -> dict[str, Any]:
+def _known(names: Names, kcr: KcrRequirement, devcluster: KcrRequirement, *, webhook: bool) -> dict[str, Any]:
     """Return the fields of the texts in this module."""
+    # The extra makes the certificate of webhooks. That kcr-devcluster and the extras require this kcr, the pip of
+    # Python 3.11 and 3.12 (23.2) sees only where a project names it without extras as well.
+    plain = [kcr.named("kcr")] if kcr.url or not webhook else []
+    own = [*plain, *([kcr.named("kcr[secure]")] if webhook else [])]
     origin = (
         f'# Where kcr was installed from; once it is on your index, "kcr{kcr.version}" is enough.\n' if kcr.url else ""
     )
     test = [kcr.named("kcr[test]"), *([devcluster.named("kcr-devcluster")] if devcluster.url else [])]
     return {
-        **names._asdict(), "kcr": kcr.named("kcr"), "test": ", ".join(f'"{one}"' for one in test),
+        **names._asdict(), "kcr": _quoted(own), "test": _quoted(test), "setup": _setup(webhook),
         "kcr_origin": origin, "line_length": LINE_LENGTH,
     }  # fmt: skip
+
+
+def _quoted(requirements: Iterable[str]) -> str:
+    return ", ".join(f'"{one}"' for one in requirements)
 
 
 def _write(folder: Path, final: Path, names: Names, known: Mapping[str, Any], *, webhook: bool) -> Iterator[str]:

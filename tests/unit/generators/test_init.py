@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+import tomllib
 from pathlib import Path
 
 import click
@@ -9,7 +10,8 @@ import pytest
 
 from kcr.cli.main import exit_code_of
 from kcr_devcluster.apiserver.schema.builtin import builtin_kinds
-from kcr_devcluster.generators.init import Names, names_of, plural_of, renamed
+from kcr_devcluster.generators.init import Names, names_of, plural_of, renamed, write
+from kcr_devcluster.generators.requirement import KcrRequirement
 from tests.kit.documents import ROOT
 
 
@@ -106,6 +108,34 @@ def test_nine_files_are_written_and_named_as_the_readme_says(
     left = [name for name in out.split() if "ebsite" in (tmp_path / name).read_text(encoding="utf-8")]
     assert left == []
     assert "](" not in (tmp_path / "coffee-shop" / "README.md").read_text(encoding="utf-8"), "a link to nothing"
+
+
+HERE = KcrRequirement(">=0.1.0", "file:///src/kcr")
+INDEX = KcrRequirement(">=0.1.0")
+
+
+@pytest.mark.parametrize(
+    ("kcr", "webhook", "own", "test"),
+    [
+        pytest.param(INDEX, False, ["kcr>=0.1.0"], ["kcr[test]>=0.1.0"], id="index"),
+        pytest.param(INDEX, True, ["kcr[secure]>=0.1.0"], ["kcr[test]>=0.1.0"], id="index-and-webhooks"),
+        pytest.param(
+            HERE, False, ["kcr @ file:///src/kcr"],
+            ["kcr[test] @ file:///src/kcr", "kcr-devcluster @ file:///src/kcr"], id="folder",
+        ),
+        pytest.param(
+            # pip 23.2 finds the requirement of kcr-devcluster only in the first.
+            HERE, True, ["kcr @ file:///src/kcr", "kcr[secure] @ file:///src/kcr"],
+            ["kcr[test] @ file:///src/kcr", "kcr-devcluster @ file:///src/kcr"], id="folder-and-webhooks",
+        ),
+    ],
+)  # fmt: skip
+def test_kcr_is_required_as_it_was_installed(
+    tmp_path: Path, kcr: KcrRequirement, webhook: bool, own: list[str], test: list[str]
+) -> None:
+    write(tmp_path / "shop", names_of("shop", "", "a.dev"), kcr, kcr, webhook=webhook)
+    project = tomllib.loads((tmp_path / "shop" / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert (project["dependencies"], project["optional-dependencies"]["test"]) == (own, test)
 
 
 def test_webhooks_are_added_to_the_same_files(
