@@ -53,7 +53,8 @@ demo-website: $(BIN)/kcr
 card: $(STAMP)
 	@$(BIN)/python -m tests.chaos.card $(if $(STORY),$(STORY),--write)
 
-# Scenarios of Jobs drawn by seed, judged by laws in virtual time; with SEED=n one of them, told step by step.
+# Scenarios of Jobs drawn by seed, judged by laws in virtual time, and beside kube-controller-manager where KUBEBUILDER_ASSETS
+# has it; with SEED=n one of them, told step by step.
 fuzz-jobs: $(STAMP)
 	@$(if $(SEED),$(BIN)/python -m tests.chaos.fuzz_jobs $(SEED),$(BIN)/pytest -n auto tests/chaos/fuzz_jobs -m "soak or not soak")
 

@@ -1,11 +1,16 @@
-"""`python -m tests.chaos.fuzz_jobs FIRST LAST`, or with one SEED: that scenario alone, told step by step."""
+"""`python -m tests.chaos.fuzz_jobs FIRST LAST`, or with one SEED: that scenario alone, told step by step.
 
+One is told beside kube-controller-manager as well, where `KUBEBUILDER_ASSETS` has it.
+"""
+
+import asyncio
 import logging
 import os
 import sys
 
 import structlog
 
+from tests.chaos.fuzz_jobs.control_plane import both_controllers_plane, find_program, tell_one
 from tests.chaos.fuzz_jobs.stories import wrongs_of
 
 
@@ -28,7 +33,16 @@ def main(*seeds: int) -> int:
         if wrongs:
             print(f"seed {seed}: {wrongs[0]}")
             return 1
-    return 0
+    return _beside(seeds[0]) if len(seeds) == 1 else 0
+
+
+def _beside(seed: int) -> int:
+    """Tell a scenario side by side with kube-controller-manager, if there is one."""
+    programs = find_program()
+    if programs is None:
+        return 0
+    with both_controllers_plane(*programs) as config:
+        return int(bool(asyncio.run(tell_one(config, seed))))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,191 @@
+"""What is compared of two worlds: the status of the Job, its pods and its events, without names, UIDs and times."""
+
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from kcr.api.batch import FAILED, Job, is_finished
+from kcr.api.conditions import is_condition_true
+from kcr.api.core import Event
+from kcr.api.indexset import IndexSet
+from kcr.controllers.job.decisions.lifecycle import INTERIM, SUSPENDED
+from tests.chaos.fuzz_jobs.acts import World, looks
+
+_ANY = 1_000_000
+# One per pod, or a summary of them.
+_PER_POD = frozenset({"SuccessfulCreate", "SuccessfulDelete"})
+
+
+class PodLooks(NamedTuple):
+    """What tells pods apart; see `acts.looks`."""
+
+    completion_index: int
+    phase: str
+    is_terminating: bool
+    is_ready: bool
+    is_tracked: bool
+    is_bound: bool
+    has_controller: bool
+    has_labels: bool
+    is_gift: bool
+    exit_codes: tuple[int, ...]
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it counts as active, if it belongs to the Job."""
+        return self.has_controller and not self.is_terminating and self.phase not in ("Succeeded", "Failed")
+
+
+class View(NamedTuple):
+    """A world at one moment.
+
+    Attributes:
+        job: The Job, to look at; it is not compared.
+        numbers: Fields of the status.
+        conditions: Type, status, reason and message of each.
+        pods: All pods of the namespace.
+    """
+
+    job: Job | None
+    numbers: tuple[tuple[str, object], ...]
+    conditions: tuple[tuple[str, ...], ...]
+    pods: tuple[PodLooks, ...]
+
+    def is_like(self, other: "View") -> bool:
+        return self[1:] == other[1:]
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the Job has ended."""
+        return self.job is not None and is_finished(self.job)
+
+    def number(self, name: str) -> int:
+        """Return a number of the status, 0 where it has none."""
+        found = dict(self.numbers).get(name)
+        return found if isinstance(found, int) else 0
+
+
+class Difference(NamedTuple):
+    """A field that differs.
+
+    Attributes:
+        field: Its name.
+        upstream: What kube-controller-manager made of it.
+        ours: What kcr made of it.
+    """
+
+    field: str
+    upstream: object
+    ours: object
+
+
+async def view_of(world: World) -> View:
+    """Return what is seen of a world."""
+    job = await world.read()
+    pods = tuple(sorted((PodLooks(*looks(pod)) for pod in await world.pods()), key=repr))
+    if job is None:
+        return View(None, (), (), pods)
+    conditions = sorted((one.type, one.status, one.reason, plain(world, one.message)) for one in job.status.conditions)
+    return View(job, _numbers(job), tuple(conditions), pods)
+
+
+def _numbers(job: Job) -> tuple[tuple[str, object], ...]:
+    status, listed = job.status, job.status.uncounted_terminated_pods
+    return (
+        ("active", status.active), ("ready", status.ready), ("terminating", status.terminating),
+        ("succeeded", status.succeeded), ("failed", status.failed),
+        ("completedIndexes", status.completed_indexes), ("failedIndexes", status.failed_indexes),
+        ("uncounted", (len(listed.succeeded), len(listed.failed)) if listed else None),
+        ("has startTime", status.start_time is not None), ("has completionTime", status.completion_time is not None),
+    )  # fmt: skip
+
+
+def plain(world: World, text: str) -> str:
+    """Return a message without what is drawn: the ends of names, and the namespace."""
+    name = re.escape(world.key.name)
+    return re.sub(rf"\b{name}-(?:\d+-)?(?:[a-z0-9]{{5}}\b)?", "POD", text).replace(world.namespace, "NAMESPACE")
+
+
+async def events_of(world: World) -> tuple[tuple[str, ...], ...]:
+    """Return the events of the Job, those of single pods by their reason only."""
+    found = await world.client.list(Event, world.namespace, fields="involvedObject.kind=Job")
+    told = {(one.type, one.reason, "" if one.reason in _PER_POD else plain(world, one.message)) for one in found}
+    return tuple(sorted(told))
+
+
+def differences(upstream: View, ours: View) -> list[Difference]:
+    """Return how two views differ."""
+    found = [
+        Difference(name, before, after)
+        for (name, before), (_, after) in zip(upstream.numbers, ours.numbers, strict=False)
+        if before != after
+    ]
+    if (upstream.job is None) != (ours.job is None):
+        found.append(Difference("job", upstream.job is not None, ours.job is not None))
+    if upstream.conditions != ours.conditions:
+        found.append(Difference("conditions", upstream.conditions, ours.conditions))
+    if upstream.pods != ours.pods:
+        found.append(Difference("pods", upstream.pods, ours.pods))
+    return found
+
+
+def _stands_still(upstream: View, ours: View) -> bool:
+    """Whether upstream's status does not say how many pods are active, while a failed pod waits for the next one."""
+    active = sum(pod.is_active for pod in upstream.pods)
+    has_failed = any(pod.phase == "Failed" for pod in upstream.pods)
+    return has_failed and upstream.number("active") != active and not upstream.has_ended
+
+
+def _suspended_and_open(upstream: View, ours: View) -> bool:
+    """Whether upstream has the interim condition of a suspended Job, and cannot write the terminal one."""
+    if upstream.job is None or upstream.has_ended or not ours.has_ended:
+        return False
+    conditions = upstream.job.status.conditions
+    is_open = any(is_condition_true(conditions, interim) for interim in INTERIM.values())
+    return is_open and is_condition_true(conditions, SUSPENDED) and upstream.job.status.start_time is None
+
+
+def _counts_twice(upstream: View, ours: View) -> bool:
+    def ends(view: View) -> int:
+        return view.number("succeeded") + view.number("failed")
+
+    return _fails(upstream) and ends(upstream) > len(upstream.pods) >= ends(ours)
+
+
+def _fails(view: View) -> bool:
+    return view.job is not None and is_condition_true(view.job.status.conditions, INTERIM[FAILED])
+
+
+def _completed_index_failed(upstream: View, ours: View) -> bool:
+    """Whether a failed pod of a completed index keeps upstream from writing its status."""
+    done = IndexSet.parse(upstream.job.status.completed_indexes if upstream.job else "", _ANY)
+    return any(pod.phase == "Failed" and pod.is_tracked and pod.completion_index in done for pod in upstream.pods)
+
+
+def _is_released(upstream: View, ours: View) -> bool:
+    """Whether a terminating pod without its controller is waited for by upstream, and replaced by kcr."""
+    released = any(pod.is_terminating and not pod.has_controller for pod in upstream.pods)
+    return released and sum(pod.is_active for pod in upstream.pods) < sum(pod.is_active for pod in ours.pods)
+
+
+# By the names of the rows of docs/reference/differences.md: whether a difference between two views is that one.
+KNOWN: dict[str, Callable[[View, View], bool]] = {
+    "backoff-status": _stands_still,
+    "suspended-end": _suspended_and_open,
+    "double-count": _counts_twice,
+    "completed-index-fails": _completed_index_failed,
+    "released-while-terminating": _is_released,
+}
+
+
+def known(upstream: View, ours: View) -> str:
+    """Return the name of the known difference between two views, or nothing."""
+    return next((name for name, explains in KNOWN.items() if explains(upstream, ours)), "")
+
+
+def known_of_events(upstream: Any, ours: Any) -> str:
+    """Return the name of the known difference between the events of two worlds, or nothing."""
+    only_ours = set(ours) - set(upstream)
+    only_theirs = set(upstream) - set(ours)
+    reasons = {reason for _, reason, _ in only_ours}
+    return "lost-events" if not only_theirs and reasons <= {"Resumed", "Completed", "Suspended"} else ""
