@@ -5,11 +5,13 @@
 
 import asyncio
 import math
+from collections import Counter
 from collections.abc import Callable
 from random import Random
 from typing import Any
 
 from kcr.api.batch import Job
+from kcr.api.core import Event
 from kcr.api.pods import is_ready
 from kcr.client import Transport
 from kcr.errors import NotSyncedError
@@ -19,12 +21,14 @@ from kcr_devcluster.cluster import EmbeddedCluster
 from tests.chaos.fuzz_jobs.acts import World, lift, succeed_all
 from tests.chaos.fuzz_jobs.refusals import REFUSALS
 from tests.chaos.fuzz_jobs.scenarios import Scenario, scenario_of
+from tests.chaos.fuzz_jobs.views import plain
 from tests.chaos.job_runs import JOB_LAWS, PATIENCE, POD_LAWS, check_the_end
 from tests.chaos.laws import counting
 from tests.chaos.laws.history import History
 from tests.chaos.laws.overdue import Obligations
 from tests.chaos.network_faults import AUTHOR, USER, FaultRates, faulty_network
 from tests.chaos.random_jobs import random_options
+from tests.chaos.tally import checked
 from tests.kit.harness import job_controller
 
 Tell = Callable[[str], None]
@@ -36,7 +40,12 @@ RETRY_SECONDS = 75.0
 
 
 class CrashingController:
-    """The Job controller of a story, which dies and comes back."""
+    """The Job controller of a story, which dies and comes back.
+
+    Attributes:
+        lives: How often it has started.
+        on_start: Called when it starts.
+    """
 
     def __init__(
         self, cluster: EmbeddedCluster, clock: VirtualClock, network: Transport, seed: int, **options: Any
@@ -48,8 +57,7 @@ class CrashingController:
         self._options = options
         self._wanted = asyncio.Event()
         self._wire = CrashingTransport(network)
-        self._lives = 0
-        # Called when it starts.
+        self.lives = 0
         self.on_start: Callable[[], object] = lambda: None
 
     async def run(self) -> None:
@@ -58,14 +66,14 @@ class CrashingController:
             while True:
                 await self._wanted.wait()
                 self._wire = CrashingTransport(self._network)
-                self._lives += 1
+                self.lives += 1
                 self.on_start()
                 # In a task of its own: what a dead process still does by itself delays no other task.
                 group.create_task(self._live(self._wire))
                 await self._wire.crashed.wait()
 
     async def _live(self, wire: CrashingTransport) -> None:
-        seed = self._seed + self._lives
+        seed = self._seed + self.lives
         try:
             async with job_controller(self._cluster, self._clock, transport=wire, seed=seed, **self._options):
                 await wire.crashed.wait()
@@ -145,6 +153,8 @@ class Story:
         self._tell(_described(history, loop.time()))
         await self._end(world, controller, history)
         obligations.check()
+        for wrong in await _repeats(world, controller.lives):
+            history.note(f"refusals_share_an_event: {wrong}")
 
     async def _end(self, world: World, controller: CrashingController, history: History) -> None:
         """Let the Job end: nothing is refused any more, and all pods succeed."""
@@ -157,6 +167,14 @@ class Story:
             await history.see_the_end(self._clock, PATIENCE)
             kubelet.cancel()
         self._tell(_described(history, asyncio.get_running_loop().time()))
+
+
+async def _repeats(world: World, lives: int) -> list[str]:
+    """Return the refusals of pods that have several events although the controller remembers the first."""
+    checked("refusals_share_an_event")
+    events = await world.client.list(Event, world.namespace, fields="involvedObject.kind=Job,reason=FailedCreate")
+    told = Counter((event.involved_object.uid, plain(world, event.message)) for event in events)
+    return [f"{count} events, {lives} lives: {message}" for (_, message), count in told.items() if count > lives]
 
 
 def _ask_from(obligations: Obligations, moment: float) -> None:

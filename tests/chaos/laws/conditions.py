@@ -11,7 +11,15 @@ from kcr.api.meta import Condition
 from kcr.controllers.job.decisions.lifecycle import FAILURE_TARGET, INTERIM, SUCCESS_CRITERIA_MET, SUSPENDED
 from kcr.controllers.job.decisions.pod_template import restart_policy
 from tests.chaos.laws.history import JobStep, JobTrail, PodTrail, now, uids
-from tests.chaos.laws.policies import actions_on, completed, failed, failure_counts, known_completed, success_policy_met
+from tests.chaos.laws.policies import (
+    actions_on,
+    completed,
+    failed,
+    failure_counts,
+    known_completed,
+    known_failed,
+    success_policy_met,
+)
 from tests.chaos.network_faults import CONTROLLER, LATE
 
 KNOWN = (COMPLETE, FAILED, *INTERIM.values(), SUSPENDED)
@@ -150,12 +158,12 @@ def _holds(reason: str, job: Job, trail: JobTrail) -> bool:
         case "PodFailurePolicy":
             return any("FailJob" in actions_on(job, pod) for pod in trail.pods.values())
         case "MaxFailedIndexesExceeded":
-            return len(failed(job)) > trail.least("max_failed_indexes")
+            return len(known_failed(job, trail)) > trail.least("max_failed_indexes")
         case "FailedIndexes":
             if len(failed(job)) > trail.most("max_failed_indexes", len(failed(job))):
                 # That would have been the reason, and sooner.
                 return False
-            return len(known_completed(job, trail) | failed(job)) >= trail.least("completions")
+            return len(known_completed(job, trail) | known_failed(job, trail)) >= trail.least("completions")
         case "SuccessPolicy":
             return success_policy_met(job, known_completed(job, trail))
         case "PodsNeverStarted":

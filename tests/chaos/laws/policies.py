@@ -48,6 +48,14 @@ def known_completed(job: Job, trail: JobTrail) -> IndexSet:
     )  # fmt: skip
 
 
+def known_failed(job: Job, trail: JobTrail) -> IndexSet:
+    """The indexes that have failed, those included that the condition of the end comes before."""
+    return failed(job) | IndexSet.of(
+        pod.index for pod in trail.pods.values()
+        if pod.ended is not None and pod.index is not None and pod.is_tracked and failure_counts(job, pod)
+    )  # fmt: skip
+
+
 def has_index(job: Job, trail: PodTrail) -> bool:
     """Whether the pod's end is any of the Job's business."""
     if job.spec.completion_mode != "Indexed":
