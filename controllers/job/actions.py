@@ -183,11 +183,7 @@ class Actions:
 
     async def delete(self, job: Job, pods: Sequence[Pod]) -> Outcome:
         """Delete pods because the Job ends. They keep their finalizer until they are counted."""
-        # Those that were deleted before, though the store does not show it, are not deleted again.
-        before = self._own_writes.of(job).deleted
-        outcome = _deleted(pods, await self._control.delete(job, pods))
-        deleted = (*outcome.deleted, *(pod for pod in pods if pod.metadata.uid in before))
-        return replace(outcome, deleted=deleted)
+        return _deleted(pods, await self._control.delete(job, pods))
 
     async def untrack(self, job: Job, pods: Sequence[Pod], *, require_version: Set[str]) -> Outcome:
         """Remove the tracking finalizer of pods; deleted pods have none.

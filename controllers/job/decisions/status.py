@@ -17,7 +17,7 @@ from kcr.api.batch import COMPLETE, FAILED, Job, JobStatus, UncountedTerminatedP
 from kcr.api.conditions import ensure, is_condition_true, made
 from kcr.api.core import Pod
 from kcr.api.meta import whole_seconds
-from kcr.api.pods import is_ready, is_terminal
+from kcr.api.pods import is_active, is_ready, is_terminal
 from kcr.controllers.job.decisions.failures import FAIL_JOB, match_rule
 from kcr.controllers.job.decisions.lifecycle import (
     COMPLETIONS_REACHED,
@@ -187,11 +187,11 @@ def interim_status(seen: Snapshot, plan: Plan) -> JobStatus | None:
 
     Upstream deletes first. If it dies in between, it finds terminating pods, takes them for failures, and may fail a
     Job that has met its success policy, or give another reason than the one it had. The counts are those of before: the
-    server may refuse to delete a pod.
+    server may refuse to delete a pod. The pods that have ended are listed, for they are the reason.
     """
     if not isinstance(plan.work, Terminate) or plan.ending is None or not seen.expectations_met or is_ending(seen.job):
         return None
-    return _with_interim(_present(seen, plan, Outcome()), plan.ending, seen.now)
+    return compute_status(seen, plan, Outcome()).status
 
 
 def compute_status(seen: Snapshot, plan: Plan, outcome: Outcome) -> StatusUpdate:
@@ -303,7 +303,8 @@ def _listed(seen: Snapshot, plan: Plan, status: JobStatus, ending: Ending | None
         held={pod.metadata.uid for pod in indexes.delayed.values()} if indexes is not None else frozenset(),
         limit=seen.limits.max_uncounted,
     )
-    for pod in seen.pods:
+    # Those that have ended first: what was listed before the others were deleted stays so, though the lists are full.
+    for pod in sorted(seen.pods, key=is_active):
         if pod.metadata.uid in plan.counts.tracked and pod.metadata.uid not in kept:
             listing.note(pod)
     return listing

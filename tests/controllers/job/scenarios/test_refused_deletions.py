@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
+from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.controllers.job.decisions.lifecycle import is_ending
-from kcr.errors import ForbiddenError, ServerError
+from kcr.errors import ConflictError, ForbiddenError
 from tests.kit.scenario import Simulation, scenario
 
 REFUSED = ForbiddenError(403, "Forbidden", "pods are kept for evidence")
@@ -80,18 +81,17 @@ async def test_pod_that_could_not_be_deleted_counts_as_it_ends(
     await sim.until(f"S{succeeded + 1} F{2 - succeeded}", tracked=0)
 
 
-@scenario(late={"pods": 3.0})
+@scenario(late={"pods": 3.0}, disturbed=False)
 async def test_deletions_that_are_not_seen_yet_count_as_done(sim: Simulation) -> None:
     await sim.create(parallelism=2, completions=2, backoffLimit=0)
     await sim.until("A2")
     await sim.bind(*sim.active())
     failing, other = sim.active()
-    # Once the pod is deleted its finalizer cannot be removed; the next attempt sees the pod as it was before.
-    for pod in (failing, other):
-        sim.faults.on("patch", Pod, nth=1, name=pod.metadata.name).fail(ServerError(500, "InternalError", "no"))
+    # The write of the counts fails, after the other pod was deleted: the next attempt sees it as it was before.
+    sim.faults.on("patch", Job, nth=2).fail(ConflictError)
     await sim.fail(failing)
     await sim.interim("FailureTarget", "BackoffLimitExceeded")
-    await sim.until("T1 F2", tracked=0)
+    await sim.until("T1 F2", tracked=0, seconds=2.5)
     # The pod runs when the end is put on record, and never again.
     active = [job.status.active for job in sim.jobs.history if is_ending(job)]
     assert active == sorted(active, reverse=True)

@@ -143,6 +143,19 @@ def test_pod_that_could_not_be_deleted_is_active_and_not_counted() -> None:
     assert types(final) == types(interim)
 
 
+def test_interim_write_has_the_reason_and_nothing_of_it_is_taken_back() -> None:
+    # Found by the laws: the failed index is on record with the end, and a full list keeps what it had.
+    running, *ended = pod("b", index=0), *(pod(f"a{n}", "Failed", index=n, finished=ago(1)) for n in (1, 2))
+    one = indexed(4, parallelism=3, backoff_limit_per_index=0, max_failed_indexes=1, backoff_limit=2**31 - 1)
+    seen = snapshot(one, running, *ended, limits=Limits(max_uncounted=2))
+    interim = interim_status(seen, decide(seen))
+    assert interim is not None
+    assert types(interim) == [("FailureTarget", "MaxFailedIndexesExceeded")]
+    assert interim.failed_indexes == "1,2"
+    assert interim.uncounted_terminated_pods == UncountedTerminatedPods(failed=("uid-a1", "uid-a2"))
+    assert settled(seen, deleted=(running,)).status.uncounted_terminated_pods == interim.uncounted_terminated_pods
+
+
 @pytest.mark.parametrize("work", ["holds", "is-ending"])
 def test_no_interim_write_where_nothing_is_deleted_or_the_end_is_on_record(work: str) -> None:
     interim = Condition(type="FailureTarget", status="True", reason="R", message="M")
