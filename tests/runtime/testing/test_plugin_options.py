@@ -43,9 +43,9 @@ SAMPLE = (
 )
 ALL = tuple(
     itertools.starmap(
-        Options, itertools.product((*SCOPES, "fixture-scope"), SCOPES, ("strict", "auto"), ("strict", "auto"), (0, 2))
+        Options, itertools.product((*SCOPES, "fixture-scope"), SCOPES, ("strict", "auto"), ("strict", "auto"))
     )
-)
+) + tuple(options._replace(workers=2) for options in SAMPLE)
 
 TESTS = """
 import asyncio
