@@ -40,7 +40,7 @@ def require_take_over(name: str, *, instead_of: str, take_over: bool) -> None:
     Args:
         name: The controller.
         instead_of: The name of kube-controller-manager's own controller.
-        take_over: The user's word that its own does not run. The embedded server has none, so there it is implied.
+        take_over: The user's word that its own does not run.
 
     Raises:
         ConfigError: The user has not said so.

@@ -1,6 +1,6 @@
 """The setup of the Job controller: its options, its watches and handlers."""
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any
 
@@ -53,6 +53,12 @@ RIGHTS = (
     | rights(Job, "update", subresource="finalizers")
     | rights(Pod, "get", "create", "patch", "delete")
 )
+
+# Which Jobs are reconciled, by `take_over`, the only setting that decides it.
+_RULES: Mapping[bool, str] = {
+    True: "take_over is set: all Jobs are reconciled but those whose spec.managedBy names another controller",
+    False: f"take_over is not set: only Jobs with spec.managedBy {KCR} are reconciled; kcr run --take-over does all",
+}
 
 GANG_VERBS = ("get", "list", "watch", "create", "patch")
 
@@ -169,21 +175,20 @@ def setup(manager: Manager, options: Options) -> None:
     manager.informer(Pod).add_handler(PodEvents(keys, jobs))
     manager.informer(Job).add_handler(ExternalJobs(metrics, ours=(RESERVED, KCR)))
     manager.informer(Pod).add_handler(EndedPods(metrics, manager.metrics.registry, manager.clock))
-    manager.add(UnmanagedJobs(jobs, ours))
+    manager.add(UnmanagedJobs(jobs, take_over=options.take_over))
 
 
 class UnmanagedJobs:
-    """Logs once, when the stores are synced, how many Jobs are left alone, and why."""
+    """Logs once, when the stores are synced, by which rule Jobs are reconciled, and how many are left alone."""
 
     name = "unmanaged jobs"
 
-    def __init__(self, jobs: Store[Job], ours: Callable[[Job], bool]) -> None:
+    def __init__(self, jobs: Store[Job], *, take_over: bool) -> None:
         self._jobs = jobs
-        self._ours = ours
+        self._take_over = take_over
 
     async def run(self) -> None:
         """Count once."""
-        left = sum(not self._ours(job) for job in self._jobs.list())
-        if left:
-            reason = f"their spec.managedBy is not {KCR}; take_over (kcr run --take-over) looks after all of them"
-            get_logger().info("ignoring jobs of other controllers", count=left, reason=reason)
+        left = sum(not is_ours(job, take_over=self._take_over) for job in self._jobs.list())
+        reason = _RULES[self._take_over]
+        get_logger().info("ignoring jobs of other controllers", count=left, reason=reason)

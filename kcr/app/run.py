@@ -194,9 +194,7 @@ async def _run(program: _Program, grace: GracePeriod) -> int:
                 metrics=options.metrics_bind_address, probes=options.health_probe_bind_address,
                 metrics_secure=_serving(options), debug=debug._replace(server=config.server),
             )  # fmt: skip
-            # The embedded server has no controllers of its own beside which others could not run.
-            take_over = server.version.endswith("+kcr") or given.get("take_over")
-            attach(setups, manager, os.environ, **{**given, "take_over": take_over})
+            attach(setups, manager, os.environ, **given)
             wanted = Wanted(
                 manager.rights, manager.namespace, takes_over=bool(given.get("take_over")),
                 changes=manager.namespaces is not None,

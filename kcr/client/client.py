@@ -137,7 +137,7 @@ class Client(Writes, Subresources):
             yield await stack.enter_async_context(aclosing(_events(kind, lines)))
 
     async def server_version(self) -> str:
-        """Return the server's version, such as `v1.36.2`; `+kcr` at its end means the embedded server."""
+        """Return the server's version, such as `v1.36.2`; `v1.36.0+kcr` for an embedded server."""
         return version_in(await self.request("GET", "/version"))
 
 

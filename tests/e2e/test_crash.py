@@ -108,14 +108,14 @@ async def test_process_killed_again_and_again_counts_each_pod_once(kcr: Start, s
             script = {"name": "main", "image": "busybox", "command": ["sh", "-c", SCRIPT]}
             await create(client, manifest(containers=[script], **SPEC))
             for _ in range(kills):
-                async with kcr("run", "--kubeconfig", kubeconfig, **QUICK) as run:
+                async with kcr("run", "--take-over", "--kubeconfig", kubeconfig, **QUICK) as run:
                     killer.aim_at(run, random.randint(1, MOST_WRITES))
                     await eventually(lambda: run.has_ended or killer.job_finished, seconds=60)
                     if not run.has_ended:
                         break
                     assert await run.end() == -9, run.err
             killer.rest()
-            async with kcr("run", "--kubeconfig", kubeconfig, **QUICK) as run:
+            async with kcr("run", "--take-over", "--kubeconfig", kubeconfig, **QUICK) as run:
                 job = await finished(client, seconds=60)
                 # The Job may have finished under a killed process; a process handles signals once its loop runs.
                 await run.ready()

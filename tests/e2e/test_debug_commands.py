@@ -87,7 +87,7 @@ async def program(kcr: Start, folder: Path) -> AsyncIterator[Program]:
     async with kcr("dev", "--no-controllers", "-f", str(folder / "objects.yaml")) as dev:
         environment = {"KUBECONFIG": str(await dev.kubeconfig())}
         more = {"PYTHONPATH": str(folder), "KCR_JOB_POD_FAILURE_BACKOFF": "500"}
-        async with kcr("run", "--controllers=job,vault:setup", *PORTS, **environment, **more) as run:
+        async with kcr("run", "--take-over", "--controllers=job,vault:setup", *PORTS, **environment, **more) as run:
             await run.ready()
             await eventually(lambda: address(run.err, "probes") and address(run.err, "metrics"))
             yield Program(kcr, environment, address(run.err, "probes"), address(run.err, "metrics"))

@@ -84,8 +84,15 @@ async def test_line_that_blocks_the_event_loop_is_a_warning(kcr: Start, tmp_path
 
 
 IDLE = """
+import kcr
+from kcr.api.core import Namespace
+
+class Idle:
+    async def reconcile(self, key):
+        return kcr.Result()
+
 def setup(manager):
-    pass
+    manager.add_controller("idle", Idle(), watches=[kcr.watch(Namespace)])
 """
 
 

@@ -68,5 +68,5 @@ async def test_objects_without_a_controller_are_said(kcr: Start, tmp_path: Path)
     path.write_text(DEPLOYMENT)
     async with kcr("dev", "--no-controllers", "--runtime", "simulated", "-f", str(path)) as dev:
         await eventually(lambda: "deployment.apps/web created" in dev.err)
-        assert "no controllers run here: Jobs and CronJobs wait for kcr run" in dev.err
+        assert "none of kcr's controllers run here: Jobs and CronJobs wait for kcr run" in dev.err
         assert "Warning: deployments.apps are stored by this server, and nothing here acts on them" in dev.err

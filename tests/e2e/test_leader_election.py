@@ -157,7 +157,7 @@ async def holder(client: Client) -> tuple[str, int | None]:
 async def test_standby_takes_over_after_kill_and_after_stop(kcr: Start, serve: Serve) -> None:
     async with serve(runtime="process") as path:
         kubeconfig = str(path)
-        run = ("run", "--kubeconfig", kubeconfig, *ELECTION)
+        run = ("run", "--take-over", "--kubeconfig", kubeconfig, *ELECTION)
         async with kcr(*run) as first, HttpTransport(load_config(kubeconfig)) as transport:
             client = Client(transport)
             await first.ready()

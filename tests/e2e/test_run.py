@@ -1,6 +1,7 @@
 """`kcr run` as a process of its own, against the cluster of `kcr dev --no-controllers`."""
 
 import asyncio
+import json
 import signal
 import sys
 from pathlib import Path
@@ -17,9 +18,56 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120), pytest.mark.asyncio]
 async def test_two_processes_run_a_job_over_https(kcr: Start, tmp_path: Path) -> None:
     async with kcr("dev", "--no-controllers", "-f", "examples/pi-python.yaml", "--wait") as dev:
         kubeconfig = await dev.kubeconfig()
-        async with kcr("run", "--kubeconfig", str(kubeconfig)) as run:
+        # The command that it prints.
+        command = f"kcr run --take-over --kubeconfig {kubeconfig}"
+        await eventually(lambda: command in dev.err)
+        async with kcr(*command.split()[1:]) as run:
             assert await dev.end() == 0, dev.err + run.err
             assert dev.out.startswith("3.14159265358979")
+            assert "take_over is set: all Jobs are reconciled" in run.err
+
+
+async def test_readme_tries_it_with_the_option_that_decides() -> None:
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert ".venv/bin/kcr dev --no-controllers --kubeconfig dev.kubeconfig -f examples/pi-python.yaml" in lines
+    assert ".venv/bin/kcr run --take-over --kubeconfig dev.kubeconfig" in lines
+
+
+RULE = "only Jobs with spec.managedBy kcr.dev/job-controller are reconciled; kcr run --take-over does all"
+
+
+async def test_run_rehearses_production_without_the_option(kcr: Start, tmp_path: Path) -> None:
+    manifests = []
+    for name, spec in (("shared", {"managedBy": "kcr.dev/job-controller"}), ("plain", {})):
+        container = {"name": "c", "image": "busybox", "command": ["true"]}
+        template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+        manifests.append(
+            {
+                "apiVersion": "batch/v1",
+                "kind": "Job",
+                "metadata": {"name": name},
+                "spec": {**spec, "template": template},
+            }
+        )
+    (tmp_path / "jobs.yaml").write_text(yaml.safe_dump_all(manifests))
+    async with kcr("dev", "--no-controllers", "-f", str(tmp_path / "jobs.yaml")) as dev:
+        kubeconfig = str(await dev.kubeconfig())
+        async with kcr("run", "--kubeconfig", kubeconfig, "--log-format", "json") as run:
+            await eventually(lambda: "job shared: Complete" in dev.err, seconds=60)
+            line = next(json.loads(one) for one in run.err.splitlines() if "ignoring jobs" in one)
+            assert (line["count"], line["level"]) == (1, "info")
+            assert line["reason"] == f"take_over is not set: {RULE}"
+            assert "job plain: Complete" not in dev.err
+
+
+@pytest.mark.parametrize("name", ["ttl", "cronjob"])
+async def test_controller_that_replaces_the_clusters_own_says_so_on_every_server(
+    kcr: Start, serve: Serve, name: str
+) -> None:
+    async with serve() as path, kcr("run", "--controllers", name, "--kubeconfig", str(path)) as run:
+        assert await run.end() == 1
+        assert f"controller '{name}' cannot share a cluster" in run.err
+        assert "kcr run --take-over" in run.err
 
 
 async def test_ready_file_stands_while_it_works(kcr: Start, serve: Serve, tmp_path: Path) -> None:
@@ -113,7 +161,15 @@ async def test_signal_shows_stacks_of_both_commands(kcr: Start) -> None:
 async def test_dry_run_changes_nothing_and_takes_no_lease(kcr: Start) -> None:
     async with kcr("dev", "--no-controllers", "-f", "examples/pi-python.yaml") as dev:
         kubeconfig = str(await dev.kubeconfig())
-        options = ("--kubeconfig", kubeconfig, "--dry-run=server", "--leader-elect", "--log-format", "json")
+        options = (
+            "--take-over",
+            "--kubeconfig",
+            kubeconfig,
+            "--dry-run=server",
+            "--leader-elect",
+            "--log-format",
+            "json",
+        )
         async with kcr("run", *options) as run:
             await run.ready()
             await eventually(lambda: '"dry run: accepted, not stored"' in run.err)

@@ -155,7 +155,7 @@ async def test_busy_worker_ends_within_a_second(kcr: Start, serve: Serve, tmp_pa
                 # Its pods outlive the process, however late this one notices that it is ready.
                 await create(client, manifest(f"big-{life}", completions=400, parallelism=400, annotations=SLOW))
                 variables = {"KCR_KUBECONFIG": kubeconfig, "KCR_READY_FILE": str(ready)}
-                async with kcr("run", "--workers", "1", **variables) as run:
+                async with kcr("run", "--take-over", "--workers", "1", **variables) as run:
                     await eventually(ready.exists)
                     await asyncio.sleep(0.1)
                     assert await ended(client, f"big-{life}") is None

@@ -23,7 +23,9 @@ JOB = """
 apiVersion: batch/v1
 kind: Job
 metadata: {name: hello, namespace: default}
-spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: busybox}]}}}
+spec:
+  managedBy: kcr.dev/job-controller
+  template: {spec: {restartPolicy: Never, containers: [{name: c, image: busybox}]}}
 """
 (INSTALL, RUN) = next(
     block.text.splitlines() for block in blocks(ROOT / "docs" / "guide" / "operate.md") if "opentelemetry" in block.text

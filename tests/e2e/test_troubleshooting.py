@@ -22,7 +22,8 @@ FORWARD = "kubectl -n kcr-system port-forward deployment/kcr 8081 8080"
 LABELS = {"app.kubernetes.io/name": "kcr"}
 # As the chart's, but for a node that runs programs of this machine.
 ARGUMENTS = [
-    "run", "--leader-elect", "--leader-elect-resource-name=kcr", "--leader-elect-resource-namespace=kcr-system",
+    "run", "--take-over", "--leader-elect", "--leader-elect-resource-name=kcr",
+    "--leader-elect-resource-namespace=kcr-system",
     "--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0", "--log-format=json",
     "--kube-api-qps=500",
 ]  # fmt: skip

@@ -151,8 +151,8 @@ def _notes(options: DevOptions) -> Iterator[str]:
         yield "commands of pods are not run, only simulated"
     if options.no_controllers:
         yield (
-            "no controllers run here: Jobs and CronJobs wait for kcr run; Deployments and the status of quotas and "
-            "PodDisruptionBudgets for controllers of your own"
+            "none of kcr's controllers run here: Jobs and CronJobs wait for kcr run, Deployments and the status of "
+            "quotas and PodDisruptionBudgets for controllers of your own"
         )
 
 
@@ -160,7 +160,8 @@ def _commands(path: Path, options: DevOptions, documents: Sequence[Document]) ->
     if not documents:
         yield _kubectl(path, "apply -f FILE")
     if options.no_controllers:
-        yield f"kcr run --kubeconfig {shlex.quote(str(path))}"
+        # No other controllers of Jobs run here; without the option kcr run does as in production.
+        yield f"kcr run --take-over --kubeconfig {shlex.quote(str(path))}"
 
 
 def _kubectl(path: Path, words: str) -> str:
