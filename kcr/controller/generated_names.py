@@ -30,7 +30,7 @@ def generated_name(prefix: str, random: Random) -> str:
     return prefix[:MAX_PREFIX] + "".join(random.choice(_LETTERS) for _ in range(_LENGTH))
 
 
-class Wanted(NamedTuple):
+class NamelessCreate(NamedTuple):
     """The object of a create without a name; creates with the same value may replace each other.
 
     Attributes:
@@ -54,14 +54,14 @@ class UnansweredCreates:
     __slots__ = ("_open", "_sending")
 
     def __init__(self) -> None:
-        self._open: dict[tuple[type[Resource], Key], Wanted] = {}
+        self._open: dict[tuple[type[Resource], Key], NamelessCreate] = {}
         # Those under way just now: another create of the same reconcile needs a name of its own.
         self._sending: set[tuple[type[Resource], Key]] = set()
 
     def __bool__(self) -> bool:
         return bool(self._open)
 
-    def name_for(self, wanted: Wanted, random: Random) -> GeneratedName:
+    def name_for(self, wanted: NamelessCreate, random: Random) -> GeneratedName:
         """Return the name of a create that had no answer, or a new one, for a create that is sent now."""
         for created, known in self._open.items():
             if known == wanted and created not in self._sending:

@@ -35,7 +35,7 @@ from kcr.informer import Informer, Selection
 from kcr.informer.store import version_of
 from kcr.manager import Manager
 from kcr.testing import needed_by
-from kcr.testing.source import FakeSource
+from kcr.testing.source import FakeSource, generation_of
 
 if TYPE_CHECKING:
     from kcr_devcluster.kinds import KindSource
@@ -49,8 +49,8 @@ FIRST_VERSION = 1000
 class FakeInformer(Informer[R], Generic[R]):
     """An informer without a reflector: `add`, `modify` and `delete` call its handlers before they return (TK-5).
 
-    It is synced from the start; `synced = False` makes it one that is not. Objects without a uid or a version
-    get one, as the server would give it.
+    It is synced from the start; `synced = False` makes it one that is not. Objects without a uid, a version
+    or a generation get one, as the server would give it.
     """
 
     @checked
@@ -155,7 +155,10 @@ class FakeInformer(Informer[R], Generic[R]):
         version = metadata.resource_version or str(self._newest)
         present = self._present.get(obj.key)
         known = present.metadata.uid if present is not None else f"uid-{metadata.name}-{self._newest}"
-        return replace(obj, metadata=replace(metadata, uid=metadata.uid or known, resource_version=version))
+        kept = replace(
+            metadata, uid=metadata.uid or known, resource_version=version, generation=generation_of(obj, present)
+        )
+        return replace(obj, metadata=kept)
 
 
 def _version(obj: Resource) -> str:

@@ -21,6 +21,7 @@ from contextlib import asynccontextmanager
 from typing import Generic, NamedTuple, TypeVar
 from urllib.parse import parse_qs
 
+import msgspec
 from msgspec.structs import replace
 
 from kcr.api import codec
@@ -37,6 +38,30 @@ R = TypeVar("R", bound=Resource)
 FIRST_VERSION = 1000
 # A watch that lags so many events behind is closed, as by a server.
 BEHIND = 100
+
+
+# The kinds of the core group that have generations.
+_CORE_WITH_GENERATIONS = ("Pod", "ReplicationController")
+
+
+def generation_of(obj: Resource, present: Resource | None) -> int:
+    """Return the generation with which a server stores an object: it counts the changes beside metadata and status.
+
+    Args:
+        obj: The object.
+        present: The object as it is stored; None for a new one.
+    """
+    given, kind = obj.metadata.generation, obj.resource
+    if not kind.group and kind.kind not in _CORE_WITH_GENERATIONS:
+        return given
+    if present is None or given > present.metadata.generation:
+        return given or 1
+    return present.metadata.generation + (_desired(obj) != _desired(present))
+
+
+def _desired(obj: Resource) -> dict[str, object]:
+    fields: dict[str, object] = msgspec.json.decode(codec.encode(obj))
+    return {name: value for name, value in fields.items() if name not in ("metadata", "status")}
 
 
 class _Change(NamedTuple):
@@ -135,7 +160,9 @@ class FakeSource(Generic[R]):
         self.version += 1
         metadata = obj.metadata
         uid = metadata.uid or f"uid-{metadata.name}"
-        stored = replace(obj, metadata=replace(metadata, uid=uid, resource_version=str(self.version)))
+        generation = generation_of(obj, self._objects.get(obj.key))
+        kept = replace(metadata, uid=uid, resource_version=str(self.version), generation=generation)
+        stored = replace(obj, metadata=kept)
         if type == "DELETED":
             self._objects.pop(obj.key, None)
         else:

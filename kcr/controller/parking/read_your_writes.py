@@ -27,7 +27,7 @@ from kcr.api.meta import Key, Resource
 from kcr.client import Client
 from kcr.client.calls import TRACKER, Calls, GeneratedName
 from kcr.controller.gates import GateDecision
-from kcr.controller.generated_names import UnansweredCreates, Wanted
+from kcr.controller.generated_names import NamelessCreate, UnansweredCreates
 from kcr.controller.observers import Observer, ReconcileRun
 from kcr.controller.own_writes import STALE_SECONDS, OwnWrites, StaleStoreError
 from kcr.controller.reconcile import Reconciler, Result
@@ -178,7 +178,7 @@ class TrackedWrites(OwnWritesGate):
             raise StaleStoreError(f"{key}: the store does not show our own write yet; its watch is late") from None
         return await self._reconcile(key)
 
-    def generate_name(self, key: Key, client: Calls, wanted: Wanted) -> GeneratedName | None:
+    def generate_name(self, key: Key, client: Calls, wanted: NamelessCreate) -> GeneratedName | None:
         """Draw the name of an object that the reconcile of a key creates, or repeat that of an unanswered create."""
         if (cluster := self._cluster_of(client)) is None:
             return None
@@ -284,7 +284,7 @@ class _Tracker:
     def generate_name(
         self, client: Calls, kind: type[Resource], namespace: str, prefix: str, controller_uid: str
     ) -> GeneratedName | None:
-        return self.writes.generate_name(self.key, client, Wanted(kind, namespace, "", prefix, controller_uid))
+        return self.writes.generate_name(self.key, client, NamelessCreate(kind, namespace, "", prefix, controller_uid))
 
     def refused(self, client: Calls, kind: type[Resource], key: Key) -> None:
         self.writes.refused(self.key, client, kind, key)

@@ -4,6 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 import kcr
+from kcr.api.apps import Deployment
 from kcr.api.core import ConfigMap, Namespace, Pod
 from kcr.api.meta import Key, ObjectMeta
 from kcr.errors import NotSyncedError
@@ -64,6 +65,16 @@ async def test_version_that_the_server_gave_is_kept() -> None:
     written = await manager.client.merge_patch(ConfigMap, A.key, {"data": {"x": "2"}})
     assert informer.modify(written) == written
     assert str(informer.store.resource_version) == written.metadata.resource_version
+
+
+def test_generation_counts_changes_of_the_spec_as_a_server_does() -> None:
+    informer = FakeInformer(Deployment)
+    made = informer.add(Deployment(metadata=build.metadata("web")))
+    scaled = informer.modify(replace(made, spec=replace(made.spec, replicas=3)))
+    ready = informer.modify(replace(scaled, status=replace(scaled.status, ready_replicas=3)))
+    labelled = informer.modify(replace(ready, metadata=replace(ready.metadata, labels={"a": "b"})))
+    assert [one.metadata.generation for one in (made, scaled, ready, labelled)] == [1, 2, 2, 2]
+    assert FakeInformer(ConfigMap).add(build.config_map("colors")).metadata.generation == 0
 
 
 def test_change_of_an_earlier_state_gets_a_newer_version() -> None:
