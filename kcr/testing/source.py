@@ -44,8 +44,8 @@ BEHIND = 100
 _CORE_WITH_GENERATIONS = ("Pod", "ReplicationController")
 
 
-def generation_of(obj: Resource, present: Resource | None) -> int:
-    """Return the generation with which a server stores an object: it counts the changes beside metadata and status.
+def generation_of(obj: Resource, present: Resource | None) -> int | None:
+    """Return the generation with which a server stores an object, None for kinds without: it counts changes of the spec.
 
     Args:
         obj: The object.
@@ -54,9 +54,10 @@ def generation_of(obj: Resource, present: Resource | None) -> int:
     given, kind = obj.metadata.generation, obj.resource
     if not kind.group and kind.kind not in _CORE_WITH_GENERATIONS:
         return given
-    if present is None or given > present.metadata.generation:
+    known = 0 if present is None else present.metadata.generation or 0
+    if present is None or (given or 0) > known:
         return given or 1
-    return present.metadata.generation + (_desired(obj) != _desired(present))
+    return known + (_desired(obj) != _desired(present))
 
 
 def _desired(obj: Resource) -> dict[str, object]:

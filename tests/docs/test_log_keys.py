@@ -24,7 +24,7 @@ EXPANDED = {
     "kcr/app/grace.py": {"thread", "task", "where"},
     "kcr/app/run.py": {"controllers"},
     "kcr/client/calls.py": {"verb", "object"},
-    "kcr/controller/observers/hot_loop.py": {"writers"},
+    "kcr/controller/observers/hot_loop.py": {"fields", "writers"},
     "kcr/informer/accumulator.py": {"request", "decode", "apply"},
     "kcr/log/ratelimited.py": {"controller", "namespace", "name"},
     # Of another's names: they are set and reset again.

@@ -74,7 +74,7 @@ def test_generation_counts_changes_of_the_spec_as_a_server_does() -> None:
     ready = informer.modify(replace(scaled, status=replace(scaled.status, ready_replicas=3)))
     labelled = informer.modify(replace(ready, metadata=replace(ready.metadata, labels={"a": "b"})))
     assert [one.metadata.generation for one in (made, scaled, ready, labelled)] == [1, 2, 2, 2]
-    assert FakeInformer(ConfigMap).add(build.config_map("colors")).metadata.generation == 0
+    assert FakeInformer(ConfigMap).add(build.config_map("colors")).metadata.generation is None
 
 
 def test_change_of_an_earlier_state_gets_a_newer_version() -> None:
