@@ -34,8 +34,11 @@ class Controller(Protocol):
     async def restart(self) -> None:
         """Kill it, and start it again."""
 
+    async def come(self) -> None:
+        """Start it, unless it lives."""
+
     async def leave(self) -> None:
-        """Kill it; it comes back with `restart`."""
+        """Kill it; it comes back with `come`, or `restart`."""
 
     async def crash_soon(self, writes: int) -> None:
         """Kill it after some more of its writes, and start it again."""
@@ -297,9 +300,12 @@ async def _tell(world: World, dice: Random) -> None:
 async def _recreate(world: World, dice: Random) -> None:
     """Delete the Job, wait until it is gone, and create it again."""
     propagation = dice.choice(("Background", "Foreground", "Orphan"))
-    if world.refused & {"untracks", "deletes"}:
+    if world.refused - {"quota", "security", "creates"}:
+        # The Job would stay until they are lifted.
         return None
     world.said.append(propagation)
+    # It has to let the pods go.
+    await world.controller.come()
     await world.client.delete(Job, world.key, propagation=propagation)
     for _ in range(_GONE_SECONDS):
         # With `Foreground` it waits for pods whose kubelet has to end them.

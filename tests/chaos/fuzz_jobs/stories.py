@@ -136,7 +136,7 @@ class Story:
         obligations = Obligations(history)
         loop = asyncio.get_running_loop()
         controller.on_start = lambda: _ask_from(obligations, loop.time() + _STARTED_SECONDS)
-        world.on_refusal = lambda name, in_force: _excuse(obligations, name, in_force)
+        world.on_refusal = lambda name, in_force: _excuse(obligations, self._impossible(name), in_force)
         AUTHOR.set(USER)
         await controller.come()
         self._tell(f"Job {self._scenario.job['spec']}")
@@ -155,6 +155,15 @@ class Story:
         obligations.check()
         for wrong in await _repeats(world, controller.lives):
             history.note(f"refusals_share_an_event: {wrong}")
+
+    def _impossible(self, refusal: str) -> tuple[str, ...]:
+        """Return the obligations that cannot be met under a refusal.
+
+        A pod whose labels a user has removed is released and loses its finalizer in one request; nothing is counted
+        before all are released.
+        """
+        blocks = refusal == "untracks" and self._scenario.has("relabel")
+        return ("",) if blocks else REFUSALS[refusal].excuses
 
     async def _end(self, world: World, controller: CrashingController, history: History) -> None:
         """Let the Job end: nothing is refused any more, and all pods succeed."""
@@ -182,10 +191,10 @@ def _ask_from(obligations: Obligations, moment: float) -> None:
     obligations.counts_from = moment
 
 
-def _excuse(obligations: Obligations, name: str, in_force: bool) -> None:
+def _excuse(obligations: Obligations, impossible: tuple[str, ...], in_force: bool) -> None:
     until = math.inf if in_force else asyncio.get_running_loop().time() + RETRY_SECONDS
-    for words in REFUSALS[name].excuses:
-        obligations.excuses[words] = max(until, 0.0 if not in_force else obligations.excuses.get(words, 0.0))
+    for words in impossible:
+        obligations.excuses[words] = until
 
 
 def _described(history: History, moment: float) -> str:
