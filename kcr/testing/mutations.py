@@ -7,6 +7,7 @@ sends nothing.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import wraps
 from typing import Any
 
 from kcr.api import codec
@@ -56,6 +57,7 @@ class _Notes:
         """Note objects as long as the context lives."""
         present = Store.put, decoding.read_object, Client.list_page, Client._patch_difference
 
+        @wraps(_PUT)
         def noting_put(store: Store[Any], obj: Resource) -> Any:
             self._put(store, obj)
             return _PUT(store, obj)
@@ -65,6 +67,7 @@ class _Notes:
             self._note_read(obj)
             return obj
 
+        @wraps(_LIST_PAGE)
         async def noting_list(*arguments: Any, **options: Any) -> Any:
             page = await _LIST_PAGE(*arguments, **options)
             for obj in page[1]:

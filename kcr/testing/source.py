@@ -45,7 +45,7 @@ _CORE_WITH_GENERATIONS = ("Pod", "ReplicationController")
 
 
 def generation_of(obj: Resource, present: Resource | None) -> int | None:
-    """Return the generation with which a server stores an object, None for kinds without: it counts changes of the spec.
+    """Return the generation with which a server stores an object: it counts changes of the spec.
 
     Args:
         obj: The object.
