@@ -49,6 +49,10 @@ class GracePeriod:
         self._code: int | None = None
         self._failure: Exception | None = None
         self._is_loop_closed = False
+        # What the second thread logs once the time is over.
+        self._event = ""
+        self._lines: Sequence[Mapping[str, str]] = ()
+        self._is_over, self._written = threading.Event(), threading.Event()
 
     def begin(self, code: int, failure: Exception | None = None) -> None:
         """Begin, at the first call; in a signal handler of Python, or on any thread.
@@ -61,6 +65,8 @@ class GracePeriod:
             self._code, self._failure = code, failure
             with suppress(RuntimeError):  # there is no room for another thread
                 _thread.start_new_thread(self._watch, ())
+                # Now: once the interpreter ends, Python 3.12 starts no thread.
+                _thread.start_new_thread(self._write, ())
 
     def begin_on_loop(self, code: int, failure: Exception | None = None) -> None:
         """Begin, and let the event loop name the tasks that do not end: it knows them best.
@@ -92,33 +98,32 @@ class GracePeriod:
             self._end("event loop is blocked, ending by force", where)
         outermost = _outermost(frame)
         if outermost is None or outermost is self._program or outermost.f_code.co_name == "<module>":
+            self._is_over.set()
             return
         if outermost.f_code.co_filename == threading.__file__:
             self._end("thread does not end", _threads())
         self._end("exit handler does not end", where)
 
     def _end(self, event: str, lines: Sequence[Mapping[str, str]]) -> None:
-        """End the process; before that, log an event once for each of the lines, as far as stderr takes them in time.
-
-        A write to stderr blocks when its pipe is full, and another thread may hold a lock of the log.
-        """
-        written = threading.Event()
-
-        def write() -> None:
-            try:
-                if self._failure is not None and not self._is_loop_closed:
-                    is_told = isinstance(self._failure, KcrError)
-                    _log.error("failed", error=str(self._failure) if is_told else unexpected(self._failure))
-                for fields in lines:
-                    _log.error(event, **fields)
-                sys.stdout.flush()
-            finally:
-                written.set()
-
-        with suppress(RuntimeError):  # there is no room for another thread
-            _thread.start_new_thread(write, ())
-            written.wait(_LOG_SECONDS)
+        """End the process; before that, log an event for each of the lines, as far as stderr takes them in time."""
+        if not self._is_over.is_set():
+            self._event, self._lines = event, lines
+            self._is_over.set()
+        self._written.wait(_LOG_SECONDS)
         os._exit(self._code or 0)
+
+    def _write(self) -> None:
+        """Log why the process ends by force: a thread's work, for a write blocks when the pipe of stderr is full."""
+        self._is_over.wait()
+        try:
+            if self._lines and self._failure is not None and not self._is_loop_closed:
+                is_told = isinstance(self._failure, KcrError)
+                _log.error("failed", error=str(self._failure) if is_told else unexpected(self._failure))
+            for fields in self._lines:
+                _log.error(self._event, **fields)
+            sys.stdout.flush()
+        finally:
+            self._written.set()
 
 
 def _outermost(frame: FrameType | None) -> FrameType | None:
