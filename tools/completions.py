@@ -4,7 +4,6 @@ A command is imported to be run, and most of them import a client. A shell that 
 reads `kcr/cli/completions.json` in its place. `make test` compares the table with the commands.
 """
 
-import importlib
 import json
 from pathlib import Path
 from typing import Any
@@ -12,15 +11,17 @@ from typing import Any
 import click
 
 from kcr.app.fields import PATHS, OptionField
-from kcr.cli.commands import COMMANDS
+from kcr.cli.commands import COMMANDS, EMBEDDED
+from kcr.cli.main import cli
 
 TABLE = Path(__file__).parents[1] / "kcr" / "cli" / "completions.json"
 
 
 def table() -> str:
     """Return the table, one command a line."""
-    commands = {name: importlib.import_module(f"kcr.cli.{entry.module}").command for name, entry in COMMANDS.items()}
-    lines = [f"{json.dumps(name)}: {json.dumps(_command(one))}" for name, one in sorted(commands.items())]
+    context = click.Context(cli)
+    commands = {name: cli.get_command(context, name) for name in sorted({*COMMANDS, *EMBEDDED})}
+    lines = [f"{json.dumps(name)}: {json.dumps(_command(one))}" for name, one in commands.items() if one is not None]
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 

@@ -24,15 +24,12 @@ class _Entry(NamedTuple):
 COMMANDS: Mapping[str, _Entry] = {
     "check": _Entry("check", "Check a cluster before controllers run on it."),
     "completion": _Entry("completion", "Print what a shell needs to complete commands."),
-    "crd": _Entry("generators.crd", "Make CustomResourceDefinitions of classes; migrate stored objects."),
     "debug": _Entry("debug.commands", "Look into a running kcr: an archive, a profile, its stacks."),
     "events": _Entry("objects.events", "Show events, of a Job with those of its pods."),
     "explain": _Entry("objects.explain", "Explain why an object is where it is, and what happens next."),
     "jobs": _Entry("objects.jobs", "Show all Jobs by state and cause."),
     "kubeconfig": _Entry("kubeconfig", "Make kubeconfigs for service accounts and users."),
     "logs": _Entry("objects.logs", "Print the logs of all pods of a Job."),
-    "policy": _Entry("generators.policy", "Make admission policies of classes, for kinds of others."),
-    "rbac": _Entry("generators.rbac", "Make roles with exactly the rights of controllers."),
     "reconcile": _Entry("objects.reconcile", "Let the controllers of an object reconcile it now."),
     "rerun": _Entry("objects.runs.rerun", "Run an ended Job again, or the indexes of it that have not succeeded."),
     "run": _Entry("run", "Run controllers against a Kubernetes API server."),
@@ -40,15 +37,18 @@ COMMANDS: Mapping[str, _Entry] = {
     "shards": _Entry("objects.shards", "Show which replica holds which shard of a program."),
     "version": _Entry("version", "Print the versions of kcr and of what it stands on."),
     "wait": _Entry("objects.wait", "Wait until Jobs have ended, whichever way."),
-    "webhooks": _Entry("generators.webhooks", "Make webhook configurations of controllers."),
 }
 
 # Those of kcr-devcluster, which need not be installed, with their lines in the help: help imports no command.
 EMBEDDED: Mapping[str, str] = {
+    "crd": "Make CustomResourceDefinitions of classes; migrate stored objects.",
     "dev": "Try it: a cluster in this process, its controllers, and your manifests.",
     "init": "Make a project of your own: a kind, its controller, and tests that pass.",
+    "policy": "Make admission policies of classes, for kinds of others.",
+    "rbac": "Make roles with exactly the rights of controllers.",
     "snapshot": "Save and restore the state of `kcr dev --data-dir`.",
     "types": "Make typed classes of CustomResourceDefinitions and built-in kinds.",
+    "webhooks": "Make webhook configurations of controllers.",
 }
 
 

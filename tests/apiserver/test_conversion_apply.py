@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kcr.cli.generators.migration import migrate_definition
 from kcr.client import Client
+from kcr_devcluster.generators.migration import migrate_definition
 from kcr_devcluster.transport import InProcessTransport
 from tests.kit.api import Api
 from tests.kit.conversion_webhooks import V1, V2, install, redefine, v1, v2

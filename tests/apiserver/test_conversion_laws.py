@@ -10,9 +10,9 @@ import random
 
 import pytest
 
-from kcr.cli.generators.migration import migrate_definition
 from kcr.client import Client
 from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.generators.migration import migrate_definition
 from tests.kit.api import Api, Events, Reply
 from tests.kit.conversion_webhooks import V1, V2, Converter, install, redefine, replace_webhook, to_v2, v1
 from tests.kit.custom_resources import Json

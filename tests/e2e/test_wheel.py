@@ -177,7 +177,14 @@ def test_base_package_runs_and_names_what_is_missing(wheel: Path, tmp_path: Path
     for arguments in (["--help"], ["--version"], ["version"], ["run", "--help"], ["check", "--help"]):
         done = run(tmp_path, programs / "kcr", *arguments)
         assert (done.returncode, done.stderr) == (0, ""), arguments
-    for arguments in (["dev"], ["init", "website"], ["types", "generate", "v1/Pod"]):
+    absent = (
+        ["dev"],
+        ["init", "website"],
+        ["types", "generate", "v1/Pod"],
+        ["crd", "generate", "shop"],
+        ["rbac", "generate"],
+    )
+    for arguments in absent:
         done = run(tmp_path, programs / "kcr", *arguments)
         assert done.returncode == 1
         (line,) = done.stderr.splitlines()

@@ -8,13 +8,13 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 import pytest_asyncio
 
-from kcr.cli.generators.migration import Migrated, migrate_definition
 from kcr.client import Client, Request, Response, Transport
 from kcr.client.dry_run import DRY_RUN
 from kcr.errors import ConfigError, ForbiddenError, TransportError
 from kcr.testing import CrashingTransport, VirtualClock
 from kcr_devcluster.apiserver.authentication.users import user_named
 from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.generators.migration import Migrated, migrate_definition
 from kcr_devcluster.transport import InProcessTransport
 from tests.kit.api import Api
 from tests.kit.conversion_webhooks import V1, V2, Converter, install, redefine, v1

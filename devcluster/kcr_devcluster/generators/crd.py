@@ -14,12 +14,12 @@ from kcr.api.crd.review import losses, unguarded
 from kcr.api.meta import Resource
 from kcr.api.yaml_writer import yaml_text
 from kcr.app.faults import import_fault
-from kcr.cli.generators.migration import migrate
-from kcr.cli.generators.webhooks import service_options
 from kcr.cli.output import write_folder
 from kcr.errors import ConfigError
 from kcr.webhooks.conversion import WebhookService, with_conversion
 from kcr.webhooks.converters import Conversions, is_registered_in
+from kcr_devcluster.generators.migration import migrate
+from kcr_devcluster.generators.webhooks import service_options
 
 # So many lost fields are named.
 _MOST_NAMED = 6

@@ -8,9 +8,9 @@ from kcr.api.crd.policies import policy_manifests, schema_without_defaults
 from kcr.api.crd.review import unguarded
 from kcr.api.meta import Resource
 from kcr.api.yaml_writer import yaml_documents
-from kcr.cli.generators.crd import kinds_in
 from kcr.cli.output import write_output
 from kcr.errors import ConfigError
+from kcr_devcluster.generators.crd import kinds_in
 
 
 @click.group("policy")

@@ -1,1 +1,0 @@
-"""Commands that write manifests: definitions, roles, policies, webhook configurations."""
