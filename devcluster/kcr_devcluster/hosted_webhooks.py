@@ -15,9 +15,9 @@ from kcr.errors import AlreadyExistsError, error_for
 from kcr.webhooks import Webhooks
 from kcr.webhooks.conversion import PATH as CONVERT
 from kcr.webhooks.conversion import WebhookService
-from kcr.webhooks.manifests import webhook_configurations
 from kcr_devcluster.apiserver.admission.caller import InProcessCaller
 from kcr_devcluster.apiserver.server import APIServer, HTTPRequest
+from kcr_devcluster.webhook_manifests import webhook_configurations
 
 _PATH = "/apis/admissionregistration.k8s.io/v1"
 _SERVICE = WebhookService()

@@ -12,13 +12,14 @@ from kcr.api.meta import Key, Resource
 from kcr.client import Client
 from kcr.client.discovery import served_kinds
 from kcr.errors import AlreadyExistsError, ConfigError
-from kcr.webhooks.conversion import WebhookService, with_conversion
+from kcr.webhooks.conversion import WebhookService
 from kcr.webhooks.converters import Conversions
 from kcr_devcluster.apiserver.apply.managed_fields import UPDATE, ManagerEntry
 from kcr_devcluster.apiserver.apply.tracking import Tracking
 from kcr_devcluster.apiserver.kinds.catalogue import CUSTOM_RESOURCE_DEFINITIONS
 from kcr_devcluster.apiserver.protocol.responses import StatusError
 from kcr_devcluster.apiserver.server import APIServer
+from kcr_devcluster.webhook_manifests import with_conversion
 from kcr_devcluster.yaml_json import YamlError, load_yaml_documents
 
 # A class of the kind, one for each of its versions, or a file of CustomResourceDefinitions, or a folder of such files.

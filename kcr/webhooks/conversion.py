@@ -1,4 +1,4 @@
-"""The answer to a ConversionReview, and the `conversion` of a CustomResourceDefinition that asks for it.
+"""The answer to a ConversionReview.
 
 All objects of a review are converted or none. A required field that an object lacks has its zero value, as in Go: the
 server converts parts of objects, too. Metadata that kcr has no field for, such as managed fields, is kept.
@@ -97,21 +97,6 @@ class WebhookService(NamedTuple):
     def client_config(self, path: str) -> dict[str, Any]:
         """Return a `clientConfig` of a path."""
         return {"service": {"namespace": self.namespace, "name": self.name, "path": path}}
-
-
-def with_conversion(manifest: Mapping[str, Any], service: WebhookService) -> dict[str, Any]:
-    """Return a CustomResourceDefinition whose objects are converted by the webhook of a Service.
-
-    Args:
-        manifest: The definition.
-        service: The Service.
-    """
-    webhook = {"clientConfig": service.client_config(PATH), "conversionReviewVersions": ["v1"]}
-    metadata = {**manifest["metadata"], "annotations": service.annotations()}
-    head, spec = {name: manifest[name] for name in ("apiVersion", "kind")}, dict(manifest["spec"])
-    versions = spec.pop("versions")
-    spec |= {"conversion": {"strategy": "Webhook", "webhook": webhook}, "versions": versions}
-    return {**head, "metadata": metadata, "spec": spec}
 
 
 def _one(kinds: Mapping[tuple[str, str], Conversions], data: msgspec.Raw, desired: str) -> msgspec.Raw:

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import pytest
 
 import kcr
-from kcr.api.crd.policies import policy_manifests
 from kcr_devcluster.apiserver.structural.cel.expressions import is_available
+from kcr_devcluster.generators.policies import policy_manifests
 from tests.kit.api import Api
 from tests.kit.policies import CONFIG_MAPS, DEPLOYMENTS, GROUP, deployment
 

@@ -7,9 +7,10 @@ from msgspec.structs import replace
 
 import kcr
 from kcr.testing import VirtualClock, eventually
-from kcr.webhooks.conversion import WebhookService, with_conversion
+from kcr.webhooks.conversion import WebhookService
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.kinds import install
+from kcr_devcluster.webhook_manifests import with_conversion
 
 pytestmark = [pytest.mark.kcr_virtual, pytest.mark.asyncio]
 

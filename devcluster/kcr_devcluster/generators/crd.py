@@ -10,16 +10,17 @@ from typing import Any
 import click
 
 from kcr.api.crd.manifest import crd_manifest
-from kcr.api.crd.review import losses, unguarded
 from kcr.api.meta import Resource
 from kcr.api.yaml_writer import yaml_text
 from kcr.app.faults import import_fault
 from kcr.cli.output import write_folder
 from kcr.errors import ConfigError
-from kcr.webhooks.conversion import WebhookService, with_conversion
+from kcr.webhooks.conversion import WebhookService
 from kcr.webhooks.converters import Conversions, is_registered_in
 from kcr_devcluster.generators.migration import migrate
+from kcr_devcluster.generators.review import losses, unguarded
 from kcr_devcluster.generators.webhooks import service_options
+from kcr_devcluster.webhook_manifests import with_conversion
 
 # So many lost fields are named.
 _MOST_NAMED = 6

@@ -11,11 +11,12 @@ from kcr.api.meta import Key
 from kcr.api.yaml_writer import yaml_documents
 from kcr.app.options import PluginOptions
 from kcr.app.plugins import Setup, called, choose_to_run, find_plugins, warn_of_unknown_variables
-from kcr.app.rbac import NO_RIGHTS, certificates_of, rbac_manifests, rights_of
+from kcr.app.rbac import rights_of
 from kcr.cli import options as shared
 from kcr.cli.output import write_output
 from kcr.controller import Right
 from kcr.namespaces import Namespaces
+from kcr_devcluster.generators.roles import NO_RIGHTS, certificates_of, rbac_manifests
 from kcr_devcluster.generators.webhooks import namespaced
 
 _WATCHING = ("list", "watch")

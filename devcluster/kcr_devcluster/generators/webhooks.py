@@ -14,7 +14,8 @@ from kcr.app.rbac import declared_by
 from kcr.cli.output import write_output
 from kcr.errors import ConfigError
 from kcr.webhooks.conversion import WebhookService
-from kcr.webhooks.manifests import PORT, webhook_configurations, webhook_service
+from kcr.webhooks.serving.options import PORT
+from kcr_devcluster.webhook_manifests import webhook_configurations, webhook_service
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -10,11 +10,13 @@ from kcr.endpoint import CertificateOptions, PortCertificate, SecureServing, Ser
 from kcr.errors import ConfigError
 from kcr.informer import Handler
 from kcr.webhooks.conversion import WebhookService
-from kcr.webhooks.manifests import PORT
 from kcr.webhooks.serving.authority import ServingSecret
 from kcr.webhooks.serving.pem import CERT, KEY, check_package
 
 _OPTIONS = CertificateOptions("webhooks", "--webhook-cert-dir", "--webhook-cert-name", "--webhook-key-name")
+
+# Source: controller-runtime/pkg/webhook/server.go, DefaultPort.
+PORT = 9443
 
 
 class WebhookServing(NamedTuple):

@@ -13,10 +13,11 @@ from examples.jobset.api import JobSet
 from examples.jobset.controller import setup
 from kcr.api.batch import Job
 from kcr.api.full.rbac_v1 import ClusterRole, ClusterRoleBinding
-from kcr.app.rbac import rbac_manifests, rights_of
+from kcr.app.rbac import rights_of
 from kcr.cli.main import exit_code_of
 from kcr.testing import FakeManager, VirtualClock, eventually
 from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.generators.roles import rbac_manifests
 from tests.kit.documents import ROOT
 from tests.kit.harness import job_controller
 

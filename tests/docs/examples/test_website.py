@@ -13,11 +13,13 @@ from examples.website.controller import setup
 from examples.website.v1beta1 import WebsiteV1Beta1
 from kcr.api.full.apps_v1 import Deployment
 from kcr.api.full.rbac_v1 import ClusterRole, ClusterRoleBinding
-from kcr.app.rbac import SHARDING_RIGHTS, rbac_manifests, rights_of
+from kcr.app.rbac import SHARDING_RIGHTS, rights_of
 from kcr.cli.main import exit_code_of
 from kcr.testing import FakeManager, VirtualClock, eventually
-from kcr.webhooks.conversion import WebhookService, with_conversion
+from kcr.webhooks.conversion import WebhookService
 from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.generators.roles import rbac_manifests
+from kcr_devcluster.webhook_manifests import with_conversion
 from tests.kit.charts import NEEDS_HELM, documents, of_kind, rights_in
 from tools.chart import render
 

@@ -1,4 +1,4 @@
-"""Files, output and exit codes of `kcr policy generate`; what is in them is `tests/unit/api/crd/test_policies.py`."""
+"""Files, output and exit codes of `kcr policy generate`; what is in them is `test_policies.py`."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Output and exit codes of `kcr webhooks generate`; the manifests are `tests/unit/webhooks/test_manifests.py`."""
+"""Output and exit codes of `kcr webhooks generate`; the manifests are `tests/unit/test_webhook_manifests.py`."""
 
 import sys
 from pathlib import Path

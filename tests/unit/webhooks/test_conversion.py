@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 import kcr
-from kcr.webhooks.conversion import WebhookService, answer_review, with_conversion
+from kcr.webhooks.conversion import answer_review
 from kcr.webhooks.converters import Conversions
 
 
@@ -155,13 +155,3 @@ def test_body_that_is_no_review_is_refused(body: bytes, message: str) -> None:
 
 def test_no_objects_are_no_failure() -> None:
     assert answered(review()) == {"convertedObjects": [], "result": {"status": "Success"}}
-
-
-def test_definition_names_the_service_and_who_writes_the_ca_bundle() -> None:
-    manifest = kcr.crd_manifest(Site, SiteV1Beta1)
-    converted = with_conversion(manifest, WebhookService("web", "site", "site-tls"))
-    assert converted["metadata"] == {**manifest["metadata"], "annotations": {"kcr.dev/inject-ca-from": "web/site-tls"}}
-    service = {"namespace": "web", "name": "site", "path": "/convert"}
-    webhook = {"clientConfig": {"service": service}, "conversionReviewVersions": ["v1"]}
-    assert converted["spec"] == {**manifest["spec"], "conversion": {"strategy": "Webhook", "webhook": webhook}}
-    assert "conversion" not in manifest["spec"]

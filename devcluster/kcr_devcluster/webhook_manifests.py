@@ -1,13 +1,12 @@
-"""Webhook configurations and their Service as manifests, made of the registered rules."""
+"""Webhooks as manifests: configurations of the registered rules, the Service, the `conversion` of a definition."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kcr.webhooks.conversion import WebhookService
+from kcr.webhooks.conversion import PATH, WebhookService
 from kcr.webhooks.registration import WebhookOptions, WebhookRule
+from kcr.webhooks.serving.options import PORT
 
-# The port of the server. Source: controller-runtime/pkg/webhook/server.go, DefaultPort.
-PORT = 9443
 _API_VERSION = "admissionregistration.k8s.io/v1"
 _KINDS = {True: "MutatingWebhookConfiguration", False: "ValidatingWebhookConfiguration"}
 
@@ -80,3 +79,18 @@ def webhook_service(service: WebhookService, selector: Mapping[str, str], *, por
             "ports": [{"name": "webhooks", "port": 443, "targetPort": port, "protocol": "TCP"}],
         },
     }  # fmt: skip
+
+
+def with_conversion(manifest: Mapping[str, Any], service: WebhookService) -> dict[str, Any]:
+    """Return a CustomResourceDefinition whose objects are converted by the webhook of a Service.
+
+    Args:
+        manifest: The definition.
+        service: The Service.
+    """
+    webhook = {"clientConfig": service.client_config(PATH), "conversionReviewVersions": ["v1"]}
+    metadata = {**manifest["metadata"], "annotations": service.annotations()}
+    head, spec = {name: manifest[name] for name in ("apiVersion", "kind")}, dict(manifest["spec"])
+    versions = spec.pop("versions")
+    spec |= {"conversion": {"strategy": "Webhook", "webhook": webhook}, "versions": versions}
+    return {**head, "metadata": metadata, "spec": spec}

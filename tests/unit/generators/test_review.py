@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 import kcr
-from kcr.api.crd.review import Loss, losses, unguarded
+from kcr_devcluster.generators.review import Loss, losses, unguarded
 
 
 class Port(kcr.Object):

@@ -6,7 +6,7 @@ import kcr
 from kcr.api.core import Node
 from kcr.api.full import apps_v1
 from kcr.webhooks.conversion import WebhookService
-from kcr.webhooks.manifests import webhook_configurations, webhook_service
+from kcr_devcluster.webhook_manifests import webhook_configurations, webhook_service, with_conversion
 from tests.kit.reviews import serve
 
 SERVICE = WebhookService("prod", "website")
@@ -74,3 +74,17 @@ def test_service_leads_to_the_port_of_the_pods() -> None:
     manifest = webhook_service(SERVICE, {"app": "website"}, port=9443)
     assert manifest["metadata"] == {"name": "website", "namespace": "prod"}
     assert manifest["spec"]["ports"] == [{"name": "webhooks", "port": 443, "targetPort": 9443, "protocol": "TCP"}]
+
+
+class Site(kcr.Resource, api_version="example.dev/v1", plural="sites"):
+    pass
+
+
+def test_definition_names_the_service_and_who_writes_the_ca_bundle() -> None:
+    manifest = kcr.crd_manifest(Site)
+    converted = with_conversion(manifest, WebhookService("web", "site", "site-tls"))
+    assert converted["metadata"] == {**manifest["metadata"], "annotations": {"kcr.dev/inject-ca-from": "web/site-tls"}}
+    service = {"namespace": "web", "name": "site", "path": "/convert"}
+    webhook = {"clientConfig": {"service": service}, "conversionReviewVersions": ["v1"]}
+    assert converted["spec"] == {**manifest["spec"], "conversion": {"strategy": "Webhook", "webhook": webhook}}
+    assert "conversion" not in manifest["spec"]

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import pytest
 
 import kcr
-from kcr.api.crd.policies import policy_manifests
 from kcr_devcluster.apiserver.structural.cel.expressions import Scope, compile_expression
+from kcr_devcluster.generators.policies import policy_manifests
 
 
 class Port(kcr.Object):
