@@ -32,8 +32,8 @@ from kcr.clock import Clock
 from kcr.controller import Right
 from kcr.errors import KcrError, NotFoundError
 from kcr.informer import Selection
-from kcr.informer.parts.slots import SlotRules, SlotSelection
 from kcr.informer.selection import namespaces_in
+from kcr.informer.slots import SlotRules, SlotSelection
 
 # The controllers are tested with these versions, `docs/guide/compatibility.md`. v1.30 refuses the status of a Job that
 # completes; `spec.managedBy`, by which Jobs are shared, is on by default since v1.32.

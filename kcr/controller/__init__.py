@@ -24,7 +24,6 @@ Source: controller-runtime/pkg/internal/controller; client-go/util/workqueue.
 from kcr.controller.batching import Batching
 from kcr.controller.controller import Controller, ControllerOptions
 from kcr.controller.expectations import Expectations
-from kcr.controller.outside.threads import ThreadBusyError, ThreadTimeoutError, in_thread, is_abandoned
 from kcr.controller.own_writes import OwnWrites, StaleStoreError
 from kcr.controller.parking.retries import reconcile_requested_at
 from kcr.controller.parking.waits import WaitFor, WaitTimeoutError
@@ -44,6 +43,7 @@ from kcr.controller.predicates import (
 from kcr.controller.reconcile import DeadlineError, Reconciler, Result
 from kcr.controller.rights import Right, policy_rules, rights, watch_rights
 from kcr.controller.sources import Channel, Source, channel, keys_by_index, owned, watch
+from kcr.controller.threads import ThreadBusyError, ThreadTimeoutError, in_thread, is_abandoned
 
 __all__ = [
     "Batching",

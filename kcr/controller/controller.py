@@ -30,7 +30,7 @@ from kcr.controller.sources import Channel, EnqueueRequests, Source, own_key, ow
 from kcr.controller.worker import Worker
 from kcr.informer import Informer, InformerHandle, Store
 from kcr.informer.cache import InformerCache
-from kcr.informer.parts.slots import SlotRules
+from kcr.informer.slots import SlotRules
 from kcr.log import get_logger
 from kcr.metrics import ControllerMetrics, Metrics
 from kcr.tracing import find_tracer

@@ -11,7 +11,7 @@ from kcr.controller.parking.retries import is_requested
 from kcr.controller.predicates import Predicate
 from kcr.errors import KcrError
 from kcr.informer import Handler, Store, Trigger
-from kcr.informer.parts.slots import SlotRules
+from kcr.informer.slots import SlotRules
 from kcr.workqueue import Reason, WorkQueue
 
 R = TypeVar("R", bound=Resource)

@@ -9,9 +9,9 @@ from typing import Generic, Literal, TypeVar, cast
 from kcr.api.codec import WatchEvent
 from kcr.api.meta import Key, ObjectMeta, Resource
 from kcr.client.wire.decoding import Undecodable
-from kcr.informer.parts.slots import SlotFilter, SlotSelection
 from kcr.informer.phases import LostEventError
 from kcr.informer.selection import Selection
+from kcr.informer.slots import SlotFilter, SlotSelection
 from kcr.informer.writer import StoreWriter
 from kcr.log import get_logger
 

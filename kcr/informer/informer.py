@@ -11,11 +11,11 @@ from kcr.arguments import checked
 from kcr.client import Client
 from kcr.errors import NotSyncedError
 from kcr.informer.handlers import Handler, Registration
-from kcr.informer.parts.slots import SlotRules
-from kcr.informer.parts.watches import PartedWatches
 from kcr.informer.reflector import Reflector
 from kcr.informer.selection import Selection, as_selections, disjoint
+from kcr.informer.slots import SlotRules
 from kcr.informer.store import MemberStore, Store, allow_unsynced_reads
+from kcr.informer.watches import PartedWatches
 from kcr.informer.writer import DispatchingWriter, StorePart, StoreWriter
 
 R = TypeVar("R", bound=Resource)

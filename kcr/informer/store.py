@@ -11,9 +11,9 @@ from kcr.api.meta import Key, ObjectMeta, Resource, controller_of
 from kcr.arguments import checked
 from kcr.errors import NotSyncedError
 from kcr.informer.index import Index, built_in, values_of
-from kcr.informer.parts.progress import StoreProgress
-from kcr.informer.parts.slots import dependents_metadata
+from kcr.informer.progress import StoreProgress
 from kcr.informer.sharing import share
+from kcr.informer.slots import dependents_metadata
 
 R = TypeVar("R", bound=Resource)
 # Keys inside are plain pairs: equal to `Key`, and not tracked by the garbage collector for long.

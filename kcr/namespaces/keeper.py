@@ -7,7 +7,7 @@ from typing import Any
 
 from kcr.informer import Informer
 from kcr.informer.cache import SYNC_SECONDS
-from kcr.informer.parts.watches import PartedWatches
+from kcr.informer.watches import PartedWatches
 from kcr.log import get_logger
 from kcr.namespaces.gate import NamespaceGate, NamespacePhase
 

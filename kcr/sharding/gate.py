@@ -8,7 +8,7 @@ from kcr.api.slots import SLOT_LABEL, hashed_slot, labelled_slot, slot_of
 from kcr.controller import Controller
 from kcr.controller.gates import GateDecision, HandlingGate
 from kcr.informer import Store
-from kcr.informer.parts.slots import controller_uid
+from kcr.informer.slots import controller_uid
 from kcr.sharding.shards import CURRENT_SHARD, UNSHARDED, ShardPhase, Shards
 from kcr.workqueue import Reason
 from kcr.workqueue.priorities import LOW_PRIORITY

@@ -20,7 +20,7 @@ from kcr.api.slots import SLOT_LABEL, slot_of
 from kcr.client import Client
 from kcr.errors import ConflictError, KcrError, NotFoundError
 from kcr.informer import Informer
-from kcr.informer.parts.slots import controller_uid
+from kcr.informer.slots import controller_uid
 from kcr.informer.store import version_of
 from kcr.log import get_logger
 from kcr.sharding.gate import ShardGate

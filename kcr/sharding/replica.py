@@ -15,7 +15,7 @@ from kcr.client import Client
 from kcr.clock import Clock
 from kcr.controller import Controller
 from kcr.informer import Informer
-from kcr.informer.parts.slots import SlotRules
+from kcr.informer.slots import SlotRules
 from kcr.leaderelection.config import LeaderElectionConfig
 from kcr.leaderelection.thread import ElectionLoop
 from kcr.runnables import Runnable, first_failure

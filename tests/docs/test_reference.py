@@ -9,8 +9,7 @@ import pytest
 
 from kcr.cli import check, kubeconfig, run, version
 from kcr.cli.debug.commands import command as debug
-from kcr.cli.objects import events, explain, jobs, logs, reconcile, shards, wait
-from kcr.cli.objects.runs import rerun, run_now
+from kcr.cli.objects import events, explain, jobs, logs, reconcile, rerun, run_now, shards, wait
 from kcr.controllers.cronjob.controller import Options as CronJobOptions
 from kcr.controllers.job.controller import Options
 from kcr_devcluster.dev import command as dev

@@ -9,7 +9,7 @@ from kcr.api.batch import COMPLETION_INDEX, CronJob, Job, is_finished
 from kcr.api.core import Namespace
 from kcr.api.meta import Key, controller_of, is_controlled_by
 from kcr.api.unstructured import unstructured
-from kcr.cli.objects.runs.copies import WholeJob, left_indexes, rerun_of
+from kcr.cli.objects.copies import WholeJob, left_indexes, rerun_of
 from kcr.client import Client
 from kcr.testing import eventually
 from tests.kit import cronjob_harness

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
 from kcr.api.meta import Key, ObjectMeta, Resource
-from kcr.informer.parts.progress import StoreProgress
-from kcr.informer.parts.slots import SlotRules, SlotSelection
+from kcr.informer.progress import StoreProgress
 from kcr.informer.reflector import Reflector
 from kcr.informer.selection import Selection
+from kcr.informer.slots import SlotRules, SlotSelection
 from kcr.informer.writer import DispatchingWriter, StorePart
 
 R = TypeVar("R", bound=Resource)

@@ -13,7 +13,7 @@ from kcr.api.meta import Resource
 from kcr.api.refusals import denials_in, refusal_of
 from kcr.api.unstructured import Unstructured
 from kcr.cli import options as shared
-from kcr.cli.objects.runs.copies import WholeJob
+from kcr.cli.objects.copies import WholeJob
 from kcr.client import Client
 from kcr.clock import SystemClock
 from kcr.errors import ConfigError, ForbiddenError, InvalidError, KcrError

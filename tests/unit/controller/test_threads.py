@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 import kcr
-from kcr.controller.outside.threads import MOST_ABANDONED
+from kcr.controller.threads import MOST_ABANDONED
 from kcr.testing import VirtualClock, eventually
 
 COLOR: ContextVar[str] = ContextVar("color")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kcr.api.unstructured import Unstructured
-from kcr.cli.objects.runs.copies import WholeJob, left_indexes, rerun_name, rerun_of
+from kcr.cli.objects.copies import WholeJob, left_indexes, rerun_name, rerun_of
 
 OWNER = {"apiVersion": "batch/v1", "kind": "CronJob", "name": "hello", "uid": "u", "controller": True}
 GENERATED = {"controller-uid": "u", "batch.kubernetes.io/job-name": "pi"}

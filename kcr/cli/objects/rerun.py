@@ -12,7 +12,7 @@ from kcr.api.meta import Key
 from kcr.api.unstructured import Unstructured
 from kcr.cli.completers import complete_jobs
 from kcr.cli.connection import connected, run_quietly, searched
-from kcr.cli.objects.runs.copies import (
+from kcr.cli.objects.copies import (
     RERUN_INDEXES,
     WholeJob,
     completed_indexes,
@@ -23,7 +23,7 @@ from kcr.cli.objects.runs.copies import (
     share_text,
     status_of,
 )
-from kcr.cli.objects.runs.creation import create_job, creation_options, record, show
+from kcr.cli.objects.creation import create_job, creation_options, record, show
 from kcr.cli.target import ObjectName, parse_job
 from kcr.client import Client
 from kcr.errors import AlreadyExistsError, ConfigError

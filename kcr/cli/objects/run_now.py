@@ -9,8 +9,8 @@ from kcr.api.batch import CronJob
 from kcr.api.meta import Key
 from kcr.cli.completers import complete_cronjobs
 from kcr.cli.connection import connected, run_quietly, searched
-from kcr.cli.objects.runs.copies import run_name, run_of
-from kcr.cli.objects.runs.creation import create_job, creation_options, record, show
+from kcr.cli.objects.copies import run_name, run_of
+from kcr.cli.objects.creation import create_job, creation_options, record, show
 from kcr.cli.target import ObjectName, parse_cronjob
 from kcr.clock import SystemClock
 from kcr.errors import AlreadyExistsError, ConfigError
