@@ -67,7 +67,9 @@ def module_text(title: str, classes: Iterable[Class], command: str, elsewhere: M
     """
     ordered = _ordered({one.name: one for one in classes})
     used = {name for one in ordered for name in _names_used(one)} - {one.name for one in ordered}
-    head = f'# Made by `{command}`: do not edit.\n# ruff: noqa: {_PROSE}\n"""{title}"""\n\n'
+    # The modules of kcr itself have no prose.
+    rules = "" if elsewhere is not None else f"# ruff: noqa: {_PROSE}\n"
+    head = f'# Made by `{command}`: do not edit.\n{rules}"""{title}"""\n\n'
     return (
         head
         + _imports(used, {**HOMES, **(elsewhere or {})}, is_own=elsewhere is not None)

@@ -1,5 +1,4 @@
 # Made by `python -m tools.api_types`: do not edit.
-# ruff: noqa: D101, D200, D205, D212, D402, D403, D405, D410, D411, D412, D414, D415, D416, RUF001, RUF002, RUF100
 """Types of apps/v1, whole."""
 
 from datetime import datetime
