@@ -9,11 +9,11 @@ import re
 import subprocess
 from pathlib import Path
 
-from kcr.api.yaml_writer import yaml_text
 from kcr.app.plugins import find_plugins
 from kcr.app.rbac import LEASE_RIGHTS, METRICS_RIGHTS, SHARDING_RIGHTS, rights_of
 from kcr.controller import policy_rules
 from kcr_devcluster.generators.roles import READING_RULES
+from kcr_devcluster.yaml_writer import yaml_text
 from tools.helm import find_helm
 
 ROOT = Path(__file__).parent.parent

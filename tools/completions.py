@@ -20,7 +20,7 @@ TABLE = Path(__file__).parents[1] / "kcr" / "cli" / "completions.json"
 def table() -> str:
     """Return the table, one command a line."""
     context = click.Context(cli)
-    commands = {name: cli.get_command(context, name) for name in sorted({*COMMANDS, *EMBEDDED})}
+    commands = {name: cli.get_command(context, name) for name in sorted({*COMMANDS, *EMBEDDED} - {"dev"})}
     lines = [f"{json.dumps(name)}: {json.dumps(_command(one))}" for name, one in commands.items() if one is not None]
     return "{\n" + ",\n".join(lines) + "\n}\n"
 

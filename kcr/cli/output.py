@@ -1,6 +1,6 @@
 """Files that commands write: whole, and an error line that names the file and the remedy."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -26,17 +26,6 @@ def write_output(output: str, content: bytes, *, mode: int | None = None) -> Non
         return
     with unwritable("name a file that can be written"):
         replace_files({Path(output): content}, mode=mode)
-
-
-def write_folder(folder: Path, texts: Mapping[str, str]) -> None:
-    """Write files to a folder, which is made where it is missing: all of them, or none when there is no room.
-
-    Raises:
-        ConfigError: One cannot be written.
-    """
-    with unwritable("name a folder that can be written"):
-        folder.mkdir(parents=True, exist_ok=True)
-        replace_files({folder / name: text.encode() for name, text in texts.items()})
 
 
 @contextmanager

@@ -11,10 +11,10 @@ import pytest_asyncio
 import yaml
 
 from kcr.api.meta import Key
-from kcr.app.kubeconfig import ServiceAccountLogin, UserLogin, issue_kubeconfig
 from kcr.client import Client, HttpTransport, load_config
 from kcr.errors import ConfigError
 from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.generators.credentials import ServiceAccountLogin, UserLogin, issue_kubeconfig
 from tests.kit.api import Api
 
 pytestmark = pytest.mark.asyncio

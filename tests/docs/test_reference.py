@@ -7,14 +7,14 @@ import click
 import msgspec
 import pytest
 
-from kcr.cli import check, kubeconfig, run, version
+from kcr.cli import check, run, version
 from kcr.cli.debug.commands import command as debug
 from kcr.cli.objects import events, explain, jobs, logs, reconcile, rerun, run_now, shards, wait
 from kcr.controllers.cronjob.controller import Options as CronJobOptions
 from kcr.controllers.job.controller import Options
 from kcr_devcluster.dev import command as dev
 from kcr_devcluster.dev import snapshot
-from kcr_devcluster.generators import crd, policy, rbac, types, webhooks
+from kcr_devcluster.generators import crd, kubeconfig, policy, rbac, types, webhooks
 from tests.kit.documents import ROOT
 from tools.completions import TABLE, table
 from tools.reference import FOLDER, PACKAGES, pages

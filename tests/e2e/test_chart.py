@@ -11,9 +11,9 @@ import pytest
 from kcr.api.batch import Job, is_finished
 from kcr.api.coordination import Lease
 from kcr.api.meta import Key
-from kcr.app.kubeconfig import ServiceAccountLogin, issue_kubeconfig
 from kcr.testing import eventually
 from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.generators.credentials import ServiceAccountLogin, issue_kubeconfig
 from tests.e2e.processes import Start
 from tests.kit.charts import NEEDS_HELM, install, manifests, of_kind
 from tests.kit.harness import create, finished, manifest, read

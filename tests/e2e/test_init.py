@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from kcr.api.meta import Key
-from kcr.app.kubeconfig import ServiceAccountLogin, issue_kubeconfig
+from kcr_devcluster.generators.credentials import ServiceAccountLogin, issue_kubeconfig
 from tests.e2e.kubectl import NEEDS_KUBECTL, Kubectl
 from tests.e2e.processes import Serve, Start
 from tests.kit.charts import NEEDS_HELM, documents, of_kind

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from kcr.api.authentication import TokenRequest, TokenRequestStatus
-from kcr.app.kubeconfig import Issued
 from kcr.client.auth.cluster import ClusterConfig, PemSource
 from kcr.client.auth.config import load_config
 from kcr.client.auth.credentials import Credential, FixedCredentials, PluginSpec
@@ -18,6 +17,7 @@ from kcr_devcluster.apiserver.server import HTTPRequest
 from kcr_devcluster.cluster.client_certificates import ClientAuthority
 from kcr_devcluster.cluster.listener import ServerAddress
 from kcr_devcluster.cluster.node.runtime import NodeInfo
+from kcr_devcluster.generators.credentials import Issued
 
 SECRET = "hunter2hunter2"
 # The documentation of every module, with all signatures, as `help` shows it; private functions too.

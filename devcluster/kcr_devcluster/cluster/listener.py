@@ -11,7 +11,6 @@ from aiohttp import web
 from msgspec.structs import replace
 
 from kcr import httpserver
-from kcr.api.yaml_writer import yaml_text
 from kcr.client import RateLimit
 from kcr.clock import SystemClock
 from kcr.log import get_logger
@@ -25,6 +24,7 @@ from kcr_devcluster.cluster.datadir import DataDir, ListenerCredentials
 from kcr_devcluster.cluster.faults import ConnectionLostError, ListenerFaults
 from kcr_devcluster.cluster.faults import endpoint as faults_endpoint
 from kcr_devcluster.cluster.streaming.pod_streams import PodStreams
+from kcr_devcluster.yaml_writer import yaml_text
 
 _HOST = "127.0.0.1"
 # Paths that need no authentication, and those below them.

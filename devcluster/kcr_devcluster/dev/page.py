@@ -14,13 +14,13 @@ from urllib.parse import urlsplit
 import yaml
 
 from kcr.api.bindaddress import BindAddress
-from kcr.api.yaml_writer import yaml_text
 from kcr.cli.debug.port import EXTENSION
 from kcr.debug.access import DebugOptions
 from kcr.errors import ConfigError
 from kcr_devcluster.dev.cluster import DevCluster
 from kcr_devcluster.dev.cluster_pages import ClusterPages
 from kcr_devcluster.dev.private_file import PrivateFile
+from kcr_devcluster.yaml_writer import yaml_text
 
 _HOST = "127.0.0.1"
 

@@ -11,9 +11,9 @@ import click
 
 from kcr.api.crd.manifest import crd_manifest
 from kcr.api.meta import Resource
-from kcr.api.yaml_writer import yaml_text
 from kcr.app.faults import import_fault
-from kcr.cli.output import write_folder
+from kcr.atomicfile import replace_files
+from kcr.cli.output import unwritable
 from kcr.errors import ConfigError
 from kcr.webhooks.conversion import WebhookService
 from kcr.webhooks.converters import Conversions, is_registered_in
@@ -21,6 +21,7 @@ from kcr_devcluster.generators.migration import migrate
 from kcr_devcluster.generators.review import losses, unguarded
 from kcr_devcluster.generators.webhooks import service_options
 from kcr_devcluster.webhook_manifests import with_conversion
+from kcr_devcluster.yaml_writer import yaml_text
 
 # So many lost fields are named.
 _MOST_NAMED = 6
@@ -72,7 +73,7 @@ def generate(modules: tuple[str, ...], output: str, *, check: bool, service: Web
     elif check:
         _check(Path(output), texts)
     else:
-        write_folder(Path(output), texts)
+        _write(Path(output), texts)
 
 
 def kinds_in_all(modules: Iterable[str]) -> list[Versions]:
@@ -185,6 +186,17 @@ def _imported(name: str) -> ModuleType:
         raise ConfigError(f"{name} cannot be imported: {fault}") from error
     finally:
         sys.path.remove(str(folder))
+
+
+def _write(folder: Path, texts: Mapping[str, str]) -> None:
+    """Write files to a folder, which is made where it is missing: all of them, or none when there is no room.
+
+    Raises:
+        ConfigError: One cannot be written.
+    """
+    with unwritable("name a folder that can be written"):
+        folder.mkdir(parents=True, exist_ok=True)
+        replace_files({folder / name: text.encode() for name, text in texts.items()})
 
 
 def _check(folder: Path, texts: dict[str, str]) -> None:

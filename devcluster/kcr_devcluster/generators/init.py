@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 import click
 
 from kcr.api.meta import Key
-from kcr.api.yaml_writer import yaml_text
 from kcr.app.plugins import find_plugins
 from kcr.atomicfile import name_in_errors
 from kcr.cli.output import unwritable
@@ -31,6 +30,7 @@ from kcr_devcluster.generators.imports import LINE_LENGTH, with_sorted_imports
 from kcr_devcluster.generators.rbac import roles_text
 from kcr_devcluster.generators.requirement import KcrRequirement, devcluster_requirement, installed_requirement
 from kcr_devcluster.generators.webhooks import webhooks_text
+from kcr_devcluster.yaml_writer import yaml_text
 
 _LABEL = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 _GROUP = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+")

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 import click
 
 from kcr.api.meta import Resource
-from kcr.api.yaml_writer import yaml_documents
 from kcr.cli.output import write_output
 from kcr.errors import ConfigError
 from kcr_devcluster.generators.crd import kinds_in
 from kcr_devcluster.generators.policies import policy_manifests, schema_without_defaults
 from kcr_devcluster.generators.review import unguarded
+from kcr_devcluster.yaml_writer import yaml_documents
 
 
 @click.group("policy")

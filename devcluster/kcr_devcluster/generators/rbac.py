@@ -8,7 +8,6 @@ from typing import Any
 import click
 
 from kcr.api.meta import Key
-from kcr.api.yaml_writer import yaml_documents
 from kcr.app.options import PluginOptions
 from kcr.app.plugins import Setup, called, choose_to_run, find_plugins, warn_of_unknown_variables
 from kcr.app.rbac import rights_of
@@ -18,6 +17,7 @@ from kcr.controller import Right
 from kcr.namespaces import Namespaces
 from kcr_devcluster.generators.roles import NO_RIGHTS, certificates_of, rbac_manifests
 from kcr_devcluster.generators.webhooks import namespaced
+from kcr_devcluster.yaml_writer import yaml_documents
 
 _WATCHING = ("list", "watch")
 _READS_ONLY = (

@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 import click
 
 from kcr.api.meta import Key
-from kcr.api.yaml_writer import yaml_documents
 from kcr.app.plugins import Setup, find_plugins, warn_of_unknown_variables
 from kcr.app.rbac import declared_by
 from kcr.cli.output import write_output
@@ -16,6 +15,7 @@ from kcr.errors import ConfigError
 from kcr.webhooks.conversion import WebhookService
 from kcr.webhooks.serving.options import PORT
 from kcr_devcluster.webhook_manifests import webhook_configurations, webhook_service
+from kcr_devcluster.yaml_writer import yaml_documents
 
 F = TypeVar("F", bound=Callable[..., Any])
 

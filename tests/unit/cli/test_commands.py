@@ -77,7 +77,8 @@ def test_broken_command_is_one_line(code: str, line: str, install: Install, caps
     "arguments",
     [["dev"], ["dev", "--wait", "-f", "x"], ["dev", "--help"], ["snapshot", "save"], ["init", "shop", "--kind", "Shop"],
      ["types", "generate", "v1/Pod"], ["crd", "generate", "shop", "-o", "crd"], ["crd", "migrate", "shops.example.dev"],
-     ["policy", "generate", "limits"], ["rbac", "generate", "--shards"], ["webhooks", "generate", "shop:setup"]],
+     ["kubeconfig", "create", "--user", "jane"], ["policy", "generate", "limits"], ["rbac", "generate", "--shards"],
+     ["webhooks", "generate", "shop:setup"]],
 )  # fmt: skip
 def test_missing_development_cluster_is_named_with_its_extra(
     arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kcr.api.yaml_writer import yaml_text
 from kcr_devcluster.apiserver.kinds.catalogue import Kind
 from kcr_devcluster.apiserver.protocol.responses import JSON, APIResponse, StatusError, Stream
 from kcr_devcluster.apiserver.schema import protobuf_encoder
 from kcr_devcluster.apiserver.schema.protobuf import UnknownMessageError
 from kcr_devcluster.apiserver.storage.records import Change, Record, in_version, in_versions
+from kcr_devcluster.yaml_writer import yaml_text
 
 YAML, PROTOBUF = "application/yaml", "application/vnd.kubernetes.protobuf"
 MEDIA_TYPES = (JSON, YAML, PROTOBUF)

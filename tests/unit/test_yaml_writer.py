@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kcr.api.equality import same_json
-from kcr.api.yaml_writer import yaml_documents, yaml_text
 from kcr_devcluster.yaml_json import load_yaml
+from kcr_devcluster.yaml_writer import yaml_documents, yaml_text
 from tests.kit import go_yaml
 
 ROOT = Path(__file__).parents[3]

@@ -10,15 +10,19 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
 from kcr.api import codec
 from kcr.api.authentication import TokenRequest
 from kcr.api.meta import Key
 from kcr.api.unstructured import unstructured
-from kcr.api.yaml_writer import yaml_text
 from kcr.app.startup import explain_failure
 from kcr.client import Client, ClusterConfig, HttpTransport, load_config
 from kcr.client.auth.exec_policy import ExecPolicy
 from kcr.errors import ApiError, ConfigError, InvalidError, NotFoundError, TransportError
+from kcr_devcluster.yaml_writer import yaml_text
 
 SIGNER = "kubernetes.io/kube-apiserver-client"
 _Request = unstructured(
@@ -104,14 +108,8 @@ def _make_request(user: str, groups: Sequence[str]) -> tuple[bytes, bytes]:
     """Return a key and a certificate request, PEM.
 
     Raises:
-        ConfigError: The extra is missing, or a name is no name.
+        ConfigError: A name is no name.
     """
-    try:
-        from cryptography import x509  # noqa: PLC0415  # comes with the extra `embedded`
-        from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415  # see above
-        from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415  # see above
-    except ImportError as error:
-        raise ConfigError("a certificate needs the extra 'embedded': pip install 'kcr[embedded]'") from error
     key = ec.generate_private_key(ec.SECP256R1())
     oid = x509.oid.NameOID
     try:

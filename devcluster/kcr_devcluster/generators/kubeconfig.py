@@ -45,8 +45,8 @@ def create(account: str | None, user: str | None, **values: Any) -> None:
     Any API server issues them: a token by TokenRequest, a certificate by a CertificateSigningRequest, which this
     command approves, waits for, and deletes.
     """
-    from kcr.app.kubeconfig import ServiceAccountLogin, UserLogin, issue_kubeconfig  # noqa: PLC0415  # takes 0.2 s
     from kcr.app.process import run_to_end  # noqa: PLC0415  # see above
+    from kcr_devcluster.generators.credentials import ServiceAccountLogin, UserLogin, issue_kubeconfig  # noqa: PLC0415  # takes 0.2 s
 
     if (account is None) == (user is None):
         raise click.UsageError("name either --service-account or --user")
