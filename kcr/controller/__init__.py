@@ -12,7 +12,7 @@ Guarantees to the author of a reconciler:
 - **Retries.** An exception requeues the key with exponential backoff, `RetryLater` after its delay, `TerminalError`
   only after a change. No exception ends the worker. While the API server is unavailable, one key probes it, and all
   failed keys are retried once it responds.
-- **Parking** (`kcr.controller.parking`). `WaitFor` parks the key until a store shows an object as wanted,
+- **Parking** (`waits`, `retries`). `WaitFor` parks the key until a store shows an object as wanted,
   `max_retries` one that fails too often until its object changes.
 - **Observers.** Metrics, the journal, traces, and the detection of hot loops and conflicts see the begin and the end of
   each reconcile (`kcr.controller.observers`). Their failures do not affect the outcome.
@@ -25,8 +25,6 @@ from kcr.controller.batching import Batching
 from kcr.controller.controller import Controller, ControllerOptions
 from kcr.controller.expectations import Expectations
 from kcr.controller.own_writes import OwnWrites, StaleStoreError
-from kcr.controller.parking.retries import reconcile_requested_at
-from kcr.controller.parking.waits import WaitFor, WaitTimeoutError
 from kcr.controller.pending_objects import PendingObjects
 from kcr.controller.predicates import (
     Predicate,
@@ -41,9 +39,11 @@ from kcr.controller.predicates import (
     resource_version_changed,
 )
 from kcr.controller.reconcile import DeadlineError, Reconciler, Result
+from kcr.controller.retries import reconcile_requested_at
 from kcr.controller.rights import Right, policy_rules, rights, watch_rights
 from kcr.controller.sources import Channel, Source, channel, keys_by_index, owned, watch
 from kcr.controller.threads import ThreadBusyError, ThreadTimeoutError, in_thread, is_abandoned
+from kcr.controller.waits import WaitFor, WaitTimeoutError
 
 __all__ = [
     "Batching",

@@ -21,12 +21,12 @@ from kcr.controller.observers.journal import ReconcileJournal
 from kcr.controller.observers.reports import DebugLog, ReconcileMetrics, ReconcileSpans
 from kcr.controller.outcome import Outcomes
 from kcr.controller.own_writes import OwnWrites
-from kcr.controller.parking.read_your_writes import OwnWritesGate, ReadYourWrites, TrackedServer, TrackedWrites
-from kcr.controller.parking.retries import ParkedFailure, RetryLimit
-from kcr.controller.parking.waits import Waits
+from kcr.controller.read_your_writes import OwnWritesGate, ReadYourWrites, TrackedServer, TrackedWrites
 from kcr.controller.reconcile import Reconciler, ReleasesKeys, TimedReconciler
+from kcr.controller.retries import ParkedFailure, RetryLimit
 from kcr.controller.rights import Right
 from kcr.controller.sources import Channel, EnqueueRequests, Source, own_key, owner_keys
+from kcr.controller.waits import Waits
 from kcr.controller.worker import Worker
 from kcr.informer import Informer, InformerHandle, Store
 from kcr.informer.cache import InformerCache

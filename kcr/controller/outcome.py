@@ -9,8 +9,8 @@ from typing import Any
 
 from kcr.api.meta import Key
 from kcr.controller.observers import ReconcileRun
-from kcr.controller.parking.retries import RetryLimit
-from kcr.controller.parking.waits import WaitFor, Waits
+from kcr.controller.retries import RetryLimit
+from kcr.controller.waits import WaitFor, Waits
 from kcr.errors import (
     ApiError,
     ConflictError,

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, TypeVar
 from kcr.api.meta import Key, OwnerReference, Resource, controller_of
 from kcr.arguments import checked
 from kcr.controller.gates import is_resumed
-from kcr.controller.parking.retries import is_requested
 from kcr.controller.predicates import Predicate
+from kcr.controller.retries import is_requested
 from kcr.errors import KcrError
 from kcr.informer import Handler, Store, Trigger
 from kcr.informer.slots import SlotRules

@@ -15,7 +15,7 @@ from kcr.cli.completers import complete_objects
 from kcr.cli.connection import connected, run_quietly, searched
 from kcr.cli.target import ObjectName, UnresolvedName, parse_object, resolved
 from kcr.clock import SystemClock
-from kcr.controller.parking.retries import RECONCILE_AT
+from kcr.controller.retries import RECONCILE_AT
 
 
 @click.command(

@@ -12,7 +12,7 @@ import kcr
 from kcr.api.core import ConfigMap
 from kcr.cli.objects.inside import ControllerView, phase_text
 from kcr.controller.gates import GateDecision
-from kcr.controller.parking.retries import RetryLimit, is_requested
+from kcr.controller.retries import RetryLimit, is_requested
 from kcr.debug.keys import ControllerReader
 from kcr.debug.state import KeyDetail
 from kcr.metrics import ControllerMetrics
