@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from kcr.api.authentication import TokenRequest, TokenRequestStatus
 from kcr.client.auth.cluster import ClusterConfig, PemSource
 from kcr.client.auth.config import load_config
 from kcr.client.auth.credentials import Credential, FixedCredentials, PluginSpec
@@ -14,6 +13,7 @@ from kcr.client.auth.kubeconfig import Entry
 from kcr.client.auth.oidc import OidcSpec
 from kcr.errors import ConfigError
 from kcr_devcluster.apiserver.server import HTTPRequest
+from kcr_devcluster.authentication import TokenRequest, TokenRequestStatus
 from kcr_devcluster.cluster.client_certificates import ClientAuthority
 from kcr_devcluster.cluster.listener import ServerAddress
 from kcr_devcluster.cluster.node.runtime import NodeInfo

@@ -76,15 +76,13 @@ def test_service_leads_to_the_port_of_the_pods() -> None:
     assert manifest["spec"]["ports"] == [{"name": "webhooks", "port": 443, "targetPort": 9443, "protocol": "TCP"}]
 
 
-class Site(kcr.Resource, api_version="example.dev/v1", plural="sites"):
-    pass
-
-
 def test_definition_names_the_service_and_who_writes_the_ca_bundle() -> None:
-    manifest = kcr.crd_manifest(Site)
+    head = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
+    metadata, spec = {"name": "sites.example.dev"}, {"group": "example.dev", "versions": [{}]}
+    manifest: dict[str, Any] = {**head, "metadata": metadata, "spec": spec}
     converted = with_conversion(manifest, WebhookService("web", "site", "site-tls"))
-    assert converted["metadata"] == {**manifest["metadata"], "annotations": {"kcr.dev/inject-ca-from": "web/site-tls"}}
+    assert converted["metadata"] == {**metadata, "annotations": {"kcr.dev/inject-ca-from": "web/site-tls"}}
     service = {"namespace": "web", "name": "site", "path": "/convert"}
     webhook = {"clientConfig": {"service": service}, "conversionReviewVersions": ["v1"]}
-    assert converted["spec"] == {**manifest["spec"], "conversion": {"strategy": "Webhook", "webhook": webhook}}
-    assert "conversion" not in manifest["spec"]
+    assert converted["spec"] == {**spec, "conversion": {"strategy": "Webhook", "webhook": webhook}}
+    assert "conversion" not in spec

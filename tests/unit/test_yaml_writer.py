@@ -14,7 +14,7 @@ from kcr_devcluster.yaml_json import load_yaml
 from kcr_devcluster.yaml_writer import yaml_documents, yaml_text
 from tests.kit import go_yaml
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 # Pieces of which texts are made that some reader takes for something else.
 PIECES = (
     "y", "Y", "n", "N", "yes", "No", "ON", "off", "true", "False", "null", "~", "", "=", "<<", "-", "+", ".", "_", ":",

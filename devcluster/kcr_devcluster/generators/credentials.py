@@ -15,13 +15,13 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from kcr.api import codec
-from kcr.api.authentication import TokenRequest
 from kcr.api.meta import Key
 from kcr.api.unstructured import unstructured
 from kcr.app.startup import explain_failure
 from kcr.client import Client, ClusterConfig, HttpTransport, load_config
 from kcr.client.auth.exec_policy import ExecPolicy
 from kcr.errors import ApiError, ConfigError, InvalidError, NotFoundError, TransportError
+from kcr_devcluster.authentication import TokenRequest
 from kcr_devcluster.yaml_writer import yaml_text
 
 SIGNER = "kubernetes.io/kube-apiserver-client"

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from kcr.api import codec
-from kcr.api.authentication import TokenRequest
 from kcr.api.core import Secret
 from kcr.api.meta import Key, PartialObjectMetadata
 from kcr.controller import Result, watch
 from kcr.errors import ConflictError, NotFoundError
 from kcr.informer import Selection
 from kcr.manager import Manager
+from kcr_devcluster.authentication import TokenRequest
 from kcr_devcluster.cluster.controllers.service_accounts import ServiceAccountMetadata
 
 TOKEN_SECRET = "kubernetes.io/service-account-token"
