@@ -8,10 +8,14 @@ import os
 from collections.abc import MutableMapping
 
 _PREFIX, _ASIDE = "KCR_", "SUITE_"
+# Of the shell's terminal, which the tests do not write to.
+_TERMINAL = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR")
 
 
 def set_aside(environ: MutableMapping[str, str]) -> None:
-    """Rename the `KCR_…` variables, so that `setting` alone finds them."""
+    """Rename the `KCR_…` variables, so that `setting` alone finds them; remove those of the terminal."""
+    for name in _TERMINAL:
+        environ.pop(name, None)
     for name in [one for one in environ if one.startswith(_PREFIX)]:
         environ[_ASIDE + name] = environ.pop(name)
 
