@@ -57,7 +57,7 @@ def test_generation_decides_where_there_is_one() -> None:
     limit = RetryLimit(0, lambda: informer.store, lambda key: None, ControllerMetrics(1))
     limit.check(KEY)
     limit.failed(KEY, ERROR, "no")
-    informer.modify(widget(size=2, generation=1))
+    informer.modify(widget(generation=1))
     assert limit.check(KEY) is GateDecision.PARK
     informer.modify(widget(size=2, generation=2))
     assert limit.check(KEY) is GateDecision.ADMIT
