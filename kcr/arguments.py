@@ -28,6 +28,7 @@ from collections.abc import (
     Sequence,
 )
 from datetime import datetime, timedelta
+from difflib import get_close_matches
 from functools import cache, partial, wraps
 from types import BuiltinFunctionType, CoroutineType, FunctionType, MethodType, NoneType, UnionType
 from typing import (
@@ -35,6 +36,7 @@ from typing import (
     Any,
     Literal,
     NamedTuple,
+    NoReturn,
     TypeVar,
     Union,
     cast,
@@ -44,6 +46,24 @@ from typing import (
 )
 
 T = TypeVar("T")
+
+
+class Bounds(NamedTuple):
+    """Bounds of a number, as `msgspec.Meta` has them; the test kit does without msgspec."""
+
+    ge: float | None = None
+    gt: float | None = None
+    le: float | None = None
+    lt: float | None = None
+    min_length: int | None = None
+    pattern: str | None = None
+    description: str = ""
+
+
+NotNegative = Annotated[float, Bounds(ge=0)]
+Positive = Annotated[float, Bounds(gt=0)]
+Count = Annotated[int, Bounds(ge=0)]
+Text = Annotated[str, Bounds(min_length=1)]
 
 BOUNDS = (("ge", ">=", "at least"), ("gt", ">", "above"), ("le", "<=", "at most"), ("lt", "<", "below"))
 _HOLDS: Mapping[str, Callable[[Any, Any], bool]] = {
@@ -56,9 +76,18 @@ _NOUNS: Mapping[Any, str] = {
     NoneType: "None", bool: "True or False", bytes: "bytes", datetime: "a datetime with a time zone",
     float: "a number", int: "a whole number", str: "a string", timedelta: "a timedelta",
 }  # fmt: skip
+_WORDS: Mapping[str, str] = {
+    "AsyncIterable": "an asynchronous iterator", "Channel": "a kcr.channel(…)", "ConditionFields": "a kcr.Condition(…)",
+    "Model": "a model of kubernetes-asyncio (for a mapping there are create_manifest and apply_manifest)",
+    "Key": "a kcr.Key(namespace, name)", "Leadership": "a kcr.LeaderElector(client, config, …)",
+    "Resource": "an object, such as a ConfigMap", "Right": "a kcr.rights(…)",
+    "ShardedReplica": "a kcr.LeaderElector(client, config, …)", "Source": "a kcr.watch(…) or kcr.owned(…)",
+}  # fmt: skip
 _PLURALS = {"class": "classes"}
+_MOST_SHOWN = 100
 _SECONDS = re.compile("seconds|timeout|duration|deadline|period|after|delay")
 _MANY = (tuple, list, set, frozenset, Sequence, Collection, Iterable, Iterator, typing.AbstractSet)
+_SELVES = (["self"], ["cls"], ["_cls"])
 _FUNCTIONS = (FunctionType, MethodType)
 
 
@@ -118,55 +147,92 @@ def checked_on_failure(target: T) -> T:
     def call(*arguments: Any, **given: Any) -> Any:
         try:
             return function(*arguments, **given)
-        except Exception:
-            check_of_call(function)(arguments, given)
+        except Exception as error:
+            _check_after(function, arguments, given, error)
             raise
 
     async def call_async(*arguments: Any, **given: Any) -> Any:
         try:
             return await function(*arguments, **given)
-        except Exception:
-            check_of_call(function)(arguments, given)
+        except Exception as error:
+            _check_after(function, arguments, given, error)
             raise
 
     return cast("T", wraps(function)(call_async if inspect.iscoroutinefunction(function) else call))
 
 
-@cache
-def check_of_call(function: Callable[..., Any]) -> Callable[[Sequence[Any], Mapping[str, Any]], None]:
-    """Return a function that checks the arguments of a call: those by place, and those by name."""
-    hints = hints_of(function)
-    parameters = inspect.signature(function).parameters.values()
-    checks = {one.name: check_of(hints.get(one.name, Any), one.name) for one in parameters}
-    placed = [one.name for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
-    rest = next((one.name for one in parameters if one.kind is one.VAR_POSITIONAL), "")
-    faults = [checks[name].fault for name in placed]
+def _check_after(function: Any, arguments: Sequence[Any], given: Mapping[str, Any], error: Exception) -> None:
+    """Check the arguments of a call that has failed, and the fields of objects among them that cannot be encoded."""
+    check_of_call(function)(arguments, given)
+    for value in arguments if isinstance(error, AttributeError | TypeError | NotImplementedError) else ():
+        if hasattr(type(value), "crd_options"):
+            check_fields(f"{called(function, arguments[0])}: {shown(value)}", value)
 
-    def check(arguments: Sequence[Any], given: Mapping[str, Any]) -> None:
-        for fault, value in zip(faults, arguments):  # noqa: B905  # `strict` costs, and there may be fewer
+
+class CallCheck:
+    """Checks the arguments of the calls of a function: those by place, and those by name."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        hints, self._function = hints_of(function), function
+        parameters = inspect.signature(function).parameters.values()
+        self._checks = {one.name: check_of(hints.get(one.name, Any), one.name) for one in parameters}
+        self._placed, self._rest = _by_place(parameters)
+        self._has_self = self._placed[:1] in _SELVES
+        self._is_closed = all(one.kind is not one.VAR_KEYWORD for one in parameters)
+        self._faults = [self._checks[name].fault for name in self._placed]
+
+    def __call__(self, arguments: Sequence[Any], given: Mapping[str, Any]) -> None:
+        """Raise TypeError or ValueError for the first argument that does not fit."""
+        for fault, value in zip(self._faults, arguments):  # noqa: B905  # `strict` costs, and there may be fewer
             if fault(value) is not None:
-                check_named([*zip(placed, arguments, strict=False), *given.items()])
-        if rest or given:
-            check_named([*((rest, value) for value in arguments[len(placed) :] if rest), *given.items()])
+                self._check_named(arguments, [*zip(self._placed, arguments, strict=False), *given.items()])
+        if self._rest or given:
+            if self._is_closed and not given.keys() <= self._checks.keys():
+                refuse(f"{self._called(arguments)}: {_unknown(given, [*self._checks][self._has_self :])}")
+            rest = [(self._rest, value) for value in arguments[len(self._placed) :] if self._rest]
+            self._check_named(arguments, [*rest, *given.items()])
 
-    def check_named(pairs: Sequence[tuple[str, Any]]) -> None:
+    def _check_named(self, arguments: Sequence[Any], pairs: Sequence[tuple[str, Any]]) -> None:
         for name, value in pairs:
-            if name in checks and (fault := checks[name].fault(value)) is not None:
-                others = {other: its for other, its in pairs if other in checks and other != name}
-                swapped = next((one for one, its in others.items() if _fit_swapped(checks, name, value, one, its)), "")
-                if swapped:
-                    order = [one for one in placed if one not in ("self", "cls", "_cls")]
-                    fault = fault._replace(remedy=f"swap it with {swapped}: the order is {', '.join(order)}")
-                raise error_of(called(function), name, fault)
+            if name in self._checks and (fault := self._checks[name].fault(value)) is not None:
+                raise error_of(self._called(arguments), name, self._explained(name, fault, pairs))
 
-    return check
+    def _explained(self, name: str, fault: Fault, pairs: Sequence[tuple[str, Any]]) -> Fault:
+        """Return a fault with the remedy of a slip: several values in a list, or two arguments in the wrong order."""
+        value = fault.value
+        if name == self._rest and isinstance(value, list | tuple | set):
+            return fault._replace(remedy="give them one by one, without a list")
+        others = ((other, its) for other, its in pairs if other in self._checks and other != name)
+        swapped = next((other for other, its in others if self._are_swapped(name, value, other, its)), "")
+        order = ", ".join(self._placed[self._has_self :])
+        return fault._replace(remedy=f"swap it with {swapped}: the order is {order}") if swapped else fault
+
+    def _are_swapped(self, name: str, value: Any, other: str, its: Any) -> bool:
+        """Return whether two arguments fit each other's parameters, and the second not its own."""
+        mine, others = self._checks[name].fault, self._checks[other].fault
+        # What a parameter takes that takes anything says nothing.
+        return (
+            bool(self._checks[other].noun) and others(its) is not None and mine(its) is None and others(value) is None
+        )
+
+    def _called(self, arguments: Sequence[Any]) -> str:
+        return called(self._function, arguments[0] if arguments else None)
 
 
-def _fit_swapped(checks: Mapping[str, Check], name: str, value: Any, other: str, its: Any) -> bool:
-    """Return whether two arguments of a call fit each other's parameters, and the second not its own."""
-    mine, others = checks[name].fault, checks[other].fault
-    # What a parameter takes that takes anything says nothing.
-    return bool(checks[other].noun) and others(its) is not None and mine(its) is None and others(value) is None
+check_of_call = cache(CallCheck)
+
+
+def _by_place(parameters: Iterable[inspect.Parameter]) -> tuple[list[str], str]:
+    """Return the parameters that are given by place, and the one that takes the rest; empty for none."""
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    rest = next((one.name for one in parameters if one.kind is one.VAR_POSITIONAL), "")
+    return [one.name for one in parameters if one.kind in kinds], rest
+
+
+def _unknown(given: Mapping[str, Any], known: Sequence[str]) -> str:
+    name = next(one for one in given if one not in known)
+    near = get_close_matches(name, known, 1) or known
+    return f"no argument is called {name!r}: use {', '.join(near)}"
 
 
 def error_of(about: str, name: str, fault: Fault) -> Exception:
@@ -180,12 +246,61 @@ def error_of(about: str, name: str, fault: Fault) -> Exception:
     return fault.error(f"{about}: {name}{fault.path} is {shown(fault.value)}: {fault.remedy}")
 
 
-def check_fields(about: str, options: Any) -> None:
+def refuse(text: str) -> NoReturn:
+    """Raise TypeError for a value that an author's code has returned.
+
+    Args:
+        text: What returned it, the value, and what is to be returned instead.
+    """
+    raise TypeError(text)
+
+
+def is_mistake(error: BaseException) -> bool:
+    """Return whether this module has raised an exception: for the mistake of an author, not of kcr."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and trace.tb_frame.f_code.co_filename == refuse.__code__.co_filename
+
+
+async def awaited(result: Any, about: str) -> Any:
+    """Await what an author's function has returned.
+
+    Args:
+        result: The awaitable.
+        about: The function, for the error.
+
+    Raises:
+        TypeError: It is none.
+    """
+    if not inspect.isawaitable(result):
+        refuse(f"{about} returned {shown(result)}: write it with `async def`")
+    return await result
+
+
+def list_in(result: Any, about: str, noun: str) -> Iterable[Any]:
+    """Return the list that an author's function has returned.
+
+    Args:
+        result: The list.
+        about: The function, for the error.
+        noun: What is in the list.
+
+    Raises:
+        TypeError: It is none, but a string or a key.
+    """
+    if not is_list(type(result)):
+        refuse(f"{about} returned {shown(result)}: return a list of {noun}")
+    return cast("Iterable[Any]", result)
+
+
+def check_fields(about: str, options: Any, names: Collection[str] = ()) -> None:
     """Check the fields of a struct of options.
 
     Args:
         about: The object that the options are for, such as `controller website`.
         options: The struct.
+        names: The fields to check; none for all.
 
     Raises:
         TypeError: A field has a value of another type.
@@ -193,7 +308,7 @@ def check_fields(about: str, options: Any) -> None:
     """
     kind: Any = type(options)
     for name, check in _fields_of(kind):
-        fault = check.fault(getattr(options, name))
+        fault = check.fault(getattr(options, name)) if not names or name in names else None
         if fault is not None:
             raise error_of(about, name, fault)
 
@@ -211,9 +326,19 @@ def hints_of(target: Any) -> dict[str, Any]:
         return {name: hint for name, hint in target.__annotations__.items() if not isinstance(hint, str)}
 
 
-def called(function: Callable[..., Any]) -> str:
-    """Return the name of a callable in errors: `watch`, `Manager.store`, `Selection`."""
-    return function.__qualname__.removesuffix(".__init__").removesuffix(".__new__").rpartition("<locals>.")[2]
+def called(function: Callable[..., Any], owner: Any = None) -> str:
+    """Return the name of a callable in errors: `watch`, `Manager.store`, `Selection`.
+
+    Args:
+        function: The function.
+        owner: The first argument: of a method the object, whose class may be derived from the method's.
+    """
+    name = function.__qualname__.rpartition("<locals>.")[2]
+    of, _, method = name.rpartition(".")
+    kind = owner if isinstance(owner, type) else type(owner)
+    if any(base.__name__ == of for base in kind.__mro__):
+        of = kind.__name__
+    return of if method in ("__init__", "__new__") else f"{of}.{method}".lstrip(".")
 
 
 def shown(value: object) -> str:
@@ -226,9 +351,13 @@ def shown(value: object) -> str:
         case CoroutineType():
             value.close()  # else Python warns that it was never awaited
             return f"the coroutine {value.__qualname__}"
-    if type(value).__repr__ is object.__repr__:
-        return _with_article(type(value).__name__)
-    return f"{value!r:.100}"
+    kind, about = type(value), getattr(value, "key", None)
+    if kind.__repr__ is object.__repr__:
+        return _with_article(kind.__name__)
+    if hasattr(kind, "crd_options") and about is not None:
+        return f"the {kind.__name__} {about}".strip()
+    text = " ".join(re.sub(" at 0x[0-9a-f]+", "", repr(value)).split())
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
 
 
 def seconds_of(time: timedelta | float | None, name: str) -> float | None:
@@ -294,23 +423,20 @@ def _with_article(name: str) -> str:
     return f"an {name}" if name[0] in "AEIOUaeio" else f"a {name}"
 
 
-def _noun(kind: type) -> str:
+def noun_of(kind: type) -> str:
+    """Return what a value of a class is called in errors: `a string`, `a kcr.Manager`."""
     if kind in _NOUNS:
         return _NOUNS[kind]
     public: Collection[str] = getattr(sys.modules.get("kcr"), "__all__", ())
     match kind.__name__:
-        case "Key":
-            return "a kcr.Key(namespace, name)"
-        case "Resource":
-            return "an object, such as a ConfigMap"
-        case "Source" | "Channel":
-            return "a kcr.channel(…)" if kind.__name__ == "Channel" else "a kcr.watch(…), a kcr.owned(…)"
+        case name if name in _WORDS:
+            return _WORDS[name]
         case name:
             return f"a kcr.{name}" if name in public else _with_article(name)
 
 
 def _instance(kind: type, noun: str = "") -> Check:
-    noun = noun or _noun(kind)
+    noun = noun or noun_of(kind)
     fits: Callable[[Any], bool]
     match kind:
         case _ if kind is float:
@@ -341,7 +467,7 @@ def _class_check(bound: Any) -> Check:
     if get_origin(bound) in (Union, UnionType) or not isinstance(bound, type):
         return Check("a class", lambda value: None if isinstance(value, type) else Fault(value, "give it a class"))
     is_kind = any("resource" in vars(base).get("__annotations__", ()) for base in bound.__mro__)
-    noun = f"a class derived from {_noun(bound).partition(' ')[2]}"
+    noun = f"a class derived from {noun_of(bound).partition(' ')[2]}"
     if bound.__name__ == "Resource":
         noun = "a kind, a class derived from kcr.Resource"
 
@@ -377,7 +503,8 @@ def _listed(words: Sequence[str]) -> str:
 def _any_of(checks: Sequence[Check]) -> Check:
     if any(not one.noun for one in checks):
         return _ANYTHING
-    nouns = list(dict.fromkeys(one.noun for one in checks))
+    nouns = [word for one in checks for word in (("True", "False") if one.noun == _NOUNS[bool] else (one.noun,))]
+    nouns = list(dict.fromkeys(nouns))
     if _NOUNS[timedelta] in nouns:
         nouns = ["a number of seconds" if one == _NOUNS[float] else one for one in nouns]
     noun = _listed(nouns)
@@ -397,7 +524,7 @@ def _any_of(checks: Sequence[Check]) -> Check:
 
 
 def _bounded(check: Check, metadata: tuple[Any, ...]) -> Check:
-    metas = [one for one in metadata if type(one).__name__ == "Meta"]
+    metas = [one for one in metadata if type(one).__name__ in ("Bounds", "Meta")]
     bounds = [(name, getattr(one, name)) for one in metas for name in _HOLDS if getattr(one, name) is not None]
     if not bounds:
         return check
@@ -419,6 +546,8 @@ def words_of(bounds: Sequence[tuple[str, Any]]) -> str:
     """Return bounds in words, such as `of at least 1`, `from 1 to 30`; empty for those of texts."""
     words = {name: word for name, _, word in BOUNDS}
     told = [(name, bound) for name, bound in bounds if name in words]
+    if ("min_length", 1) in bounds:
+        return "that is not empty"
     if [name for name, _ in told] == ["ge", "le"]:
         return f"from {told[0][1]} to {told[1][1]}"
     said = " and ".join(f"{words[name]} {bound}" for name, bound in told)
@@ -426,15 +555,15 @@ def words_of(bounds: Sequence[tuple[str, Any]]) -> str:
 
 
 def _many(origin: Any, item: Check) -> Check:
-    noun = f"a list of {_plural(item.noun)}"
+    noun = f"a {'set' if origin in (set, frozenset) else 'list'} of {_plural(item.noun)}"
     accepted = (tuple, list) if origin in (tuple, list) else (set, frozenset) if origin in (set, frozenset) else origin
 
     def fault(value: Any) -> Fault | None:
         is_one = isinstance(value, str | bytes | Mapping) or hasattr(value, "_fields")
         if is_one or not isinstance(value, accepted):
             fits = item.noun and item.fault(value) is None
-            brackets = "{}" if accepted == (set, frozenset) else "[]"
-            return Fault(value, f"put it into a list, {brackets[0]}…{brackets[1]}" if fits else f"give it {noun}")
+            one = {tuple: "a tuple, (…,)", set: "a set, {…}", frozenset: "a set, {…}"}.get(origin, "a list, […]")
+            return Fault(value, f"put it into {one}" if fits else f"give it {noun}")
         if isinstance(value, Collection) and item is not _ANYTHING:
             for number, one in enumerate(value):
                 if (found := item.fault(one)) is not None:
@@ -471,7 +600,9 @@ def _callable_check(hint: Any) -> Check:
     arguments, result = get_args(hint) or (..., Any)
     is_fixed = isinstance(arguments, list) and not any(str(one).startswith("*") for one in arguments)
     count = len(arguments) if is_fixed else None
-    counted = {None: "", 0: " without arguments", 1: " of one argument"}.get(count, f" of {count} arguments")
+    counted = {None: "", 0: " without arguments", 1: " of one argument", 2: " of two arguments"}.get(
+        count, f" of {count} arguments"
+    )
     noun = f"a function{counted}"
 
     def fault(value: Any) -> Fault | None:
@@ -556,9 +687,11 @@ def _wrong_result(function: Any, result: Any) -> str:
         isinstance(result, TypeVar) or hints & {Any, Awaitable, Coroutine}
     ):
         return "write `def` instead of `async def`: it is not awaited"
+    if get_origin(result) in (Awaitable, Coroutine) and is_plain(function) and results_of(function):
+        return "write `async def` instead of `def`"
     returns = results_of(function) if hints & {*_MANY} else ()
     wrong = next((one for one in returns if not is_list(one)), None)
-    return "" if wrong is None else f"it returns {_noun(wrong)}: let it return a list"
+    return "" if wrong is None else f"it returns {noun_of(wrong)}: let it return a list"
 
 
 def is_list(kind: type) -> bool:
@@ -575,14 +708,18 @@ def _protocol(kind: type) -> Check:
         for name, member in vars(base).items()
         if isinstance(member, FunctionType) and not name.startswith("_")
     }
+    fields = [name for base in kind.__mro__ for name, one in vars(base).items() if isinstance(one, property)]
     shapes = {name: definition(member) for name, member in members.items()}
-    listed = ", ".join(f"`{one}`" for one in shapes.values())
-    noun = f"an object with {'the methods' if len(shapes) > 1 else 'a method'} {listed}"
+    listed = ", ".join(f"`{one}`" for one in shapes.values()) or ", ".join(fields)
+    what = "the methods" if len(shapes) > 1 else "a method" if shapes else "the fields"
+    noun = _WORDS.get(kind.__name__, f"an object with {what} {listed}")
 
     def fault(value: Any) -> Fault | None:
         if isinstance(value, type):
             has_all = all(hasattr(value, name) for name in members)
             return Fault(value, f"give it an object, {value.__name__}(…)" if has_all else f"give it {noun}")
+        if not all(hasattr(value, name) for name in fields):
+            return Fault(value, f"give it {noun}")
         for name, member in members.items():
             method = getattr(value, name, None)
             if not callable(method):

@@ -22,6 +22,8 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import NamedTuple
 
+from kcr.arguments import checked
+
 
 class KcrError(Exception):
     """Base of every error this library raises on purpose."""
@@ -123,6 +125,7 @@ class Denied(ApiError):  # noqa: N818  # read aloud where it is raised: `raise k
     (`ForbiddenError`). An `ExceptionGroup` of them denies for several reasons at once.
     """
 
+    @checked
     def __init__(self, message: str, *, field: str = "") -> None:
         """Make the denial.
 

@@ -14,11 +14,22 @@ import inspect
 from collections.abc import Callable
 from difflib import get_close_matches
 from functools import wraps
-from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar, get_type_hints, overload
+from typing import (
+    Annotated,
+    Any,
+    Concatenate,
+    Generic,
+    NamedTuple,
+    ParamSpec,
+    TypeVar,
+    get_origin,
+    get_type_hints,
+    overload,
+)
 
 import msgspec
 
-from kcr.arguments import called, check_of_call
+from kcr.arguments import called, check_of_call, refuse
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -69,13 +80,15 @@ class Keywords(Generic[P, S]):
 
         @wraps(function)
         def call(*arguments: Any, **given: Any) -> Any:
+            if len(arguments) != len(names) or names.keys() & given.keys():
+                refuse(f"{called(function)}: give it {' and '.join(n for n in names if n != 'self')} by place")
             check_of_call(function)(arguments, {})
             for name in given.keys() - known:
                 near = get_close_matches(name, known, 1) or known
-                raise TypeError(f"{called(function)}: no option is called {name!r}: use {', '.join(near)}")
+                refuse(f"{called(function)}: no option is called {name!r}: use {', '.join(near)}")
             return function(*arguments, kind(**given))
 
-        known = kind.__struct_fields__
+        known, names = kind.__struct_fields__, dict.fromkeys([*inspect.signature(function).parameters][:-1])
 
         *leading, _ = inspect.signature(function).parameters.values()
         types = get_type_hints(kind)
@@ -88,6 +101,12 @@ class Keywords(Generic[P, S]):
             )
             for one in msgspec.structs.fields(kind)
         )
-        made = inspect.signature(function).replace(parameters=(*leading, *keywords))
+        made = inspect.signature(function).replace(parameters=(*map(_bare, leading), *keywords))
         call.__signature__ = made  # type: ignore[attr-defined]  # `inspect` reads it
         return call
+
+
+def _bare(parameter: inspect.Parameter) -> inspect.Parameter:
+    """Return a parameter without the bounds of its annotation."""
+    hint = parameter.annotation
+    return parameter.replace(annotation=hint.__origin__) if get_origin(hint) is Annotated else parameter

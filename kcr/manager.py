@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from kcr.api.bindaddress import BindAddress
 from kcr.api.meta import Key, Resource
-from kcr.arguments import checked
+from kcr.arguments import Text, checked
 from kcr.client import Client, api_client
 from kcr.clock import Clock, SystemClock
 from kcr.controller import Channel, Controller, Reconciler, Right, Source, rights, watch_rights
@@ -217,7 +217,7 @@ class Manager:
         return WorkQueue(limiter, metrics=self.metrics.queue(controller), fair_by=fair_by)
 
     @Keywords(ManagedOptions)
-    def add_controller(self, name: str, reconciler: Reconciler, options: ManagedOptions) -> Controller:
+    def add_controller(self, name: Text, reconciler: Reconciler, options: ManagedOptions) -> Controller:
         """Add a controller, before the manager runs or while it does.
 
         Args:

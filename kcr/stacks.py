@@ -11,10 +11,13 @@ import site
 import sys
 import sysconfig
 import threading
+import traceback
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import Any, NamedTuple
+
+from kcr.arguments import is_mistake
 
 # The innermost frames of a stack that are shown.
 MAX_FRAMES = 12
@@ -117,6 +120,25 @@ def _package(file: str) -> str:
     """Return the installed package that a file is of, as its path; empty for none, and for kcr."""
     root = next((path for path in _SITES if file.startswith(path) and not _is_kcr(file)), None)
     return "" if root is None else root + file[len(root) :].partition("/")[0]
+
+
+def trace_of(error: BaseException) -> Any:
+    """Return the `exc_info` of an exception: of an author's mistake, the lines of his code; None if there are none.
+
+    Args:
+        error: The exception; its innermost cause may be the mistake.
+    """
+    origin = error
+    while origin.__cause__ is not None:
+        origin = origin.__cause__
+    if not is_mistake(origin):
+        return error
+    frames = list(traceback.walk_tb(origin.__traceback__))
+    is_own = own_lines([Line(frame.f_code.co_filename, number, frame.f_code.co_name) for frame, number in frames])
+    trace: TracebackType | None = None
+    for (frame, number), own in zip(reversed(frames), reversed(is_own), strict=True):
+        trace = TracebackType(trace, frame, frame.f_lasti, number) if own else trace
+    return None if trace is None else (type(origin), origin, trace)
 
 
 def await_stack(task: asyncio.Task[Any], max_frames: int = 3) -> str:

@@ -206,6 +206,12 @@ def _described(kind: type) -> Iterator[str]:
         yield from ("**Options**:", "", *(f"- `{field.name}`: {field.help}{_default(field)}" for field in fields), "")
 
 
+# Names of types with bounds.
+_BARE = {
+    "Count": "int", "EventType": "str", "NotNegative": "float", "Phase": "str", "Positive": "float", "Text": "str",
+}  # fmt: skip
+
+
 class _Bare(ast.NodeTransformer):
     """Drops annotations of types."""
 
@@ -214,6 +220,9 @@ class _Bare(ast.NodeTransformer):
             return node
         assert isinstance(node.slice, ast.Tuple)
         return self.visit(node.slice.elts[0])
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        return ast.Name(_BARE.get(node.id, node.id))
 
 
 def _default(field: OptionField) -> str:
@@ -229,7 +238,7 @@ def _signature(name: str, function: Any) -> str:
         rest = ",\n    ".join((*(one for one in shown[:leading] if one != "self"), "*", *shown[leading:]))
         returned = made.return_annotation
         return f"{name}(\n    {rest},\n) -> {getattr(returned, '__name__', returned)}"
-    node = _node(function)
+    node = _Bare().visit(_node(function))
     prefix = "async " if isinstance(node, ast.AsyncFunctionDef) else ""
     decorators = {ast.unparse(decorator) for decorator in node.decorator_list}
     arguments = node.args

@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar, cast
 from msgspec.structs import replace
 
 from kcr.api.meta import Condition, whole_seconds
-from kcr.arguments import checked
+from kcr.arguments import check_of_call, checked
 
 
 class ConditionFields(Protocol):
@@ -50,7 +50,11 @@ def find_condition(conditions: Iterable[C], kind: str) -> C | None:
 
     Source: apimachinery/pkg/api/meta/conditions.go, FindStatusCondition.
     """
-    return next((condition for condition in conditions if condition.type == kind), None)
+    try:
+        return next((condition for condition in conditions if condition.type == kind), None)
+    except Exception:
+        check_of_call(find_condition)((conditions, kind), {})
+        raise
 
 
 def is_condition_true(conditions: Iterable[ConditionFields], kind: str) -> bool:
@@ -62,7 +66,11 @@ def is_condition_true(conditions: Iterable[ConditionFields], kind: str) -> bool:
 
     Source: apimachinery/pkg/api/meta/conditions.go, IsStatusConditionTrue.
     """
-    return any(condition.type == kind and condition.status == "True" for condition in conditions)
+    try:
+        return any(condition.type == kind and condition.status == "True" for condition in conditions)
+    except Exception:
+        check_of_call(is_condition_true)((conditions, kind), {})
+        raise
 
 
 def made(kind: str, status: str, reason: str, message: str, now: datetime) -> Condition:

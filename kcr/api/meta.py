@@ -10,20 +10,23 @@ A value is changed with `msgspec.structs.replace`; there is no mutable form.
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar, cast, dataclass_transform
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, Self, TypeVar, cast, dataclass_transform
 
 import msgspec
 
 from kcr.api.crd.markers import CrdOptions
 from kcr.api.resources import ResourceType
-from kcr.arguments import checked, checked_on_failure
+from kcr.arguments import check_fields, check_of_call, checked, checked_on_failure, refuse, shown
 
 T = TypeVar("T")
 
 _OPTIONS: Mapping[str, object] = {
     "frozen": True, "gc": False, "kw_only": True, "rename": "camel", "omit_defaults": True,
 }  # fmt: skip
+# The keywords of classes: of kinds, and of their definitions.
+_KEYWORDS = frozenset(("api_version", "plural", "kind", "namespaced", *CrdOptions._fields))
 _CLUSTER = "cluster://"
 _EMPTY: tuple[object, ...] = (None, msgspec.UNSET, "", (), [], {})
 
@@ -45,14 +48,37 @@ def _explicit_defaults(namespace: dict[str, Any]) -> None:
 
 
 def _resource_type(name: str, options: dict[str, Any]) -> ResourceType | None:
+    for other, given in options.items():
+        if other not in _KEYWORDS and given != _OPTIONS.get(other):
+            near = get_close_matches(other, _KEYWORDS, 1) or ["api_version", "plural", "kind", "namespaced"]
+            refuse(f"{name}: no keyword of a class is called {other!r}: use {', '.join(near)}")
     api_version, plural = options.pop("api_version", None), options.pop("plural", None)
     kind, namespaced = options.pop("kind", name), options.pop("namespaced", True)
     if api_version is None and plural is None:
         return None
     if not api_version or not plural:
         raise TypeError(f"{name}: a resource names both api_version and plural")
+    check_fields(name, _Names(api_version, plural, kind, namespaced))
     group, _, version = api_version.rpartition("/")
     return ResourceType(group, version, kind, plural, namespaced)
+
+
+class _Names(NamedTuple):
+    """The names of a kind, as its class gives them."""
+
+    api_version: Annotated[
+        str,
+        msgspec.Meta(
+            pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[a-z]([-a-z0-9]*[a-z0-9])?$",
+            description="a group and a version, such as example.dev/v1",
+        ),
+    ]
+    plural: Annotated[
+        str,
+        msgspec.Meta(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", description="a name in lower case, such as websites"),
+    ]
+    kind: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z][A-Za-z0-9]*$", description="a name such as Website")]
+    namespaced: bool
 
 
 class ObjectType(msgspec.StructMeta):
@@ -66,7 +92,7 @@ class ObjectType(msgspec.StructMeta):
         """Make one class of frozen values."""
         resource = _resource_type(name, options)
         inherited = next((base.crd_options for base in bases if hasattr(base, "crd_options")), CrdOptions())
-        crd_options = inherited.extended(options)
+        crd_options = inherited.extended(name, options)
         _explicit_defaults(namespace)
         made = super().__new__(cls, name, bases, namespace, **{**_OPTIONS, **options})
         if resource is not None:
@@ -176,7 +202,7 @@ def to_wire(value: object) -> object:
     """Return the wire form of a value that msgspec does not know."""
     if isinstance(value, MicroTime):
         return value.wire()
-    raise NotImplementedError(f"no wire form for {type(value).__name__}")
+    raise NotImplementedError(f"{shown(value)} has no form in JSON: give the field a value of its type")
 
 
 def from_wire(wanted: type, value: object) -> object:
@@ -399,5 +425,9 @@ def controller_reference(owner: Resource) -> OwnerReference:
 
 def is_controlled_by(obj: Resource, owner: Resource) -> bool:
     """Return whether `owner` itself controls the object, and not just something of its name."""
-    reference = controller_of(obj.metadata)
-    return reference is not None and reference.uid == owner.metadata.uid
+    try:
+        reference = controller_of(obj.metadata)
+        return reference is not None and reference.uid == owner.metadata.uid
+    except Exception:
+        check_of_call(is_controlled_by)((obj, owner), {})
+        raise

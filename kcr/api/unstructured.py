@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kcr.api.equality import difference
 from kcr.api.meta import FullResource, ObjectMeta, ObjectType, from_wire, to_wire
-from kcr.arguments import checked, checked_on_failure
+from kcr.arguments import check_of_call, checked, checked_on_failure
 
 T = TypeVar("T")
 
@@ -66,6 +66,7 @@ class Unstructured(FullResource):
     def get(self, name: str) -> Any: ...
     @overload
     def get(self, name: str, kind: type[T]) -> T | None: ...
+    @checked_on_failure
     def get(self, name: str, kind: Any = Any) -> Any:
         """Decode a top-level field, None when the object has none of this name.
 
@@ -79,8 +80,11 @@ class Unstructured(FullResource):
             msgspec.ValidationError: The field does not fit the type; the message has the path.
         """
         raw = self.fields.get(name)
+        if raw is None and not isinstance(name, str):
+            check_of_call(Unstructured.get)((self, name), {})
         return None if raw is None else msgspec.json.decode(raw, type=kind, dec_hook=from_wire)
 
+    @checked_on_failure
     def changed(self, **fields: object) -> Self:
         """Return a copy with other values in some top-level fields; None removes one."""
         kept = {name: raw for name, raw in self.fields.items() if name not in fields}

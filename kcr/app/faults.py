@@ -10,16 +10,21 @@ import os
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
+from functools import wraps
 from pathlib import Path
 from types import TracebackType
+from typing import Any, TypeVar, cast
 
 import click
 
 from kcr.app.fields import given_as
+from kcr.arguments import is_mistake
 from kcr.atomicfile import is_full
 from kcr.errors import KcrError
 from kcr.log import get_logger
 from kcr.log.lines import printable
+
+T = TypeVar("T")
 
 # The names of click's types in its messages, and words for a value of another type.
 _TYPES: Mapping[str, str] = {
@@ -40,6 +45,28 @@ def unexpected(error: Exception) -> str:
     if place:
         where = f" at {place}"
     return f"{who + ': ' if who else ''}{type(error).__name__}: {error}{where}"
+
+
+def mistake(error: BaseException) -> str:
+    """Return the mistake of an author as one line, with its place in his code; empty for another error."""
+    if not is_mistake(error):
+        return ""
+    place = place_of_user(error.__traceback__)
+    return f"{error}, at {place}" if place else str(error)
+
+
+def one_line(function: T) -> T:
+    """End the program with one line when the call of a function is a mistake."""
+
+    def call(*arguments: Any, **given: Any) -> Any:
+        try:
+            return cast("Any", function)(*arguments, **given)
+        except (TypeError, ValueError) as error:
+            if not (text := mistake(error)):
+                raise
+            sys.exit(_say(Path(sys.argv[0]).name, text, 2))
+
+    return cast("T", wraps(cast("Any", function))(call))
 
 
 def remedy(error: Exception) -> str:
@@ -121,6 +148,8 @@ def _explain(error: BaseException, program: str, has_help: bool) -> int:
         case OSError() if is_full(error):
             # As when stdout is a file on a full disk.
             return _say(program, f"cannot write: {error.strerror}: free some space", 1)
+        case Exception() if text := mistake(error):
+            return _say(program, text, 1)
         case Exception():
             get_logger().debug("unexpected error", exc_info=error)
             return _say(program, f"{unexpected(error)}: {remedy(error)}", 1)

@@ -24,13 +24,13 @@ from click.shell_completion import CompletionItem
 from msgspec import Meta
 
 from kcr.api.bindaddress import BindAddress
+from kcr.arguments import BOUNDS, check_of, words_of
 from kcr.keywords import Flag
 
 F = TypeVar("F", bound=Callable[..., Any])
 Completion = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 _NOUNS: Mapping[Any, str] = {int: "a whole number", float: "a number", bool: "true or false"}
-_BOUNDS = (("ge", ">=", "at least"), ("gt", ">", "above"), ("le", "<=", "at most"), ("lt", "<", "below"))
 _TRUTHS = dict.fromkeys(("1", "on", "t", "true", "y", "yes"), True) | dict.fromkeys(
     ("0", "f", "false", "n", "no", "off"), False
 )
@@ -85,6 +85,8 @@ class OptionField(NamedTuple):
         Raises:
             ValueError: The field cannot have this value; the message names it, and the expected one.
         """
+        if not isinstance(given, str) and (wrong := check_of(self.kind, self.name).fault(given)) is not None:
+            raise ValueError(f"{shown} is not {self.expected}" if self.expected else f"{shown}: {wrong.remedy}")
         if self.parse is not None:
             return self.parse(given)
         if isinstance(given, str) and self.bare is not str:
@@ -109,18 +111,16 @@ def _field(info: msgspec.structs.FieldInfo) -> OptionField:
     flag = next((one for one in metadata if isinstance(one, Flag)), Flag())
     metas = [one for one in metadata if isinstance(one, Meta)]
     parse = next((one for one in metadata if callable(one)), None)
-    bounds = [(sign, words, getattr(one, name)) for one in metas for name, sign, words in _BOUNDS]
-    told = [(sign, words, bound) for sign, words, bound in bounds if bound is not None]
-    shown = ", ".join(f"x{sign}{bound}" for sign, _, bound in told)
-    said = " and ".join(f"{words} {bound}" for _, words, bound in told)
-    if [sign for sign, _, _ in told] == [">=", "<="]:
-        shown, said = f"{told[0][2]}<=x<={told[1][2]}", f"from {told[0][2]} to {told[1][2]}"
-    of = "of " if said.startswith("at") else ""
+    signs = {name: sign for name, sign, _ in BOUNDS}
+    told = [(name, bound) for one in metas for name in signs if (bound := getattr(one, name)) is not None]
+    shown, said = ", ".join(f"x{signs[name]}{bound}" for name, bound in told), words_of(told)
+    if [name for name, _ in told] == ["ge", "le"]:
+        shown = f"{told[0][1]}<=x<={told[1][1]}"
     noun = f"one of {', '.join(get_args(bare))}" if get_origin(bare) is Literal else _NOUNS.get(bare, "")
     return OptionField(
         info.name, info.type, bare, msgspec.NODEFAULT if info.required else _default(info),
         help=next((one for one in metadata if isinstance(one, str)), ""), flag=flag, parse=parse,
-        range=shown, bounds=said, expected=noun and f"{noun} {of}{said}".strip(),
+        range=shown, bounds=said.removeprefix("of "), expected=noun and f"{noun} {said}".strip(),
     )  # fmt: skip
 
 

@@ -50,6 +50,17 @@ def duration(given: str | timedelta) -> timedelta:
         raise ValueError(f"{error}; write it as 15s or 1m30s") from error
 
 
+def read_shards(given: str | int) -> int:
+    """Return a number of shards.
+
+    Raises:
+        ValueError: It is no number, or the slots cannot be divided so.
+    """
+    if isinstance(given, str) and not given.strip().isdecimal():
+        raise ValueError(f"{given!r} is not a whole number")
+    return check_shards(int(given))
+
+
 class PluginOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Which controllers `kcr run` and `kcr dev` run, and the options that are handed to all of them."""
 
@@ -131,7 +142,7 @@ class ProgramOptions(msgspec.Struct, frozen=True, kw_only=True):
     ] = timedelta(seconds=2)
     shards: Annotated[
         int | None,
-        lambda given: check_shards(int(given)),
+        read_shards,
         "Let every replica reconcile its share: divide the objects into so many shards, each with a Lease; a power of "
         "two up to 64, the same in all replicas.",
         Flag("N", "one replica reconciles all", guide="scale.md"),

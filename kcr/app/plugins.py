@@ -29,7 +29,7 @@ GROUP = "kcr.controllers"
 # In a list of controllers: those that the command runs without one.
 DEFAULT = "*"
 
-Setup = Callable[..., object]
+Setup = Callable[..., Any]
 
 _SHAPE = "name a function that adds controllers to a manager: `def setup(manager)`, or with a struct of its options"
 # No options: variables of containers beside a Service called kcr or kcr-metrics, and of containers on `kcr dev`.

@@ -16,7 +16,7 @@ import click
 import msgspec
 
 from kcr.app.checks import Wanted, ask_version, check_cluster, filter_finding, needs_of
-from kcr.app.faults import run_command
+from kcr.app.faults import one_line, run_command
 from kcr.app.fields import given_as
 from kcr.app.fields import options as program_options
 from kcr.app.grace import GracePeriod
@@ -34,6 +34,7 @@ from kcr.app.startup import (
     fixed_selections,
     serve_webhooks,
 )
+from kcr.arguments import check_fields, refuse
 from kcr.client import Client, HttpTransport, Pressure, RateLimit, load_config
 from kcr.client.auth.cluster import ClusterConfig
 from kcr.client.auth.credentials import PluginCredentials, PluginSpec
@@ -81,6 +82,7 @@ class _Program(NamedTuple):
         return self.options.namespace or self.namespaces or ""
 
 
+@one_line
 @Keywords(_Keywords)
 def run(setup: Setup, options: _Keywords) -> None:
     """Run controllers as a program, until SIGTERM or SIGINT; an error is one line and exit code 1 or 2.
@@ -104,6 +106,8 @@ def run(setup: Setup, options: _Keywords) -> None:
             of `options` is a struct whose fields are read from `KCR_` and their names.
         options: The options of `kcr run` by name, and `args`.
     """
+    check_fields("run", options, _Keywords.__annotations__)
+    _refuse_running_loop()
     values = {name: value for name, value in msgspec.structs.asdict(options).items() if value is not None}
     name, arguments = Path(sys.argv[0]).name, list(values.pop("args", sys.argv[1:]))
     if (sharding := values.pop("sharding", None)) is not None:
@@ -124,6 +128,14 @@ def run(setup: Setup, options: _Keywords) -> None:
     flush_stderr()
     if code is not None:
         sys.exit(code)
+
+
+def _refuse_running_loop() -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    refuse("run: an event loop runs already: call it outside of coroutines; in one, use `async with manager.running()`")
 
 
 def run_controllers(

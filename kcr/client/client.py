@@ -9,6 +9,7 @@ import msgspec
 from kcr.api import codec
 from kcr.api.codec import WatchEvent
 from kcr.api.meta import Key, ListMeta, Resource
+from kcr.arguments import Count, checked, checked_on_failure
 from kcr.client.subresources import Subresources
 from kcr.client.wire import decoding
 from kcr.client.wire.requests import PAGE_SIZE, accept, object_path, target, watch_query
@@ -30,6 +31,7 @@ class Client(Writes, Subresources):
     with a Retry-After are retried, and reads whose connection failed. Warnings of the server are logged, each once.
     """
 
+    @checked_on_failure
     async def get(self, kind: type[R], key: Key) -> R:
         """Return one object, read from the server.
 
@@ -43,6 +45,7 @@ class Client(Writes, Subresources):
         body = await self.request("GET", object_path(kind, key), accept=accept(kind))
         return decoding.read_object(kind, body, key.name)
 
+    @checked_on_failure
     async def list(self, kind: type[R], namespace: str = "", *, labels: str = "", fields: str = "") -> tuple[R, ...]:
         """Return all objects of a kind, read page by page.
 
@@ -60,12 +63,13 @@ class Client(Writes, Subresources):
             if not continue_:
                 return found
 
+    @checked
     async def list_page(  # noqa: PLR0913  # the parameters of a list request, all by name
         self,
         kind: type[R],
         namespace: str = "",
         *,
-        limit: int = 0,
+        limit: Count = 0,
         continue_: str = "",
         resource_version: str = "",
         labels: str = "",
@@ -97,6 +101,7 @@ class Client(Writes, Subresources):
         except msgspec.DecodeError as error:
             raise decoding.unreadable(kind, error) from error
 
+    @checked_on_failure
     def watch(  # noqa: PLR0913  # the parameters of a watch request, all by name
         self,
         kind: type[R],

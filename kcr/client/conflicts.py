@@ -3,10 +3,12 @@
 import asyncio
 import random as randomness
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple, TypeVar
+from typing import Annotated, NamedTuple, TypeVar, cast
+
+from msgspec import Meta
 
 from kcr.api.meta import Key, Resource
-from kcr.arguments import checked
+from kcr.arguments import NotNegative, awaited, checked
 from kcr.client.client import Client
 from kcr.errors import ConflictError
 
@@ -25,10 +27,10 @@ class ConflictRetry(NamedTuple):
         jitter: The largest random share that is added to a pause.
     """
 
-    tries: int = 5
-    seconds: float = 0.01
-    factor: float = 1.0
-    jitter: float = 0.1
+    tries: Annotated[int, Meta(ge=1)] = 5
+    seconds: NotNegative = 0.01
+    factor: NotNegative = 1.0
+    jitter: NotNegative = 0.1
 
 
 # Source: kubernetes/staging/src/k8s.io/client-go/util/retry/util.go, DefaultRetry and DefaultBackoff: the first
@@ -76,7 +78,7 @@ async def retry_on_conflict(
         return retry.seconds * retry.factor ** (state.attempt_number - 1) * (1 + retry.jitter * chance.random())
 
     async def attempt() -> T:
-        return await write(await client.get(kind, key))
+        return cast("T", await awaited(write(await client.get(kind, key)), "retry_on_conflict: write"))
 
     policy = tenacity.AsyncRetrying(
         retry=tenacity.retry_if_exception_type(ConflictError), wait=pause,

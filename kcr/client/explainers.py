@@ -92,6 +92,7 @@ def explains(kind: type[R], explain: Explain[R]) -> Callable[[S], S]:
         explain: Explains one of them.
     """
 
+    @checked
     def decorate(setup: S) -> S:
         setattr(setup, _ATTRIBUTE, (*explainers_of(setup), Explainer(kind, explain)))
         return setup

@@ -2,13 +2,15 @@
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+from msgspec import Meta
 
 from kcr.api import codec
 from kcr.api.core import Pod
 from kcr.api.meta import Key, Resource
 from kcr.api.scale import Scale
-from kcr.arguments import checked
+from kcr.arguments import Count, checked, checked_on_failure
 from kcr.client.calls import TRACKER, Calls, report_failure
 from kcr.client.wire import decoding
 from kcr.client.wire.requests import delete_options, object_path, target
@@ -30,8 +32,8 @@ class LogOptions(NamedTuple):
     container: str = ""
     previous: bool = False
     timestamps: bool = False
-    tail_lines: int | None = None
-    since_seconds: int | None = None
+    tail_lines: Count | None = None
+    since_seconds: Annotated[int, Meta(ge=1)] | None = None
 
 
 _WHOLE_LOG = LogOptions()
@@ -40,6 +42,7 @@ _WHOLE_LOG = LogOptions()
 class Subresources(Calls):
     """Reads and writes subresources. A status is written by `patch_status(old, new)`."""
 
+    @checked_on_failure
     async def scale(self, kind: type[Resource], key: Key) -> Scale:
         """Return the scale of an object: replicas wanted and present.
 
@@ -49,7 +52,8 @@ class Subresources(Calls):
         path = object_path(kind, key, "scale")
         return decoding.read_object(Scale, await self.request("GET", path), key.name)
 
-    async def set_scale(self, kind: type[Resource], key: Key, replicas: int) -> Scale:
+    @checked_on_failure
+    async def set_scale(self, kind: type[Resource], key: Key, replicas: Count) -> Scale:
         """Set the wanted replicas of an object, and return its scale."""
         path = object_path(kind, key, "scale")
         body = codec.encode({"spec": {"replicas": replicas}})
@@ -64,6 +68,7 @@ class Subresources(Calls):
             tracker.wrote(self, kind, key, scale)
         return scale
 
+    @checked_on_failure
     async def evict(self, key: Key, *, uid: str = "", grace_period_seconds: int | None = None) -> None:
         """Delete a pod, unless a disruption budget protects it.
 
@@ -90,6 +95,7 @@ class Subresources(Calls):
         if (tracker := TRACKER.get()) is not None:
             tracker.deleted(self, Pod, key)
 
+    @checked_on_failure
     async def bind(self, key: Key, node: str, *, uid: str = "") -> None:
         """Assign a pod to a node, as a scheduler does.
 
@@ -110,6 +116,7 @@ class Subresources(Calls):
         path = object_path(Pod, key, "binding")
         decoding.check_answer(Pod, await self._write("POST", path, self._options.query(), codec.encode(binding)))
 
+    @checked_on_failure
     async def log(self, key: Key, options: LogOptions = _WHOLE_LOG) -> str:
         """Return the log of a container so far; bytes that are not UTF-8 are replaced.
 
@@ -118,6 +125,7 @@ class Subresources(Calls):
         """
         return (await self.request("GET", _log_target(key, options, follow=False))).decode(errors="replace")
 
+    @checked_on_failure
     def follow_log(
         self, key: Key, options: LogOptions = _WHOLE_LOG
     ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:

@@ -19,6 +19,7 @@ import msgspec
 
 from kcr.api import codec
 from kcr.api.unstructured import Unstructured, unstructured
+from kcr.arguments import refuse, shown
 from kcr.client.discovery import served_kinds, versions_serving
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ def api_client(client: "Calls") -> Any:
     """
     from kcr.client.wire.typed_rest import TypedApiClient  # noqa: PLC0415  # imports the library
 
+    if not hasattr(client, "exchange"):
+        refuse(f"api_client: client is {shown(client)}: give it a kcr.Client")
     return TypedApiClient(client.exchange, client.component)
 
 
@@ -79,7 +82,7 @@ async def object_of(client: "Calls", model: Any) -> Unstructured:
     """
     name = type(model).__name__
     if not {"api_version", "kind", "metadata"} <= getattr(model, "openapi_types", {}).keys():
-        raise TypeError(
+        refuse(
             f"{name} is neither a kcr.Resource nor a model of kubernetes-asyncio; for a mapping there are "
             "create_manifest(kind, mapping) and apply_manifest(kind, mapping)"
         )

@@ -9,6 +9,7 @@ import msgspec
 from kcr.api import codec
 from kcr.api.managed_fields import ManagedObject, with_updates_applied
 from kcr.api.meta import FullResource, Key, ObjectMeta, PartialObjectMetadata, Resource, ResourceView, controller_of
+from kcr.arguments import Count, check_of_call, checked_on_failure, refuse, shown
 from kcr.client.calls import TRACKER, Calls, WriteTracker, report_failure
 from kcr.client.discovery import served_resources
 from kcr.client.typed_apis import Model, model_of, object_of
@@ -63,6 +64,7 @@ class Writes(Calls):
     patched: `create` and `apply` refuse them.
     """
 
+    @checked_on_failure
     async def create(self, obj: W) -> W:
         """Create an object, and return it as the server stored it.
 
@@ -80,6 +82,7 @@ class Writes(Calls):
         _refuse_view(obj, "create")
         return await self._create(type(obj), obj.metadata.namespace, codec.encode(with_traceparent(obj)))
 
+    @checked_on_failure
     async def create_manifest(self, kind: type[R], manifest: Mapping[str, object] | bytes, namespace: str = "") -> R:
         """Create an object from a plain mapping or its JSON, whole: nothing of it is lost to the type."""
         body = manifest if isinstance(manifest, bytes) else codec.encode(manifest)
@@ -192,6 +195,8 @@ class Writes(Calls):
             TypeError: The object is of a type that knows a part of the fields: a PUT would delete the others.
             ConflictError: The object has changed since it was read.
         """
+        if not isinstance(obj, Resource):
+            check_of_call(Writes.update)((self, obj), {})
         if not isinstance(obj, FullResource):
             raise TypeError(
                 f"update: a {type(obj).__name__} has only the fields that its type models, and a PUT would delete "
@@ -200,6 +205,7 @@ class Writes(Calls):
             )
         return await self._update(type(obj), obj.key, codec.encode(obj), subresource)
 
+    @checked_on_failure
     async def update_manifest(self, kind: type[R], manifest: Mapping[str, object], *, subresource: str = "") -> R:
         """Replace an object by a plain mapping, which must be whole; see `update`."""
         return await self._update(kind, _key_of(manifest), _whole(kind, manifest), subresource)
@@ -208,6 +214,7 @@ class Writes(Calls):
         path = object_path(kind, key, subresource)
         return await self._written(kind, key, self._write("PUT", path, self._options.query(), body), subresource)
 
+    @checked_on_failure
     async def apply(self, obj: W, *, field_owner: str = "", force: bool = False, subresource: str = "") -> W:
         """Server-side apply: set and own the fields of an object; create it if it does not exist.
 
@@ -248,6 +255,7 @@ class Writes(Calls):
         options = (field_owner or self._options.field_manager, force, subresource)
         return await self._apply(type(obj), obj.key, codec.encode(obj), options)
 
+    @checked_on_failure
     async def apply_manifest(
         self,
         kind: type[R],
@@ -277,12 +285,14 @@ class Writes(Calls):
         may be the last one of a process: the answer to the next apply shows what is left to do.
         """
         manager, force, subresource = options
+        if not isinstance(force, bool):
+            refuse(f"apply: force is {shown(force)}: give it True or False")
         query = self._options.query(field_manager=manager, force=force)
         path, lost = object_path(kind, key, subresource), None
         for tries_left in reversed(range(_TAKE_OVERS + 1)):
             answer = self._write("PATCH", path, query, body, APPLY_PATCH)
-            applied, shown = await self._answered(kind, key, answer, subresource)
-            operations = [] if subresource or self.is_dry_run else _take_over(shown, manager)
+            applied, stored = await self._answered(kind, key, answer, subresource)
+            operations = [] if subresource or self.is_dry_run else _take_over(stored, manager)
             if not operations:
                 return applied
             if tries_left:
@@ -296,6 +306,7 @@ class Writes(Calls):
             raise lost
         return applied
 
+    @checked_on_failure
     async def patch(self, old: R, new: R) -> R:
         """Write the difference between two versions as a merge patch; send nothing when they are equal.
 
@@ -308,8 +319,10 @@ class Writes(Calls):
         Raises:
             ConflictError: The object has changed since `old` was read.
         """
+        _refuse_other("patch", old, new)
         return await self._patch_difference(old, codec.difference(old, new), "")
 
+    @checked_on_failure
     async def patch_status(self, old: R, new: R) -> R:
         """Write the difference between two versions of a status; send nothing when they are equal.
 
@@ -331,6 +344,7 @@ class Writes(Calls):
             NotFoundError: The object does not exist any more.
             ApiError: Its kind has no subresource `status`; this is no NotFoundError.
         """
+        _refuse_other("patch_status", old, new)
         difference = codec.difference(old, new) or {}
         others = sorted(difference.keys() - {"status"})
         if others:
@@ -347,16 +361,19 @@ class Writes(Calls):
         metadata["resourceVersion"] = old.metadata.resource_version
         return await self.merge_patch(type(old), old.key, difference, subresource=subresource)
 
+    @checked_on_failure
     async def merge_patch(self, kind: type[R], key: Key, patch: Mapping[str, object], *, subresource: str = "") -> R:
         """Apply a JSON merge patch, and return the object as it is then. Source: RFC 7396."""
         return await self._patch(kind, key, codec.encode(patch), (subresource, MERGE_PATCH), self._options.query())
 
+    @checked_on_failure
     async def strategic_patch(
         self, kind: type[R], key: Key, patch: Mapping[str, object], *, subresource: str = ""
     ) -> R:
         """Apply a strategic merge patch, which merges lists by their keys. Built-in kinds only."""
         return await self._patch(kind, key, codec.encode(patch), (subresource, STRATEGIC_PATCH), self._options.query())
 
+    @checked_on_failure
     async def json_patch(
         self, kind: type[R], key: Key, operations: Sequence[Mapping[str, object]], *, subresource: str = ""
     ) -> R:
@@ -385,6 +402,7 @@ class Writes(Calls):
         path = object_path(kind, key, subresource)
         return await self._written(kind, key, self._write("PATCH", path, query, body, content_type), subresource)
 
+    @checked_on_failure
     async def delete(
         self,
         kind: type[Resource],
@@ -393,7 +411,7 @@ class Writes(Calls):
         uid: str = "",
         resource_version: str = "",
         propagation: str = "",
-        grace_period_seconds: int | None = None,
+        grace_period_seconds: Count | None = None,
     ) -> None:
         """Delete an object; finalizers and the grace period may keep it for a while.
 
@@ -424,6 +442,12 @@ class Writes(Calls):
             raise
         if (tracker := TRACKER.get()) is not None:
             tracker.deleted(self, kind, key)
+
+
+def _refuse_other(name: str, old: Resource, new: Resource) -> None:
+    """Refuse two values that are no versions of one object."""
+    if type(new) is not type(old) or not isinstance(new, Resource):
+        refuse(f"{name}: old is {shown(old)}, and new {shown(new)}: give it two versions of one object")
 
 
 def _refuse_view(obj: Resource, verb: str) -> None:

@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from kcr.api.meta import Key, Resource
 from kcr.api.resources import ResourceType
-from kcr.arguments import check_fields, checked
+from kcr.arguments import Text, check_fields, checked
 from kcr.client import Client
 from kcr.client.calls import TRACKER
 from kcr.controller.gates import DRY_RUN_INTERVAL_SECONDS, EventSink, Gate, HandlingGate, MinInterval, Pauses
@@ -126,7 +126,7 @@ class Controller:
 
     @checked
     def __init__(
-        self, name: str, reconciler: Reconciler, options: ControllerOptions = _DEFAULTS, *, random: random.Random,
+        self, name: Text, reconciler: Reconciler, options: ControllerOptions = _DEFAULTS, *, random: random.Random,
         metrics: Metrics | None = None, client: Client | None = None,
     ) -> None:  # fmt: skip
         """Make a controller; it does nothing before it runs.

@@ -57,24 +57,29 @@ class Expectations:
         self._own_writes = own_writes
         self._ttl = ttl.total_seconds()
 
+    @checked
     def expect_creations(self, owner: Resource, count: int) -> None:
         """Replace all expectations of an owner by a number of creations."""
         self._own_writes.of(owner).expected = Expected(count, 0, _now())
 
+    @checked
     def expect_deletions(self, owner: Resource, count: int) -> None:
         """Replace all expectations of an owner by a number of deletions."""
         self._own_writes.of(owner).expected = Expected(0, count, _now())
 
+    @checked
     def creation_observed(self, obj: Resource) -> None:
         """Note that a watch event shows a new object; its controller expects one less. One too many does no harm."""
         if (expected := self._of_controller(obj)) is not None:
             expected.creations -= 1
 
+    @checked
     def deletion_observed(self, obj: Resource) -> None:
         """Note that a watch event shows an object deleted; its controller expects one less."""
         if (expected := self._of_controller(obj)) is not None:
             expected.deletions -= 1
 
+    @checked
     def lower(self, owner: Resource, *, creations: int = 0, deletions: int = 0) -> None:
         """Expect so many fewer: writes that failed, or were never sent."""
         expected = self._own_writes.peek(owner).expected
@@ -82,6 +87,7 @@ class Expectations:
             expected.creations -= creations
             expected.deletions -= deletions
 
+    @checked
     def expectations_met(self, owner: Resource) -> bool:
         """Return whether all expectations are fulfilled; expired ones count as fulfilled.
 
@@ -97,6 +103,7 @@ class Expectations:
             pending.expected = None
         return True
 
+    @checked
     def time_left(self, owner: Resource) -> timedelta | None:
         """Return when unmet expectations will expire, never negative; None when nothing is expected."""
         expected = self._own_writes.peek(owner).expected

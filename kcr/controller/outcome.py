@@ -23,9 +23,10 @@ from kcr.errors import (
     is_namespace_ending,
     leaves,
 )
-from kcr.log import get_logger
+from kcr.log import about_no_object, get_logger
 from kcr.log.ratelimited import RateLimitedLogger
 from kcr.metrics import ControllerMetrics
+from kcr.stacks import trace_of
 from kcr.workqueue import Reason, WorkQueue
 
 _REQUEUE_AFTER = Reason("reconcile", "requeue_after")
@@ -81,14 +82,15 @@ class Outage:
         else:
             keys, failures = len(self._keys), self._failures
             message = "reconciles fail, the API server does not answer"
-            self._lines.warning(now, message, error=error, keys=keys, failures=failures)
+            about_no_object(self._lines.warning, now, message, error=error, keys=keys, failures=failures)
         return next(iter(self._keys)) == key
 
     def recovered(self, key: Key) -> Iterable[tuple[Key, int]]:
         """Return the keys to retry now that one of those without an answer had one: all others, with priorities."""
         keys = self._keys
         if self._lines.left_out:
-            _log.info("API server answers again, retrying reconciles", keys=len(keys), failures=self._failures)
+            message = "API server answers again, retrying reconciles"
+            about_no_object(_log.info, message, keys=len(keys), failures=self._failures)
         self._keys, self._failures = {}, 0
         self._lines.reset()
         del keys[key]
@@ -138,8 +140,8 @@ class Outcomes:
         """Drop an item that is no key, which user code has added to the queue."""
         self._metrics.errors += 1
         self._queue.forget(key)
-        expected = "a kcr.Key(namespace, name)"
-        _log.error("key is of the wrong type, dropped", key=repr(key), type=type(key).__name__, expected=expected)
+        given = {"key": repr(key), "type": type(key).__name__, "expected": "a kcr.Key(namespace, name)"}
+        about_no_object(_log.error, "key is of the wrong type, dropped", **given)
 
     def drop(self, key: Key) -> None:
         """Reset the backoff of a key that a gate has dropped: its failures are of before."""
@@ -236,10 +238,10 @@ class Outcomes:
         if any(map(is_bug, unexpected)):
             # A panic, in controller-runtime's terms: it costs this one reconcile, not the process.
             self._metrics.panics += 1
-            _log.error("reconcile panicked", error=text, retries=retries, exc_info=error)
+            _log.error("reconcile panicked", error=text, retries=retries, exc_info=trace_of(error))
         elif unexpected:
             # A failure that its author has not foreseen: the traceback tells where it comes from.
-            _log.warning("reconcile failed", error=text, retries=retries, exc_info=error)
+            _log.warning("reconcile failed", error=text, retries=retries, exc_info=trace_of(error))
         elif all(isinstance(cause, ConflictError) for cause in causes):
             level = logging.DEBUG if retries < _MANY_CONFLICTS else logging.WARNING
             _log.log(level, "conflict, requeuing", error=text, retries=retries)

@@ -33,7 +33,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from kcr.api.meta import Key, Resource
-from kcr.arguments import checked
+from kcr.arguments import checked, checked_on_failure
 from kcr.client import Client
 from kcr.controller.generated_names import UnansweredCreates
 from kcr.controller.pending_objects import PendingObjects, is_running
@@ -91,6 +91,7 @@ class OwnWrites:
         # The events that arrive while their key is reconciled, each with the function that enqueues the key for it.
         self._events: dict[Key, list[tuple[str, Callable[[], object]]]] = {}
 
+    @checked_on_failure
     def wrote(self, key: Key, store: Store[Any], written: Resource) -> None:
         """Note a write that was answered.
 
@@ -108,6 +109,7 @@ class OwnWrites:
         pending.own_versions.add(version)
         pending.written.append((store, written.key))
 
+    @checked_on_failure
     def require_version(self, key: Key, store: Store[Any], obj: Resource) -> None:
         """Defer a key until a store has reached the version of an object, written by any client.
 
@@ -117,6 +119,7 @@ class OwnWrites:
         part = store, store.progress_of(obj)
         versions[part] = max(versions.get(part, 0), version_of(obj.metadata.resource_version))
 
+    @checked_on_failure
     def await_deletion(self, key: Key, store: Store[Any], shown: Resource) -> None:
         """Defer a key until a store shows an object, which the server has deleted, as terminating or not at all."""
         is_shown = partial(is_running, store, shown.key, shown.metadata.uid)

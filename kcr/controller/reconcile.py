@@ -6,7 +6,7 @@ from random import Random
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from kcr.api.meta import Key
-from kcr.arguments import is_number, seconds_of
+from kcr.arguments import is_number, refuse, seconds_of, shown
 from kcr.errors import KcrError
 from kcr.log import get_logger
 from kcr.metrics import ControllerMetrics
@@ -50,13 +50,13 @@ def requeue_seconds(result: object, random: Random) -> float | None:
     if type(result) is Result and result == _NOTHING:
         return None
     if not isinstance(result, Result):
-        raise TypeError(f"reconcile returned {result!r:.100}, not a kcr.Result: end it with `return kcr.Result()`")
+        refuse(f"reconcile returned {shown(result)}, not a kcr.Result: end it with `return kcr.Result()`")
     if result.priority is not None and not isinstance(result.priority, int):
-        raise TypeError(f"priority is {result.priority!r:.100}: give it a whole number, such as 10")
+        refuse(f"priority is {result.priority!r:.100}: give it a whole number, such as 10")
     if not result.jitter:
         return seconds_of(result.requeue_after, "requeue_after")
     if not is_number(result.jitter) or result.jitter < 0:
-        raise TypeError(f"jitter is {result.jitter!r:.100}: give it a part of requeue_after, such as 0.1")
+        refuse(f"jitter is {result.jitter!r:.100}: give it a part of requeue_after, such as 0.1")
     seconds = seconds_of(result.requeue_after, "requeue_after")
     return seconds and seconds * (1.0 + result.jitter * random.random())
 

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from kcr.api.meta import Key, OwnerReference, Resource, controller_of
-from kcr.arguments import checked
+from kcr.arguments import checked, list_in, refuse, shown
 from kcr.controller.gates import is_resumed
 from kcr.controller.predicates import Predicate
 from kcr.controller.retries import is_requested
@@ -117,6 +117,9 @@ def keys_by_index(store: Store[R], index: str) -> Callable[[Resource], Iterable[
     return lambda obj: [found.key for found in store.by_index(index, str(obj.key))]
 
 
+_KEYS = "kcr.Key(namespace, name)"
+
+
 class EnqueueRequests(Handler[Any]):
     """Event handler that enqueues the keys of changes that pass the predicate; of an update, those of both objects."""
 
@@ -158,7 +161,12 @@ class EnqueueRequests(Handler[Any]):
         failure: KcrError | None = None
         for obj in objects:
             try:
-                keys.update(dict.fromkeys(self._source.map_to(obj)))
+                found = self._source.map_to(obj)
+                found = found if type(found) is tuple else tuple(list_in(found, "it", _KEYS))
+                for key in found:
+                    if not isinstance(key, Key):
+                        refuse(f"it returned {shown(key)} in its list: return a list of {_KEYS}")
+                keys.update(dict.fromkeys(found))
             except (Exception, SystemExit) as error:
                 failure = self._failure("mapping function", obj, error)
                 failure.__cause__ = error

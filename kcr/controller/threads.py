@@ -17,13 +17,14 @@
 
 import asyncio
 import contextvars
+import inspect
 import threading
 from collections.abc import Callable, Hashable
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any, TypeVar, TypeVarTuple
 
-from kcr.arguments import checked, seconds_of
+from kcr.arguments import checked, refuse, seconds_of, shown
 from kcr.errors import KcrError
 from kcr.log import get_logger
 
@@ -92,6 +93,8 @@ async def in_thread(
         TypeError: The timeout is no time.
         Exception: The exception of the function.
     """
+    if inspect.iscoroutinefunction(function):
+        refuse(f"in_thread: function is {shown(function)}: await it, or give it a function that blocks")
     seconds, loop = seconds_of(timeout, "timeout"), asyncio.get_running_loop()
     if getattr(loop, "runs_threads_inline", False):
         return contextvars.copy_context().run(function, *args)

@@ -4,10 +4,11 @@ Source: kubernetes/pkg/controller/controller_ref_manager.go.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from inspect import iscoroutinefunction
 from typing import Generic, Literal, NamedTuple, TypeVar
 
 from kcr.api.meta import Key, Resource, controller_of, controller_reference
-from kcr.arguments import checked_on_failure
+from kcr.arguments import check_of_call, checked_on_failure
 from kcr.client import Client
 from kcr.dependents.ownership import set_controller
 from kcr.errors import InvalidError, KcrError, NotFoundError
@@ -50,6 +51,7 @@ class Claimed(NamedTuple, Generic[R]):
         return self.kept + self.adopted
 
 
+@checked_on_failure
 def claim_decision(owner: Resource, obj: Resource, *, wanted: bool) -> Verdict:
     """Return whether an owner keeps, adopts, releases or ignores an object.
 
@@ -85,6 +87,8 @@ async def claim(
         wanted: Whether the owner's selector, and whatever else it asks for, fits an object.
         finalizer: Added to objects with their adoption and removed with their release; empty for none.
     """
+    if iscoroutinefunction(wanted):
+        check_of_call(claim)((client, owner, (), wanted), {})
     verdicts: dict[Verdict, list[R]] = {"keep": [], "adopt": [], "release": [], "ignore": []}
     for obj in objects:
         verdicts[claim_decision(owner, obj, wanted=wanted(obj))].append(obj)

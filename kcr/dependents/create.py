@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from kcr.api import codec
 from kcr.api.meta import Resource, controller_of
 from kcr.api.unstructured import Unstructured
-from kcr.arguments import checked_on_failure
+from kcr.arguments import checked_on_failure, refuse, shown
 from kcr.client import Client
 from kcr.client.wire.decoding import UNEXPECTED_RESPONSE
 from kcr.errors import (
@@ -175,6 +175,8 @@ _RESULTS: dict[tuple[bool, bool], OperationResult] = {
 
 def _mutated(obj: R, mutate: Callable[[R], R]) -> R:
     wanted = mutate(obj)
+    if not isinstance(wanted, type(obj)):
+        refuse(f"create_or_patch: mutate returned {shown(wanted)}: return the {type(obj).__name__} as it is to be")
     if wanted.key != obj.key:
         raise ValueError(f"{obj.resource.display} {obj.key}: mutated into {wanted.key}; an object keeps its name")
     return wanted

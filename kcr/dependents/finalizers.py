@@ -6,12 +6,13 @@ Source: controller-runtime/pkg/controller/controllerutil/controllerutil.go; kube
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from inspect import isawaitable
 from typing import TypeVar
 
 from msgspec.structs import replace
 
 from kcr.api.meta import Resource
-from kcr.arguments import checked, checked_on_failure
+from kcr.arguments import checked
 from kcr.client import Client
 from kcr.errors import NotFoundError
 
@@ -40,8 +41,10 @@ def remove_finalizer(obj: R, name: str) -> R:
     return _with(obj, tuple(other for other in obj.metadata.finalizers if other != name))
 
 
-@checked_on_failure
-async def finalized(client: Client, obj: Resource, name: str, cleanup: Callable[[], Awaitable[object]]) -> bool:
+@checked
+async def finalized(
+    client: Client, obj: Resource, name: str, cleanup: Callable[[], Awaitable[object] | object]
+) -> bool:
     """Add a finalizer, or clean up and remove it; return whether the reconcile continues.
 
     The finalizer is written before any other write for the object, and removed after `cleanup` has
@@ -56,7 +59,8 @@ async def finalized(client: Client, obj: Resource, name: str, cleanup: Callable[
         client: Writes the finalizer.
         obj: The object as the store has it.
         name: The finalizer, such as `example.dev/dns`.
-        cleanup: Undoes the effects of the object. It may be called again after a failure or a crash.
+        cleanup: Undoes the effects of the object, a coroutine function or a plain one. It may be called again after a
+            failure or a crash.
 
     Returns:
         False when the finalizer was written only now (the change brings the key back; a predicate must let it
@@ -71,7 +75,9 @@ async def finalized(client: Client, obj: Resource, name: str, cleanup: Callable[
             return True
         await client.json_patch(type(obj), obj.key, _addition(obj, name))
     elif has_finalizer(obj, name):
-        await cleanup()
+        undone = cleanup()
+        if isawaitable(undone):
+            await undone
         try:
             await client.json_patch(type(obj), obj.key, _removal(obj, name))
         except NotFoundError:

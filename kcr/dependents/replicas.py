@@ -14,6 +14,7 @@ from kcr.api.core import Pod
 from kcr.api.meta import Condition, Key, Resource, controller_of
 from kcr.api.pods import is_active, pod_from_template, ranked
 from kcr.api.selectors import LabelSelector, matches
+from kcr.arguments import checked, checked_on_failure
 from kcr.client import Client
 from kcr.controller.own_writes import OwnWrites
 from kcr.dependents.claim import claim
@@ -29,6 +30,7 @@ BURST_REPLICAS = 500
 REPLICA_FAILURE = "ReplicaFailure"
 
 
+@checked
 async def claim_selected(
     client: Client,
     owner: Resource,
@@ -75,6 +77,7 @@ async def claim_selected(
     return claimed.mine
 
 
+@checked
 def adopters(
     owners: Store[OwnerT], selector_of: Callable[[OwnerT], LabelSelector | None]
 ) -> Callable[[Resource], Iterator[Key]]:
@@ -107,6 +110,7 @@ class Scaling(NamedTuple):
     delete: tuple[Pod, ...] = ()
 
 
+@checked_on_failure
 def plan_scaling(owner: Resource, pods: Iterable[Pod], replicas: int) -> Scaling:
     """Compare the active pods of an owner with the number that is wanted.
 
@@ -124,6 +128,7 @@ def plan_scaling(owner: Resource, pods: Iterable[Pod], replicas: int) -> Scaling
     return Scaling(create=min(-surplus, BURST_REPLICAS))
 
 
+@checked_on_failure
 async def scale_pods(
     control: DependentControl[Pod], owner: Resource, template: msgspec.Raw, scaling: Scaling
 ) -> KcrError | None:
@@ -144,6 +149,7 @@ async def scale_pods(
     return attempts.error
 
 
+@checked_on_failure
 def set_replica_failure(
     conditions: tuple[Condition, ...], scaling: Scaling, error: KcrError | None, now: datetime
 ) -> tuple[Condition, ...]:

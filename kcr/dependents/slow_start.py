@@ -2,9 +2,9 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar, cast
 
-from kcr.arguments import checked
+from kcr.arguments import Count, awaited, checked
 from kcr.dependents.altered import AlteredObjectError
 from kcr.dependents.quota import QuotaExceededError
 from kcr.errors import ApiError, KcrError, NotFoundError, ServerError, TransportError, is_namespace_ending
@@ -51,7 +51,7 @@ class Attempts(NamedTuple, Generic[T]):
 
 
 @checked
-async def slow_start(count: int, call: Callable[[int], Awaitable[T]], *, initial: int = 1) -> Attempts[T]:
+async def slow_start(count: int, call: Callable[[int], Awaitable[T]], *, initial: Count = 1) -> Attempts[T]:
     """Make `count` calls in concurrent batches that double in size, and stop after a batch with a failure.
 
     So a quota that is used up costs one refused request and not a thousand. A call that fails cancels none
@@ -66,7 +66,7 @@ async def slow_start(count: int, call: Callable[[int], Awaitable[T]], *, initial
     """
     done: list[T] = []
     failures: list[Failure] = []
-    begun, size = 0, initial
+    begun, size = 0, max(initial, 1)
     while begun < count and not failures:
         end = min(begun + size, count)
         async with asyncio.TaskGroup() as group:
@@ -87,6 +87,6 @@ def _is_refusal(error: Exception) -> bool:
 
 async def _attempt(call: Callable[[int], Awaitable[T]], index: int) -> T | Failure:
     try:
-        return await call(index)
+        return cast("T", await awaited(call(index), "slow_start: call"))
     except (ApiError, TransportError, AlteredObjectError) as error:
         return Failure(index, error)

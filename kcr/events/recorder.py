@@ -5,10 +5,13 @@ import random
 import threading
 from collections import Counter, deque
 from contextlib import suppress
+from typing import Annotated
+
+from msgspec import Meta
 
 from kcr.api.core import ObjectReference, reference_to
 from kcr.api.meta import Resource
-from kcr.arguments import checked, checked_on_failure
+from kcr.arguments import Text, check_of_call, checked, checked_on_failure
 from kcr.client import Client
 from kcr.client.dry_run import DRY_RUN
 from kcr.clock import Clock
@@ -29,6 +32,9 @@ TRIES = 12
 RETRY_SECONDS = 10.0
 # How many names an event gets that are taken.
 NAME_DRAWS = 3
+
+_TYPES = ("Normal", "Warning")
+EventType = Annotated[str, Meta(pattern="^(Normal|Warning)$", description="'Normal' or 'Warning'")]
 
 
 class EventRecorder:
@@ -100,15 +106,15 @@ class EventRecorder:
     def event(  # noqa: PLR0913  # the parts of an event, by name
         self,
         about: Resource | ObjectReference,
-        type: str,  # noqa: A002  # the field's name
-        reason: str,
+        type: EventType,  # noqa: A002  # the field's name
+        reason: Text,
         message: str,
         *,
         action: str = "",
         related: Resource | ObjectReference | None = None,
         cause: str = "",
     ) -> None:
-        """Record an event about an object. Never waits, and never fails. In a review of a dry run it is logged only.
+        """Record an event about an object. Never waits, and fails for wrong arguments only; in a dry run it is logged.
 
         Args:
             about: The object, or a reference to it or a part of it.
@@ -122,6 +128,8 @@ class EventRecorder:
                 say. Empty for the message itself. For messages with parts that differ each time, such as a name that is
                 drawn.
         """
+        if type not in _TYPES or not reason:
+            check_of_call(EventRecorder.event)((self, about, type, reason, message), {})
         log = _log.info if type == "Warning" else _log.debug
         reference = _reference(about)
         log("event", kind=reference.kind, object=str(about.key), type=type, reason=reason, note=message)

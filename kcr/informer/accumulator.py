@@ -153,7 +153,7 @@ class ListAccumulator(Generic[R]):
         if transform is None or isinstance(found, Undecodable) or not isinstance(found, self._selection.kind):
             return found
         try:
-            obj: R = transform(found)
+            obj = cast("R", transform(found))
         except (Exception, SystemExit) as error:
             return Undecodable("", found.metadata, f"transform failed: {error!r}")
         if _identity(obj) != _identity(found):

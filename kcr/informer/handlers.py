@@ -8,6 +8,7 @@ from typing import Generic, NamedTuple, Self, TypeVar
 from kcr.api.meta import Resource
 from kcr.errors import NotSyncedError
 from kcr.log import get_logger
+from kcr.stacks import trace_of
 from kcr.tracing.parents import traceparent_of
 from kcr.workqueue.priorities import LOW_PRIORITY
 from kcr.workqueue.reasons import Reason
@@ -165,7 +166,8 @@ class Registration(Generic[R]):
             call(*arguments)
         except (Exception, SystemExit) as error:
             self._failed()
-            _log.exception("handler failed", handler=getattr(call, "__qualname__", str(call)), error=str(error))
+            name = getattr(call, "__qualname__", str(call))
+            _log.error("handler failed", handler=name, error=str(error), exc_info=trace_of(error))
 
     def declare_synced(self) -> None:
         """Note that the handler has been called with every object of the initial list."""

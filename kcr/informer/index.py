@@ -6,7 +6,9 @@ from typing import Any, Generic, TypeVar
 
 from kcr.api.meta import Object, Resource, controller_of
 from kcr.api.unstructured import Unstructured
+from kcr.arguments import list_in, refuse, shown
 from kcr.log import get_logger
+from kcr.stacks import trace_of
 
 R = TypeVar("R", bound=Resource)
 Pair = tuple[str, str]
@@ -66,10 +68,20 @@ class Index(Generic[R]):
         try:
             values = self._values(obj)
             return values if type(values) is tuple else tuple(values)
-        except (Exception, SystemExit):
+        except (Exception, SystemExit) as error:
             # One object that an index cannot take must not stop the others.
-            _log.exception("index failed", index=self._name, key=str(obj.key))
+            text = f"{type(error).__name__}: {error}"
+            _log.error("index failed", index=self._name, key=str(obj.key), error=text, exc_info=trace_of(error))
             return ()
+
+
+def strings_of(values: Values[Any], obj: Resource) -> tuple[str, ...]:
+    """Return the values of an object in an index of the author's, which are strings."""
+    found = tuple(list_in(values(obj), "the function", "strings"))
+    for one in found:
+        if not isinstance(one, str):
+            refuse(f"the function returned {shown(one)} in its list: return a list of strings")
+    return found
 
 
 def built_in(name: str) -> Values[Any]:

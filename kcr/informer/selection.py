@@ -41,7 +41,7 @@ class Selection(NamedTuple, Generic[R]):
     labels: str = ""
     fields: str = ""
     # Any: a NamedTuple's own type variable makes the tuple invariant.
-    transform: Callable[[Any], Any] | None = None
+    transform: Callable[[Any], Resource] | None = None
     excluded: frozenset[str] = frozenset()
     slots: SlotSelection | None = None
 
@@ -113,6 +113,8 @@ def disjoint(selections: Sequence[Selection[R]]) -> tuple[Selection[R], ...]:
     Raises:
         ValueError: The sequence is empty, or the selections overlap or are of different kinds.
     """
+    if not selections:
+        raise ValueError("there is no selection: give it one, such as kcr.Selection(Pod)")
     normal = [selection.normal() for selection in selections]
     named = [selection.namespace for selection in normal]
     if len({selection.kind for selection in normal}) != 1:

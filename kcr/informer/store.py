@@ -5,12 +5,13 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
+from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
 from kcr.api.meta import Key, ObjectMeta, Resource, controller_of
-from kcr.arguments import checked
+from kcr.arguments import check_of_call, checked, checked_on_failure
 from kcr.errors import NotSyncedError
-from kcr.informer.index import Index, built_in, values_of
+from kcr.informer.index import Index, built_in, strings_of, values_of
 from kcr.informer.progress import StoreProgress
 from kcr.informer.sharing import share
 from kcr.informer.slots import dependents_metadata
@@ -108,8 +109,15 @@ class Store(Generic[R]):
         objects = self._objects
         if not self.synced:
             self._check_early()
-        return objects.get(key)
+        try:
+            found = objects.get(key)
+        except TypeError:
+            found = None
+        if found is None and not isinstance(key, tuple):
+            check_of_call(Store.get)((self, key), {})
+        return found
 
+    @checked_on_failure
     def list(self, namespace: str | None = None, *, labels: Mapping[str, str] = {}) -> tuple[R, ...]:
         """Return the objects of a namespace that carry some labels.
 
@@ -127,6 +135,8 @@ class Store(Generic[R]):
             index = self._indexes.get(f"label:{name}")
             if index is not None and len(index.get(value)) < len(found):
                 found = index.get(value)
+        if not found:
+            check_of_call(Store.list)((self, namespace), {"labels": labels})
         if not labels:
             return found
         return tuple(
@@ -146,6 +156,8 @@ class Store(Generic[R]):
             KeyError: There is no such index.
             NotSyncedError: The first list is not stored yet.
         """
+        if not isinstance(value, str):
+            check_of_call(Store.by_index)((self, index, value), {})
         found = self._index_of(index).get(value)
         if not self.synced:
             self._check_early()
@@ -171,7 +183,7 @@ class Store(Generic[R]):
         """
         if self._is_other_thread():
             raise RuntimeError(f"index {name}: add it before the manager runs, not on another thread, as in a webhook")
-        index = self._filled(Index(name, values or built_in(name)))
+        index = self._filled(Index(name, built_in(name) if values is None else partial(strings_of, values)))
         # Another thread, and the informer, iterate over the indexes of before.
         self._indexes = {**self._indexes, name: index}
 
@@ -316,7 +328,7 @@ class MemberStore(Store[R]):
 
     def get(self, key: Key) -> R | None:
         """Return an object, or None when there is none; see `Store.get`."""
-        return super().get(key.local)
+        return super().get(key.local if isinstance(key, Key) else key)
 
 
 def _no_parts(metadata: ObjectMeta) -> Iterable[StoreProgress]:

@@ -6,6 +6,7 @@ program itself, by `kcr.run` and the commands, or by the test kit, that configur
 structlog are no configuration, also where `structlog.testing.capture_logs` has restored it.
 """
 
+import contextvars
 import logging
 from collections.abc import Callable
 from copy import copy
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 
 from kcr.log.lines import Stderr, plain_lines
 
-__all__ = ["context_setters", "get_logger", "is_configured"]
+__all__ = ["about_no_object", "context_setters", "get_logger", "is_configured"]
 
 
 class Logger:
@@ -82,6 +83,24 @@ def get_logger(*names: str) -> Any:
         names: As for `structlog.get_logger`.
     """
     return Logger(*names)
+
+
+def about_no_object(log: Callable[..., object], *arguments: object, **fields: object) -> None:
+    """Log a line that is about no object, without the object of the reconcile that happens to meet its cause.
+
+    Args:
+        log: Logs it, such as `get_logger().info`.
+        arguments: Its arguments.
+        fields: The fields of the line.
+    """
+    contextvars.copy_context().run(_log_unbound, log, arguments, fields)
+
+
+def _log_unbound(log: Callable[..., object], arguments: tuple[object, ...], fields: dict[str, object]) -> None:
+    from structlog.contextvars import unbind_contextvars  # noqa: PLC0415  # see `_Structlog`
+
+    unbind_contextvars("namespace", "name", "reconcile_id")
+    log(*arguments, **fields)
 
 
 def context_setters(*names: str) -> tuple[Callable[[object], object], ...]:

@@ -11,6 +11,7 @@ import msgspec
 
 from kcr.api.meta import Resource
 from kcr.api.slots import check_shards
+from kcr.arguments import check_fields
 from kcr.client import Client
 from kcr.clock import Clock
 from kcr.controller import Controller
@@ -45,6 +46,7 @@ class Sharding(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             ValueError: The slots cannot be divided so.
         """
+        check_fields("Sharding", self)
         check_shards(self.shards)
 
 

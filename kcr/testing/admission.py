@@ -15,7 +15,8 @@ import msgspec
 
 from kcr.api import codec
 from kcr.api.meta import Resource, Status
-from kcr.arguments import checked
+from kcr.arguments import checked, refuse
+from kcr.arguments import shown as text_of
 from kcr.client.dry_run import DRY_RUN
 from kcr.errors import ApiError, Cause
 from kcr.webhooks import GroupVersionKind, Operation, UserInfo, WebhookOptions, WebhookRequest, WebhookRule
@@ -88,6 +89,8 @@ async def admit(  # noqa: PLR0913  # the fields of a request, all by name
     shown = obj if obj is not None else old
     if shown is None:
         raise ValueError("admit: there is no object: give it obj, old, or both")
+    if obj is not None and old is not None and type(old) is not type(obj):
+        refuse(f"admit: old is {text_of(old)}, and obj {text_of(obj)}: give it two versions of one object")
     kind, resource = type(shown), type(shown).resource
     made = "DELETE" if obj is None else "CREATE" if old is None else "UPDATE"
     request = WebhookRequest(

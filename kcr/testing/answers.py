@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from kcr.arguments import refuse, shown
 from kcr.errors import ApiError
 
 # The code and the reason with which servers answer.
@@ -44,6 +45,8 @@ def made(error: type[ApiError] | ApiError, retry_after_seconds: float = 0.0) -> 
     """Return an error as servers give it; one that is made already stays as it is."""
     if isinstance(error, ApiError):
         return error
+    if error.__name__ not in _SPOKEN:
+        refuse(f"error is {shown(error)}: give it one of {', '.join(_SPOKEN)}, or an object with a code")
     code, reason = _SPOKEN[error.__name__]
     return error(code, reason, "a fault, as the test asked", retry_after_seconds=retry_after_seconds)
 

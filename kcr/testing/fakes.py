@@ -19,28 +19,29 @@ import random
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
+from pathlib import Path
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 from msgspec.structs import replace
 
 from kcr.api.codec import WatchEvent
 from kcr.api.core import ObjectReference
 from kcr.api.meta import Key, Resource
-from kcr.arguments import checked
+from kcr.arguments import Text, checked
 from kcr.client import Client, Request, Response, Transport
 from kcr.clock import Clock, SystemClock
 from kcr.errors import NotFoundError
 from kcr.events import EventRecorder
+from kcr.events.recorder import EventType
 from kcr.informer import Informer, Selection
 from kcr.informer.store import version_of
 from kcr.manager import Manager
 from kcr.testing import needed_by
-from kcr.testing.source import FakeSource, generation_of
-
-if TYPE_CHECKING:
-    from kcr_devcluster.kinds import KindSource
+from kcr.testing.source import FakeSource, check_object, generation_of
 
 R = TypeVar("R", bound=Resource)
+# A class of the kind, or a file of CustomResourceDefinitions, or a folder of such files.
+KindSource = type[Resource] | str | Path
 
 # Versions as a server's that has been in use for a while.
 FIRST_VERSION = 1000
@@ -100,6 +101,7 @@ class FakeInformer(Informer[R], Generic[R]):
     @checked
     def add(self, obj: R) -> R:
         """Add an object, and return it as it is stored."""
+        check_object("FakeInformer.add", self.kind, obj)
         return self._happen("ADDED", self._stamped(obj))
 
     @checked
@@ -109,11 +111,13 @@ class FakeInformer(Informer[R], Generic[R]):
         A resourceVersion newer than the stored one is a server's, and is kept: the result of a client's write is
         stored unchanged. Otherwise the object gets a new version.
         """
+        check_object("FakeInformer.modify", self.kind, obj)
         return self._happen("MODIFIED", self._changed(obj))
 
     @checked
     def delete(self, obj: R) -> None:
         """Delete an object; the argument is its last state."""
+        check_object("FakeInformer.delete", self.kind, obj)
         self._happen("DELETED", self._changed(obj))
 
     @checked
@@ -125,6 +129,8 @@ class FakeInformer(Informer[R], Generic[R]):
         Args:
             objects: All that the server has.
         """
+        for obj in objects:
+            check_object("FakeInformer.relist", self.kind, obj)
         listed = {obj.key: obj for obj in objects}
         for key in self._listed - listed.keys() & self._present.keys():
             self._happen("DELETED", self._present[key])
@@ -193,8 +199,8 @@ class FakeRecorder(EventRecorder):
     def event(  # noqa: PLR0913  # the parts of an event, by name
         self,
         about: Resource | ObjectReference,
-        type: str,  # noqa: A002  # the field's name
-        reason: str,
+        type: EventType,  # noqa: A002  # the field's name
+        reason: Text,
         message: str,
         *,
         action: str = "",
@@ -229,7 +235,7 @@ class FakeManager(Manager):
         client: Client | None = None,
         clock: Clock | None = None,
         namespace: str = "",
-        kinds: "Sequence[KindSource]" = (),
+        kinds: Sequence[KindSource] = (),
         follow_writes: bool = False,
     ) -> None:
         """Make a manager.
@@ -306,10 +312,10 @@ class FakeManager(Manager):
         found = await self.client.list(
             selection.kind, selection.namespace, labels=selection.labels, fields=selection.fields
         )
-        return found if selection.transform is None else tuple(selection.transform(obj) for obj in found)
+        return found if selection.transform is None else tuple(cast("R", selection.transform(obj)) for obj in found)
 
 
-def _own_server(clock: Clock, kinds: "Sequence[KindSource]") -> Transport:
+def _own_server(clock: Clock, kinds: Sequence[KindSource]) -> Transport:
     """Return the way to a new API server: without nodes, controllers and sockets."""
     with needed_by("FakeManager() without a client"):
         from kcr_devcluster.transport import serve_in_process  # noqa: PLC0415  # a test with a client needs none

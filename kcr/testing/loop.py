@@ -22,7 +22,7 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any, TypeVar, TypeVarTuple
 
-from kcr.arguments import checked
+from kcr.arguments import NotNegative, checked
 from kcr.log import get_logger
 from kcr.stacks import await_stack
 
@@ -248,7 +248,7 @@ class VirtualClock:
         return loop.exact_time() if isinstance(loop, VirtualLoop) else loop.time()
 
     @checked
-    async def advance(self, seconds: float) -> None:
+    async def advance(self, seconds: NotNegative) -> None:
         """Let time pass, and return when everything due by then has been done."""
         await self.settle()
         await asyncio.sleep(seconds)
@@ -259,7 +259,7 @@ class VirtualClock:
         await _virtual_loop().settled()
 
     @checked
-    async def run_until(self, check: Callable[[], bool], *, seconds: float = 3600) -> None:
+    async def run_until(self, check: Callable[[], bool], *, seconds: NotNegative = 3600) -> None:
         """Let time pass until `check` holds, and stop at the very moment.
 
         Raises:

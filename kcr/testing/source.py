@@ -18,16 +18,17 @@ Source: kubernetes/staging/src/k8s.io/client-go/tools/cache/testing/fake_control
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Generic, NamedTuple, TypeVar
+from typing import Annotated, Generic, NamedTuple, TypeVar
 from urllib.parse import parse_qs
 
 import msgspec
+from msgspec import Meta
 from msgspec.structs import replace
 
 from kcr.api import codec
 from kcr.api.codec import WatchEvent
 from kcr.api.meta import Key, ListMeta, Object, ObjectMeta, Resource
-from kcr.arguments import checked
+from kcr.arguments import check_fields, checked, refuse, shown
 from kcr.client import Request, Response
 from kcr.errors import ApiError, BadRequestError, GoneError, TransportError
 from kcr.testing.answers import MadeUp, made, refusal
@@ -132,7 +133,7 @@ class FakeSource(Generic[R]):
         self.cut()
 
     @checked
-    def fail_lists(self, error: type[ApiError] | ApiError, *, times: int = 1) -> None:
+    def fail_lists(self, error: type[ApiError] | ApiError, *, times: Annotated[int, Meta(ge=1)] = 1) -> None:
         """Answer the next lists with an error."""
         self._refusals += [made(error)] * times
 
@@ -158,6 +159,7 @@ class FakeSource(Generic[R]):
             yield self._list()
 
     def _change(self, type: str, obj: R, silent: bool) -> R:  # noqa: A002  # the field's name
+        check_object("FakeSource", self._kind, obj)
         self.version += 1
         metadata = obj.metadata
         uid = metadata.uid or f"uid-{metadata.name}"
@@ -193,6 +195,25 @@ class FakeSource(Generic[R]):
         watch = _Watch([change.line for change in self._log if change.version > since])
         self._open.add(watch)
         return watch
+
+
+def check_object(about: str, kind: type[Resource], obj: object) -> None:
+    """Refuse an object of another kind, and one that no server has.
+
+    Args:
+        about: What gets it.
+        kind: The kind.
+        obj: The object.
+
+    Raises:
+        TypeError: It is of another kind.
+        ValueError: It has no name.
+    """
+    if not isinstance(obj, kind):
+        refuse(f"{about}: obj is {shown(obj)}: give it an object of its kind, {kind.__name__}(…)")
+    check_fields(f"{about}: {kind.__name__}", obj, ("metadata",))
+    if not obj.metadata.name:
+        raise ValueError(f"{about}: obj has no name: give it metadata=kcr.ObjectMeta(name=…, namespace=…)")
 
 
 class _List(Object):

@@ -5,7 +5,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, overload
 
-from kcr.arguments import checked
+from kcr.arguments import NotNegative, checked
 from kcr.errors import NotFoundError
 
 T = TypeVar("T")
@@ -18,7 +18,7 @@ async def eventually(check: Callable[[], Awaitable[T]], *, seconds: float = 30) 
 @overload
 async def eventually(check: Callable[[], T], *, seconds: float = 30) -> T: ...
 @checked
-async def eventually(check: Callable[[], Any], *, seconds: float = 30) -> Any:
+async def eventually(check: Callable[[], Any], *, seconds: NotNegative = 30) -> Any:
     """Poll until `check` returns something true, and return that.
 
     A check that raises AssertionError or NotFoundError does not hold yet. It may be a coroutine function.
@@ -46,7 +46,7 @@ async def eventually(check: Callable[[], Any], *, seconds: float = 30) -> Any:
 
 
 @checked
-async def consistently(check: Callable[[], Any], *, seconds: float = 5) -> None:
+async def consistently(check: Callable[[], Any], *, seconds: NotNegative = 5) -> None:
     """Poll for so many seconds of the loop's time, and require that `check` returns something true every time.
 
     It may be a coroutine function. Its exceptions are raised at once.

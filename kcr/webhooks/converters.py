@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self, TypeVar
 
 from kcr.api.meta import ObjectMeta, Resource
-from kcr.arguments import checked
+from kcr.arguments import check_of, checked, error_of
 from kcr.log import get_logger
 
 _log = get_logger()
@@ -65,6 +65,9 @@ def converts(source: type[A], target: type[B]) -> Callable[[Callable[[A], B]], C
         )
 
     def register(function: Callable[[A], B]) -> Callable[[A], B]:
+        fault = check_of(Callable[[Any], Resource]).fault(function)
+        if fault is not None and not inspect.iscoroutinefunction(function):
+            raise error_of("converts", "function", fault)
         name = getattr(function, "__name__", "?")
         if inspect.iscoroutinefunction(function):
             raise TypeError(f"{name}: a conversion makes no requests: write `def` instead of `async def`")

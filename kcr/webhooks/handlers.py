@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kcr.api import codec
 from kcr.api.meta import Object
-from kcr.arguments import is_list, shown
+from kcr.arguments import is_list, refuse, shown
 from kcr.client.dry_run import DRY_RUN, DryRunReview
 from kcr.errors import ApiError, leaves
 from kcr.log import get_logger
@@ -122,7 +122,7 @@ class AdmissionEndpoint:
                 continue
             if not isinstance(changed, kind):
                 given = f"{default.__qualname__} returned {shown(changed)}"
-                raise TypeError(f"{given}: return the changed {kind.__name__}, or None")
+                refuse(f"{given}: return the changed {kind.__name__}, or None")
             with _readable():
                 if first is None:
                     first = last = _plain(bytes(request.raw_object))
@@ -247,7 +247,7 @@ def _warnings(method: Callable[..., Awaitable[Any] | Any], returned: Any) -> lis
         [returned] if isinstance(returned, str) else list(returned) if is_list(type(returned)) else [None]
     )
     if not all(isinstance(one, str) for one in found) or isinstance(returned, Mapping):
-        raise TypeError(f"{method.__qualname__} returned {shown(returned)}: {result_of(method.__name__)}")
+        refuse(f"{method.__qualname__} returned {shown(returned)}: {result_of(method.__name__)}")
     return found
 
 

@@ -11,7 +11,7 @@ from kcr.api.meta import Resource
 from kcr.api.resources import ResourceType
 from kcr.api.scale import Scale
 from kcr.api.unstructured import unstructured
-from kcr.arguments import check_fields, is_list, is_misfit, results_of
+from kcr.arguments import check_fields, is_list, is_misfit, noun_of, results_of
 from kcr.webhooks.review import Operation, WebhookRequest
 
 # The methods of handlers: the operation of each, and its arguments.
@@ -200,6 +200,8 @@ def handlers_of(about: str, webhook: object) -> tuple[object, ...]:
         TypeError: One of them has none of the methods, or one with other arguments.
     """
     handlers = tuple(webhook) if isinstance(webhook, Sequence) else (webhook,)
+    if not handlers:
+        raise TypeError(f"{about}: there is no webhook in the list: give it an object with a method, such as default")
     for handler in handlers:
         _check_handler(about, handler)
     return handlers
@@ -218,7 +220,7 @@ def _check_handler(about: str, handler: object) -> None:
             raise TypeError(f"{about}: {shown}.{name}: define it as {name}(self, {arguments})")
         wrong = next((one for one in results_of(method) if not _is_result(name, one)), None)
         if wrong is not None:
-            raise TypeError(f"{about}: {shown}.{name} returns a {wrong.__name__}: {result_of(name)}")
+            raise TypeError(f"{about}: {shown}.{name} says that it returns {noun_of(wrong)}: {result_of(name)}")
 
 
 def _is_result(name: str, kind: type) -> bool:

@@ -8,6 +8,7 @@ import msgspec
 
 from kcr.api import codec
 from kcr.api.meta import Object, Resource, Status, StatusCause, StatusDetails
+from kcr.arguments import checked_on_failure
 from kcr.errors import ApiError, BadRequestError, Cause
 
 R = TypeVar("R", bound=Resource)
@@ -80,6 +81,7 @@ class WebhookRequest(Object):
         """The options of the request, such as CreateOptions; each call decodes them."""
         return codec.decode(dict, bytes(self.raw_options)) if has_value(self.raw_options) else {}
 
+    @checked_on_failure
     def old(self, kind: type[R]) -> R | None:
         """Return the old object, for a defaulter; None on CREATE.
 

@@ -16,6 +16,7 @@ from kcr.errors import ApiError, KcrError
 from kcr.log import get_logger
 from kcr.metrics import Metrics
 from kcr.metrics.webhooks import WebhookMetrics
+from kcr.stacks import trace_of
 from kcr.webhooks.conversion import PATH as CONVERT
 from kcr.webhooks.conversion import answer_review
 from kcr.webhooks.converters import Conversions
@@ -253,7 +254,7 @@ class Webhooks:
             if len(self._logged) >= _ERRORS_KEPT:
                 self._logged.clear()
             self._logged.add(key)
-            trace = None if isinstance(error, KcrError | TimeoutError) else error
+            trace = None if isinstance(error, KcrError | TimeoutError) else trace_of(error)
             _log.error(message, webhook=path, error=f"{type(error).__name__}: {error}", exc_info=trace)
 
 

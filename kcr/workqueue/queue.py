@@ -5,11 +5,12 @@ import math
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import asynccontextmanager
+from math import inf
 from operator import attrgetter
 from threading import get_ident
 from typing import Any, Generic, Literal, TypeVar
 
-from kcr.arguments import checked
+from kcr.arguments import check_of_call, checked, checked_on_failure
 from kcr.errors import QueueClosedError
 from kcr.metrics import QueueMetrics
 from kcr.workqueue.delaying import DelayingQueue
@@ -122,6 +123,7 @@ class WorkQueue(Generic[K]):
         if self._getters:
             self._wake_getter()
 
+    @checked_on_failure
     def add_after(self, key: K, seconds: float, priority: int = 0, reason: Reason | None = None) -> None:
         """Add the key after `seconds`, at once if that is zero or less.
 
@@ -139,6 +141,8 @@ class WorkQueue(Generic[K]):
         if seconds <= 0:
             self.add(key, priority, reason)
             return
+        if not seconds < inf:
+            check_of_call(WorkQueue.add_after)((self, key, seconds), {})
         if type(priority) is not int:
             _check(priority)
         if self._metrics is not None:

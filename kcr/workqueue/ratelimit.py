@@ -7,9 +7,11 @@ may depend on it.
 import asyncio
 from collections import OrderedDict
 from collections.abc import Hashable
-from typing import Generic, Protocol, TypeVar
+from typing import Annotated, Generic, Protocol, TypeVar
 
-from kcr.arguments import checked
+from msgspec import Meta
+
+from kcr.arguments import Positive, checked
 from kcr.tokenbucket import TokenBucket
 
 K = TypeVar("K", bound=Hashable)
@@ -42,7 +44,7 @@ class ItemExponential(Generic[K]):
     """
 
     @checked
-    def __init__(self, base_seconds: float = 0.005, max_seconds: float = 1000.0) -> None:
+    def __init__(self, base_seconds: Positive = 0.005, max_seconds: Positive = 1000.0) -> None:
         self._base = base_seconds
         self._max = max_seconds
         # Count and moment of the last failure; the key that failed longest ago comes first.
@@ -79,7 +81,7 @@ class BucketRateLimiter(Generic[K]):
     """
 
     @checked
-    def __init__(self, per_second: float = 10.0, burst: int = 100) -> None:
+    def __init__(self, per_second: Positive = 10.0, burst: Annotated[int, Meta(ge=1)] = 100) -> None:
         self._bucket = TokenBucket(per_second, burst)
 
     def when(self, key: K) -> float:

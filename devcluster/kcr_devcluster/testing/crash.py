@@ -6,8 +6,11 @@ It cuts the connection and leaves the tasks alone: cancelling them is no crash, 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Annotated
 
-from kcr.arguments import checked
+from msgspec import Meta
+
+from kcr.arguments import Count, checked
 from kcr.client import Request, Response, Transport
 from kcr_devcluster.testing.losses import Loss, lost
 
@@ -31,14 +34,14 @@ class CrashingTransport:
         self.crashed: asyncio.Event = asyncio.Event()
 
     @checked
-    def crash_after(self, write: int) -> None:
+    def crash_after(self, write: Count) -> None:
         """Cut the connection once write number `write` (from 1) is executed; 0 cuts it now."""
         self._crash_after = write
         if self.writes >= write:
             self.crashed.set()
 
     @checked
-    def lose_reply(self, write: int, loss: Loss = "silence") -> None:
+    def lose_reply(self, write: Annotated[int, Meta(ge=1)], loss: Loss = "silence") -> None:
         """Let write number `write` (from 1) happen, and its answer be lost.
 
         Args:

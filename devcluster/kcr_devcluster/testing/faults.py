@@ -18,10 +18,12 @@ import asyncio
 import random as randomness
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
+
+from msgspec import Meta
 
 from kcr.api.meta import Resource
-from kcr.arguments import checked
+from kcr.arguments import Count, NotNegative, checked, refuse
 from kcr.client import Request, Response, Transport
 from kcr.errors import ApiError, TransportError
 from kcr.testing.answers import made, refusal
@@ -80,19 +82,19 @@ class Rule:
         self.met: int = 0
         self.fault: _Fault | None = None
         self._verb = verb
-        self._resource = kind and (kind.resource.group, kind.resource.version, kind.resource.plural)
+        self._resource = None if kind is None else (kind.resource.group, kind.resource.version, kind.resource.plural)
         self._nth = nth
         self._chance = chance
         self._name = name
         self._matched = 0
 
     @checked
-    def fail(self, error: type[ApiError] | ApiError, *, retry_after_seconds: float = 0.0) -> None:
+    def fail(self, error: type[ApiError] | ApiError, *, retry_after_seconds: NotNegative = 0.0) -> None:
         """Answer with an error; the request does not reach the server."""
         self.fault = _Fail(made(error, retry_after_seconds))
 
     @checked
-    def delay(self, seconds: float) -> None:
+    def delay(self, seconds: NotNegative) -> None:
         """Delay the request before it reaches the server."""
         self.fault = _Delay(seconds)
 
@@ -102,7 +104,7 @@ class Rule:
         self.fault = _Then(act)
 
     @checked
-    def lose_request(self, page: int = 0) -> None:
+    def lose_request(self, page: Count = 0) -> None:
         """Lose the request before it reaches the server: it is not executed.
 
         Args:
@@ -121,23 +123,41 @@ class Rule:
         self.fault = _LoseReply(loss)
 
     @checked
-    def freeze(self, *, after: int = 0) -> None:
+    def freeze(self, *, after: Count = 0) -> None:
         """Silence a watch after so many lines, until its reader closes it."""
+        self._refuse_other("freeze")
         self.fault = _Freeze(after)
 
     @checked
-    def cut(self, *, after: int = 0) -> None:
+    def cut(self, *, after: Count = 0) -> None:
         """Cut the connection of a watch after so many lines."""
+        self._refuse_other("cut")
         self.fault = _Cut(after)
 
     def repeat(self) -> None:
         """Send each line of a watch twice."""
+        self._refuse_other("repeat")
         self.fault = _Repeat()
 
     @checked
-    def lag(self, seconds: float) -> None:
+    def lag(self, seconds: NotNegative) -> None:
         """Delay each line of a watch."""
+        self._refuse_other("lag")
         self.fault = _Lag(seconds)
+
+    def _refuse_other(self, action: str) -> None:
+        if self._verb not in ("", "list", "watch"):
+            raise ValueError(f'{action}: the rule is for requests to {self._verb}: take on("watch", …)')
+
+    @property
+    def action(self) -> _Fault:
+        """The fault; a rule that meets a request and has none is refused."""
+        if self.fault is None:
+            shown = ", ".join(
+                filter(None, (self._verb, "" if self._resource is None else self._resource[2], self._name))
+            )
+            refuse(f"FaultyTransport: on({shown}) has no action: call one, such as .fail(kcr.ConflictError)")
+        return self.fault
 
     def takes(self, call: Call, random: randomness.Random) -> bool:
         """Return whether the rule matches this request; called once for each."""
@@ -177,8 +197,8 @@ class FaultyTransport:
         verb: Verb | Literal[""] = "",
         kind: type[Resource] | None = None,
         *,
-        nth: int = 0,
-        chance: float = 1.0,
+        nth: Count = 0,
+        chance: Annotated[float, Meta(ge=0, le=1)] = 1.0,
         name: str = "",
     ) -> Rule:
         """Return a new rule for requests of a verb, a kind and a name; each that is omitted matches all.
@@ -206,7 +226,7 @@ class FaultyTransport:
     async def _send(self, request: Request) -> AsyncIterator[Response]:
         call = call_of(request.method, request.target)
         self.calls.append(call)
-        faults = [rule.fault for rule in self._rules if rule.takes(call, self._random)]
+        faults = [rule.action for rule in self._rules if rule.takes(call, self._random)]
         for fault in faults:
             match fault:
                 case _Delay(seconds):

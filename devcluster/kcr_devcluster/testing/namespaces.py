@@ -13,6 +13,7 @@ from kcr.api.core import Namespace
 from kcr.api.meta import Key, ObjectMeta, PartialObjectMetadata, Resource, metadata_only
 from kcr.api.resources import ResourceType
 from kcr.app.plugins import attach
+from kcr.arguments import checked
 from kcr.client import Client
 from kcr.client.discovery import all_served_kinds
 from kcr.errors import ApiError, ConflictError, NotFoundError
@@ -34,6 +35,7 @@ _END_SECONDS = 300
 _REFUSAL = "because it is being terminated"
 
 
+@checked
 async def namespace_ends(
     cluster: EmbeddedCluster,
     setup: str | Callable[..., object],

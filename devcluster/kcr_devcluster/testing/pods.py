@@ -43,6 +43,7 @@ class PodScript:
         self._clock = clock
         self._namespace = namespace
 
+    @checked
     async def run(self, name: str = "", *, index: int | None = None, ready: bool = True) -> Pod:
         """Schedule and start a pod."""
         pod = await self._scheduled(await self._pick(name, index))
@@ -50,14 +51,17 @@ class PodScript:
         condition = self._condition("Ready", "True" if ready else "False")
         return await self._report(pod, "Running", running, condition, ready=ready)
 
+    @checked
     async def succeed(self, name: str = "", *, index: int | None = None) -> Pod:
         """Finish a pod: all its containers exit with code 0."""
         return await self._end(await self._pick(name, index), 0)
 
+    @checked
     async def fail(self, name: str = "", *, index: int | None = None, exit_code: int = 1) -> Pod:
         """Fail a pod: all its containers exit with this code."""
         return await self._end(await self._pick(name, index), exit_code)
 
+    @checked
     async def evict(self, name: str = "", *, index: int | None = None) -> Pod:
         """Evict a pod: it is deleted, its containers exit, and it is removed unless a finalizer keeps it."""
         pod = await self._pick(name, index)
@@ -65,6 +69,7 @@ class PodScript:
         await self._patch(pod, {"status": {"conditions": [disrupted]}}, "status")
         return await self._die(pod)
 
+    @checked
     async def lose(self, name: str = "", *, index: int | None = None) -> Pod:
         """Lose a pod's node: the pod is deleted, and stays terminating because no kubelet stops it."""
         pod = await self._scheduled(await self._pick(name, index))

@@ -11,7 +11,7 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
-from kcr.arguments import checked
+from kcr.arguments import check_fields, checked
 
 _QUANTITY = (
     r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
@@ -45,7 +45,13 @@ class Validation(NamedTuple):
     rule: str
     message: str = ""
     message_expression: str = ""
-    reason: str = ""
+    reason: Annotated[
+        str,
+        msgspec.Meta(
+            pattern="^(FieldValue(Invalid|Forbidden|Required|Duplicate))?$",
+            description="FieldValueInvalid, FieldValueForbidden, FieldValueRequired or FieldValueDuplicate",
+        ),
+    ] = ""
     field_path: str = ""
     optional_old_self: bool | None = None
 
@@ -59,7 +65,7 @@ class ListType(NamedTuple):
         keys: The fields that identify an item of a `map`, by their names on the wire.
     """
 
-    type: str
+    type: Annotated[str, msgspec.Meta(pattern="^(map|set|atomic)$", description="'map', 'set' or 'atomic'")]
     keys: tuple[str, ...] = ()
 
 
@@ -78,7 +84,12 @@ class PrinterColumn(NamedTuple):
 
     name: str
     json_path: str
-    type: str = ""
+    type: Annotated[
+        str,
+        msgspec.Meta(
+            pattern="^(integer|number|string|boolean|date)?$", description="integer, number, string, boolean or date"
+        ),
+    ] = ""
     description: str = ""
     priority: int = 0
     format: str = ""
@@ -113,26 +124,23 @@ class CrdOptions(NamedTuple):
     served: bool = True
     deprecation_warning: str | None = None
 
-    def extended(self, options: dict[str, Any]) -> "CrdOptions":
+    def extended(self, about: str, options: dict[str, Any]) -> "CrdOptions":
         """Return the options of a class whose base has these, and take its own out of its keywords.
 
         Rules of the base hold for the class as well; options of a version hold for that version alone.
+
+        Args:
+            about: The class.
+            options: Its keywords.
         """
         own = {name: options.pop(name) for name in self._fields if name in options}
-        for name, item in _ITEMS.items():
-            given = own.get(name, ())
+        if own:
             # The usual slip: in `("web")` the parentheses make no tuple.
-            if isinstance(given, (str, PrinterColumn, Validation)) or not all(isinstance(one, item) for one in given):
-                example = '"…"' if item is str else f"kcr.{item.__name__}(…)"
-                raise TypeError(f"{name}={given!r}: write a tuple, with a comma after an only item: ({example},)")
+            check_fields(about, CrdOptions()._replace(**own), own)
+        own |= {name: tuple(one) for name, one in own.items() if isinstance(one, list)}
         if "validations" in own:
             own["validations"] = (*self.validations, *own["validations"])
         return self._replace(**{**_OF_A_VERSION, **own})
 
 
-# The types of the items of keywords that take several.
-_ITEMS: Mapping[str, type] = {
-    "short_names": str, "categories": str, "selectable_fields": str,
-    "columns": PrinterColumn, "validations": Validation,
-}  # fmt: skip
 _OF_A_VERSION: Mapping[str, Any] = {"storage": None, "served": True, "deprecation_warning": None}

@@ -267,8 +267,6 @@ def _is_base64(schema: Schema) -> bool:
 def _list_type(mark: ListType, schema: Schema, place: _Place) -> Schema:
     if schema.get("type") != "array":
         raise place.error("kcr.ListType is for lists", "put it on a tuple[…, ...]")
-    if mark.type not in ("map", "set", "atomic"):
-        raise place.error(f"{mark.type!r} is no list type", "write map, set or atomic")
     if (mark.type == "map") != bool(mark.keys):
         raise place.error("a list of type map has keys, and no other has", 'write kcr.ListType("map", keys=("name",))')
     known = schema["items"].get("properties", {})

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from kcr.arguments import checked
 from kcr.client.auth.credentials import ANONYMOUS, Credential, Credentials, FixedCredentials, redacted
 from kcr.errors import ConfigError
 
@@ -57,6 +58,7 @@ class PemSource(NamedTuple):
 NO_PEM = PemSource()
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class ClusterConfig:
     """How to reach one cluster.

@@ -23,7 +23,7 @@ from kcr.client.wire.connections import FENCE, FencedRequest, OnResolve, Silence
 from kcr.client.wire.transport import Request
 from kcr.clock import SystemClock
 from kcr.errors import ConfigError, TransportError
-from kcr.log import get_logger
+from kcr.log import about_no_object, get_logger
 
 _log = get_logger("kcr.client")
 
@@ -121,7 +121,7 @@ class HttpTransport:
         """Log that the client certificate has expired since the server accepted it."""
         if self._is_known and (why := expired_certificate(self._config, credential, SystemClock().now())):
             self._is_known = False
-            _log.error("client certificate has expired", server=self._config.server, error=why)
+            about_no_object(_log.error, "client certificate has expired", server=self._config.server, error=why)
 
     async def _attempt(self, request: Request, credential: Credential) -> "tuple[aiohttp.ClientResponse, _Pool]":
         try:
@@ -212,7 +212,8 @@ class HttpTransport:
             self._tls = tls_context(self._config, credential)
         except ConfigError as error:
             # Perhaps the files are being written just now. The present context is tried as long as it works.
-            _log.warning("certificates not reloaded", server=self._config.server, error=str(error))
+            server = self._config.server
+            about_no_object(_log.warning, "certificates not reloaded", server=server, error=str(error))
             return
         self._made_from = made_from
 

@@ -2,8 +2,11 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import Annotated
 
-from kcr.arguments import checked
+from msgspec import Meta
+
+from kcr.arguments import Positive, checked
 from kcr.client.loops import HomeLoop, PerLoop
 from kcr.log import get_logger
 from kcr.tokenbucket import TokenBucket
@@ -23,7 +26,13 @@ class RateLimit:
     """
 
     @checked
-    def __init__(self, qps: float, burst: int, *, on_wait: Callable[[str, float], None] | None = None) -> None:
+    def __init__(
+        self,
+        qps: Positive,
+        burst: Annotated[int, Meta(ge=1)],
+        *,
+        on_wait: Callable[[str, float], None] | None = None,
+    ) -> None:
         """Start with a full bucket.
 
         Args:
@@ -32,7 +41,6 @@ class RateLimit:
             on_wait: Called for every request, with its method and the seconds it has waited, which may be 0.
         """
         self._on_wait = on_wait
-        TokenBucket(qps, burst)  # refuses invalid values at once
         self._buckets = PerLoop(lambda: TokenBucket(qps, burst))
         self._home = HomeLoop()
 

@@ -27,7 +27,7 @@ from kcr.client.wire.congestion import (
 )
 from kcr.client.wire.transport import Request
 from kcr.errors import ApiError, TransportError
-from kcr.log import get_logger
+from kcr.log import about_no_object, get_logger
 from kcr.log.ratelimited import RateLimitedLogger
 
 # How long a request waits for its turn while the server refuses everything.
@@ -237,7 +237,7 @@ class Places:
         before, self._known = self._known, known
         if known is CALM and self._began is not None:
             seconds = round(max(0.0, before.failed_at - self._began), 1)
-            _log.info("API server takes requests again", seconds=seconds, waited=self._waited)
+            about_no_object(_log.info, "API server takes requests again", seconds=seconds, waited=self._waited)
             self._began, self._waited, self._error = None, 0, None
 
     def _tell(self) -> None:
@@ -247,7 +247,8 @@ class Places:
         now = self._now()
         left_out = self._lines.left_out
         message = "API server is overloaded or away, limiting requests in flight"
-        self._lines.warning(now, message, limit=self.limit, error=str(self._error or "answers are slow"))
+        error = str(self._error or "answers are slow")
+        about_no_object(self._lines.warning, now, message, limit=self.limit, error=error)
         if self._lines.left_out <= left_out:
             self._began, self._waited = now, 1
 

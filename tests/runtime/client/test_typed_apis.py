@@ -178,8 +178,10 @@ REFUSED: list[Any] = [
         "serves no Job in batch/v9: it serves Job in batch/v1$",
         id="unknown",
     ),
-    pytest.param({"kind": "Job"}, TypeError, r"dict is neither .* create_manifest", id="mapping"),
-    pytest.param(POD, TypeError, "V1PodSpec is neither a kcr.Resource nor a model", id="part-of-an-object"),
+    pytest.param({"kind": "Job"}, TypeError, r"Client\.create: obj is .* create_manifest", id="mapping"),
+    pytest.param(
+        POD, TypeError, r"Client\.create: obj is .*: give it an object, .* or a model", id="part-of-an-object"
+    ),
 ]
 
 

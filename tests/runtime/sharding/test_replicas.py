@@ -147,8 +147,7 @@ async def test_watch_that_is_being_opened_at_a_hand_over_does_not_keep_the_slots
     first, second = Replica(kcr_clock, transport, "a"), Replica(kcr_clock, kcr_cluster.transport, "b")
     informer = first.manager.informer(ConfigMap)
     watches = transport.on("watch", ConfigMap)
-    if slow != "relist":
-        watches.delay(0.3) if slow == "to open" else watches.lag(0.3)
+    watches.delay(0.3) if slow == "to open" else watches.lag(0 if slow == "relist" else 0.3)
     async with running(first):
         await kcr_clock.advance(3)
         if slow == "relist":

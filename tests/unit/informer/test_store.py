@@ -90,7 +90,7 @@ def test_index_shows_the_newest_version() -> None:
 def test_index_added_late_holds_what_was_there() -> None:
     store = Store[Pod]()
     store.put(pod("a"))
-    store.add_index("first letter", lambda found: found.metadata.name[:1])
+    store.add_index("first letter", lambda found: [found.metadata.name[:1]])
     assert names(store.by_index("first letter", "a")) == ["a"]
     with pytest.raises(KeyError):
         store.by_index("unknown", "a")

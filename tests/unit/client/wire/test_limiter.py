@@ -22,5 +22,5 @@ async def test_requests_beyond_the_burst_wait_in_order(kcr_clock: VirtualClock) 
 
 
 async def test_limit_that_lets_no_request_pass_is_refused() -> None:
-    with pytest.raises(ValueError, match="more than 0 tokens per second"):
+    with pytest.raises(ValueError, match="RateLimit: qps is 0: give it a number above 0"):
         RateLimit(0, 1)
