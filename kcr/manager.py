@@ -8,9 +8,10 @@ from functools import cached_property, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
+from kcr.annotations import Text
 from kcr.api.bindaddress import BindAddress
 from kcr.api.meta import Key, Resource
-from kcr.arguments import Text, checked
+from kcr.arguments import checked
 from kcr.client import Client, api_client
 from kcr.clock import Clock, SystemClock
 from kcr.controller import Channel, Controller, Reconciler, Right, Source, rights, watch_rights

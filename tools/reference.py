@@ -18,10 +18,10 @@ from typing import Any
 import click
 import msgspec
 
+from kcr.annotations import hints_of
 from kcr.app.fields import OptionField, fields_of, text_of
 from kcr.app.options import PluginOptions
 from kcr.app.plugins import attach, find_plugins
-from kcr.arguments import hints_of
 from kcr.cli import run
 from kcr.clusters import Clusters
 from kcr.controllers.cronjob.controller import Options as CronJobOptions

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, Self, Ty
 
 import msgspec
 
+from kcr.annotations import shown
 from kcr.api.crd.markers import CrdOptions
 from kcr.api.resources import ResourceType
-from kcr.arguments import check_fields, check_of_call, checked, checked_on_failure, refuse, shown
+from kcr.arguments import check_fields, check_of_call, checked, checked_on_failure, refuse
 
 T = TypeVar("T")
 

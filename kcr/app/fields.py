@@ -23,8 +23,8 @@ from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 from msgspec import Meta
 
+from kcr.annotations import BOUNDS, check_of, words_of
 from kcr.api.bindaddress import BindAddress
-from kcr.arguments import BOUNDS, check_of, words_of
 from kcr.keywords import Flag
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -6,10 +6,11 @@ from typing import TypeVar
 
 import msgspec
 
+from kcr.annotations import Count
 from kcr.api import codec
 from kcr.api.codec import WatchEvent
 from kcr.api.meta import Key, ListMeta, Resource
-from kcr.arguments import Count, checked, checked_on_failure
+from kcr.arguments import checked, checked_on_failure
 from kcr.client.subresources import Subresources
 from kcr.client.wire import decoding
 from kcr.client.wire.requests import PAGE_SIZE, accept, object_path, target, watch_query

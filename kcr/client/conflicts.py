@@ -7,8 +7,9 @@ from typing import Annotated, NamedTuple, TypeVar, cast
 
 from msgspec import Meta
 
+from kcr.annotations import NotNegative
 from kcr.api.meta import Key, Resource
-from kcr.arguments import NotNegative, awaited, checked
+from kcr.arguments import awaited, checked
 from kcr.client.client import Client
 from kcr.errors import ConflictError
 

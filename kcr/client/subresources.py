@@ -6,11 +6,12 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
+from kcr.annotations import Count
 from kcr.api import codec
 from kcr.api.core import Pod
 from kcr.api.meta import Key, Resource
 from kcr.api.scale import Scale
-from kcr.arguments import Count, checked, checked_on_failure
+from kcr.arguments import checked, checked_on_failure
 from kcr.client.calls import TRACKER, Calls, report_failure
 from kcr.client.wire import decoding
 from kcr.client.wire.requests import delete_options, object_path, target

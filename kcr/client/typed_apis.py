@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import msgspec
 
+from kcr.annotations import shown
 from kcr.api import codec
 from kcr.api.unstructured import Unstructured, unstructured
-from kcr.arguments import refuse, shown
+from kcr.arguments import refuse
 from kcr.client.discovery import served_kinds, versions_serving
 
 if TYPE_CHECKING:

@@ -6,10 +6,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from kcr.annotations import Count, shown
 from kcr.api import codec
 from kcr.api.managed_fields import ManagedObject, with_updates_applied
 from kcr.api.meta import FullResource, Key, ObjectMeta, PartialObjectMetadata, Resource, ResourceView, controller_of
-from kcr.arguments import Count, check_of_call, checked_on_failure, refuse, shown
+from kcr.arguments import check_of_call, checked_on_failure, refuse
 from kcr.client.calls import TRACKER, Calls, WriteTracker, report_failure
 from kcr.client.discovery import served_resources
 from kcr.client.typed_apis import Model, model_of, object_of

@@ -8,9 +8,10 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from kcr.annotations import Text
 from kcr.api.meta import Key, Resource
 from kcr.api.resources import ResourceType
-from kcr.arguments import Text, check_fields, checked
+from kcr.arguments import check_fields, checked
 from kcr.client import Client
 from kcr.client.calls import TRACKER
 from kcr.controller.gates import DRY_RUN_INTERVAL_SECONDS, EventSink, Gate, HandlingGate, MinInterval, Pauses

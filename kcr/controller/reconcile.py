@@ -5,8 +5,9 @@ from datetime import timedelta
 from random import Random
 from typing import NamedTuple, Protocol, runtime_checkable
 
+from kcr.annotations import is_number, shown
 from kcr.api.meta import Key
-from kcr.arguments import is_number, refuse, seconds_of, shown
+from kcr.arguments import refuse, seconds_of
 from kcr.errors import KcrError
 from kcr.log import get_logger
 from kcr.metrics import ControllerMetrics

@@ -4,8 +4,9 @@ from collections.abc import AsyncIterable, Callable, Iterable
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
+from kcr.annotations import shown
 from kcr.api.meta import Key, OwnerReference, Resource, controller_of
-from kcr.arguments import checked, list_in, refuse, shown
+from kcr.arguments import checked, list_in, refuse
 from kcr.controller.gates import is_resumed
 from kcr.controller.predicates import Predicate
 from kcr.controller.retries import is_requested

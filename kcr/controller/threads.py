@@ -24,7 +24,8 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Any, TypeVar, TypeVarTuple
 
-from kcr.arguments import checked, refuse, seconds_of, shown
+from kcr.annotations import shown
+from kcr.arguments import checked, refuse, seconds_of
 from kcr.errors import KcrError
 from kcr.log import get_logger
 

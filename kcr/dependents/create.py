@@ -12,10 +12,11 @@ from typing import Generic, Literal, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
+from kcr.annotations import shown
 from kcr.api import codec
 from kcr.api.meta import Resource, controller_of
 from kcr.api.unstructured import Unstructured
-from kcr.arguments import checked_on_failure, refuse, shown
+from kcr.arguments import checked_on_failure, refuse
 from kcr.client import Client
 from kcr.client.wire.decoding import UNEXPECTED_RESPONSE
 from kcr.errors import (

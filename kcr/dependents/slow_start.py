@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Generic, NamedTuple, TypeVar, cast
 
-from kcr.arguments import Count, awaited, checked
+from kcr.annotations import Count
+from kcr.arguments import awaited, checked
 from kcr.dependents.altered import AlteredObjectError
 from kcr.dependents.quota import QuotaExceededError
 from kcr.errors import ApiError, KcrError, NotFoundError, ServerError, TransportError, is_namespace_ending

@@ -9,9 +9,10 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from kcr.annotations import Text
 from kcr.api.core import ObjectReference, reference_to
 from kcr.api.meta import Resource
-from kcr.arguments import Text, check_of_call, checked, checked_on_failure
+from kcr.arguments import check_of_call, checked, checked_on_failure
 from kcr.client import Client
 from kcr.client.dry_run import DRY_RUN
 from kcr.clock import Clock

@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, Generic, TypeVar
 
+from kcr.annotations import shown
 from kcr.api.meta import Object, Resource, controller_of
 from kcr.api.unstructured import Unstructured
-from kcr.arguments import list_in, refuse, shown
+from kcr.arguments import list_in, refuse
 from kcr.log import get_logger
 from kcr.stacks import trace_of
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
+from kcr.annotations import shown as text_of
 from kcr.api import codec
 from kcr.api.meta import Resource, Status
 from kcr.arguments import checked, refuse
-from kcr.arguments import shown as text_of
 from kcr.client.dry_run import DRY_RUN
 from kcr.errors import ApiError, Cause
 from kcr.webhooks import GroupVersionKind, Operation, UserInfo, WebhookOptions, WebhookRequest, WebhookRule

@@ -5,7 +5,8 @@ from typing import Any
 
 import msgspec
 
-from kcr.arguments import refuse, shown
+from kcr.annotations import shown
+from kcr.arguments import refuse
 from kcr.errors import ApiError
 
 # The code and the reason with which servers answer.

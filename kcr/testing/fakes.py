@@ -24,10 +24,11 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 from msgspec.structs import replace
 
+from kcr.annotations import Text
 from kcr.api.codec import WatchEvent
 from kcr.api.core import ObjectReference
 from kcr.api.meta import Key, Resource
-from kcr.arguments import Text, checked
+from kcr.arguments import checked
 from kcr.client import Client, Request, Response, Transport
 from kcr.clock import Clock, SystemClock
 from kcr.errors import NotFoundError

@@ -22,7 +22,8 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any, TypeVar, TypeVarTuple
 
-from kcr.arguments import NotNegative, checked
+from kcr.annotations import NotNegative
+from kcr.arguments import checked
 from kcr.log import get_logger
 from kcr.stacks import await_stack
 

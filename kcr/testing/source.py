@@ -25,10 +25,11 @@ import msgspec
 from msgspec import Meta
 from msgspec.structs import replace
 
+from kcr.annotations import shown
 from kcr.api import codec
 from kcr.api.codec import WatchEvent
 from kcr.api.meta import Key, ListMeta, Object, ObjectMeta, Resource
-from kcr.arguments import check_fields, checked, refuse, shown
+from kcr.arguments import check_fields, checked, refuse
 from kcr.client import Request, Response
 from kcr.errors import ApiError, BadRequestError, GoneError, TransportError
 from kcr.testing.answers import MadeUp, made, refusal

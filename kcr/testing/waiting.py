@@ -5,7 +5,8 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, overload
 
-from kcr.arguments import NotNegative, checked
+from kcr.annotations import NotNegative
+from kcr.arguments import checked
 from kcr.errors import NotFoundError
 
 T = TypeVar("T")

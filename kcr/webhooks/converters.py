@@ -8,8 +8,9 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self, TypeVar
 
+from kcr.annotations import check_of
 from kcr.api.meta import ObjectMeta, Resource
-from kcr.arguments import check_of, checked, error_of
+from kcr.arguments import checked, error_of
 from kcr.log import get_logger
 
 _log = get_logger()

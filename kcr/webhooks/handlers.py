@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from kcr.annotations import is_list, shown
 from kcr.api import codec
 from kcr.api.meta import Object
-from kcr.arguments import is_list, refuse, shown
+from kcr.arguments import refuse
 from kcr.client.dry_run import DRY_RUN, DryRunReview
 from kcr.errors import ApiError, leaves
 from kcr.log import get_logger

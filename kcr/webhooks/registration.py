@@ -7,11 +7,12 @@ from typing import Annotated, Any, Literal, NamedTuple, Protocol
 
 import msgspec
 
+from kcr.annotations import is_list, is_misfit, noun_of, results_of
 from kcr.api.meta import Resource
 from kcr.api.resources import ResourceType
 from kcr.api.scale import Scale
 from kcr.api.unstructured import unstructured
-from kcr.arguments import check_fields, is_list, is_misfit, noun_of, results_of
+from kcr.arguments import check_fields
 from kcr.webhooks.review import Operation, WebhookRequest
 
 # The methods of handlers: the operation of each, and its arguments.

@@ -11,7 +11,8 @@ from typing import Annotated, Generic, Protocol, TypeVar
 
 from msgspec import Meta
 
-from kcr.arguments import Positive, checked
+from kcr.annotations import Positive
+from kcr.arguments import checked
 from kcr.tokenbucket import TokenBucket
 
 K = TypeVar("K", bound=Hashable)

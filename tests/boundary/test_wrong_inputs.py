@@ -16,6 +16,8 @@ from tests.kit.boundary.rows import (
     resolved,
 )
 
+pytestmark = pytest.mark.usefixtures("logs_of_commands")
+
 ROWS = read_rows()
 
 

@@ -51,6 +51,21 @@ WebsiteSpec()
 kcr.run(setup, kube_api_burst="many")
 kcr.run(setup, bursts=1)
 
+class Refuses:
+    def validate_create(self, obj: Website, request: kcr.WebhookRequest) -> bool:
+        return False
+
+class Warns:
+    async def validate_create(self, obj: Website, request: kcr.WebhookRequest) -> list[str] | None:
+        return None
+
+    def default(self, obj: Website, request: kcr.WebhookRequest) -> Website | None:
+        return None
+
+def webhooks(manager: kcr.Manager) -> None:
+    manager.add_webhook(Website, Refuses())
+    manager.add_webhook(Website, [Warns()], timeout_seconds=5)
+
 def worse(manager: kcr.Manager) -> None:
     manager.add_controller("website", WebsiteReconciler(manager), worker=3)
 """
@@ -114,4 +129,5 @@ def test_example_is_accepted_and_its_misuse_refused(checked: tuple[Path, str]) -
     assert 'Argument "kube_api_burst" to "run" has incompatible type "str"; expected "int"' in out
     assert 'Unexpected keyword argument "bursts" for "run"' in out
     assert 'Unexpected keyword argument "worker" for "add_controller" of "Manager"' in out
-    assert "Found 6 errors in 1 file" in out
+    assert 'Argument 2 to "add_webhook" of "Manager" has incompatible type "Refuses"' in out
+    assert "Found 7 errors in 1 file" in out

@@ -10,7 +10,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from kcr.arguments import Count, checked
+from kcr.annotations import Count
+from kcr.arguments import checked
 from kcr.client import Request, Response, Transport
 from kcr_devcluster.testing.losses import Loss, lost
 

@@ -22,8 +22,9 @@ from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta
 
+from kcr.annotations import Count, NotNegative
 from kcr.api.meta import Resource
-from kcr.arguments import Count, NotNegative, checked, refuse
+from kcr.arguments import checked, refuse
 from kcr.client import Request, Response, Transport
 from kcr.errors import ApiError, TransportError
 from kcr.testing.answers import made, refusal

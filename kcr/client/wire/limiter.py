@@ -6,7 +6,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from kcr.arguments import Positive, checked
+from kcr.annotations import Positive
+from kcr.arguments import checked
 from kcr.client.loops import HomeLoop, PerLoop
 from kcr.log import get_logger
 from kcr.tokenbucket import TokenBucket

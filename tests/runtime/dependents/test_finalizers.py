@@ -59,6 +59,14 @@ async def test_cleanup_comes_before_the_object_goes(kcr_cluster: EmbeddedCluster
     assert site.cleanups == 1
 
 
+async def test_cleanup_may_be_a_plain_function(kcr_cluster: EmbeddedCluster) -> None:
+    site, cleaned = Site(kcr_cluster), list[str]()
+    await site.make(NAME)
+    await kcr_cluster.client.delete(ConfigMap, (await site.read()).key)
+    assert not await finalized(kcr_cluster.client, await site.read(), NAME, lambda: cleaned.append("site"))
+    assert cleaned == ["site"]
+
+
 async def test_finalizer_stays_while_cleanup_fails(kcr_cluster: EmbeddedCluster) -> None:  # EX-38
     site = Site(kcr_cluster)
     await site.make(NAME)

@@ -443,8 +443,8 @@ async def test_key_of_another_type_is_dropped_with_a_line(kcr_clock: VirtualCloc
     script, metrics = Script(), Metrics()
     with capture_logs() as logs:
         async with running(script, metrics=metrics) as controller:
-            controller.queue.add("default/a")  # type: ignore[arg-type]  # what is tested
             controller.queue.add(B)
+            controller.queue.add("default/a")  # type: ignore[arg-type]  # what is tested
             await kcr_clock.advance(3)
     assert [key for key, _ in script.runs] == [B]
     (line,) = [line for line in logs if line["log_level"] == "error"]

@@ -1,0 +1,493 @@
+"""Annotations: whether a value fits one, and in words what fits.
+
+`check_of` makes a `Check` of an annotation once; its `fault` says of a value why it does not fit. Functions are judged
+by their signatures and, as far as they are annotated, by their results; objects for protocols by their methods.
+Bounds are those of `msgspec.Meta`, or of `Bounds`.
+"""
+
+import inspect
+import math
+import re
+import sys
+import typing
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from datetime import datetime, timedelta
+from functools import partial
+from types import BuiltinFunctionType, CoroutineType, FunctionType, MethodType, NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+
+class Bounds(NamedTuple):
+    """Bounds of a number, as `msgspec.Meta` has them; the test kit does without msgspec."""
+
+    ge: float | None = None
+    gt: float | None = None
+    le: float | None = None
+    lt: float | None = None
+    min_length: int | None = None
+    pattern: str | None = None
+    description: str = ""
+
+
+NotNegative = Annotated[float, Bounds(ge=0)]
+Positive = Annotated[float, Bounds(gt=0)]
+Count = Annotated[int, Bounds(ge=0)]
+Text = Annotated[str, Bounds(min_length=1)]
+BOUNDS = (("ge", ">=", "at least"), ("gt", ">", "above"), ("le", "<=", "at most"), ("lt", "<", "below"))
+_HOLDS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "ge": lambda value, bound: value >= bound, "gt": lambda value, bound: value > bound,
+    "le": lambda value, bound: value <= bound, "lt": lambda value, bound: value < bound,
+    "min_length": lambda value, bound: len(value) >= bound,
+    "pattern": lambda value, bound: re.search(bound, value) is not None,
+}  # fmt: skip
+_NOUNS: Mapping[Any, str] = {
+    NoneType: "None", bool: "True or False", bytes: "bytes", datetime: "a datetime with a time zone",
+    float: "a number", int: "a whole number", str: "a string", timedelta: "a timedelta",
+}  # fmt: skip
+_WORDS: Mapping[str, str] = {
+    "AsyncIterable": "an asynchronous iterator", "Channel": "a kcr.channel(…)", "ConditionFields": "a kcr.Condition(…)",
+    "Model": "a model of kubernetes-asyncio (for a mapping there are create_manifest and apply_manifest)",
+    "Key": "a kcr.Key(namespace, name)", "Leadership": "a kcr.LeaderElector(client, config, …)",
+    "Resource": "an object, such as a ConfigMap", "Right": "a kcr.rights(…)",
+    "ShardedReplica": "a kcr.LeaderElector(client, config, …)", "Source": "a kcr.watch(…) or kcr.owned(…)",
+}  # fmt: skip
+_PLURALS = {"class": "classes"}
+_MOST_SHOWN = 100
+_SECONDS = re.compile("seconds|timeout|duration|deadline|period|after|delay")
+_MANY = (tuple, list, set, frozenset, Sequence, Collection, Iterable, Iterator, typing.AbstractSet)
+_FUNCTIONS = (FunctionType, MethodType)
+
+
+class Fault(NamedTuple):
+    """Why a value does not fit its annotation.
+
+    Attributes:
+        value: The value, or the item of it that does not fit.
+        remedy: What is to be given instead.
+        path: The place of the item in the value, such as `[0]`; empty for the value.
+        error: The class of the exception.
+    """
+
+    value: object
+    remedy: str
+    path: str = ""
+    error: type[Exception] = TypeError
+
+
+class Check(NamedTuple):
+    """The check of an annotation: what fits it, in words, and a function that finds the fault of a value."""
+
+    noun: str
+    fault: Callable[[Any], Fault | None]
+
+
+_ANYTHING = Check("", lambda value: None)
+
+
+def hints_of(target: Any) -> dict[str, Any]:
+    """Return the annotations of a function or class; those whose names only type checkers import are left out."""
+    try:
+        return get_type_hints(target, include_extras=True)
+    except NameError:
+        return {name: hint for name, hint in target.__annotations__.items() if not isinstance(hint, str)}
+
+
+def shown(value: object) -> str:
+    """Return a value as errors show it."""
+    match value:
+        case type():
+            return f"the class {value.__name__}"
+        case FunctionType() | MethodType() | BuiltinFunctionType():
+            return f"the function {value.__name__}"
+        case CoroutineType():
+            value.close()  # else Python warns that it was never awaited
+            return f"the coroutine {value.__qualname__}"
+    kind, about = type(value), getattr(value, "key", None)
+    if kind.__repr__ is object.__repr__:
+        return _with_article(kind.__name__)
+    if hasattr(kind, "crd_options") and about is not None:
+        return f"the {kind.__name__} {about}".strip()
+    text = " ".join(re.sub(" at 0x[0-9a-f]+", "", repr(value)).split())
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
+
+
+def is_number(value: object) -> bool:
+    """Return whether a value is a finite number; truths are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def check_of(hint: Any, name: str = "") -> Check:
+    """Return the check of an annotation.
+
+    Args:
+        hint: The annotation.
+        name: The parameter: a number that is called `…_seconds` is shown as a number of seconds.
+    """
+    origin, items = get_origin(hint), get_args(hint)
+    if isinstance(hint, TypeVar):
+        hint = hint.__bound__ or (Union[hint.__constraints__] if hint.__constraints__ else Any)  # noqa: UP007  # of a tuple
+        return check_of(hint, name)
+    if origin is Annotated:
+        return _bounded(check_of(items[0], name), hint.__metadata__)
+    if origin in (Union, UnionType):
+        return _any_of([check_of(one, name) for one in items])
+    if origin is Literal:
+        return _one_of(items)
+    if origin is type:
+        return _class_check(items[0])
+    if origin is Callable:
+        return _callable_check(hint)
+    return _plain_check(hint, origin, items, name)
+
+
+def _plain_check(hint: Any, origin: Any, items: tuple[Any, ...], name: str) -> Check:
+    if origin in _MANY and items and len(items) - (items[-1] is ...) == 1:
+        return _many(origin, check_of(items[0]))
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return _mapping(*map(check_of, items))
+    kind = origin or hint
+    if kind is float and _SECONDS.search(name):
+        return _instance(kind, "a number of seconds")
+    if not isinstance(kind, type) or kind in (object, Any):
+        return _ANYTHING
+    return _protocol(kind) if getattr(kind, "_is_protocol", False) else _instance(kind)
+
+
+def _with_article(name: str) -> str:
+    return f"an {name}" if name[0] in "AEIOUaeio" else f"a {name}"
+
+
+def noun_of(kind: type) -> str:
+    """Return what a value of a class is called in errors: `a string`, `a kcr.Manager`."""
+    if kind in _NOUNS:
+        return _NOUNS[kind]
+    public: Collection[str] = getattr(sys.modules.get("kcr"), "__all__", ())
+    match kind.__name__:
+        case name if name in _WORDS:
+            return _WORDS[name]
+        case name:
+            return f"a kcr.{name}" if name in public else _with_article(name)
+
+
+def _instance(kind: type, noun: str = "") -> Check:
+    noun = noun or noun_of(kind)
+    fits: Callable[[Any], bool]
+    match kind:
+        case _ if kind is float:
+            fits = is_number
+        case _ if kind is int:
+            fits = lambda value: isinstance(value, int) and not isinstance(value, bool)  # noqa: E731
+        case _ if kind is datetime:
+            fits = lambda value: isinstance(value, datetime) and value.tzinfo is not None  # noqa: E731
+        case _:
+            fits = lambda value: isinstance(value, kind)  # noqa: E731
+
+    def fault(value: Any) -> Fault | None:
+        if fits(value):
+            return None
+        if isinstance(value, type) and issubclass(value, kind):
+            return Fault(value, f"give it an object, {value.__name__}(…)")
+        if isinstance(value, timedelta) and kind in (int, float):
+            return Fault(value, f"give it a number of seconds, {value.total_seconds():g}")
+        return Fault(value, f"give it {noun}")
+
+    return Check(noun, fault)
+
+
+def _class_check(bound: Any) -> Check:
+    """Return the check of `type[bound]`."""
+    if isinstance(bound, TypeVar):
+        bound = bound.__bound__
+    if get_origin(bound) in (Union, UnionType) or not isinstance(bound, type):
+        return Check("a class", lambda value: None if isinstance(value, type) else Fault(value, "give it a class"))
+    is_kind = any("resource" in vars(base).get("__annotations__", ()) for base in bound.__mro__)
+    noun = f"a class derived from {noun_of(bound).partition(' ')[2]}"
+    if bound.__name__ == "Resource":
+        noun = "a kind, a class derived from kcr.Resource"
+
+    def fault(value: Any) -> Fault | None:
+        if not (isinstance(value, type) and issubclass(value, bound)):
+            return Fault(
+                value, f"give it its class, {type(value).__name__}" if isinstance(value, bound) else f"give it {noun}"
+            )
+        if is_kind and not hasattr(value, "resource"):
+            return Fault(value, "it is no kind: give the class api_version= and plural=")
+        return None
+
+    return Check(noun, fault)
+
+
+def _one_of(choices: tuple[Any, ...]) -> Check:
+    noun = f"{'one of ' if len(choices) > 2 else ''}{_listed([repr(one) for one in choices])}"
+    # The types as well: 1 equals True.
+    known = {(type(one), one) for one in choices}
+
+    def fault(value: Any) -> Fault | None:
+        fits = isinstance(value, str | int) and (type(value), value) in known
+        error = ValueError if type(value) in {type(one) for one in choices} else TypeError
+        return None if fits else Fault(value, f"give it {noun}", error=error)
+
+    return Check(noun, fault)
+
+
+def _listed(words: Sequence[str]) -> str:
+    return " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+def _any_of(checks: Sequence[Check]) -> Check:
+    if any(not one.noun for one in checks):
+        return _ANYTHING
+    nouns = [word for one in checks for word in (("True", "False") if one.noun == _NOUNS[bool] else (one.noun,))]
+    nouns = list(dict.fromkeys(nouns))
+    if _NOUNS[timedelta] in nouns:
+        nouns = ["a number of seconds" if one == _NOUNS[float] else one for one in nouns]
+    noun = _listed(nouns)
+
+    def fault(value: Any) -> Fault | None:
+        found = []
+        for one in checks:
+            if (fault := one.fault(value)) is None:
+                return None
+            found.append((fault, one.noun))
+        # The fault of an item, or a remedy of its own, says more than the list of what would fit.
+        special = next((one for one, own in found if one.path or one.remedy != f"give it {own}"), None)
+        error = ValueError if any(one.error is ValueError for one, _ in found) else TypeError
+        return special or Fault(value, f"give it {noun}", error=error)
+
+    return Check(noun, fault)
+
+
+def _bounded(check: Check, metadata: tuple[Any, ...]) -> Check:
+    metas = [one for one in metadata if type(one).__name__ in ("Bounds", "Meta")]
+    bounds = [(name, getattr(one, name)) for one in metas for name in _HOLDS if getattr(one, name) is not None]
+    if not bounds:
+        return check
+    described = next((one.description for one in metas if one.description), "")
+    noun = described or f"{check.noun} {words_of(bounds)}".strip()
+
+    def fault(value: Any) -> Fault | None:
+        found = check.fault(value)
+        if found is not None or value is None:
+            return found
+        if all(_HOLDS[name](value, bound) for name, bound in bounds):
+            return None
+        return Fault(value, f"give it {noun}", error=ValueError)
+
+    return Check(noun, fault)
+
+
+def words_of(bounds: Sequence[tuple[str, Any]]) -> str:
+    """Return bounds in words, such as `of at least 1`, `from 1 to 30`; empty for those of texts."""
+    words = {name: word for name, _, word in BOUNDS}
+    told = [(name, bound) for name, bound in bounds if name in words]
+    if ("min_length", 1) in bounds:
+        return "that is not empty"
+    if [name for name, _ in told] == ["ge", "le"]:
+        return f"from {told[0][1]} to {told[1][1]}"
+    said = " and ".join(f"{words[name]} {bound}" for name, bound in told)
+    return f"of {said}" if said.startswith("at") else said
+
+
+def _many(origin: Any, item: Check) -> Check:
+    noun = f"a {'set' if origin in (set, frozenset) else 'list'} of {_plural(item.noun)}"
+    accepted = (tuple, list) if origin in (tuple, list) else (set, frozenset) if origin in (set, frozenset) else origin
+
+    def fault(value: Any) -> Fault | None:
+        is_one = isinstance(value, str | bytes | Mapping) or hasattr(value, "_fields")
+        if is_one or not isinstance(value, accepted):
+            fits = item.noun and item.fault(value) is None
+            one = {tuple: "a tuple, (…,)", set: "a set, {…}", frozenset: "a set, {…}"}.get(origin, "a list, […]")
+            return Fault(value, f"put it into {one}" if fits else f"give it {noun}")
+        if isinstance(value, Collection) and item is not _ANYTHING:
+            for number, one in enumerate(value):
+                if (found := item.fault(one)) is not None:
+                    return found._replace(path=f"[{number}]{found.path}")
+        return None
+
+    return Check(noun, fault)
+
+
+def _plural(noun: str) -> str:
+    """Return the noun of the items of a list."""
+    words = re.sub(r"\ban? (whole number|\w+)(?!\w|\.)", lambda found: _PLURALS.get(found[1], f"{found[1]}s"), noun)
+    return re.sub(r"\ban? (?=kcr\.)", "", words) or "values"
+
+
+def _mapping(key: Check = _ANYTHING, item: Check = _ANYTHING) -> Check:
+    def fault(value: Any) -> Fault | None:
+        if not isinstance(value, Mapping):
+            return Fault(value, "give it a mapping")
+        for name, one in value.items():
+            found = key.fault(name)
+            if found is not None:
+                return found._replace(path=f" has a key that {found.path}")
+            found = item.fault(one)
+            if found is not None:
+                return found._replace(path=f"[{name!r}]{found.path}")
+        return None
+
+    return Check("a mapping", fault)
+
+
+def _callable_check(hint: Any) -> Check:
+    arguments: Any
+    arguments, result = get_args(hint) or (..., Any)
+    is_fixed = isinstance(arguments, list) and not any(str(one).startswith("*") for one in arguments)
+    count = len(arguments) if is_fixed else None
+    counted = {None: "", 0: " without arguments", 1: " of one argument", 2: " of two arguments"}.get(
+        count, f" of {count} arguments"
+    )
+    noun = f"a function{counted}"
+
+    def fault(value: Any) -> Fault | None:
+        if isinstance(value, CoroutineType):
+            return Fault(value, f"give it {noun}, not its result")
+        if not callable(value) or (isinstance(value, type) and not _makes(value, result)):
+            return Fault(value, f"give it {noun}")
+        if count is not None and is_misfit(value, count):
+            return Fault(value, f"give it {noun}")
+        remedy = _wrong_result(value, result)
+        return Fault(value, remedy) if remedy else None
+
+    return Check(noun, fault)
+
+
+def _makes(kind: type, result: Any) -> bool:
+    """Return whether the objects of a class are such results of a function."""
+    origin = get_origin(result) or result
+    return not isinstance(origin, type) or origin == Any or issubclass(kind, origin)
+
+
+def is_misfit(function: Callable[..., Any], count: int) -> bool:
+    """Return whether a function cannot be called with so many arguments by place."""
+    try:
+        inspect.signature(function).bind(*range(count))
+    except TypeError:
+        return True
+    except ValueError:  # a function in C may not tell
+        return False
+    return False
+
+
+def _inner(function: Any) -> Any:
+    """Return the function inside partials and decorators."""
+    while isinstance(function, partial):
+        function = function.func
+    return inspect.unwrap(function)
+
+
+def results_of(function: Callable[..., Any]) -> tuple[type, ...]:
+    """Return the classes of a function's results, awaited ones too, as it is annotated; empty if that is unknown."""
+    try:
+        return tuple(_classes_in(hints_of(_inner(function)).get("return", Any)))
+    except Exception:  # an author's annotations may be anything
+        return ()
+
+
+def _classes_in(hint: Any) -> Iterator[type]:
+    origin, items = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        for one in items:
+            yield from _classes_in(one)
+    elif origin in (Awaitable, Coroutine):
+        yield from _classes_in(items[-1])
+    elif isinstance(origin or hint, type) and hint not in (Any, object):
+        yield origin or hint
+
+
+def _yields(function: Any) -> bool:
+    return inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
+
+
+def is_plain(function: Any) -> bool:
+    """Return whether a function is written with `def`, and no annotation says that it returns an awaitable."""
+    function = _inner(function)
+    if not isinstance(function, _FUNCTIONS) or function.__name__ == "<lambda>":
+        return False
+    if _yields(function):
+        return True
+    try:
+        hint = hints_of(function).get("return")
+    except Exception:  # see `results_of`
+        hint = None
+    return not (inspect.iscoroutinefunction(function) or hint is Any or get_origin(hint) in (Awaitable, Coroutine))
+
+
+def _wrong_result(function: Any, result: Any) -> str:
+    """Return the remedy for a function whose results have another type; empty where they fit, or cannot be known."""
+    function = _inner(function)
+    hints = {get_origin(one) or one for one in (result, *get_args(result))}
+    if inspect.iscoroutinefunction(function) and not (
+        isinstance(result, TypeVar) or hints & {Any, Awaitable, Coroutine}
+    ):
+        return "write `def` instead of `async def`: it is not awaited"
+    if get_origin(result) in (Awaitable, Coroutine) and is_plain(function) and results_of(function):
+        return "write `async def` instead of `def`"
+    returns = results_of(function) if hints & {*_MANY} else ()
+    wrong = next((one for one in returns if not is_list(one)), None)
+    return "" if wrong is None else f"it returns {noun_of(wrong)}: let it return a list"
+
+
+def is_list(kind: type) -> bool:
+    """Return whether the values of a class are several things, and not one: a string is one, and so is a key."""
+    return issubclass(kind, Iterable) and not issubclass(kind, str | bytes) and not hasattr(kind, "_fields")
+
+
+def _protocol(kind: type) -> Check:
+    """Return the check of an object with the methods of a protocol."""
+    members = {
+        name: member
+        for base in reversed(kind.__mro__)
+        if getattr(base, "_is_protocol", False)
+        for name, member in vars(base).items()
+        if isinstance(member, FunctionType) and not name.startswith("_")
+    }
+    fields = [name for base in kind.__mro__ for name, one in vars(base).items() if isinstance(one, property)]
+    shapes = {name: definition(member) for name, member in members.items()}
+    listed = ", ".join(f"`{one}`" for one in shapes.values()) or ", ".join(fields)
+    what = "the methods" if len(shapes) > 1 else "a method" if shapes else "the fields"
+    noun = _WORDS.get(kind.__name__, f"an object with {what} {listed}")
+
+    def fault(value: Any) -> Fault | None:
+        if isinstance(value, type):
+            has_all = all(hasattr(value, name) for name in members)
+            return Fault(value, f"give it an object, {value.__name__}(…)" if has_all else f"give it {noun}")
+        if not all(hasattr(value, name) for name in fields):
+            return Fault(value, f"give it {noun}")
+        for name, member in members.items():
+            method = getattr(value, name, None)
+            if not callable(method):
+                return Fault(value, f"give it {noun}")
+            if is_misfit(method, len(inspect.signature(member).parameters) - 1) or (
+                inspect.iscoroutinefunction(member) and is_plain(method)
+            ):
+                without = ", without yield" if _yields(method) else ""
+                return Fault(value, f"define its {name} as `{shapes[name]}`{without}")
+        return None
+
+    return Check(noun, fault)
+
+
+def definition(function: Callable[..., Any]) -> str:
+    """Return how a method is defined: `async def reconcile(self, key)`."""
+    names = ", ".join(inspect.signature(function).parameters)
+    return f"{'async ' if inspect.iscoroutinefunction(function) else ''}def {function.__name__}({names})"
