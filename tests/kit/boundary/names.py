@@ -27,6 +27,7 @@ from kcr.api.apps import Deployment
 from kcr.api.batch import Job
 from kcr.api.core import ConfigMap, Pod, Secret
 from kcr.app.faults import run_command
+from kcr.app.logs import configure_logs
 from kcr.app.plugins import attach
 from kcr.testing import FakeInformer, FakeManager, FakeSource, build
 
@@ -288,6 +289,7 @@ def run(*arguments: Any, environ: Mapping[str, str] = {}, **options: Any) -> str
 
 def attached(setup: Any, environ: Mapping[str, str] = {}) -> str:
     """Return how a program ends that calls a setup function once it is connected."""
+    configure_logs(None, "info")
     command = click.Command("mine", callback=lambda: attach({"": setup}, manager(), environ))
     return printed(lambda: run_command(command, [], "mine.py", "mine.py"))
 
