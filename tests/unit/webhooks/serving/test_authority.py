@@ -156,6 +156,7 @@ async def test_leaders_whose_clocks_differ_take_turns(world: World, skew: timede
     assert world.rotations >= 3
 
 
+@pytest.mark.timeout(60)  # three days of rotations, as the test of two leaders below
 @pytest.mark.parametrize("stores_last", [True, False], ids=["stored", "lost"])
 @pytest.mark.parametrize("writes", range(1, 7))
 async def test_leader_that_ends_after_any_write_is_continued(world: World, writes: int, stores_last: bool) -> None:
