@@ -215,8 +215,8 @@ async def test_pods_that_a_quota_refuses_are_named(sim: Simulation) -> None:
           wanted      2 completions, 2 pods at once, backoffLimit 6
           present     0 succeeded, 0 failed, 0 active (0 ready)
           next        in 11s: tries again to create 2 pods
-          why         5s ago: Error creating: pods "pi-x" is forbidden: exceeded quota: none, requested:
-                        pods=1, used: pods=0, limited: pods=0
+          why         5s ago, 5 times: Error creating: pods "pi-x" is forbidden: exceeded quota: none,
+                        requested: pods=1, used: pods=0, limited: pods=0
           remedy      delete what uses it up, or raise it: kubectl -n default describe resourcequota none
           events      5s ago    Warning FailedCreate: Error creating: pods "pi-x" is forbidden: exceede…
     """)

@@ -82,7 +82,7 @@ async def test_hot_loop_goes_before_silence(kcr_cluster: EmbeddedCluster, kcr_cl
         configmap default/wall: is reconciled without end by controller walls (hot loop): each write
           enqueues the key again
           why         data.color of configmaps default/wall by painter
-          remedy      write only when something else differs, or watch with predicate=kcr.generation_changed
+          remedy      write only when something else differs
           controller  walls: running for 0s at worker.py:1 _process > test_controllers.py:1 reconcile >
                         tasks.py:1 sleep
                       at kcr run 1.0, pid 1
