@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import shlex
 import sys
 import tomllib
@@ -35,7 +36,7 @@ spec:
 def test_extra_of_the_guide_brings_what_it_says() -> None:
     assert "kcr[tracing]" in shlex.split(INSTALL)
     brought = [line for line in requires("kcr") or () if 'extra == "tracing"' in line]
-    assert {line.split(">")[0] for line in brought} == {"opentelemetry-api", "opentelemetry-distro"}
+    assert {re.split("[<>=~]", line)[0] for line in brought} == {"opentelemetry-api", "opentelemetry-distro"}
     # Nothing of it is needed by those who do not ask for it.
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert not [line for line in project["dependencies"] if "opentelemetry" in line]
