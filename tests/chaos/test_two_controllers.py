@@ -27,6 +27,8 @@ from tests.chaos.tally import checked, met
 from tests.kit.environment import setting
 from tests.kit.harness import job_controller
 
+pytestmark = pytest.mark.soak
+
 SEEDS = int(setting("KCR_SEEDS", "1000"))
 QUICK, PARTS = 10, 8
 # In seconds: how far watches may lag.

@@ -42,6 +42,7 @@ async def kubeconfig(tmp_path: Path) -> AsyncIterator[Path]:
     await runner.cleanup()
 
 
+@pytest.mark.soak
 async def test_missing_right_completes_nothing_and_says_nothing(kubeconfig: Path) -> None:
     program = str(Path(sys.executable).with_name("kubectl_complete-kcr"))
     environment = {**os.environ, "KUBECONFIG": str(kubeconfig)}

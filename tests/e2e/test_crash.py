@@ -20,7 +20,7 @@ from tests.e2e.processes import Running, Serve, Start
 from tests.kit.harness import conditions, create, finished, manifest, nothing_left_behind, pods_of
 from tests.kit.observers import PodObserver
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120), pytest.mark.asyncio]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120), pytest.mark.asyncio, pytest.mark.soak]
 
 # Names of pods end in a random letter or digit: about one pod in five fails.
 SCRIPT = "sleep 0.2; case $HOSTNAME in *[bcdf24]) exit 1;; esac"

@@ -34,6 +34,7 @@ async def test_runs_are_shown_as_they_come(kcr: Start, tmp_path: Path) -> None:
     assert "get cronjobs,jobs,pods" in dev.err
 
 
+@pytest.mark.soak
 async def test_cronjob_alone_is_nothing_to_wait_for(kcr: Start, tmp_path: Path) -> None:
     async with kcr("dev", "-f", hello(tmp_path), "--wait") as dev:
         assert await dev.end() == 2
@@ -41,12 +42,14 @@ async def test_cronjob_alone_is_nothing_to_wait_for(kcr: Start, tmp_path: Path) 
     assert line.startswith("kcr: a CronJob never ends, and --wait needs a Job to wait for: name its file with -f")
 
 
+@pytest.mark.soak
 async def test_wait_ends_with_the_jobs_and_not_with_the_cronjob(kcr: Start, tmp_path: Path) -> None:
     async with kcr("dev", "-f", "examples/hello-cron.yaml", "-f", "examples/hello-job.yaml", "--wait") as dev:
         assert await dev.end() == 0, dev.err
     assert "Hello world!" in dev.out
 
 
+@pytest.mark.soak
 async def test_kcr_run_takes_over_all_three_controllers(kcr: Start, tmp_path: Path) -> None:
     async with kcr("dev", "--no-controllers", "-f", hello(tmp_path)) as dev:
         path = str(await dev.kubeconfig())
@@ -66,6 +69,7 @@ async def test_kcr_run_takes_over_all_three_controllers(kcr: Start, tmp_path: Pa
             assert "Traceback" not in run.err
 
 
+@pytest.mark.soak
 async def test_unknown_zone_is_one_line_and_two(kcr: Start) -> None:
     async with kcr("dev", KCR_CRONJOB_TIME_ZONE="Nowhere/At_All") as dev:
         assert await dev.end() == 2
@@ -73,6 +77,7 @@ async def test_unknown_zone_is_one_line_and_two(kcr: Start) -> None:
     assert line.startswith("kcr: KCR_CRONJOB_TIME_ZONE: unknown time zone Nowhere/At_All; write a name such as")
 
 
+@pytest.mark.soak
 @NEEDS_KUBECTL
 async def test_kubectl_follows_and_steers_a_cronjob(kcr: Start, tmp_path: Path, environment: Mapping[str, str]) -> None:
     async with kcr("dev", "-f", hello(tmp_path)) as dev:

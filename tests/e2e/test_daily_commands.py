@@ -40,6 +40,7 @@ async def ended(run: Running) -> tuple[int, list[str]]:
     return await run.end(), run.out.splitlines()
 
 
+@pytest.mark.soak
 async def test_wait_reports_a_job_that_is_deleted(kcr: Start, tmp_path: Path) -> None:
     async with kcr("dev", "-f", jobs(tmp_path, _JOB.format(name="endless", count=1, script="exec sleep 1000"))) as dev:
         config = str(await dev.kubeconfig())

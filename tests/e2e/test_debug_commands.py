@@ -97,6 +97,7 @@ async def has_failed(client: Client) -> bool:
     return (await client.get(Job, Key("default", "pi"))).status.failed == 1
 
 
+@pytest.mark.soak
 async def test_explain_shows_what_the_controller_knows(kcr: Start, tmp_path: Path) -> None:
     async with program(kcr, tmp_path) as run:
         port = f"--debug-address={run.probes}"

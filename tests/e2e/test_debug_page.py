@@ -73,6 +73,7 @@ async def rows_of(tab: Tab) -> list[str]:
     return found
 
 
+@pytest.mark.soak
 async def test_thousand_keys_in_trouble_are_seen_at_a_glance(browser: Browser) -> None:
     async with showing(in_trouble()) as (process, _), browser.open(process.url) as tab:
         await tab.wait_for("1,000 keys")
@@ -219,6 +220,7 @@ async def test_page_asks_for_nothing_while_hidden_or_paused(browser: Browser) ->
         assert await is_quiet(tab)
 
 
+@pytest.mark.soak
 async def test_jobs_of_kcr_dev_are_drawn_with_pods_and_logs(browser: Browser) -> None:
     async with showing(debug_state(process=process_state(command="kcr dev"))) as (process, _):
         process.cluster, process.job_pods = cluster_overview(), job_pods(left_out=160)

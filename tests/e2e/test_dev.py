@@ -75,6 +75,7 @@ def setup(manager):
 """
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("page", [[], ["--no-debug-page"]], ids=["page", "no-page"])
 async def test_line_that_blocks_the_event_loop_is_a_warning(kcr: Start, tmp_path: Path, page: list[str]) -> None:
     (tmp_path / "blocker.py").write_text(BLOCKER)
@@ -96,6 +97,7 @@ def setup(manager):
 """
 
 
+@pytest.mark.soak
 async def test_jobs_end_beside_controllers_of_ones_own(kcr: Start, tmp_path: Path) -> None:
     (tmp_path / "idle.py").write_text(IDLE)
     options = ("--controllers", "idle:setup", "-f", manifest(tmp_path, "hello", "echo hello"), "--wait")
@@ -103,6 +105,7 @@ async def test_jobs_end_beside_controllers_of_ones_own(kcr: Start, tmp_path: Pat
         assert await dev.end() == 0, dev.err
 
 
+@pytest.mark.soak
 async def test_pi_is_printed_with_2000_digits(kcr: Start) -> None:
     async with kcr("dev", "-f", "examples/pi-python.yaml", "--wait") as dev:
         assert await dev.end() == 0, dev.err
@@ -120,6 +123,7 @@ async def test_failed_job_shows_exit_code_stderr_and_reason(kcr: Start, tmp_path
         assert "BackoffLimitExceeded: Job has reached the specified backoff limit" in dev.err.splitlines()[-1]
 
 
+@pytest.mark.soak
 async def test_logs_of_several_jobs_say_whose_they_are(kcr: Start, tmp_path: Path) -> None:
     files = [manifest(tmp_path, "one", "echo 1"), manifest(tmp_path, "two", "echo 2")]
     async with kcr("dev", "-f", files[0], "-f", files[1], "--wait") as dev:
@@ -137,6 +141,7 @@ async def test_invalid_job_is_refused_by_file_object_and_field(kcr: Start, tmp_p
         assert line.startswith(f"kcr: {path}: Job bad: spec.template.spec.restartPolicy: ")
 
 
+@pytest.mark.soak
 async def test_job_of_an_old_version_is_waited_for(kcr: Start) -> None:
     arguments = ("dev", "-f", "examples/selectors/v1beta1.yaml", "--wait")
     async with kcr(*arguments, "--legacy-apis") as dev:
@@ -148,6 +153,7 @@ async def test_job_of_an_old_version_is_waited_for(kcr: Start) -> None:
         assert "the server serves no Job in extensions/v1beta1" in dev.err
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("gate", "wanted"), [("true", "shardInfo"), ("false", "resourceVersion")])
 async def test_feature_gate_turns_shard_selectors_on(kcr: Start, gate: str, wanted: str) -> None:
     async with kcr("dev", "--no-controllers", "--feature-gates", f"ShardedListAndWatch={gate}") as dev:
@@ -157,6 +163,7 @@ async def test_feature_gate_turns_shard_selectors_on(kcr: Start, gate: str, want
         assert list(msgspec.json.decode(found)["metadata"])[-1] == wanted
 
 
+@pytest.mark.soak
 async def test_pods_of_an_indexed_job_know_their_index(kcr: Start, tmp_path: Path) -> None:
     async with kcr("dev", "-f", indexed(tmp_path), "--wait") as dev:
         assert await dev.end() == 0, dev.err
@@ -164,6 +171,7 @@ async def test_pods_of_an_indexed_job_know_their_index(kcr: Start, tmp_path: Pat
         assert [line.split(" | ")[1] for line in lines] == ["index 0", "index 1"]
 
 
+@pytest.mark.soak
 async def test_port_in_use_is_one_line(kcr: Start) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -207,6 +215,7 @@ async def test_wait_that_takes_long_says_where_to_look(kcr: Start, tmp_path: Pat
         await eventually(lambda: "\n  page http://127.0.0.1:" in dev.err)
 
 
+@pytest.mark.soak
 async def test_job_that_goes_at_once_has_ended_all_the_same(kcr: Start, tmp_path: Path) -> None:
     path = short_lived(tmp_path, ttl_seconds=0)
     async with kcr("dev", "-f", path, "--wait") as dev:
@@ -215,6 +224,7 @@ async def test_job_that_goes_at_once_has_ended_all_the_same(kcr: Start, tmp_path
         assert "job quick: Complete" in dev.err
 
 
+@pytest.mark.soak
 async def test_ttl_is_kept_without_being_asked_for(kcr: Start, tmp_path: Path) -> None:
     path = short_lived(tmp_path, ttl_seconds=1)
     async with kcr("dev", "-f", path) as dev:

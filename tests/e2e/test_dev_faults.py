@@ -28,6 +28,7 @@ OPTIONS = ("dev", "--no-controllers", "--runtime", "simulated")
 PATCH = {"data": {"k": "v"}}
 
 
+@pytest.mark.soak
 async def test_client_in_another_process_meets_the_rules_of_the_file(kcr: Start, tmp_path: Path) -> None:
     file, key = tmp_path / "faults.yaml", Key("default", "a")
     file.write_text("faults:\n- {verb: patch, resource: configmaps, perObject: true, times: 2, fail: 409}\n")
@@ -72,6 +73,7 @@ async def test_commands_of_the_guide_change_the_faults(
         assert len(added) == 5
 
 
+@pytest.mark.soak
 @NEEDS_KUBECTL
 async def test_fields_without_effect_are_shown_to_those_who_apply_them(
     kcr: Start, environment: Mapping[str, str], tmp_path: Path

@@ -72,6 +72,7 @@ async def test_two_that_start_at_once_share_nothing(kcr: Start) -> None:
             await assert_usable(file)
 
 
+@pytest.mark.soak
 async def test_named_file_in_use_is_refused(kcr: Start, tmp_path: Path) -> None:
     path = tmp_path / "mine.kubeconfig"
     async with kcr(*DEV, "--kubeconfig", str(path)) as first:

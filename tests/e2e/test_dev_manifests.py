@@ -32,6 +32,7 @@ spec:
 """
 
 
+@pytest.mark.soak
 async def test_unknown_field_is_refused_by_file_object_and_field(kcr: Start, tmp_path: Path) -> None:
     path = tmp_path / "job.yaml"
     path.write_text((JOB % ("typo", "hello")).replace("  template:", "  completion: 2\n  template:"))
@@ -63,6 +64,7 @@ async def test_oldest_finished_pod_beyond_the_threshold_is_deleted(kcr: Start, t
         assert "pod b: deleted" not in dev.err
 
 
+@pytest.mark.soak
 async def test_objects_without_a_controller_are_said(kcr: Start, tmp_path: Path) -> None:
     path = tmp_path / "web.yaml"
     path.write_text(DEPLOYMENT)

@@ -126,6 +126,7 @@ async def test_cluster_and_logs_are_there_for_those_with_the_token(kcr: Start, t
         assert await dev.stop() == 0
 
 
+@pytest.mark.soak
 async def test_six_jobs_that_wait_are_told_apart(kcr: Start, tmp_path: Path) -> None:
     path = tmp_path / "six.yaml"
     path.write_text(SIX_TROUBLES)
@@ -152,6 +153,7 @@ async def test_six_jobs_that_wait_are_told_apart(kcr: Start, tmp_path: Path) -> 
         assert "exceeded quota: none" in explanation.reasons[0]
 
 
+@pytest.mark.soak
 async def test_kubeconfig_names_the_page_of_this_start(kcr: Start, tmp_path: Path) -> None:
     seen = set[str]()
     for _ in range(2):
@@ -166,6 +168,7 @@ async def test_kubeconfig_names_the_page_of_this_start(kcr: Start, tmp_path: Pat
     assert len(seen) == 2
 
 
+@pytest.mark.soak
 async def test_page_can_be_switched_off(kcr: Start) -> None:
     async with kcr(*SIMULATED, "--no-debug-page", "-f", "examples/hello-cron.yaml") as dev:
         kubeconfig = await dev.kubeconfig()
@@ -174,6 +177,7 @@ async def test_page_can_be_switched_off(kcr: Start) -> None:
         assert extensions_in(kubeconfig) is None
 
 
+@pytest.mark.soak
 async def test_taken_port_of_the_page_is_one_line(kcr: Start) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -185,6 +189,7 @@ async def test_taken_port_of_the_page_is_one_line(kcr: Start) -> None:
             )
 
 
+@pytest.mark.soak
 @NEEDS_KUBECTL
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not on the PATH")
 async def test_commands_of_the_guide_read_it(kcr: Start, environment: Mapping[str, str], tmp_path: Path) -> None:

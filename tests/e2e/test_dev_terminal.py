@@ -72,6 +72,7 @@ class Terminal:
         os.close(self.side)
 
 
+@pytest.mark.soak
 @pytest.mark.asyncio
 @pytest.mark.parametrize(
     ("variables", "out"),
@@ -123,6 +124,7 @@ def test_closed_stderr_leaves_the_data_alone(manifest: str, environment: Mapping
     assert done.stdout.decode() == "hello π\n"
 
 
+@pytest.mark.soak
 def test_reader_of_the_talk_that_goes_stops_nothing(manifest: str, environment: Mapping[str, str]) -> None:
     ours, theirs = os.pipe()
     os.close(ours)

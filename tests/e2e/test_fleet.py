@@ -15,6 +15,7 @@ from tests.kit.fleets import COLORS, NAMESPACE, colors, secret
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120), pytest.mark.asyncio]
 
 
+@pytest.mark.soak
 async def test_fleet_copies_to_a_member_of_a_secret_and_survives_a_kill(kcr: Start, tmp_path: Path) -> None:
     path = tmp_path / "home.kubeconfig"
     async with EmbeddedCluster(runtime=None) as home, EmbeddedCluster(runtime=None) as east:

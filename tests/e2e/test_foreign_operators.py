@@ -92,6 +92,7 @@ async def test_operator_of_a_custom_resource_runs(
             assert "buried door" in output.read_text()
 
 
+@pytest.mark.soak
 async def test_webhooks_of_kopf_review_objects(serve: Serve, environment: Mapping[str, str], tmp_path: Path) -> None:
     authority = trustme.CA()
     certificate = authority.issue_cert("127.0.0.1")

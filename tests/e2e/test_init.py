@@ -52,6 +52,7 @@ def test_new_project_is_green_under_any_name(tmp_path: Path, environment: Mappin
     run(folder, environment, "kcr crd generate coffee_shop.api -o manifests --check")
 
 
+@pytest.mark.soak
 def test_new_project_with_webhooks_is_green(tmp_path: Path, environment: Mapping[str, str]) -> None:
     run(tmp_path, environment, "kcr init coffee-shop --group coffee.example.org --webhook")
     folder = tmp_path / "coffee-shop"
@@ -64,6 +65,7 @@ def test_new_project_with_webhooks_is_green(tmp_path: Path, environment: Mapping
     assert {path.name: path.read_text(encoding="utf-8") for path in chart.iterdir()} == before
 
 
+@pytest.mark.soak
 @NEEDS_KUBECTL
 @pytest.mark.asyncio
 async def test_webhooks_of_a_new_project_serve_kubectl(
@@ -85,6 +87,7 @@ async def test_webhooks_of_a_new_project_serve_kubectl(
         assert "<h1>Hello world!</h1>" in await kubectl(older)
 
 
+@pytest.mark.soak
 @NEEDS_HELM
 @NEEDS_KUBECTL
 @pytest.mark.asyncio
@@ -141,6 +144,7 @@ def pips() -> list[Any]:
     return [pytest.param(wheel, marks=marks[name], id=name.split("-py")[0]) for name, wheel in sorted(wheels.items())]
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "option", [pytest.param("--webhook", id="webhook"), pytest.param("", marks=pytest.mark.soak, id="plain")]
 )
@@ -163,6 +167,7 @@ def test_project_installs_where_nothing_has_kcr(tmp_path: Path, environment: Map
     assert found.stdout.startswith(str(tmp_path / "venv"))
 
 
+@pytest.mark.soak
 @NEEDS_KUBECTL
 @pytest.mark.asyncio
 async def test_way_of_the_readme_leads_to_a_website(tmp_path: Path, environment: Mapping[str, str], kcr: Start) -> None:

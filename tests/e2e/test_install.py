@@ -119,6 +119,7 @@ async def test_dry_run_tells_what_it_would_write(environment: Mapping[str, str],
         assert "No resources found" in await kubectl("get pods")
 
 
+@pytest.mark.soak
 @NEEDS_KUBECTL
 @NEEDS_HELM
 @pytest.mark.asyncio

@@ -30,6 +30,7 @@ def test_each_line_of_the_specification_has_a_row() -> None:
     assert lines() >= LINES | FEATURES
 
 
+@pytest.mark.soak
 @pytest.mark.asyncio
 @pytest.mark.timeout(120)
 @NEEDS_KUBECTL

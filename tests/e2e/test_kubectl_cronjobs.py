@@ -78,6 +78,7 @@ async def test_describe_tells_what_a_cron_job_does(kubectl: Kubectl) -> None:
     assert (lines["Last Schedule Time"], lines["Active Jobs"], lines["Events"]) == ("<unset>", "<none>", "<none>")
 
 
+@pytest.mark.soak
 async def test_job_made_from_a_cron_job_goes_with_it(kubectl: Kubectl) -> None:
     await create(kubectl)
     assert await kubectl("create job manual --from=cronjob/hello") == "job.batch/manual created\n"
@@ -89,6 +90,7 @@ async def test_job_made_from_a_cron_job_goes_with_it(kubectl: Kubectl) -> None:
     assert (await kubectl("get jobs")).startswith("No resources found")
 
 
+@pytest.mark.soak
 async def test_orphaned_job_survives_its_cron_job(kubectl: Kubectl) -> None:
     await create(kubectl)
     await kubectl("create job manual --from=cronjob/hello")
@@ -97,6 +99,7 @@ async def test_orphaned_job_survives_its_cron_job(kubectl: Kubectl) -> None:
     assert await kubectl("get job manual -o", "jsonpath={.metadata.name}{.metadata.ownerReferences}") == "manual"
 
 
+@pytest.mark.soak
 async def test_applied_cron_job_changes_only_where_it_differs(kubectl: Kubectl, tmp_path: Path) -> None:
     manifest = tmp_path / "cronjob.yaml"
     manifest.write_text(MANIFEST, encoding="utf-8")

@@ -23,6 +23,7 @@ async def rolled_out(kubectl: Kubectl) -> None:
     assert ROLLED_OUT in await kubectl("rollout status deployment web --timeout=60s")
 
 
+@pytest.mark.soak
 async def test_deployment_lives_with_kubectl(kubectl: Kubectl) -> None:
     created = await kubectl("create deployment web --image=python --replicas=2 -- sleep 3600")
     assert created == "deployment.apps/web created\n"

@@ -34,6 +34,7 @@ async def kubectl(serve: Serve, environment: Mapping[str, str]) -> AsyncIterator
         yield Kubectl(path, environment)
 
 
+@pytest.mark.soak
 async def test_old_manifests_are_applied_with_a_warning(kubectl: Kubectl, tmp_path: Path) -> None:
     text = await kubectl("apply -f examples/selectors/v1beta1.yaml")
     assert "job.extensions/old-report created" in text

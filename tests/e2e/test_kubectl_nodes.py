@@ -51,6 +51,7 @@ async def test_nodes_are_drained_tainted_and_deleted(kubectl: Kubectl) -> None:
     await eventually(lambda: are(FIRST, FIRST, FIRST, FIRST), seconds=60)
 
 
+@pytest.mark.soak
 async def test_pod_that_fits_nowhere_says_why(kubectl: Kubectl) -> None:
     spec = '{"spec":{"containers":[{"name":"c","image":"python","resources":{"requests":{"cpu":"1000"}}}]}}'
     await kubectl("run large --image=python", f"--overrides={spec}")

@@ -66,6 +66,7 @@ async def kubectl(tmp_path: Path, environment: Mapping[str, str]) -> AsyncIterat
         await listener.close()
 
 
+@pytest.mark.soak
 async def test_objects_are_described_alike_from_json_and_protobuf(kubectl: Two, tmp_path: Path) -> None:
     items = [
         {"apiVersion": kind.type.api_version, "kind": kind.type.kind, "metadata": {"name": "a"}, **VALID_OBJECTS[name]}
@@ -98,6 +99,7 @@ async def test_answers_to_protobuf_bodies_are_decoded(kubectl: Two) -> None:
     assert kubectl.served.content_types == {PROTOBUF}
 
 
+@pytest.mark.soak
 async def test_watch_is_decoded(kubectl: Two, tmp_path: Path) -> None:
     path = tmp_path / "event.json"
     process = await kubectl.protobuf.start("events --watch")

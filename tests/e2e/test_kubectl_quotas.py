@@ -17,6 +17,7 @@ async def kubectl(kcr: Start, environment: Mapping[str, str]) -> AsyncIterator[K
         yield Kubectl(await dev.kubeconfig(), environment)
 
 
+@pytest.mark.soak
 async def test_quota_is_made_described_and_enforced(kubectl: Kubectl) -> None:
     made = await kubectl("create quota two --hard=pods=2,count/jobs.batch=1,requests.cpu=1 --scopes=NotTerminating")
     assert made == "resourcequota/two created\n"

@@ -86,6 +86,7 @@ async def test_account_does_what_its_roles_allow(admin: Users, tmp_path: Path) -
     assert 'cannot create resource "configmaps" in API group ""' in refused
 
 
+@pytest.mark.soak
 async def test_auth_reconcile_adds_what_is_missing(admin: Users, tmp_path: Path) -> None:
     await admin("create role reader --verb=get --resource=pods")
     await admin("create rolebinding builder-reads --role=reader --serviceaccount=default:builder")
@@ -101,6 +102,7 @@ async def test_auth_reconcile_adds_what_is_missing(admin: Users, tmp_path: Path)
     assert [row[:2] + row[3:] for row in rows] == [["builder-reads", "Role/reader", "alice", "default/builder"]]
 
 
+@pytest.mark.soak
 async def test_cluster_roles_are_made_bound_and_aggregated(admin: Users, tmp_path: Path) -> None:
     await admin("create serviceaccount auditor")
     auditor = await admin.account("auditor", tmp_path)

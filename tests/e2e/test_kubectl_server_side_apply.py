@@ -55,6 +55,7 @@ async def test_conflicts_are_shown_and_forced(kubectl: Kubectl, tmp_path: Path) 
     assert [one for one in owners.split() if one != "kcr-cluster"] == ["kubectl", "other", "kubectl", "kubectl-label"]
 
 
+@pytest.mark.soak
 async def test_client_side_apply_is_migrated(kubectl: Kubectl, tmp_path: Path) -> None:
     before, after = tmp_path / "before.yaml", tmp_path / "after.yaml"
     before.write_text(CONFIG_MAP + "  b: '2'\n", encoding="utf-8")

@@ -55,6 +55,7 @@ async def test_exec_has_exit_code_input_and_a_terminal(kubectl: Kubectl, tmp_pat
     assert "container z is not valid for pod a" in await kubectl("exec a -c z -- true", code=1)
 
 
+@pytest.mark.soak
 async def test_attach_and_run_reach_standard_input(kubectl: Kubectl, tmp_path: Path) -> None:
     loop = ["sh", "-c", "while read line; do echo got $line; done; echo end"]
     await run_pod(kubectl, tmp_path, "a", loop, stdin=True, stdinOnce=True)
@@ -66,6 +67,7 @@ async def test_attach_and_run_reach_standard_input(kubectl: Kubectl, tmp_path: P
     assert "42" in shown
 
 
+@pytest.mark.soak
 async def test_port_forward_carries_requests(kubectl: Kubectl, tmp_path: Path) -> None:
     await run_pod(kubectl, tmp_path, "a", ["python3", "-c", SERVE])
 
@@ -107,6 +109,7 @@ async def test_files_are_copied_both_ways(kubectl: Kubectl, tmp_path: Path) -> N
     assert (back / "sub" / "big").read_bytes() == (source / "sub" / "big").read_bytes()
 
 
+@pytest.mark.soak
 async def test_commands_of_the_guide_work(kubectl: Kubectl, tmp_path: Path) -> None:
     guide = (ROOT / "docs" / "guide" / "dev-cluster.md").read_text(encoding="utf-8")
     script = guide.partition("## Connections to pods")[2].split("```")[1]
@@ -117,6 +120,7 @@ async def test_commands_of_the_guide_work(kubectl: Kubectl, tmp_path: Path) -> N
     assert await kubectl("exec web -- cat again") == "hello\n"
 
 
+@pytest.mark.soak
 async def test_what_is_not_there_says_so(kubectl: Kubectl, tmp_path: Path) -> None:
     await run_pod(kubectl, tmp_path, "a", ["sleep", "600"])
     text = await kubectl("debug a --image=busybox --profile=general", code=1)
@@ -128,6 +132,7 @@ async def test_what_is_not_there_says_so(kubectl: Kubectl, tmp_path: Path) -> No
     assert "use kubectl 1.31 or newer" in text
 
 
+@pytest.mark.soak
 async def test_simulated_containers_name_the_runtime_that_is_needed(
     serve: Serve, environment: Mapping[str, str], tmp_path: Path
 ) -> None:

@@ -28,6 +28,7 @@ async def user_of(kubectl: Kubectl, *options: str) -> tuple[str, list[str]]:
     return user["username"], user["groups"]
 
 
+@pytest.mark.soak
 async def test_as_and_as_group_make_another_user(kubectl: Kubectl) -> None:
     assert await user_of(kubectl, "--as=jane") == ("jane", ["system:authenticated"])
     options = ("--as=jane", "--as-group=dev", "--as-group=ops", "--as-uid=7")
@@ -36,6 +37,7 @@ async def test_as_and_as_group_make_another_user(kubectl: Kubectl) -> None:
     assert (await user_of(kubectl, f"--as={account}"))[1][1] == "system:serviceaccounts:default"
 
 
+@pytest.mark.soak
 async def test_created_token_is_that_of_the_account(kubectl: Kubectl) -> None:
     token = (await kubectl("create token default --duration=1h")).strip()
     await kubectl("config set-credentials builder", f"--token={token}")

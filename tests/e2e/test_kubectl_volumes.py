@@ -47,6 +47,7 @@ async def kubectl(serve: Serve, environment: Mapping[str, str]) -> AsyncIterator
         yield Kubectl(path, environment)
 
 
+@pytest.mark.soak
 async def test_job_with_a_missing_secret_waits_for_it(kubectl: Kubectl, tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text(WAITING)
     await kubectl(f"apply -f {tmp_path}/job.yaml")
@@ -63,6 +64,7 @@ async def test_job_with_a_missing_secret_waits_for_it(kubectl: Kubectl, tmp_path
     assert await kubectl("logs job/waiting") == "here"
 
 
+@pytest.mark.soak
 async def test_pod_makes_jobs_that_kubectl_shows(kubectl: Kubectl) -> None:
     await kubectl("create serviceaccount controller")
     await kubectl("apply -f examples/patterns/controller-pod/job.yaml")
@@ -73,6 +75,7 @@ async def test_pod_makes_jobs_that_kubectl_shows(kubectl: Kubectl) -> None:
     await kubectl("wait --for=delete job/item-cherry --timeout=30s")
 
 
+@pytest.mark.soak
 async def test_commands_in_a_pod_see_its_volumes(kubectl: Kubectl, tmp_path: Path) -> None:
     (tmp_path / "pod.yaml").write_text(RUNNING)
     await kubectl("create configmap settings --from-literal=key=one")

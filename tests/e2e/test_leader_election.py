@@ -208,6 +208,7 @@ async def test_loop_blocked_for_long_loses_the_lease_and_not_before(
                 assert "blocker.py:13 reconcile" in first.err
 
 
+@pytest.mark.soak
 async def test_thread_of_a_library_does_not_outlive_a_lost_lease(kcr: Start, serve: Serve, tmp_path: Path) -> None:
     (tmp_path / "works_on.py").write_text(WORKS_ON)
     async with serve() as path:
@@ -250,6 +251,7 @@ async def test_replica_that_was_stopped_for_long_writes_nothing_more(kcr: Start,
                 assert "Traceback" not in first.err
 
 
+@pytest.mark.soak
 async def test_leader_of_a_suspended_machine_writes_nothing_more(
     kcr: Start, serve: Serve, tmp_path: Path
 ) -> None:  # CM-36

@@ -49,6 +49,7 @@ async def test_ports_are_served_while_controllers_run(kcr: Start, serve: Serve) 
         assert "Traceback" not in run.err
 
 
+@pytest.mark.soak
 async def test_probe_port_tells_this_machine_what_runs(kcr: Start, serve: Serve) -> None:
     async with serve() as kubeconfig, kcr(
         "run", "--kubeconfig", str(kubeconfig), "--health-probe-bind-address", "127.0.0.1:0", "--workers", "3",
@@ -72,6 +73,7 @@ async def test_probe_port_tells_this_machine_what_runs(kcr: Start, serve: Serve)
         assert await run.stop() == 0, run.err
 
 
+@pytest.mark.soak
 async def test_taken_port_is_one_line_and_one(kcr: Start, serve: Serve) -> None:
     async with serve() as kubeconfig:
         server = re.search(r"https://(\S+)", kubeconfig.read_text(encoding="utf-8"))

@@ -36,6 +36,7 @@ async def test_readme_tries_it_with_the_option_that_decides() -> None:
 RULE = "only Jobs with spec.managedBy kcr.dev/job-controller are reconciled; kcr run --take-over does all"
 
 
+@pytest.mark.soak
 async def test_run_rehearses_production_without_the_option(kcr: Start, tmp_path: Path) -> None:
     manifests = []
     for name, spec in (("shared", {"managedBy": "kcr.dev/job-controller"}), ("plain", {})):
@@ -120,6 +121,7 @@ async def test_unreachable_server_is_one_line(kcr: Start, tmp_path: Path) -> Non
         assert run.err.startswith("kcr: cannot reach the API server https://127.0.0.1:")
 
 
+@pytest.mark.soak
 async def test_unknown_context_is_one_line(kcr: Start, serve: Serve) -> None:
     async with serve() as path:
         kubeconfig = str(path)
@@ -129,6 +131,7 @@ async def test_unknown_context_is_one_line(kcr: Start, serve: Serve) -> None:
             assert "nowhere" in run.err
 
 
+@pytest.mark.soak
 async def test_bad_plugin_option_names_its_variable(kcr: Start, serve: Serve) -> None:
     async with serve() as path:
         kubeconfig = str(path)
@@ -144,6 +147,7 @@ async def test_embedded_cluster_is_not_loaded() -> None:
     assert await process.wait() == 0
 
 
+@pytest.mark.soak
 async def test_signal_shows_stacks_of_both_commands(kcr: Start) -> None:
     async with kcr("dev", "--no-controllers") as dev:
         kubeconfig = str(await dev.kubeconfig())

@@ -40,6 +40,7 @@ async def identity(run: Running) -> str:
     return await eventually(logged)
 
 
+@pytest.mark.soak
 async def test_shards_move_after_a_kill_and_at_once_after_a_stop(kcr: Start, serve: Serve) -> None:
     async with serve(runtime=None) as path:
         run = (*SHARDED, "--kubeconfig", str(path))

@@ -67,6 +67,7 @@ async def is_gone(client: Client, name: str) -> bool:
     return False
 
 
+@pytest.mark.soak
 async def test_tunables_and_counters_are_those_of_the_environment(kcr: Start, serve: Serve) -> None:
     async with serve(runtime="process") as path:
         kubeconfig = str(path)
@@ -144,6 +145,7 @@ async def test_worker_that_is_started_and_stopped_all_the_time_gets_done(
     assert min(took[::2]) < 1
 
 
+@pytest.mark.soak
 async def test_busy_worker_ends_within_a_second(kcr: Start, serve: Serve, tmp_path: Path) -> None:
     ready, took = tmp_path / "ready", list[float]()
     now = asyncio.get_running_loop().time
@@ -194,6 +196,7 @@ def other_server() -> Iterator[str]:
             thread.join()
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("controllers", "name", "other"),
     [

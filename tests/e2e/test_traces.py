@@ -51,6 +51,7 @@ def spans_in(text: str) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.soak
 @NEEDS_KUBECTL
 @pytest.mark.asyncio
 async def test_command_of_the_guide_traces_a_job(environment: Mapping[str, str], serve: Serve, tmp_path: Path) -> None:

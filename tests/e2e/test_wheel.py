@@ -107,6 +107,7 @@ def test_sdist_makes_the_same_wheel(
     assert contents(build(unpacked, "build_wheel", tmp_path / "wheel")) == contents(made)
 
 
+@pytest.mark.soak
 def test_foreign_package_called_controllers_changes_nothing(wheel: Path, tmp_path: Path) -> None:
     site, foreign = tmp_path / "site", tmp_path / "foreign"
     with zipfile.ZipFile(wheel) as archive:
@@ -200,6 +201,7 @@ def test_dev_cluster_needs_its_extra_alone(wheel: Path, devcluster: Path, tmp_pa
     assert "3.14159265" in done.stdout
 
 
+@pytest.mark.soak
 @pytest.mark.asyncio
 async def test_first_controller_of_the_readme_works(wheel: Path, devcluster: Path, tmp_path: Path) -> None:
     programs = environment_for([wheel, devcluster], "test", tmp_path / "environment")

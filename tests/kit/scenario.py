@@ -1,5 +1,5 @@
-"""Scenarios of the Job controller: each is run undisturbed, with a crash after one of the controller's writes, and
-with the reply to one of them lost. The scenario's name draws which ones; `make soak` takes each of the writes.
+"""Scenarios of the Job controller: each is run undisturbed, and with a crash after one of the controller's writes or
+with the reply to it lost. The scenario's name draws which; `make soak` takes both, for each of the writes.
 
 ```python
 @scenario()

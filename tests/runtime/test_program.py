@@ -252,6 +252,7 @@ async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
     writer.close()
 
 
+@pytest.mark.soak
 async def test_broken_service_is_a_warning_and_no_panic(tmp_path: Path) -> None:  # CM-6
     async with EmbeddedCluster(runtime=None) as cluster, await asyncio.start_server(refuse, "127.0.0.1", 0) as service:
         (tmp_path / "kubeconfig").write_text((await cluster.serve()).kubeconfig)
@@ -268,6 +269,7 @@ async def test_broken_service_is_a_warning_and_no_panic(tmp_path: Path) -> None:
     assert "exception" not in second
 
 
+@pytest.mark.soak
 async def test_collector_passes_over_what_was_imported(tmp_path: Path) -> None:  # design: no stall over 20 ms
     async with EmbeddedCluster(runtime=None) as cluster:
         (tmp_path / "kubeconfig").write_text((await cluster.serve()).kubeconfig)
@@ -295,6 +297,7 @@ async def test_program_shows_its_options_and_variables(tmp_path: Path) -> None:
     assert "--take-over" not in shown
 
 
+@pytest.mark.soak
 async def test_program_reads_options_before_variables_before_arguments(tmp_path: Path) -> None:
     async with EmbeddedCluster(runtime=None) as cluster:
         (tmp_path / "kubeconfig").write_text((await cluster.serve()).kubeconfig)
@@ -382,6 +385,7 @@ async def test_names_and_selector_of_namespaces_exclude_each_other(tmp_path: Pat
     assert words in stderr.decode()
 
 
+@pytest.mark.soak
 async def test_namespace_that_does_not_exist_is_said(tmp_path: Path) -> None:
     async with EmbeddedCluster(runtime=None) as cluster:
         (tmp_path / "kubeconfig").write_text((await cluster.serve()).kubeconfig)
@@ -395,6 +399,7 @@ async def test_namespace_that_does_not_exist_is_said(tmp_path: Path) -> None:
         assert process.returncode == 0
 
 
+@pytest.mark.soak
 async def test_program_beside_the_clone_finds_the_library(tmp_path: Path) -> None:
     # A clone that is called `kcr`, in the folder of the program: for Python a namespace package of that name.
     (tmp_path / "kcr").symlink_to(Path(__file__).parents[2], target_is_directory=True)
@@ -418,6 +423,7 @@ async def test_failure_of_the_programs_own_is_one_line(tmp_path: Path) -> None:
         assert "--" not in line
 
 
+@pytest.mark.soak
 async def test_program_begins_before_its_kind_is_installed(tmp_path: Path) -> None:
     async with EmbeddedCluster(runtime=None) as cluster:
         (tmp_path / "kubeconfig").write_text((await cluster.serve()).kubeconfig)
@@ -438,6 +444,7 @@ async def test_program_begins_before_its_kind_is_installed(tmp_path: Path) -> No
         assert process.returncode == 0, stderr
 
 
+@pytest.mark.soak
 async def test_setup_of_a_program_may_have_options_of_its_own(tmp_path: Path) -> None:
     program = PROGRAM.replace(
         "def setup(manager: kcr.Manager)",
@@ -452,6 +459,7 @@ async def test_setup_of_a_program_may_have_options_of_its_own(tmp_path: Path) ->
         assert stderr.decode() == "greeter.py: KCR_GREETING: its value is not a whole number\n"
 
 
+@pytest.mark.soak
 async def test_asynchronous_setup_is_refused(tmp_path: Path) -> None:
     async with EmbeddedCluster(runtime=None) as cluster:
         (tmp_path / "kubeconfig").write_text((await cluster.serve()).kubeconfig)

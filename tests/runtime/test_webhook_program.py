@@ -183,6 +183,7 @@ async def test_deleted_secret_is_made_again_and_no_review_fails(tmp_path: Path) 
         await eventually(is_back, seconds=20)
 
 
+@pytest.mark.soak
 async def test_program_that_ends_serves_on_while_it_is_not_ready(tmp_path: Path) -> None:  # WH-12
     async with program(tmp_path) as running:
         connector = aiohttp.TCPConnector(ssl=await running.trust(), force_close=True)

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 from mypy import api
 
+pytestmark = pytest.mark.soak
+
 WEBSITE = """
 import kcr
 from kcr.api.apps import Deployment

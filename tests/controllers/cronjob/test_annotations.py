@@ -81,7 +81,7 @@ async def test_unreadable_annotation_is_one_event(server: EmbeddedCluster, kcr_c
 
 @pytest.mark.parametrize("annotation", ["168h", ""])
 async def test_change_of_the_clock_is_announced_once_and_a_week_before(annotation: str) -> None:
-    clock = VirtualClock(SPRING - timedelta(days=9))
+    clock = VirtualClock(SPRING - timedelta(days=7, hours=1))
     async with EmbeddedCluster(clock=clock, random=Random(0), runtime=None) as server:
         wanted = {"kcr.dev/clock-change-notice": annotation} if annotation else {}
         await annotated(server, "30 2 29 * *", timeZone="Europe/Berlin", **wanted)

@@ -26,6 +26,8 @@ from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.cronjob_harness import create, manifest, read
 from tests.kit.transports import ObservedTransport
 
+pytestmark = pytest.mark.soak
+
 # In March and April all clocks of `ZONES` change, in the other months they change back.
 SPRING = (datetime(2026, 3, 1, tzinfo=UTC), timedelta(days=45))
 YEAR = (datetime(2026, 1, 1, tzinfo=UTC), timedelta(days=365))

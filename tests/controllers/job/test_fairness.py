@@ -14,7 +14,7 @@ from kcr.testing import VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.harness import job_controller, manifest
 
-pytestmark = pytest.mark.kcr_virtual
+pytestmark = [pytest.mark.kcr_virtual, pytest.mark.soak]
 
 TENANT_JOBS = 400
 

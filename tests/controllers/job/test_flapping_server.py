@@ -15,7 +15,7 @@ from kcr.testing.answers import made, refusal
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.harness import create, finished, job_controller, manifest
 
-pytestmark = pytest.mark.kcr_virtual
+pytestmark = [pytest.mark.kcr_virtual, pytest.mark.soak]
 
 JOBS = 40
 CRASHES, AWAY_SECONDS, UP_SECONDS = 5, 6.0, 8.0

@@ -13,7 +13,7 @@ from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.busy_server import BusyServer, in_seconds
 from tests.kit.harness import create, job_controller, manifest
 
-pytestmark = [pytest.mark.kcr_virtual, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.kcr_virtual, pytest.mark.timeout(60), pytest.mark.soak]
 
 # Seven writes for each Job, two of them events, and a read.
 JOBS_PER_SECOND, REQUESTS_PER_SECOND = 5, 40

@@ -47,7 +47,7 @@ async def test_proxys_page_leaves_no_finalizer_of_an_orphan(
         assert [is_tracked(pod) for pod in await pods_of(kcr_cluster.client)] == [False]
 
 
-@pytest.mark.parametrize("nth", [1, 2])
+@pytest.mark.parametrize("nth", [1, pytest.param(2, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("loss", LOSSES)
 async def test_creation_with_a_spoiled_answer_runs_no_index_twice(
     kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock, loss: Loss, nth: int

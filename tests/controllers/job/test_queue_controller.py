@@ -145,6 +145,7 @@ async def _succeeded(client: kcr.Client, name: str, pods: int) -> bool:
     return (await read(client, name)).status.succeeded >= pods
 
 
+@pytest.mark.soak
 def test_preempted_job_counts_right_and_resumes_on_another_flavour() -> None:
     async def check(found: World) -> None:
         pods = {name: Counter(pod.metadata.labels[FLAVOUR] for pod in found.pods.all.values()
@@ -159,14 +160,16 @@ def test_preempted_job_counts_right_and_resumes_on_another_flavour() -> None:
 
 @pytest.mark.timeout(60)
 def test_crash_after_writes_during_preemption_exceeds_no_quota() -> None:
-    crash_after_writes(live, SAMPLE)
+    crash_after_writes(live, 1)
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(60)
 def test_lost_replies_during_preemption_exceed_no_quota() -> None:
     lose_replies(live, SAMPLE)
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(60)
 def test_late_watches_during_preemption_exceed_no_quota() -> None:
     in_virtual_time(live(WriteFault(late={"jobs": 3.0, "pods": 1.0})))

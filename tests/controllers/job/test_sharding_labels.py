@@ -17,8 +17,8 @@ from tests.kit.replicas import sharded_replica
 pytestmark = pytest.mark.kcr_virtual
 
 
-def ten_minutes(pod: Any, container: str, restarts: int) -> RunResult:
-    return RunResult(run_for=600)
+def a_minute(pod: Any, container: str, restarts: int) -> RunResult:
+    return RunResult(run_for=60)
 
 
 @pytest.mark.parametrize("label", ["another replica's", None])
@@ -26,7 +26,7 @@ async def test_pod_whose_label_is_changed_is_neither_lost_nor_replaced(
     kcr_clock: VirtualClock, label: str | None
 ) -> None:
     async with (
-        EmbeddedCluster(clock=kcr_clock, random=random.Random(0), on_run=ten_minutes) as cluster,
+        EmbeddedCluster(clock=kcr_clock, random=random.Random(0), on_run=a_minute) as cluster,
         AsyncExitStack() as stack,
     ):
         replicas = [sharded_replica(cluster, kcr_clock, name, shards=2) for name in "ab"]

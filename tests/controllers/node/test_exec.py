@@ -148,6 +148,7 @@ async def test_long_output_arrives_as_a_whole(pods: PodClient) -> None:
         assert (len(connection.channels[1]), connection.channels[2]) == (30_000_000, b"done\n")
 
 
+@pytest.mark.soak
 async def test_hundred_commands_run_at_once(pods: PodClient) -> None:
     async def run(number: int) -> str:
         async with pods.exec("a", bash(f"read x; echo {number} $x"), stdin="true") as connection:

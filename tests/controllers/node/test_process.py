@@ -199,6 +199,7 @@ async def test_followed_log_ends_with_the_container(processes: EmbeddedCluster) 
         assert await log(processes.client, "a", "?follow=true") == "one\ntwo\n"
 
 
+@pytest.mark.soak
 async def test_many_processes_run_at_once_without_threads(processes: EmbeddedCluster) -> None:
     for number in range(30):
         await create(processes.client, f"p{number}", containers=bash(f"echo {number}"))

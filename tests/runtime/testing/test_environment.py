@@ -23,6 +23,7 @@ SHELL = {
 }  # fmt: skip
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(120)
 def test_variables_of_the_shell_reach_no_test() -> None:
     command = [sys.executable, "-m", "pytest", "-q", "--timeout=0", *COMMANDS]

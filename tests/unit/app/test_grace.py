@@ -89,7 +89,10 @@ def program(keeper: str, end: str, loop: str = "None") -> str:
     return PROGRAM.format(seconds=SECONDS, keeper=dedent(KEEPERS[keeper]), end=end, loop=loop)
 
 
-@pytest.mark.parametrize("loop", ["None", "process.fast_loop()"], ids=["asyncio", "uvloop"])
+@pytest.mark.parametrize(
+    "loop",
+    [pytest.param("None", id="asyncio"), pytest.param("process.fast_loop()", id="uvloop", marks=pytest.mark.soak)],
+)
 @pytest.mark.parametrize("keeper", KEEPERS)
 def test_what_keeps_the_process_after_a_signal_is_named_and_left_behind(keeper: str, loop: str) -> None:
     ended = run(program(keeper, TERM, loop))
@@ -99,7 +102,9 @@ def test_what_keeps_the_process_after_a_signal_is_named_and_left_behind(keeper: 
     assert ended.stdout == "begins\n"
 
 
-@pytest.mark.parametrize("keeper", KEEPERS)
+@pytest.mark.parametrize(
+    "keeper", [pytest.param(one, marks=[] if one == "thread" else pytest.mark.soak) for one in KEEPERS]
+)
 def test_what_keeps_the_process_after_a_lost_lease_is_named_and_left_behind(keeper: str) -> None:
     ended = run(program(keeper, "raise LeadershipLostError('lease ns/a: lost')"))
     assert ended.returncode == 1
@@ -183,6 +188,7 @@ process.run_to_end(main)
 """
 
 
+@pytest.mark.soak
 def test_reconcile_that_ignores_the_failure_of_another_part_is_named_and_left_behind() -> None:
     ended = run(STUCK)
     assert ended.returncode == 1

@@ -78,6 +78,7 @@ def test_signal_writes_every_task_and_thread(loop: str) -> None:
     assert lines[0]["tasks"] == len(tasks)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("loop", ["standard", "fast"])
 def test_signal_names_the_line_that_blocks_the_loop(loop: str) -> None:
     lines = stacks("blocked", loop)

@@ -1,4 +1,4 @@
-"""Self-made certificates over years, on the embedded server in virtual time: at each moment, a handshake succeeds."""
+"""Self-made certificates over days, on the embedded server in virtual time: at each moment, a handshake succeeds."""
 
 import asyncio
 import base64
@@ -142,23 +142,31 @@ async def leading(
 
 
 @pytest.mark.timeout(60)
-async def test_certificates_of_a_day_last_for_weeks(world: World) -> None:  # WH-11
+async def test_certificates_of_a_day_are_renewed_for_days(world: World) -> None:  # WH-11
     async with leading(world):
-        await world.watch(8 * 86400, 7200)
-    assert 10 <= world.rotations <= 14  # at two thirds of a day and an hour
+        await world.watch(3 * 86400, 7200)
+    assert 4 <= world.rotations <= 5  # at two thirds of a day and an hour
 
 
-@pytest.mark.parametrize("skew", [timedelta(minutes=5), timedelta(minutes=-5)], ids=["ahead", "behind"])
-async def test_leaders_whose_clocks_differ_take_turns(world: World, skew: timedelta) -> None:
+async def test_leaders_whose_clocks_differ_take_turns(world: World) -> None:
     for number in range(8):
-        async with leading(world, skew=skew * (-1) ** number):
-            await world.watch(6 * 3600, 600)
+        async with leading(world, skew=timedelta(minutes=5) * (-1) ** number):
+            await world.watch(6 * 3600, 1800)
     assert world.rotations >= 3
 
 
-@pytest.mark.timeout(60)  # three days of rotations, as the test of two leaders below
-@pytest.mark.parametrize("stores_last", [True, False], ids=["stored", "lost"])
-@pytest.mark.parametrize("writes", range(1, 7))
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    ("writes", "stores_last"),
+    [
+        pytest.param(
+            writes, stored, id=f"{writes}-{'stored' if stored else 'lost'}",
+            marks=[] if (writes, stored) in ((1, False), (3, True), (5, False)) else pytest.mark.soak,
+        )
+        for writes in range(1, 7)
+        for stored in (True, False)
+    ],
+)  # fmt: skip
 async def test_leader_that_ends_after_any_write_is_continued(world: World, writes: int, stores_last: bool) -> None:
     transport = Cut(world.cluster.transport, writes, stores_last=stores_last)
     async with leading(world, transport=transport):
@@ -172,16 +180,16 @@ async def test_leader_that_ends_after_any_write_is_continued(world: World, write
     async with leading(world):
         # An authority that was published before the Secret was created has to settle beside the next one.
         await world.clock.advance(40)
-        await world.watch(3 * 86400, 3600)
-    assert world.rotations >= 4
+        await world.watch(36 * 3600, 3600)
+    assert world.rotations >= 3
 
 
 @pytest.mark.timeout(60)
 async def test_two_leaders_do_no_harm(world: World) -> None:
     async with leading(world), leading(world):
         await world.look()
-        await world.watch(5 * 86400, 1800)
-    assert 6 <= world.rotations <= 16
+        await world.watch(30 * 3600, 3600)
+    assert 2 <= world.rotations <= 5
 
 
 async def test_deleted_secret_comes_back_as_it_was(world: World) -> None:
@@ -206,7 +214,7 @@ async def test_secret_deleted_without_a_leader_leaves_old_certificates_trusted(w
         world.known.clear()
         await world.look(lag=60)
         assert len(world.served) == 2
-        await world.watch(2 * 86400, 3600)
+        await world.watch(86400, 3600)
 
 
 @pytest.mark.parametrize("replicas", [2, 5])
@@ -259,7 +267,7 @@ async def test_configuration_that_cannot_be_written_does_not_stop_the_others(wor
     async with leading(world, transport=transport):
         await world.look()
         transport.refuses = True
-        await world.watch(26 * 3600, 1800)
+        await world.watch(26 * 3600, 3600)
     assert world.rotations == 2
 
 
