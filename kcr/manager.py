@@ -13,6 +13,7 @@ from kcr.api.bindaddress import BindAddress
 from kcr.api.meta import Key, Resource
 from kcr.arguments import checked
 from kcr.client import Client, api_client
+from kcr.client.context import WRITE_CONTEXT, WriteContext, writing
 from kcr.clock import Clock, SystemClock
 from kcr.controller import Channel, Controller, Reconciler, Right, Source, rights, watch_rights
 from kcr.controller.controller import ManagedOptions
@@ -335,8 +336,11 @@ class Manager:
     def _add(self, component: Runnable, needs: Sequence[InformerHandle[Any]], needs_leader_election: bool) -> None:
         name = getattr(component, "name", repr(component))
         group = self._working if needs_leader_election else self._standing_by
-        if self._replica is not None and needs_leader_election and not isinstance(component, Controller):
-            component = OnFirstShard(self._replica, component)
+        if not isinstance(component, Controller):
+            if not needs_leader_election:
+                component = _OnEveryReplica(component)
+            elif self._replica is not None:
+                component = OnFirstShard(self._replica, component)
         group.add(partial(self._cache.run_synced, component, name, needs), name)
 
     @checked
@@ -381,6 +385,7 @@ class Manager:
         self._has_run = True
         self._on_failure = on_failure
         if self._replica is not None:
+            WRITE_CONTEXT.set(WriteContext(has_slots=True))
             self._replica.begin(self._cache, self.client)
         with first_failure():
             local, ports = self.webhooks.in_process(self.client), self._observability.serving()
@@ -465,3 +470,15 @@ class Manager:
     async def wait_ready(self) -> None:
         """Wait until the stores are synced and the workers run, or stand by for leadership."""
         await self._ready.wait()
+
+
+class _OnEveryReplica:
+    """A component that runs on every replica, and whose writes need no Lease."""
+
+    def __init__(self, component: Runnable) -> None:
+        self._component = component
+
+    async def run(self) -> None:
+        """Run the component."""
+        with writing(every_replica=True):
+            await self._component.run()

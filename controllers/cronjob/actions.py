@@ -12,10 +12,10 @@ from kcr.client import Client
 from kcr.controller import OwnWrites
 from kcr.controllers.cronjob.decisions.directives import offset_of
 from kcr.controllers.cronjob.decisions.plan import Outcome, Start
+from kcr.dependents.ownership import with_slot
 from kcr.errors import AlreadyExistsError, ApiError, KcrError, NotFoundError, ServerError, is_namespace_ending
 from kcr.events import EventRecorder
 from kcr.informer import Store
-from kcr.sharding.shards import with_slot
 from kcr.tracing.parents import with_traceparent
 
 

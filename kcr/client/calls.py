@@ -4,13 +4,12 @@ import asyncio
 import copy
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from contextvars import ContextVar
-from typing import Literal, NamedTuple, Protocol, Self
+from typing import Literal, NamedTuple, Self
 
-from kcr.api.meta import Key, Resource
 from kcr.api.resources import ResourceType
 from kcr.arguments import checked
-from kcr.client.dry_run import DRY_RUN, as_dry_run, describe_write
+from kcr.client.context import WRITE_CONTEXT, WritingClient
+from kcr.client.dry_run import as_dry_run, describe_write
 from kcr.client.wire import decoding
 from kcr.client.wire.limiter import RateLimit
 from kcr.client.wire.observed import ObservedTransport, RequestObserver, TracedTransport
@@ -18,16 +17,10 @@ from kcr.client.wire.pressure import Pressure
 from kcr.client.wire.requests import IDLE_SECONDS, JSON, target
 from kcr.client.wire.retry import CALL_SECONDS, send_again
 from kcr.client.wire.transport import Request, Response, Transport
-from kcr.errors import ApiError, ServerError, TransportError
+from kcr.errors import ApiError, TransportError
 from kcr.log import get_logger
 
 FieldValidation = Literal["", "Ignore", "Warn", "Strict"]
-
-# Whether writes of the running task need no lease: in a webhook, which every replica serves.
-UNFENCED: ContextVar[bool] = ContextVar("kcr_unfenced", default=False)
-
-# The tracker of the writes of the running task: in a reconcile whose controller defers keys for them.
-TRACKER: ContextVar["WriteTracker | None"] = ContextVar("kcr_write_tracker", default=None)
 
 _log = get_logger("kcr.client")
 # Bounded: a server may put something new into every warning.
@@ -47,44 +40,6 @@ class WriteOptions(NamedTuple):
             "fieldManager": field_manager or self.field_manager, "force": "true" if force else "",
             "fieldValidation": self.field_validation, "dryRun": "All" if self.dry_run else "",
         }  # fmt: skip
-
-
-class GeneratedName(NamedTuple):
-    """A name for an object with `metadata.generateName`, drawn before its create is sent.
-
-    Attributes:
-        name: The name.
-        may_exist: Whether a create under this name was sent before, and not answered.
-    """
-
-    name: str
-    may_exist: bool
-
-
-class WriteTracker(Protocol):
-    """Notes the writes of a task when they are answered or have failed; `TRACKER` has that of the running task."""
-
-    def generate_name(
-        self, client: "Calls", kind: type[Resource], namespace: str, prefix: str, controller_uid: str
-    ) -> GeneratedName | None:
-        """Return the name of an object to create, or None when the API server is to draw it."""
-        ...
-
-    def refused(self, client: "Calls", kind: type[Resource], key: Key) -> None:
-        """Note that the create under a generated name was refused."""
-        ...
-
-    def wrote(self, client: "Calls", kind: type[Resource], key: Key, obj: Resource) -> None:
-        """Note a write, and the object in the answer; the name in the key is empty when the server drew it."""
-        ...
-
-    def deleted(self, client: "Calls", kind: type[Resource], key: Key) -> None:
-        """Note an accepted deletion of an object."""
-        ...
-
-    def unanswered(self, client: "Calls", kind: type[Resource], key: Key) -> None:
-        """Note a write that may have happened; the name in the key is empty when the server was to draw it."""
-        ...
 
 
 class Calls:
@@ -166,9 +121,9 @@ class Calls:
     @property
     def is_dry_run(self) -> bool:
         """Whether writes are dry runs, which the server does not store: by an option, or in a review of a dry run."""
-        return self._options.dry_run or bool(DRY_RUN.get())
+        return self._options.dry_run or bool(WRITE_CONTEXT.get().dry_run)
 
-    def has_same_server(self, other: "Calls") -> bool:
+    def has_same_server(self, other: WritingClient) -> bool:
         """Return whether the two were made from one client, by `with_options`, and so talk to one server."""
         return self.served is other.served
 
@@ -304,7 +259,7 @@ class Calls:
 
     def _fenced(self, request: Request) -> Request:
         """Check the fence of a write, and let the transport check it again when it has a connection."""
-        if self._fence is None or request.method == "GET" or UNFENCED.get():
+        if self._fence is None or request.method == "GET" or WRITE_CONTEXT.get().every_replica:
             return request
         self._fence()
         return request._replace(fence=self._fence)
@@ -344,18 +299,3 @@ def _log_dry_run(request: Request) -> None:
     """Log the effect of an accepted dry-run write; reads are not logged."""
     if write := describe_write(request):
         _log.info("dry run: accepted, not stored", **write)
-
-
-def report_failure(client: Calls, kind: type[Resource], key: Key, error: BaseException) -> None:
-    """Report a failed write to the tracker, if it may have happened.
-
-    Args:
-        client: It sent the write.
-        kind: The kind of the object.
-        key: The key of the object.
-        error: The failure.
-    """
-    tracker = TRACKER.get()
-    # A cancelled request may have reached the server; a refusal is an answer, and other exceptions precede the request.
-    if tracker is not None and (isinstance(error, TransportError | ServerError) or not isinstance(error, Exception)):
-        tracker.unanswered(client, kind, key)

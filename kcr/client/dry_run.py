@@ -5,7 +5,6 @@ changed here, so that no write of a program in a dry run is real.
 """
 
 import re
-from contextvars import ContextVar
 from urllib.parse import unquote
 
 import msgspec
@@ -13,26 +12,6 @@ import msgspec
 from kcr.client.wire.decoding import name_in
 from kcr.client.wire.transport import Request
 from kcr.errors import KcrError
-
-# Whether all writes of the running task are dry runs: a webhook that reviews a dry run must have no side effects.
-# Judged by its truth: a task that a review starts inherits the variable, and outlives the review.
-DRY_RUN: "ContextVar[bool | DryRunReview]" = ContextVar("kcr_dry_run", default=False)
-
-
-class DryRunReview:
-    """A review of a dry run; true for as long as it is in progress."""
-
-    def __init__(self) -> None:
-        """Begin the review."""
-        self._is_in_progress = True
-
-    def end(self) -> None:
-        """End it: from now on the writes of tasks that it has started are real."""
-        self._is_in_progress = False
-
-    def __bool__(self) -> bool:
-        return self._is_in_progress
-
 
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}

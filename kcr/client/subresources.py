@@ -12,7 +12,8 @@ from kcr.api.core import Pod
 from kcr.api.meta import Key, Resource
 from kcr.api.scale import Scale
 from kcr.arguments import checked, checked_on_failure
-from kcr.client.calls import TRACKER, Calls, report_failure
+from kcr.client.calls import Calls
+from kcr.client.context import report_deleted, report_failure, report_wrote
 from kcr.client.wire import decoding
 from kcr.client.wire.requests import delete_options, object_path, target
 from kcr.client.writes import MERGE_PATCH
@@ -65,8 +66,7 @@ class Subresources(Calls):
             report_failure(self, kind, key, error)
             raise
         # Its version is the object's.
-        if (tracker := TRACKER.get()) is not None:
-            tracker.wrote(self, kind, key, scale)
+        report_wrote(self, kind, key, scale)
         return scale
 
     @checked_on_failure
@@ -93,8 +93,7 @@ class Subresources(Calls):
         except BaseException as error:
             report_failure(self, Pod, key, error)
             raise
-        if (tracker := TRACKER.get()) is not None:
-            tracker.deleted(self, Pod, key)
+        report_deleted(self, Pod, key)
 
     @checked_on_failure
     async def bind(self, key: Key, node: str, *, uid: str = "") -> None:

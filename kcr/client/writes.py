@@ -11,7 +11,8 @@ from kcr.api import codec
 from kcr.api.managed_fields import ManagedObject, with_updates_applied
 from kcr.api.meta import FullResource, Key, ObjectMeta, PartialObjectMetadata, Resource, ResourceView, controller_of
 from kcr.arguments import check_of_call, checked_on_failure, refuse
-from kcr.client.calls import TRACKER, Calls, WriteTracker, report_failure
+from kcr.client.calls import Calls
+from kcr.client.context import WRITE_CONTEXT, WriteTracker, report_deleted, report_failure, report_wrote
 from kcr.client.discovery import served_resources
 from kcr.client.typed_apis import Model, model_of, object_of
 from kcr.client.wire import decoding
@@ -91,16 +92,20 @@ class Writes(Calls):
 
     async def _create(self, kind: type[R], namespace: str, body: bytes) -> R:
         key = Key(namespace, decoding.name_in(body))
-        if not key.name and b'"generateName"' in body and (tracker := TRACKER.get()) is not None:
-            return await self._create_generated(tracker, kind, namespace, body)
+        if not key.name and b'"generateName"' in body:
+            context = WRITE_CONTEXT.get()
+            if context.tracker is not None and context.owner is not None:
+                return await self._create_generated(context.tracker, context.owner, kind, namespace, body)
         return await self._create_once(kind, key, body)
 
-    async def _create_generated(self, tracker: WriteTracker, kind: type[R], namespace: str, body: bytes) -> R:
+    async def _create_generated(
+        self, tracker: WriteTracker, owner: Key, kind: type[R], namespace: str, body: bytes
+    ) -> R:
         """Create an object under a name that the tracker draws: a create without an answer is repeated, not doubled."""
         metadata = decoding.metadata_in(body)
         uid = _controller_uid(metadata)
         for draws_left in reversed(range(_NAME_DRAWS)):
-            drawn = tracker.generate_name(self, kind, namespace, metadata.generate_name, uid)
+            drawn = tracker.generate_name(owner, self, kind, namespace, metadata.generate_name, uid)
             if drawn is None:
                 return await self._create_once(kind, Key(namespace, ""), body)
             key = Key(namespace, drawn.name)
@@ -112,13 +117,13 @@ class Writes(Calls):
                 is_taken = isinstance(error, AlreadyExistsError)
                 if drawn.may_exist:
                     # The earlier create may have been executed, and may have used up the quota itself.
-                    tracker.unanswered(self, kind, key)
+                    tracker.unanswered(owner, self, kind, key)
                     if (found := await self._find_generated(kind, key, uid)) is not None:
-                        tracker.wrote(self, kind, key, found)
+                        tracker.wrote(owner, self, kind, key, found)
                         return found
                     if not is_taken:
                         raise
-                tracker.refused(self, kind, key)
+                tracker.refused(owner, self, kind, key)
                 if not is_taken or not draws_left:
                     raise
         raise AssertionError("the last draw returns or raises")
@@ -162,8 +167,7 @@ class Writes(Calls):
             if subresource and isinstance(error, NotFoundError):
                 await self._check_subresource(kind, key, subresource, error)
             raise
-        if (tracker := TRACKER.get()) is not None:
-            tracker.wrote(self, kind, key, obj)
+        report_wrote(self, kind, key, obj)
         return obj, body
 
     async def _check_subresource(self, kind: type[R], key: Key, subresource: str, error: NotFoundError) -> None:
@@ -441,8 +445,7 @@ class Writes(Calls):
         except BaseException as error:
             report_failure(self, kind, key, error)
             raise
-        if (tracker := TRACKER.get()) is not None:
-            tracker.deleted(self, kind, key)
+        report_deleted(self, kind, key)
 
 
 def _refuse_other(name: str, old: Resource, new: Resource) -> None:

@@ -12,7 +12,7 @@ from structlog.contextvars import bind_contextvars
 from kcr.api.meta import Resource
 from kcr.arguments import checked
 from kcr.client import Client, Request, Response, Transport
-from kcr.client.calls import Calls
+from kcr.client.context import WritingClient
 from kcr.errors import ConfigError, NotSyncedError, TransportError
 from kcr.informer import Informer, InformerHandle, Selection, Store
 from kcr.informer.cache import InformerCache
@@ -143,9 +143,9 @@ class MemberCluster:
         """Whether its server does not answer just now, and another request may not have an answer either."""
         return self._transport is not None and self._transport.is_silent
 
-    def is_server_of(self, client: Calls) -> bool:
+    def is_server_of(self, client: WritingClient) -> bool:
         """Return whether a client talks to this cluster."""
-        return self._client is not None and client.has_same_server(self._client)
+        return self._client is not None and self._client.has_same_server(client)
 
     def informers_of(self, kind: type[Resource]) -> Iterator[Informer[Any]]:
         """Return the informers of a kind in this cluster, in any form."""

@@ -13,7 +13,7 @@ from kcr.api.meta import Key, Resource
 from kcr.api.resources import ResourceType
 from kcr.arguments import check_fields, checked
 from kcr.client import Client
-from kcr.client.calls import TRACKER
+from kcr.client.context import WriteContext
 from kcr.controller.gates import DRY_RUN_INTERVAL_SECONDS, EventSink, Gate, HandlingGate, MinInterval, Pauses
 from kcr.controller.observers import Observer
 from kcr.controller.observers.conflicts import Conflicts
@@ -179,6 +179,8 @@ class Controller:
         # Asked before all others, under sharding or with changing namespaces; and the informer of the keys' objects.
         self._outer_gates: list[Gate] = []
         self._member_gate: Gate | None = None
+        # Returns the shard of an admitted key; None without sharding.
+        self._shard_of: Callable[[Key], int | None] | None = None
         self._own_informer: Informer[Any] | InformerHandle[Any] | None = None
         self.journal: ReconcileJournal = ReconcileJournal()
         self.pauses: Pauses = Pauses(self.metrics)
@@ -281,9 +283,10 @@ class Controller:
         if self._limit is not None:
             self._limit.recorder = recorder(self.name)
 
-    def add_outer_gate(self, gate: Gate) -> None:
+    def add_outer_gate(self, gate: Gate, shard_of: Callable[[Key], int | None] | None = None) -> None:
         """Ask a gate before all others, but after earlier ones; a `HandlingGate` handles events of its objects."""
         self._outer_gates.append(gate)
+        self._shard_of = shard_of or self._shard_of
         if self._own_informer is not None and isinstance(gate, HandlingGate):
             self._own_informer.add_handler(gate)
 
@@ -346,8 +349,6 @@ class Controller:
     async def run(self) -> None:
         """Reconcile until cancelled. Then no key is begun, and running reconciles get a few seconds to finish."""
         worker = self._make_worker()
-        # A manager that runs in the reconcile of another one tracks its own writes.
-        TRACKER.set(None)
         async with asyncio.TaskGroup() as group:
             for number in range(self._options.workers):
                 group.create_task(worker.run(), name=f"{self.name} worker {number}")
@@ -386,9 +387,16 @@ class Controller:
             # The last, for it counts the keys that it admits as reconciled.
             gates.append(MinInterval(DRY_RUN_INTERVAL_SECONDS, self.queue))
         return Worker(
-            self.name, self.queue, reconciler, gates=tuple(gates), outcomes=self._outcomes,
+            self.name, self.queue, reconciler, context_of=self._context_of, gates=tuple(gates), outcomes=self._outcomes,
             observers=tuple(observers), journal=self.journal, random=self._random,
         )  # fmt: skip
+
+    def _context_of(self, key: Key) -> WriteContext:
+        """Return on whose behalf the reconcile of a key writes."""
+        tracker = self._writes if isinstance(self._writes, TrackedWrites) else None
+        if self._shard_of is None:
+            return WriteContext(key, tracker)
+        return WriteContext(key, tracker, self._shard_of(key), has_slots=True)
 
     def skip_grace_period(self) -> None:
         """Cancel running reconciles at once when the controller stops: they must not write any more."""

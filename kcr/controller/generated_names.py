@@ -9,7 +9,7 @@ from random import Random
 from typing import NamedTuple
 
 from kcr.api.meta import Key, Resource
-from kcr.client.calls import GeneratedName
+from kcr.client.context import GeneratedName
 
 # The server cuts the prefix of a generated name to this: a pod's name is a label value elsewhere, of 63 characters.
 MAX_PREFIX = 58

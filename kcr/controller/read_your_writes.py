@@ -25,7 +25,7 @@ from typing import Any, Protocol
 
 from kcr.api.meta import Key, Resource
 from kcr.client import Client
-from kcr.client.calls import TRACKER, Calls, GeneratedName
+from kcr.client.context import GeneratedName, WriteTracker, WritingClient
 from kcr.controller.gates import GateDecision
 from kcr.controller.generated_names import NamelessCreate, UnansweredCreates
 from kcr.controller.observers import Observer, ReconcileRun
@@ -46,7 +46,7 @@ InformersOf = Callable[[type[Resource]], Iterable[Informer[Any]]]
 class TrackedServer(Protocol):
     """A member cluster, as far as writes to it are tracked."""
 
-    def is_server_of(self, client: Calls) -> bool:
+    def is_server_of(self, client: WritingClient) -> bool:
         """Return whether a client talks to this cluster."""
         ...
 
@@ -115,7 +115,7 @@ class ReadYourWrites(OwnWritesGate, Observer):
         self._own_writes.end(key, partial(queue.add, key, priority=queue.priority(key), reason=_UNSEEN_WRITE))
 
 
-class TrackedWrites(OwnWritesGate):
+class TrackedWrites(OwnWritesGate, WriteTracker):
     """The writes of one controller's reconciles: the gate of its keys, and a reconciler around the controller's."""
 
     def __init__(
@@ -150,14 +150,7 @@ class TrackedWrites(OwnWritesGate):
         return self
 
     def reconcile(self, key: Key) -> Coroutine[Any, Any, Result]:
-        """Reconcile a key, after its unanswered writes were looked up, and track the writes of the task for it.
-
-        A plain function, and no check that an exception can replace: each reconcile pays for it.
-        """
-        try:
-            TRACKER.get().key = key  # type: ignore[union-attr]  # None in the first reconcile of a worker
-        except AttributeError:
-            TRACKER.set(_Tracker(self, key))
+        """Reconcile a key, after its unanswered writes were looked up; a plain function, each reconcile pays for it."""
         if self._unanswered and key in self._unanswered:
             return self._look_up_and_reconcile(key)
         return self._reconcile(key)
@@ -178,24 +171,26 @@ class TrackedWrites(OwnWritesGate):
             raise StaleStoreError(f"{key}: the store does not show our own write yet; its watch is late") from None
         return await self._reconcile(key)
 
-    def generate_name(self, key: Key, client: Calls, wanted: NamelessCreate) -> GeneratedName | None:
+    def generate_name(
+        self, owner: Key, client: WritingClient, kind: type[Resource], namespace: str, prefix: str, controller_uid: str
+    ) -> GeneratedName | None:  # fmt: skip
         """Draw the name of an object that the reconcile of a key creates, or repeat that of an unanswered create."""
         if (cluster := self._cluster_of(client)) is None:
             return None
-        wanted = wanted._replace(cluster=cluster)
+        wanted = NamelessCreate(kind, namespace, cluster, prefix, controller_uid)
         while True:
-            drawn = self._own_writes.generated.setdefault(key, UnansweredCreates()).name_for(wanted, self._random)
+            drawn = self._own_writes.generated.setdefault(owner, UnansweredCreates()).name_for(wanted, self._random)
             created = Key(wanted.namespace, drawn.name)
             shown = any(one.store.get(created) is not None for one in self._showing(wanted.kind, cluster))
             if not drawn.may_exist or not shown:
                 return drawn
             # It has arrived meanwhile, and the reconcile knows it from its store.
-            self._answered(key, wanted.kind, created.in_cluster(cluster))
+            self._answered(owner, wanted.kind, created.in_cluster(cluster))
 
-    def refused(self, key: Key, client: Calls, kind: type[Resource], created: Key) -> None:
+    def refused(self, owner: Key, client: WritingClient, kind: type[Resource], key: Key) -> None:
         """Note that the create under a generated name was refused."""
         if (cluster := self._cluster_of(client)) is not None:
-            self._answered(key, kind, created.in_cluster(cluster))
+            self._answered(owner, kind, key.in_cluster(cluster))
 
     def _answered(self, key: Key, kind: type[Resource], written: Key) -> None:
         """Forget that a write has had no answer: it is answered now, or its object was found."""
@@ -225,11 +220,11 @@ class TrackedWrites(OwnWritesGate):
             if written.name and not live and (shown := informer.store.get(written)) is not None:
                 self._own_writes.await_deletion(key, informer.store, shown)
 
-    def _cluster_of(self, client: Calls) -> str | None:
+    def _cluster_of(self, client: WritingClient) -> str | None:
         """Return the cluster whose server a write has reached, `""` for that of the manager; None if untracked."""
         if client.is_dry_run:
             return None
-        if client.has_same_server(self._client):
+        if self._client.has_same_server(client):
             return ""
         return next((name for name, member in self.members.items() if member.is_server_of(client)), None)
 
@@ -239,61 +234,34 @@ class TrackedWrites(OwnWritesGate):
         # Of a store that is not synced nothing is known, and its readers wait for it themselves.
         return (one for one in informers if one.store.synced and not one.store.is_closed)
 
-    def wrote(self, key: Key, client: Calls, kind: type[Resource], written: Key, obj: Resource) -> None:
+    def wrote(self, owner: Key, client: WritingClient, kind: type[Resource], key: Key, obj: Resource) -> None:
         """Note a write of the reconcile of a key."""
         if (cluster := self._cluster_of(client)) is None:
             return
         if not obj.metadata.resource_version:
             # No answer of an API server: its objects have versions.
-            self.unanswered(key, client, kind, written)
+            self.unanswered(owner, client, kind, key)
             return
         for informer in self._showing(kind, cluster):
             if informer.shows(obj):
-                self._own_writes.wrote(key, informer.store, obj)
-                # When no store shows it then, it is deleted again.
-                self._own_writes.follow(key, informer.store, obj, partial(self._enqueue_unseen, key))
-        if (self._unanswered or self._own_writes.generated) and written.name:
+                self._own_writes.wrote(owner, informer.store, obj)
+                # When no store shows it then, it is key again.
+                self._own_writes.follow(owner, informer.store, obj, partial(self._enqueue_unseen, owner))
+        if (self._unanswered or self._own_writes.generated) and key.name:
             # It was sent again, or found, and that has been answered.
-            self._answered(key, kind, written.in_cluster(cluster))
+            self._answered(owner, kind, key.in_cluster(cluster))
 
-    def deleted(self, key: Key, client: Calls, kind: type[Resource], deleted: Key) -> None:
+    def deleted(self, owner: Key, client: WritingClient, kind: type[Resource], key: Key) -> None:
         """Note a deletion of the reconcile of a key."""
         if (cluster := self._cluster_of(client)) is None:
             return
         for informer in self._showing(kind, cluster):
-            if (shown := informer.store.get(deleted)) is not None:
-                self._own_writes.await_deletion(key, informer.store, shown)
+            if (shown := informer.store.get(key)) is not None:
+                self._own_writes.await_deletion(owner, informer.store, shown)
 
-    def unanswered(self, key: Key, client: Calls, kind: type[Resource], written: Key) -> None:
+    def unanswered(self, owner: Key, client: WritingClient, kind: type[Resource], key: Key) -> None:
         """Note a write of the reconcile of a key that may have happened."""
         if (cluster := self._cluster_of(client)) is not None:
-            self._unanswered.setdefault(key, {})[kind, written.in_cluster(cluster)] = None
-            if (creates := self._own_writes.generated.get(key)) is not None:
-                creates.unanswered(kind, written.in_cluster(cluster))
-
-
-class _Tracker:
-    """The tracker of one worker: it knows which key the worker reconciles."""
-
-    __slots__ = ("key", "writes")
-
-    def __init__(self, writes: TrackedWrites, key: Key) -> None:
-        self.writes = writes
-        self.key = key
-
-    def generate_name(
-        self, client: Calls, kind: type[Resource], namespace: str, prefix: str, controller_uid: str
-    ) -> GeneratedName | None:
-        return self.writes.generate_name(self.key, client, NamelessCreate(kind, namespace, "", prefix, controller_uid))
-
-    def refused(self, client: Calls, kind: type[Resource], key: Key) -> None:
-        self.writes.refused(self.key, client, kind, key)
-
-    def wrote(self, client: Calls, kind: type[Resource], key: Key, obj: Resource) -> None:
-        self.writes.wrote(self.key, client, kind, key, obj)
-
-    def deleted(self, client: Calls, kind: type[Resource], key: Key) -> None:
-        self.writes.deleted(self.key, client, kind, key)
-
-    def unanswered(self, client: Calls, kind: type[Resource], key: Key) -> None:
-        self.writes.unanswered(self.key, client, kind, key)
+            self._unanswered.setdefault(owner, {})[kind, key.in_cluster(cluster)] = None
+            if (creates := self._own_writes.generated.get(owner)) is not None:
+                creates.unanswered(kind, key.in_cluster(cluster))

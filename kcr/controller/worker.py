@@ -18,6 +18,7 @@ from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from structlog.contextvars import bind_contextvars
 
 from kcr.api.meta import Key
+from kcr.client.context import WRITE_CONTEXT, WriteContext
 from kcr.controller.gates import Gate, GateDecision
 from kcr.controller.observers import Observer, ReconcileRun
 from kcr.controller.observers.journal import ReconcileJournal
@@ -44,6 +45,7 @@ class Worker:
         queue: WorkQueue[Key],
         reconciler: Reconciler,
         *,
+        context_of: Callable[[Key], WriteContext],
         gates: Iterable[Gate],
         outcomes: Outcomes,
         observers: Sequence[Observer],
@@ -56,6 +58,7 @@ class Worker:
             controller: The controller's name, for the logs.
             queue: The keys.
             reconciler: Reconciles one of them.
+            context_of: Returns on whose behalf the reconcile of a key writes.
             gates: Decide, in this order, whether a key is reconciled.
             outcomes: Requeues and retries keys.
             observers: See the reconciles; the first is the outermost.
@@ -65,6 +68,7 @@ class Worker:
         self._controller = controller
         self._queue = queue
         self._reconciler = reconciler
+        self._context_of = context_of
         # Bound methods, and only of the observers that override them: a key costs microseconds, and each call counts.
         self._checks = tuple(gate.check for gate in gates)
         self._begins = tuple(one.begin for one in observers if type(one).begin is not Observer.begin)
@@ -127,6 +131,7 @@ class Worker:
         return run
 
     async def _process(self, run: ReconcileRun, now: Callable[[], float]) -> None:
+        WRITE_CONTEXT.set(self._context_of(run.key))
         for begin in self._begins:
             if (pending := begin(run)) is not None:
                 await pending

@@ -10,9 +10,8 @@ from typing import Generic, Literal, NamedTuple, TypeVar
 from kcr.api.meta import Key, Resource, controller_of, controller_reference
 from kcr.arguments import check_of_call, checked_on_failure
 from kcr.client import Client
-from kcr.dependents.ownership import set_controller
+from kcr.dependents.ownership import set_controller, with_slot
 from kcr.errors import InvalidError, KcrError, NotFoundError
-from kcr.sharding.shards import with_slot
 
 R = TypeVar("R", bound=Resource)
 

@@ -10,9 +10,10 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from kcr.api.meta import OwnerReference, Resource, controller_of, controller_reference
+from kcr.api.slots import SLOT_LABEL, slot_of
 from kcr.arguments import checked_on_failure
+from kcr.client.context import WRITE_CONTEXT
 from kcr.errors import KcrError
-from kcr.sharding.shards import with_slot
 
 R = TypeVar("R", bound=Resource)
 
@@ -52,6 +53,16 @@ def set_controller(obj: R, owner: Resource) -> R:
     if present is not None and not _same_owner(present, wanted):
         raise AlreadyOwnedError(obj, present)
     return with_slot(_with_reference(obj, owner, wanted), owner)
+
+
+def with_slot(obj: R, owner: Resource) -> R:
+    """Return an object with the slot of its owner as a label; unchanged where the writer is not sharded."""
+    if not WRITE_CONTEXT.get().has_slots:
+        return obj
+    labels, slot = obj.metadata.labels, str(slot_of(owner.metadata))
+    if labels.get(SLOT_LABEL) == slot:
+        return obj
+    return replace(obj, metadata=replace(obj.metadata, labels={**labels, SLOT_LABEL: slot}))
 
 
 @checked_on_failure

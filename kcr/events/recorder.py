@@ -14,7 +14,7 @@ from kcr.api.core import ObjectReference, reference_to
 from kcr.api.meta import Resource
 from kcr.arguments import check_of_call, checked, checked_on_failure
 from kcr.client import Client
-from kcr.client.dry_run import DRY_RUN
+from kcr.client.context import WRITE_CONTEXT
 from kcr.clock import Clock
 from kcr.errors import AlreadyExistsError, ApiError, NotFoundError, TransportError
 from kcr.events.correlator import Correlator, Dropped, Seen, SpamLimit
@@ -134,7 +134,7 @@ class EventRecorder:
         log = _log.info if type == "Warning" else _log.debug
         reference = _reference(about)
         log("event", kind=reference.kind, object=str(about.key), type=type, reason=reason, note=message)
-        if DRY_RUN.get():
+        if WRITE_CONTEXT.get().dry_run:
             # It would be written by another task, which knows of no dry run.
             return
         if len(self._notes) >= QUEUE_LENGTH:

@@ -9,7 +9,7 @@ from kcr.controller import Controller
 from kcr.controller.gates import GateDecision, HandlingGate
 from kcr.informer import Store
 from kcr.informer.slots import controller_uid
-from kcr.sharding.shards import CURRENT_SHARD, UNSHARDED, ShardPhase, Shards
+from kcr.sharding.shards import UNSHARDED, ShardPhase, Shards
 from kcr.workqueue import Reason
 from kcr.workqueue.priorities import LOW_PRIORITY
 
@@ -23,7 +23,7 @@ _KEPT = 4096
 
 
 class ShardGate(HandlingGate):
-    """Admits the keys whose shard is active, and sets the shard in whose name the reconcile writes.
+    """Admits the keys whose shard is active.
 
     - The key of a shard that is being opened waits until its caches are filled.
     - While a shard is drained, only keys with an unconfirmed create are admitted, to settle it: the next holder does
@@ -77,9 +77,12 @@ class ShardGate(HandlingGate):
             return GateDecision.DEFER
         if phase is ShardPhase.DRAINING and not self._is_unsettled(key):
             return GateDecision.DROP
-        CURRENT_SHARD.set(shard)
         _remember(self._admitted, key, shard)
         return GateDecision.ADMIT
+
+    def shard_of_admitted(self, key: Key) -> int | None:
+        """Return the shard in whose name the reconcile of a key writes that was admitted."""
+        return self._admitted.get(key)
 
     def opened(self, shards: Iterable[int]) -> None:
         """Enqueue the keys that have waited for shards which are active now."""

@@ -12,12 +12,13 @@ from typing import Any
 
 from kcr.api.meta import Resource
 from kcr.client import Client
+from kcr.client.context import WRITE_CONTEXT, WriteContext
 from kcr.informer import Informer
 from kcr.log import get_logger
 from kcr.runnables import Runnable
 from kcr.sharding.gate import ShardGate
 from kcr.sharding.relabel import SlotRepair
-from kcr.sharding.shards import CURRENT_SHARD, UNSHARDED, Move, ShardPhase, Shards, shown
+from kcr.sharding.shards import UNSHARDED, Move, ShardPhase, Shards, shown
 
 # How long running reconciles and unanswered creates may take before the Lease of their shard is left to expire.
 DRAIN_SECONDS = 5.0
@@ -154,7 +155,7 @@ class ShardKeeper:
 
     async def run_on_first(self, component: Runnable) -> None:
         """Run a component while this replica holds the first shard, again and again."""
-        CURRENT_SHARD.set(UNSHARDED)
+        WRITE_CONTEXT.set(WriteContext(shard=UNSHARDED, has_slots=True))
         while True:
             await self._first.wait()
             async with asyncio.TaskGroup() as group:

@@ -18,13 +18,14 @@ from typing import Any
 from kcr.api.meta import Resource, controller_of, metadata_only
 from kcr.api.slots import SLOT_LABEL, slot_of
 from kcr.client import Client
+from kcr.client.context import writing
 from kcr.errors import ConflictError, KcrError, NotFoundError
 from kcr.informer import Informer
 from kcr.informer.slots import controller_uid
 from kcr.informer.store import version_of
 from kcr.log import get_logger
 from kcr.sharding.gate import ShardGate
-from kcr.sharding.shards import CURRENT_SHARD, ShardPhase, Shards
+from kcr.sharding.shards import ShardPhase, Shards
 
 # How long the last holder of an owner may need to see that it has left: the latency of its watch, and one reconcile.
 SETTLE_SECONDS = 5.0
@@ -114,9 +115,9 @@ class SlotRepair:
 
     async def _label(self, obj: Resource, owner: Resource) -> Resource:
         slot = slot_of(owner.metadata)
-        CURRENT_SHARD.set(self._shards.shard_of(slot))
         metadata = {"uid": obj.metadata.uid, "labels": {SLOT_LABEL: str(slot)}}
-        return await self._client.merge_patch(metadata_only(type(obj)), obj.key, {"metadata": metadata})
+        with writing(owner=owner.key, shard=self._shards.shard_of(slot)):
+            return await self._client.merge_patch(metadata_only(type(obj)), obj.key, {"metadata": metadata})
 
     def _is_active(self, owner: Resource) -> bool:
         return self._shards.phase(self._shards.shard_of(slot_of(owner.metadata))) is ShardPhase.ACTIVE

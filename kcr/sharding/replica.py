@@ -24,7 +24,7 @@ from kcr.sharding.campaign import ShardCampaign
 from kcr.sharding.gate import ShardGate
 from kcr.sharding.keeper import ShardKeeper
 from kcr.sharding.leases import check_name
-from kcr.sharding.shards import STAMPING, Move, Shards
+from kcr.sharding.shards import Move, Shards
 
 
 class Sharding(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,11 +99,10 @@ class ShardedReplica:
         gate = ShardGate(self.shards, controller, is_sharded=controller.is_sharded)
         gate.on_relabelled = self.keeper.on_relabelled
         self._gates.append(gate)
-        controller.add_outer_gate(gate)
+        controller.add_outer_gate(gate, gate.shard_of_admitted)
 
     def begin(self, informers: Iterable[Informer[Any]], client: Client) -> None:
-        """Let the manager's informers, which do not run yet, keep the objects of held shards; label created objects."""
-        STAMPING.set(True)
+        """Let the manager's informers, which do not run yet, keep the objects of held shards."""
         self.keeper.repair_with(client)
         self._rules = slot_rules(self._gates)
         for informer in informers:

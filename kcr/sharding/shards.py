@@ -1,21 +1,14 @@
-"""The shards of this replica: which it holds, in which phase each is, and whether it may write in a shard's name.
-
-Also the label of the objects that are written in its name: it keeps an owner and its dependents in one slot.
-"""
+"""The shards of this replica: which it holds, in which phase each is, and whether it may write in a shard's name."""
 
 from collections.abc import Callable, Iterable
-from contextvars import ContextVar
 from enum import Enum
 from random import Random
-from typing import TypeVar
 
-from msgspec.structs import replace
-
-from kcr.api.meta import Resource
-from kcr.api.slots import SLOT_LABEL, shard_of, slot_of, slots_of
+from kcr.api.slots import shard_of, slots_of
 from kcr.client import Client
+from kcr.client.context import WRITE_CONTEXT
 from kcr.clock import Clock
-from kcr.errors import LeadershipLostError
+from kcr.errors import ConfigError, LeadershipLostError
 from kcr.leaderelection.config import LeaderElectionConfig
 from kcr.leaderelection.fence import Fence, Reading
 from kcr.leaderelection.leadership import SAFETY_SECONDS, TOLERATED_SECONDS
@@ -24,14 +17,13 @@ from kcr.metrics.table import Histogram
 from kcr.sharding.group import GroupLease
 from kcr.sharding.leases import LeaseNames
 
-R = TypeVar("R", bound=Resource)
-
-# Whether the running manager is sharded: the tasks of the manager inherit it.
-STAMPING: ContextVar[bool] = ContextVar("kcr_slot_labels", default=False)
-# The shard in whose name the running task writes; None outside of reconciles.
-CURRENT_SHARD: ContextVar[int | None] = ContextVar("kcr_shard", default=None)
 # The shard of controllers and components that are not sharded.
 UNSHARDED = 0
+
+_NO_OWNER = (
+    "a write outside of a reconcile has no owner, and under --shards each replica would make it: write in a reconcile, "
+    "in a component of `manager.add`, or in one of `manager.add(…, needs_leader_election=False)` if every replica may"
+)
 
 
 class ShardPhase(Enum):
@@ -145,7 +137,7 @@ class Shards:
     @property
     def leading_since(self) -> int:
         """The version with which the shard of the running reconcile was taken; outside of one, the highest of all."""
-        shard = CURRENT_SHARD.get()
+        shard = WRITE_CONTEXT.get().shard
         if shard is not None and (held := self._held.get(shard)) is not None:
             return held.since
         return max((held.since for held in self._held.values()), default=0)
@@ -154,13 +146,14 @@ class Shards:
         """Raise if another replica may hold the shard in whose name the caller writes (fencing).
 
         Raises:
+            ConfigError: It writes in no shard's name: every replica would, each beside the others.
             LeadershipLostError: The shard is not held, or its Lease was not renewed in time, or this replica ends.
         """
-        shard = CURRENT_SHARD.get()
+        shard = WRITE_CONTEXT.get().shard
         if self._over:
             raise LeadershipLostError(f"sharding of {self.config.key} has ended: this replica holds no shard any more")
         if shard is None:
-            return
+            raise ConfigError(_NO_OWNER)
         held = self._held.get(shard)
         if held is None or held.phase is ShardPhase.CLOSED or held.fence.is_closed:
             raise LeadershipLostError(f"shard {shard} of {self.config.key} may be another replica's")
@@ -219,13 +212,3 @@ def shown(shards: Iterable[int]) -> str:
         else:
             ranges.append([shard])
     return ", ".join("-".join(map(str, ends)) for ends in ranges)
-
-
-def with_slot(obj: R, owner: Resource) -> R:
-    """Return an object with the slot of its owner as a label; unchanged without sharding."""
-    if not STAMPING.get():
-        return obj
-    labels, slot = obj.metadata.labels, str(slot_of(owner.metadata))
-    if labels.get(SLOT_LABEL) == slot:
-        return obj
-    return replace(obj, metadata=replace(obj.metadata, labels={**labels, SLOT_LABEL: slot}))

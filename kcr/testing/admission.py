@@ -17,7 +17,7 @@ from kcr.annotations import shown as text_of
 from kcr.api import codec
 from kcr.api.meta import Resource, Status
 from kcr.arguments import checked, refuse
-from kcr.client.dry_run import DRY_RUN
+from kcr.client.context import writing
 from kcr.errors import ApiError, Cause
 from kcr.webhooks import GroupVersionKind, Operation, UserInfo, WebhookOptions, WebhookRequest, WebhookRule
 from kcr.webhooks.handlers import AdmissionEndpoint, denied
@@ -116,14 +116,12 @@ async def _admit(request: WebhookRequest, kind: type[R], webhook: object) -> Adm
         for is_mutating in (True, False)
     ]
     mutating, validating = map(AdmissionEndpoint, rules)
-    token = DRY_RUN.set(bool(request.dry_run))
     try:
-        request = (await mutating.default(request)).request
-        response = await validating.review(request)
+        with writing(dry_run=bool(request.dry_run)):
+            request = (await mutating.default(request)).request
+            response = await validating.review(request)
     except ApiError as error:
         response = denied(request, [error])
-    finally:
-        DRY_RUN.reset(token)
     obj = decode_object(kind, request.raw_object) if has_value(request.raw_object) else None
     status = response.status or Status(code=200)
     causes = status.details.causes if status.details is not None else None

@@ -14,7 +14,7 @@ import asyncio
 import sys
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar, Token
+from contextvars import Token
 from functools import lru_cache
 from importlib.metadata import version
 from types import ModuleType
@@ -35,8 +35,8 @@ _SCHEMA = "https://opentelemetry.io/schemas/1.37.0"
 _CLOCK = SystemClock()
 _failures = RateLimitedLogger(get_logger("kcr.tracing"))
 
-# The calendar's time at which the event loop's was 0, in nanoseconds, as the trace of this context takes it.
-_epoch: ContextVar[int | None] = ContextVar("kcr_trace_epoch", default=None)
+# In OpenTelemetry's context: the time of the calendar at which the event loop's was 0, in nanoseconds.
+_EPOCH = "kcr-epoch"
 
 
 class _Known(NamedTuple):
@@ -101,7 +101,7 @@ class ActiveSpan:
         span: OpenTelemetry's.
     """
 
-    __slots__ = ("_epoch", "_loop", "_tokens", "span")
+    __slots__ = ("_epoch", "_loop", "_token", "span")
 
     def __init__(
         self, tracer: "Tracer", name: str, attributes: Mapping[str, Any], *, is_request: bool = False,
@@ -119,11 +119,11 @@ class ActiveSpan:
         """
         trace: Any = sys.modules[API]
         self._loop = asyncio.get_running_loop()
-        epoch = _epoch.get() if is_request else None
+        epoch = _trace_epoch() if is_request else None
         if epoch is None:
             epoch = int(_CLOCK.now().timestamp() * 1_000_000) * 1_000 - self._loop_ns()
         self._epoch = epoch
-        self._tokens: tuple[Token[Any], Token[int | None]] | None = None
+        self._token: Token[Any] | None = None
         self.span: Span = trace.INVALID_SPAN
         with guarded():
             self.span = tracer.start_span(
@@ -137,16 +137,16 @@ class ActiveSpan:
         from opentelemetry import context  # noqa: PLC0415  # installed wherever there is a provider
 
         trace: Any = sys.modules[API]
-        self._tokens = context.attach(trace.set_span_in_context(self.span)), _epoch.set(self._epoch)
+        with_span = trace.set_span_in_context(self.span)
+        self._token = context.attach(context.set_value(_EPOCH, self._epoch, with_span))
 
     def leave(self) -> None:
         """Make the span before this one the current one."""
         from opentelemetry import context  # noqa: PLC0415  # see above
 
-        if self._tokens is not None:
-            context.detach(self._tokens[0])
-            _epoch.reset(self._tokens[1])
-            self._tokens = None
+        if self._token is not None:
+            context.detach(self._token)
+            self._token = None
 
     def fail(self, text: str, error: BaseException | None = None) -> None:
         """Set the span's status to ERROR, and record an exception, if there was one."""
@@ -168,10 +168,18 @@ class ActiveSpan:
         return int(self._loop.time() * 1_000_000_000)
 
 
+def _trace_epoch() -> int | None:
+    """Return the epoch of the running trace; None outside of one that was begun here."""
+    from opentelemetry import context  # noqa: PLC0415  # see above
+
+    epoch = context.get_value(_EPOCH)
+    return epoch if isinstance(epoch, int) else None
+
+
 def record_failure(error: BaseException, text: str) -> None:
     """Set the status of the current span, that of a reconcile, to ERROR, and record the exception."""
     trace: Any = sys.modules[API]
-    span, epoch = trace.get_current_span(), _epoch.get()
+    span, epoch = trace.get_current_span(), _trace_epoch()
     if epoch is not None:
         now = epoch + int(asyncio.get_running_loop().time() * 1_000_000_000)
         span.record_exception(error, timestamp=now)

@@ -12,7 +12,7 @@ from kcr.annotations import is_list, shown
 from kcr.api import codec
 from kcr.api.meta import Object
 from kcr.arguments import refuse
-from kcr.client.dry_run import DRY_RUN, DryRunReview
+from kcr.client.context import DryRunReview, writing
 from kcr.errors import ApiError, leaves
 from kcr.log import get_logger
 from kcr.webhooks.patches import encode, json_patch, rebase
@@ -80,12 +80,11 @@ class AdmissionEndpoint:
         if not request.dry_run:
             return await self._reviewed(request)
         dry_run = DryRunReview()
-        token = DRY_RUN.set(dry_run)
         try:
-            return await self._reviewed(request)
+            with writing(dry_run=dry_run):
+                return await self._reviewed(request)
         finally:
             dry_run.end()
-            DRY_RUN.reset(token)
 
     async def _reviewed(self, request: WebhookRequest) -> AdmissionResponse:
         return await (self._mutate(request) if self.rule.is_mutating else self._validate(request))

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs
 from kcr.api.durations import parse_duration
 from kcr.api.meta import Resource
 from kcr.client import Client
-from kcr.client.calls import UNFENCED
+from kcr.client.context import WRITE_CONTEXT, WriteContext
 from kcr.errors import ApiError, KcrError
 from kcr.log import get_logger
 from kcr.metrics import Metrics
@@ -211,7 +211,7 @@ class Webhooks:
             )
         deadline = asyncio.timeout(_SHARE_OF_TIMEOUT * timeout_in(query))
         # Replicas serve, whether they lead or not, and for a while after the lease is released.
-        token = UNFENCED.set(True)
+        token = WRITE_CONTEXT.set(WriteContext(every_replica=True, has_slots=WRITE_CONTEXT.get().has_slots))
         try:
             async with deadline:
                 return 200, await endpoint.answer(body)
@@ -236,7 +236,7 @@ class Webhooks:
                 raise
             return self._fail(path, endpoint, error)
         finally:
-            UNFENCED.reset(token)
+            WRITE_CONTEXT.reset(token)
 
     def _fail(self, path: str, endpoint: _Endpoint, error: BaseException) -> tuple[int, bytes]:
         """Answer an unexpected exception; errors of kcr itself, such as a TransportError, are no panics."""

@@ -9,7 +9,6 @@ import pytest
 import pytest_asyncio
 
 from kcr.client import Client, Request, Response, Transport
-from kcr.client.dry_run import DRY_RUN
 from kcr.errors import ConfigError, ForbiddenError, TransportError
 from kcr.testing import CrashingTransport, VirtualClock
 from kcr_devcluster.apiserver.authentication.users import user_named
@@ -186,11 +185,7 @@ async def test_version_that_is_the_storage_version_needs_no_migration(world: Wor
 
 async def test_dry_run_changes_nothing(world: World) -> None:
     before = await world.api.get(V1)
-    token = DRY_RUN.set(True)
-    try:
-        assert (await migrate_definition(world.client, NAME)).objects == OBJECTS
-    finally:
-        DRY_RUN.reset(token)
+    assert (await migrate_definition(world.client.with_options(dry_run=True), NAME)).objects == OBJECTS
     assert await world.api.get(V1) == before
     assert await world.stored_versions() == ["v1", "v2"]
 

@@ -18,7 +18,6 @@ from kcr.api.resources import ResourceType
 from kcr.cli import options as shared
 from kcr.cli.connection import connected, run_quietly
 from kcr.client import Client
-from kcr.client.dry_run import DRY_RUN
 from kcr.errors import ApiError, ConfigError, ConflictError, KcrError, NotFoundError, TransportError
 from kcr.log.lines import printable
 
@@ -135,11 +134,8 @@ async def _read(client: Client, name: str) -> CustomResourceDefinition:
 
 async def _check_rights(client: Client, definition: CustomResourceDefinition) -> None:
     """Find out before the objects are rewritten whether the last step is allowed."""
-    token = DRY_RUN.set(True)
-    try:
-        await client.merge_patch(CustomResourceDefinition, definition.key, {}, subresource="status")
-    finally:
-        DRY_RUN.reset(token)
+    checked = client.with_options(dry_run=True)
+    await checked.merge_patch(CustomResourceDefinition, definition.key, {}, subresource="status")
 
 
 async def _rewrite_all(client: Client, name: str, found: Sequence[PartialObjectMetadata]) -> None:
@@ -217,8 +213,8 @@ def migrate(names: tuple[str, ...], **values: Any) -> int:
 
 
 async def _migrate(names: Sequence[str], values: Mapping[str, Any]) -> int:
-    DRY_RUN.set(values["dry_run"])
-    async with connected({**values, "namespace": ""}) as (client, _, _):
+    async with connected({**values, "namespace": ""}) as (connection, _, _):
+        client = connection.with_options(dry_run=values["dry_run"])
         for name in dict.fromkeys(names):
 
             def report(done: int, total: int, name: str = name) -> None:

@@ -4,7 +4,6 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Callable, Mapping
-from contextvars import ContextVar
 from ipaddress import ip_address, ip_network
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -13,11 +12,10 @@ import aiohttp
 from aiohttp.abc import AbstractResolver, AbstractStreamWriter, ResolveResult
 from aiohttp.connector import Connection
 
+from kcr.client.context import WRITE_CONTEXT
 from kcr.clock import TIMER_SLACK_SECONDS
 
 _KEEP_ALIVE_SECONDS = 60.0
-# The fence of the request that this task sends; aiohttp hands nothing of ours to its requests.
-FENCE: ContextVar[Callable[[], None] | None] = ContextVar("kcr_fence", default=None)
 # Called with a name and the seconds until it was resolved, or could not be.
 OnResolve = Callable[[str, float], None]
 
@@ -155,7 +153,7 @@ class FencedRequest(aiohttp.ClientRequest):
 
 def _check_fence() -> None:
     """Call the fence of this task's request, if it has one."""
-    fence = FENCE.get()
+    fence = WRITE_CONTEXT.get().fence
     if fence is not None:
         fence()
 

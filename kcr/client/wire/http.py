@@ -12,14 +12,16 @@ from typing import Self
 
 import aiohttp
 from aiohttp.http_exceptions import HttpProcessingError
+from msgspec.structs import replace
 from multidict import CIMultiDictProxy
 from yarl import URL
 
 from kcr.arguments import checked
 from kcr.client.auth.cluster import ClusterConfig, expired_certificate, tls_context, tls_modified
 from kcr.client.auth.credentials import Credential
+from kcr.client.context import WRITE_CONTEXT
 from kcr.client.loops import HomeLoop, PerLoop
-from kcr.client.wire.connections import FENCE, FencedRequest, OnResolve, SilenceTimer, make_connector
+from kcr.client.wire.connections import FencedRequest, OnResolve, SilenceTimer, make_connector
 from kcr.client.wire.transport import Request
 from kcr.clock import SystemClock
 from kcr.errors import ConfigError, TransportError
@@ -149,7 +151,9 @@ class HttpTransport:
         path, _, query = request.target.partition("?")
         pool.users += 1
         # Read within this call only, so that without a fence there is nothing to set.
-        fence = FENCE.set(request.fence) if request.fence is not None else None
+        token = None
+        if request.fence is not None:
+            token = WRITE_CONTEXT.set(replace(WRITE_CONTEXT.get(), fence=request.fence))
         try:
             return await pool.session.request(
                 request.method,
@@ -169,8 +173,8 @@ class HttpTransport:
             await self.leave(pool)
             raise
         finally:
-            if fence is not None:
-                FENCE.reset(fence)
+            if token is not None:
+                WRITE_CONTEXT.reset(token)
 
     async def leave(self, pool: "_Pool", answer: aiohttp.ClientResponse | None = None) -> None:
         """End the use of a pool, and release the connection of an answer."""

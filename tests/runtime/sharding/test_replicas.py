@@ -276,3 +276,37 @@ async def test_controller_beside_one_that_needs_all_objects_reconciles_its_share
             assert len(replica.copier.configs) >= 2 * len(NAMES)
             mine = {c.metadata.name for c in made if shard_of(slot_of(c.metadata), SHARDS) in replica.held}
             assert set(replica.copier.reconciled) == mine
+
+
+class Noting:
+    """A component that creates a ConfigMap of its name."""
+
+    def __init__(self, manager: kcr.Manager, name: str) -> None:
+        self.name = name
+        self.refusal: Exception | None = None
+        self._manager = manager
+
+    async def run(self) -> None:
+        try:
+            await self._manager.client.create(ConfigMap(metadata=ObjectMeta(name=self.name, namespace="default")))
+        except kcr.KcrError as error:
+            self.refusal = error
+
+
+async def test_write_without_an_owner_is_refused(kcr_clock: VirtualClock, kcr_cluster: EmbeddedCluster) -> None:
+    replica = Replica(kcr_clock, kcr_cluster.transport, "a")
+    once, everywhere = Noting(replica.manager, "once"), Noting(replica.manager, "everywhere")
+    replica.manager.add(once)
+    replica.manager.add(everywhere, needs_leader_election=False)
+    async with running(replica):
+        await kcr_clock.advance(20)
+        # Every replica would make it, each beside the others.
+        stray = Noting(replica.manager, "stray")
+        await stray.run()
+        assert isinstance(stray.refusal, kcr.ConfigError)
+        assert "has no owner" in str(stray.refusal)
+        assert "needs_leader_election=False" in str(stray.refusal)
+    assert (once.refusal, everywhere.refusal) == (None, None)
+    created = {config.metadata.name for config in await kcr_cluster.client.list(ConfigMap, "default")}
+    assert {"once", "everywhere"} <= created
+    assert "stray" not in created

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from kcr.api.meta import Key
+from kcr.client.context import WriteContext
 from kcr.controller import Result
 from kcr.controller.gates import GateDecision
 from kcr.controller.observers import Observer, ReconcileRun
@@ -73,7 +74,7 @@ async def processed(log: Log, *gates: Asking, observers: tuple[Observer, ...] = 
     metrics, journal = ControllerMetrics(1), ReconcileJournal()
     outcomes = Outcomes(queue, metrics, random=random.Random(0))
     worker = Worker(
-        "test", queue, log,
+        "test", queue, log, context_of=WriteContext,
         gates=gates, outcomes=outcomes, observers=(journal, *observers), journal=journal, random=random.Random(0),
     )  # fmt: skip
     queue.add(A)

@@ -12,7 +12,7 @@ from kcr.api.batch import Job
 from kcr.api.core import Namespace, reference_to
 from kcr.api.meta import ObjectMeta, Resource
 from kcr.client import Client, Request
-from kcr.client.dry_run import DRY_RUN
+from kcr.client.context import writing
 from kcr.errors import TransportError
 from kcr.events import EventRecorder, SpamLimit
 from kcr.testing import VirtualClock
@@ -401,9 +401,8 @@ async def test_stopping_waits_half_a_second_at_most(kcr_clock: VirtualClock) -> 
 async def test_event_of_a_dry_run_is_not_written(kcr_clock: VirtualClock) -> None:  # WH-8
     server = Events()
     async with recording(server, kcr_clock) as recorder:
-        token = DRY_RUN.set(True)
-        recorder.event(JOB, "Normal", "Seen", "dry")
-        DRY_RUN.reset(token)
+        with writing(dry_run=True):
+            recorder.event(JOB, "Normal", "Seen", "dry")
         recorder.event(JOB, "Normal", "Seen", "real")
         await kcr_clock.advance(10)
     assert server.summary() == [("Seen", "real", 1)]

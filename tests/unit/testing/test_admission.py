@@ -9,7 +9,7 @@ from msgspec.structs import replace
 import kcr
 from kcr.api.core import ConfigMap
 from kcr.api.scale import Scale, ScaleSpec
-from kcr.client.dry_run import DRY_RUN
+from kcr.client.context import WRITE_CONTEXT
 from kcr.errors import Cause
 from kcr.testing import FakeManager, admit
 from kcr.webhooks import UserInfo
@@ -93,7 +93,7 @@ async def test_writes_of_a_dry_run_are_not_kept() -> None:  # WH-8
 
     assert (await admit(Writes(), SITE, dry_run=True)).allowed
     assert await manager.client.list(ConfigMap) == ()
-    assert not DRY_RUN.get()
+    assert not WRITE_CONTEXT.get().dry_run
     assert (await admit(Writes(), SITE)).allowed
     assert len(await manager.client.list(ConfigMap)) == 1
 

@@ -13,7 +13,7 @@ import kcr
 from kcr.api.core import ConfigMap, Pod
 from kcr.api.full import apps_v1, core_v1
 from kcr.api.scale import Scale
-from kcr.client.dry_run import DRY_RUN
+from kcr.client.context import WRITE_CONTEXT
 from kcr.testing import FakeManager
 from tests.kit.reviews import MUTATE, VALIDATE, Website, answered, post, review, serve, website
 
@@ -288,7 +288,7 @@ async def test_dry_run_reaches_the_client_for_the_length_of_the_review(is_dry_ru
 
     answer = await answered(serve(Writes()), VALIDATE, review(website(), dryRun=is_dry_run))
     assert answer["allowed"], answer
-    assert not DRY_RUN.get()
+    assert not WRITE_CONTEXT.get().dry_run
     assert len(await manager.client.list(ConfigMap)) == (0 if is_dry_run else 1)
 
 
@@ -380,9 +380,9 @@ async def test_task_that_a_dry_run_starts_writes_after_it() -> None:
         ended = asyncio.Event()
 
         async def refresh() -> None:
-            seen.append(bool(DRY_RUN.get()))
+            seen.append(bool(WRITE_CONTEXT.get().dry_run))
             await ended.wait()
-            seen.append(bool(DRY_RUN.get()))
+            seen.append(bool(WRITE_CONTEXT.get().dry_run))
 
         class Refreshing:
             async def validate_create(self, obj: Any, request: kcr.WebhookRequest) -> None:
