@@ -5,13 +5,15 @@ reads `kcr/cli/completions.json` in its place. `make test` compares the table wi
 """
 
 import json
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 import click
 
 from kcr.app.fields import PATHS, OptionField
-from kcr.cli.commands import COMMANDS, EMBEDDED
+from kcr.app.plugins import VARIABLES, find_plugins, variables_of, variables_of_options
+from kcr.cli.commands import COMMANDS
 from kcr.cli.main import cli
 
 TABLE = Path(__file__).parents[1] / "kcr" / "cli" / "completions.json"
@@ -19,14 +21,29 @@ TABLE = Path(__file__).parents[1] / "kcr" / "cli" / "completions.json"
 
 def table() -> str:
     """Return the table, one command a line."""
-    context = click.Context(cli)
-    commands = {name: cli.get_command(context, name) for name in sorted({*COMMANDS, *EMBEDDED} - {"dev"})}
-    lines = [f"{json.dumps(name)}: {json.dumps(_command(one))}" for name, one in commands.items() if one is not None]
+    lines = [f"{json.dumps(name)}: {json.dumps(_command(one))}" for name, one in _commands().items()]
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
+def variables() -> str:
+    """Return the variables of all commands, and of kcr's own controllers, one a line."""
+    plugins = [point.name for point in entry_points(group="kcr.controllers") if point.value.startswith("kcr.")]
+    found = set(variables_of(find_plugins(tuple(plugins))))
+    for command in _commands().values():
+        found.update(variables_of_options(command, None))
+    return "".join(f"{name}\n" for name in sorted(found))
+
+
+def _commands() -> dict[str, click.Command]:
+    """Return the commands of kcr and kcr-devcluster by name."""
+    context, own = click.Context(cli), ("kcr.", "kcr_devcluster.")
+    points = {point.name for point in entry_points(group="kcr.commands") if point.value.startswith(own)}
+    found = {name: cli.get_command(context, name) for name in sorted({*COMMANDS, *points})}
+    return {name: one for name, one in found.items() if one is not None}
+
+
 def _command(command: click.Command) -> dict[str, Any]:
-    help_text = command.get_short_help_str()
+    help_text = command.get_short_help_str(limit=100)
     if isinstance(command, click.Group):
         return {"help": help_text, "commands": {name: _command(one) for name, one in command.commands.items()}}
     parameters = [_parameter(one) for one in command.params if not getattr(one, "hidden", False)]
@@ -60,7 +77,8 @@ def _values(kind: Any) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Write the table."""
+    """Write the tables."""
+    VARIABLES.write_text(variables(), encoding="utf-8")
     TABLE.write_text(table(), encoding="utf-8")
 
 

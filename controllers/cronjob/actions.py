@@ -7,7 +7,6 @@ from kcr.api import codec
 from kcr.api.batch import CronJob, Job
 from kcr.api.core import ObjectReference
 from kcr.api.meta import Key, is_controlled_by
-from kcr.api.refusals import cause_of
 from kcr.client import Client
 from kcr.controller import OwnWrites
 from kcr.controllers.cronjob.decisions.directives import offset_of
@@ -16,6 +15,7 @@ from kcr.dependents.ownership import with_slot
 from kcr.errors import AlreadyExistsError, ApiError, KcrError, NotFoundError, ServerError, is_namespace_ending
 from kcr.events import EventRecorder
 from kcr.informer import Store
+from kcr.refusals import cause_of
 from kcr.tracing.parents import with_traceparent
 
 

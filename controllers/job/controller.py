@@ -31,9 +31,10 @@ from kcr.controllers.job.handlers import JobEvents, Keys, OrphanReconciler, PodE
 from kcr.controllers.job.history import FailedPodHistory
 from kcr.controllers.job.memory import Memory
 from kcr.controllers.job.metrics import EndedPods, ExternalJobs, JobMetrics
+from kcr.controllers.job.pod_context import explains_pods
 from kcr.controllers.job.reconciler import JobReconciler
-from kcr.controllers.policy import WORKLOAD_WITH_JOB, read_gates
 from kcr.dependents import DependentControl
+from kcr.feature_gates import WORKLOAD_WITH_JOB, read_gates
 from kcr.informer import Store
 from kcr.log import get_logger
 from kcr.manager import Manager
@@ -98,6 +99,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     ] = frozenset()
 
 
+@explains_pods
 @explains(ManagedJob, explain_job)
 def setup(manager: Manager, options: Options) -> None:
     """Attach the Job controller to a manager."""

@@ -10,20 +10,20 @@ from kcr.api.core import Event, Pod
 from kcr.api.explanation import Explanation, counted
 from kcr.api.managed_fields import ManagedObjectMeta
 from kcr.api.meta import Key, controller_of, is_controlled_by
-from kcr.api.pod_failures import digest_of, end_text, termination_message
-from kcr.api.pod_symptoms import DetailedPod
 from kcr.api.pods import is_active
 from kcr.client import Client
-from kcr.client.explainers import read_last_lines, read_pod_context
+from kcr.controller import OwnWrites
 from kcr.controller.gates import PAUSED
-from kcr.controller.own_writes import OwnWrites
 from kcr.controllers.job.decisions.directives import own_limits
 from kcr.controllers.job.decisions.explain import CHANGE, Evidence, explain
 from kcr.controllers.job.decisions.failures import Backoff, advanced, concerns
 from kcr.controllers.job.decisions.gang import VERSIONS, state_text
 from kcr.controllers.job.decisions.plan import Limits, Snapshot
+from kcr.controllers.job.decisions.pod_troubles.failures import digest_of, end_text, termination_message
+from kcr.controllers.job.decisions.pod_troubles.symptoms import DetailedPod
 from kcr.controllers.job.decisions.pods import index_unsettled
 from kcr.controllers.job.memory import JobState
+from kcr.controllers.job.pod_context import read_last_lines, read_pod_context
 from kcr.errors import ForbiddenError, NotFoundError
 from kcr.events import EventRecorder
 from kcr.informer import Store

@@ -12,13 +12,13 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Metric
 
 from kcr.api.core import Pod
-from kcr.api.job_situation import JobSituation, situation_of
 from kcr.api.meta import Key
 from kcr.controllers.job.decisions.lifecycle import COMPLETIONS_REACHED, is_complete
 from kcr.controllers.job.decisions.plan import Outcome, Plan, ScaleUp, Snapshot
 from kcr.controllers.job.decisions.pods import finish_time
+from kcr.controllers.job.decisions.situation import JobSituation, situation_of
 from kcr.dependents import UnconfirmedCreateError
-from kcr.metrics.table import Histogram, MetricsTable, Row
+from kcr.metrics import Histogram, MetricsTable, Row
 from kcr.tracing import exemplar
 
 # The namespace of the Jobs beyond the bound: no namespace has an underscore.

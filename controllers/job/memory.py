@@ -16,7 +16,7 @@ from kcr.controller import Batching, OwnWrites
 from kcr.controllers.job.decisions.failures import Backoff
 from kcr.controllers.job.decisions.plan import Outcome
 from kcr.controllers.job.fleet import Fleet
-from kcr.informer.store import version_of
+from kcr.informer import version_of
 from kcr.log import get_logger
 from kcr.log.ratelimited import RateLimitedLogger
 

@@ -4,9 +4,11 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Protocol, TypeVar, cast
 
+import msgspec
 from msgspec.structs import replace
 
-from kcr.api.meta import Condition, whole_seconds
+from kcr.api.meta import Condition, from_wire, whole_seconds
+from kcr.api.unstructured import Unstructured
 from kcr.arguments import check_of_call, checked
 
 
@@ -144,3 +146,13 @@ def ensure(conditions: tuple[Condition, ...], wanted: Condition) -> tuple[Condit
             return conditions
         return (*conditions[:place], wanted, *conditions[place + 1 :])
     return conditions if wanted.status == "False" else (*conditions, wanted)
+
+
+def conditions_of(obj: Unstructured) -> tuple[Condition, ...]:
+    """Return the conditions of an object's status; none where the field has another meaning."""
+    status = obj.get("status")
+    found = status.get("conditions") if isinstance(status, dict) else None
+    try:
+        return msgspec.convert(found or (), tuple[Condition, ...], dec_hook=from_wire)
+    except msgspec.ValidationError:
+        return ()

@@ -4,6 +4,8 @@ An explanation is a code and facts. Codes are ordered: of several explanations o
 highest has the headline, and the facts of the others follow. No reader of an explanation parses its text.
 """
 
+import shlex
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from enum import Enum
 
@@ -11,6 +13,10 @@ import msgspec
 from msgspec.structs import replace
 
 from kcr.api.durations import human_duration
+from kcr.api.meta import ObjectMeta, controller_of
+from kcr.api.resources import ResourceType
+
+_NO_FINALIZERS = '{"metadata":{"finalizers":null}}'
 
 
 class Code(Enum):
@@ -162,3 +168,46 @@ def in_time(moment: datetime, now: datetime) -> str:
 def counted(count: int, noun: str) -> str:
     """Return a count with its noun: `1 pod`, `2 pods`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def deletion_case(kind: ResourceType, metadata: ObjectMeta, now: datetime) -> Explanation:
+    """Return why an object that was deleted is still there.
+
+    Args:
+        kind: Its kind.
+        metadata: Its metadata, with a deletionTimestamp.
+        now: The moment to judge at.
+    """
+    moment, finalizers = metadata.deletion_timestamp or now, metadata.finalizers
+    if moment > now:
+        return Explanation(Code.TERMINATING, "is being deleted", steps=(Step("its grace period is over", moment),))
+    headline = f"is being deleted for {human_duration(max(now - moment, timedelta()))}"
+    if not finalizers:
+        return Explanation(Code.TERMINATING, headline)
+    noun = "finalizer" if len(finalizers) == 1 else "finalizers"
+    first = finalizers[0].partition("/")[0]
+    return Explanation(
+        Code.TERMINATING,
+        f"{headline}, and waits for its {noun} {', '.join(finalizers)}",
+        steps=(Step(f"it is gone when {'its' if len(finalizers) == 1 else 'each'} controller has removed the {noun}"),),
+        remedies=(
+            f"see whether the controller of {first} runs, and what its log says",
+            f"or give up what the {noun} {'guards' if len(finalizers) == 1 else 'guard'}: {unfinalize(kind, metadata)}",
+        ),
+    )
+
+
+def unfinalize(kind: ResourceType, metadata: ObjectMeta) -> str:
+    """Return the command that removes the finalizers of an object."""
+    place = f" -n {metadata.namespace}" if metadata.namespace else ""
+    # Names of some kinds have characters with a meaning to a shell, and a user copies the command into one.
+    name = shlex.quote(metadata.name)
+    return f"kubectl{place} patch {kind.display} {name} --type=merge -p '{_NO_FINALIZERS}'"
+
+
+def owner_text(metadata: ObjectMeta) -> Iterable[str]:
+    """Yield a text about the controlling owner of an object, if there is one."""
+    owner = controller_of(metadata)
+    if owner is not None:
+        command = f"kcr explain {shlex.quote(f'{owner.kind.lower()}/{owner.name}')}"
+        yield f"it is controlled by {owner.kind} {owner.name}: {command}"

@@ -17,7 +17,7 @@ from kcr.api.durations import parse_duration
 from kcr.api.resources import object_name
 from kcr.api.slots import check_shards
 from kcr.app.fields import text_of
-from kcr.controllers.policy import read_gates
+from kcr.feature_gates import read_gates
 from kcr.keywords import Flag
 
 # Those of `kcr run`, for which `*` stands there.

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import Any, get_type_hints
 
 import click
@@ -19,7 +20,7 @@ import msgspec
 
 from kcr.app.faults import YOUR_BUG, import_fault, place_of_user, unexpected
 from kcr.app.fields import fields_of, given_as
-from kcr.app.options import DEFAULT_CONTROLLERS, PluginOptions, ProgramOptions
+from kcr.app.options import DEFAULT_CONTROLLERS, PluginOptions
 from kcr.client.explainers import Explainer, explainers_of
 from kcr.errors import ConfigError, KcrError
 from kcr.log import get_logger
@@ -37,18 +38,9 @@ _NO_OPTION = re.compile(
     r"KCR_((\w+_)?(SERVICE_(HOST|PORT)\w*|PORT(_\d+_(TCP|UDP|SCTP)\w*)?)|MOUNT_\w+|TERMINATION_LOG)"
 )
 _PREFIX = "KCR_"
-# The variables of the commands beside `kcr run`, and of kcr's own controllers; a test compares them with the options.
-_VARIABLES = (
-    "KCR_CHUNK_SIZE", "KCR_CONTAINER", "KCR_CRONJOB_TIME_ZONE", "KCR_DEBUG_ADDRESS", "KCR_DEV_AUTHORIZATION",
-    "KCR_DEV_DATA_DIR", "KCR_DEV_DEBUG_PORT", "KCR_DEV_FAULTS", "KCR_DEV_FILES", "KCR_DEV_KUBECONFIG",
-    "KCR_DEV_GANG_VERSION", "KCR_DEV_LEGACY_APIS", "KCR_DEV_NODES", "KCR_DEV_NO_CONTROLLERS", "KCR_DEV_NO_DEBUG_PAGE",
-    "KCR_DEV_PORT", "KCR_DEV_RUNTIME", "KCR_DEV_TERMINATED_POD_GC_THRESHOLD", "KCR_DEV_WAIT",
-    "KCR_DEV_WEBHOOK_SERVICES",
-    "KCR_FAILURE_DIGEST", "KCR_FOLLOW", "KCR_JOB_POD_FAILURE_BACKOFF", "KCR_MAX_JOB_POD_FAILURE_BACKOFF",
-    "KCR_MAX_METRIC_CRONJOBS", "KCR_MAX_METRIC_NAMESPACES", "KCR_MAX_POD_CREATE_DELETE_PER_SYNC",
-    "KCR_MAX_UNCOUNTED_PODS", "KCR_METRICS_ADDRESS", "KCR_OUTPUT", "KCR_PREFIX", "KCR_SECONDS",
-    "KCR_SINCE", "KCR_SYNC_JOB_BATCH_PERIOD", "KCR_TAIL", "KCR_TIMESTAMPS",
-)  # fmt: skip
+# The variables of all commands and of kcr's own controllers, none of which is imported for it: made of their options by
+# `python -m tools.completions`.
+VARIABLES = Path(__file__).with_name("variables.txt")
 # How much of a name has to be right for the nearest to be proposed.
 _LIKENESS = 0.75
 
@@ -346,13 +338,6 @@ def unknown_variables(environ: Mapping[str, str], known: Collection[str]) -> dic
     return found
 
 
-def known_variables() -> Iterator[str]:
-    """Yield the variables of all commands and of kcr's own controllers, none of which is imported for it."""
-    for kind in (PluginOptions, ProgramOptions):
-        yield from (f"{_PREFIX}{field.name.upper()}" for field in fields_of(kind))
-    yield from _VARIABLES
-
-
 def warn_of_unknown_variables(setups: Mapping[str, Setup], warn: Callable[[str], object]) -> None:
     """Warn of variables that begin with `KCR_` and that no option has; called by the command that reads options.
 
@@ -365,7 +350,7 @@ def warn_of_unknown_variables(setups: Mapping[str, Setup], warn: Callable[[str],
     if not unknown_variables(os.environ, known):
         return
     # They may be for another command, or for a plugin that does not run now: neither is imported to find out.
-    known |= {*known_variables()}
+    known |= {*VARIABLES.read_text(encoding="utf-8").split()}
     # Variables of another package's command or plugin begin with its name; others cause a warning.
     points = (point for group in (GROUP, "kcr.commands") for point in entry_points(group=group))
     foreign = (point.name for point in points if not point.value.startswith(("kcr.", "kcr_devcluster.")))

@@ -1,6 +1,6 @@
 """Files that commands write: whole, and an error line that names the file and the remedy."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -43,3 +43,15 @@ def unwritable(remedy: str) -> Iterator[None]:
     except OSError as error:
         remedy = "free some space" if is_full(error) else remedy
         raise ConfigError(f"cannot write {error.filename}: {error.strerror}: {remedy}") from error
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield a table as lines, its columns as wide as their longest cells.
+
+    Args:
+        header: The titles of the columns.
+        rows: The cells, as many in each row as there are columns.
+    """
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    for row in (header, *rows):
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

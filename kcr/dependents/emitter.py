@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable, Sequence
 
 from kcr.api.meta import Resource
-from kcr.api.refusals import cause_of
 from kcr.arguments import checked
 from kcr.errors import KcrError, TooManyRequestsError, is_namespace_ending
 from kcr.events import EventRecorder
+from kcr.refusals import cause_of
 
 EVENTS_PER_RECONCILE = 3
 SUMMARY_BYTES = 1024

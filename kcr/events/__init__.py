@@ -2,6 +2,6 @@
 
 from kcr.events.correlator import SpamLimit
 from kcr.events.forms import EventsApi, event_kind
-from kcr.events.recorder import EventRecorder
+from kcr.events.recorder import EventRecorder, single_event
 
-__all__ = ["EventRecorder", "EventsApi", "SpamLimit", "event_kind"]
+__all__ = ["EventRecorder", "EventsApi", "SpamLimit", "event_kind", "single_event"]

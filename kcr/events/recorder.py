@@ -18,7 +18,7 @@ from kcr.client.context import WRITE_CONTEXT
 from kcr.clock import Clock
 from kcr.errors import AlreadyExistsError, ApiError, NotFoundError, TransportError
 from kcr.events.correlator import Correlator, Dropped, Seen, SpamLimit
-from kcr.events.forms import EventsApi, Note, cut, event_form
+from kcr.events.forms import CoreForm, EventsApi, Note, cut, event_form
 from kcr.events.series import OpenSeries
 from kcr.log import get_logger
 
@@ -277,3 +277,19 @@ class EventRecorder:
 
 def _reference(obj: Resource | ObjectReference) -> ObjectReference:
     return obj if isinstance(obj, ObjectReference) else reference_to(obj)
+
+
+def single_event(component: str, about: ObjectReference, reason: str, message: str, clock: Clock) -> Resource:
+    """Return an event of the core API for a command that writes one itself and ends.
+
+    Args:
+        component: Who reports.
+        about: The object.
+        reason: Why, as one CamelCase word.
+        message: The description.
+        clock: The time.
+    """
+    note = Note(about, "Normal", reason, message, clock.now())
+    seen = Correlator(CoreForm(component, ""), clock, random.Random(), SpamLimit()).correlate(note, 0.0)
+    assert isinstance(seen, Seen), "the first of its kind"
+    return seen.event

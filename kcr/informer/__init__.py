@@ -25,6 +25,6 @@ from kcr.informer.cache import InformerHandle
 from kcr.informer.handlers import Handler, Registration, Trigger
 from kcr.informer.informer import Informer
 from kcr.informer.selection import Selection
-from kcr.informer.store import Store
+from kcr.informer.store import Store, version_of
 
-__all__ = ["Handler", "Informer", "InformerHandle", "Registration", "Selection", "Store", "Trigger"]
+__all__ = ["Handler", "Informer", "InformerHandle", "Registration", "Selection", "Store", "Trigger", "version_of"]

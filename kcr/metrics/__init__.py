@@ -8,5 +8,9 @@ from kcr.metrics.controllers import ControllerMetrics, Outcome
 from kcr.metrics.queues import QUEUE_BUCKETS, QueueMetrics
 from kcr.metrics.registry import Metrics
 from kcr.metrics.requests import HostRequests
+from kcr.metrics.table import Histogram, MetricsTable, Row
 
-__all__ = ["QUEUE_BUCKETS", "ControllerMetrics", "HostRequests", "Metrics", "Outcome", "QueueMetrics"]
+__all__ = [
+    "QUEUE_BUCKETS", "ControllerMetrics", "Histogram", "HostRequests", "Metrics", "MetricsTable", "Outcome",
+    "QueueMetrics", "Row",
+]  # fmt: skip

@@ -14,7 +14,7 @@ from kcr.api.meta import Key
 from kcr.app.logs import configure_logs
 from kcr.cli.main import exit_code_of
 from kcr.controllers.cronjob.decisions.directives import offset_of
-from kcr.controllers.policy import read_gates
+from kcr.feature_gates import read_gates
 from kcr.testing import VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.node import RunResult

@@ -7,16 +7,18 @@ import click
 import msgspec
 import pytest
 
+from kcr.app.plugins import VARIABLES
 from kcr.cli import check, run, version
 from kcr.cli.debug.commands import command as debug
-from kcr.cli.objects import events, explain, jobs, logs, reconcile, rerun, run_now, shards, wait
+from kcr.cli.objects import explain, reconcile, shards
 from kcr.controllers.cronjob.controller import Options as CronJobOptions
+from kcr.controllers.job.commands import events, jobs, logs, rerun, run_now, wait
 from kcr.controllers.job.controller import Options
 from kcr_devcluster.dev import command as dev
 from kcr_devcluster.dev import snapshot
 from kcr_devcluster.generators import crd, kubeconfig, policy, rbac, types, webhooks
 from tests.kit.documents import ROOT
-from tools.completions import TABLE, table
+from tools.completions import TABLE, table, variables
 from tools.reference import FOLDER, PACKAGES, pages
 
 COMMAND_LINE = (FOLDER / "command-line.md").read_text(encoding="utf-8")
@@ -65,6 +67,10 @@ def test_every_option_is_explained(name: str, command: click.Command) -> None:
 
 def test_table_of_completions_is_that_of_the_commands() -> None:
     assert TABLE.read_text(encoding="utf-8") == table(), "run `python -m tools.reference`"
+
+
+def test_table_of_variables_has_those_of_all_options() -> None:
+    assert VARIABLES.read_text(encoding="utf-8") == variables(), "run `python -m tools.completions`"
 
 
 def test_every_variable_of_run_is_named() -> None:

@@ -17,8 +17,8 @@ from kcr.api.scheduling import BetaPodGroup, BetaWorkload
 from kcr.app.plugins import find_plugins
 from kcr.app.rbac import LEASE_RIGHTS, rights_of
 from kcr.controller import Right
-from kcr.controllers.policy import read_gates
 from kcr.errors import BadRequestError, ForbiddenError
+from kcr.feature_gates import read_gates
 from kcr.testing import FaultyTransport, VirtualClock
 from kcr_devcluster.apiserver.authentication.users import user_named
 from kcr_devcluster.cluster import EmbeddedCluster, InProcessTransport

@@ -11,12 +11,12 @@ from kcr.api.conditions import find_condition
 from kcr.api.core import Event
 from kcr.api.durations import human_duration
 from kcr.api.explanation import Code, Explanation, Step, ago, counted, in_time, ordered
-from kcr.api.refusals import refusal_of
 from kcr.controllers.cronjob.decisions.decide import FUTURE_RUN, decide
 from kcr.controllers.cronjob.decisions.directives import directives_of, offset_of
 from kcr.controllers.cronjob.decisions.explain_times import clock_change_of, lost_run, moment_text, next_run_of
 from kcr.controllers.cronjob.decisions.plan import Facts, Plan, Start
 from kcr.controllers.cronjob.decisions.schedule import is_ahead
+from kcr.refusals import refusal_of
 
 # So many Jobs are named; of the others the count says enough.
 _NAMED = 3

@@ -13,12 +13,12 @@ from kcr.api.conditions import find_condition
 from kcr.api.core import ContainerStatus, Pod
 from kcr.api.durations import go_duration
 from kcr.api.explanation import counted
-from kcr.api.pod_problems import PodContext, problem_of
-from kcr.api.pod_symptoms import obstacle_in
 from kcr.api.pods import sidecars
 from kcr.controllers.job.decisions.directives import CAUSES, START_DEADLINE, directives_of
 from kcr.controllers.job.decisions.lifecycle import is_being_deleted
 from kcr.controllers.job.decisions.plan import Ending, PodCounts, Snapshot
+from kcr.controllers.job.decisions.pod_troubles.problems import PodContext, problem_of
+from kcr.controllers.job.decisions.pod_troubles.symptoms import obstacle_in
 
 REASON = "PodsNeverStarted"
 

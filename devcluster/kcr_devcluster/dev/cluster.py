@@ -13,8 +13,8 @@ from kcr.app.logs import configure_logs
 from kcr.app.options import PluginOptions
 from kcr.app.plugins import Setup, attach
 from kcr.client import Client
-from kcr.controllers.policy import GENERIC_WORKLOAD, SHARDED_LIST_AND_WATCH
 from kcr.errors import ConfigError
+from kcr.feature_gates import GENERIC_WORKLOAD, SHARDED_LIST_AND_WATCH
 from kcr.manager import Manager
 from kcr_devcluster.apiserver.http.pods.container_logs import end_of_log
 from kcr_devcluster.apiserver.kinds.catalogue import PODS

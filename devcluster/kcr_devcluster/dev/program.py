@@ -18,7 +18,7 @@ from kcr.api.meta import Key, Resource
 from kcr.app.options import PluginOptions, shown
 from kcr.app.plugins import Setup, choose_plugins, find_explainers, find_plugins, warn_of_unknown_variables
 from kcr.app.process import run_to_end
-from kcr.cli.display.display import Display, open_display
+from kcr.cli.display import Display, open_display
 from kcr.cli.objects.look import look
 from kcr.cli.target import ObjectName
 from kcr.client.explainers import Explainer

@@ -1,20 +1,16 @@
 """Explains an object of any kind by the fields that all kinds share: metadata and the conditions of the status."""
 
-import shlex
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-import msgspec
 from msgspec.structs import replace
 
+from kcr.api.conditions import conditions_of
 from kcr.api.durations import human_duration
-from kcr.api.explanation import Code, Explanation, Step, ago
-from kcr.api.meta import Condition, ObjectMeta, controller_of, from_wire
-from kcr.api.resources import ResourceType
+from kcr.api.explanation import Code, Explanation, Step, ago, deletion_case, owner_text
+from kcr.api.meta import Condition
 from kcr.api.unstructured import Unstructured
-
-_NO_FINALIZERS = '{"metadata":{"finalizers":null}}'
 
 # Conditions that are good when they are False; of all others False is trouble.
 # Source: cli-utils/pkg/kstatus (Stalled, Reconciling); core/v1 and apps/v1 types.go.
@@ -55,16 +51,6 @@ class _Seen(NamedTuple):
         return next((one for one in self.conditions if one.type == kind), None)
 
 
-def conditions_of(obj: Unstructured) -> tuple[Condition, ...]:
-    """Return the conditions of an object's status; none where the field has another meaning."""
-    status = obj.get("status")
-    found = status.get("conditions") if isinstance(status, dict) else None
-    try:
-        return msgspec.convert(found or (), tuple[Condition, ...], dec_hook=from_wire)
-    except msgspec.ValidationError:
-        return ()
-
-
 def explain_object(obj: Unstructured, now: datetime) -> Explanation:
     """Return why an object is where it is, as far as metadata, generation and conditions show it.
 
@@ -81,41 +67,6 @@ def explain_object(obj: Unstructured, now: datetime) -> Explanation:
         wanted=_wanted(seen),
         present=_present(seen),
     )
-
-
-def deletion_case(kind: ResourceType, metadata: ObjectMeta, now: datetime) -> Explanation:
-    """Return why an object that was deleted is still there.
-
-    Args:
-        kind: Its kind.
-        metadata: Its metadata, with a deletionTimestamp.
-        now: The moment to judge at.
-    """
-    moment, finalizers = metadata.deletion_timestamp or now, metadata.finalizers
-    if moment > now:
-        return Explanation(Code.TERMINATING, "is being deleted", steps=(Step("its grace period is over", moment),))
-    headline = f"is being deleted for {_since(moment, now)}"
-    if not finalizers:
-        return Explanation(Code.TERMINATING, headline)
-    noun = "finalizer" if len(finalizers) == 1 else "finalizers"
-    first = finalizers[0].partition("/")[0]
-    return Explanation(
-        Code.TERMINATING,
-        f"{headline}, and waits for its {noun} {', '.join(finalizers)}",
-        steps=(Step(f"it is gone when {'its' if len(finalizers) == 1 else 'each'} controller has removed the {noun}"),),
-        remedies=(
-            f"see whether the controller of {first} runs, and what its log says",
-            f"or give up what the {noun} {'guards' if len(finalizers) == 1 else 'guard'}: {unfinalize(kind, metadata)}",
-        ),
-    )
-
-
-def unfinalize(kind: ResourceType, metadata: ObjectMeta) -> str:
-    """Return the command that removes the finalizers of an object."""
-    place = f" -n {metadata.namespace}" if metadata.namespace else ""
-    # Names of some kinds have characters with a meaning to a shell, and a user copies the command into one.
-    name = shlex.quote(metadata.name)
-    return f"kubectl{place} patch {kind.display} {name} --type=merge -p '{_NO_FINALIZERS}'"
 
 
 def _deleted(seen: _Seen) -> Explanation | None:
@@ -219,14 +170,6 @@ def _troubles(seen: _Seen) -> Iterable[str]:
 
 def _is_bad(one: Condition) -> bool:
     return one.status == ("True" if one.type in _BAD_WHEN_TRUE else "False") or one.status == "Unknown"
-
-
-def owner_text(metadata: ObjectMeta) -> Iterable[str]:
-    """Yield a text about the controlling owner of an object, if there is one."""
-    owner = controller_of(metadata)
-    if owner is not None:
-        command = f"kcr explain {shlex.quote(f'{owner.kind.lower()}/{owner.name}')}"
-        yield f"it is controlled by {owner.kind} {owner.name}: {command}"
 
 
 def _why(condition: Condition) -> str:

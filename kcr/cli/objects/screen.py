@@ -66,18 +66,6 @@ def condensed(events: Sequence[Event]) -> tuple[Event, ...]:
     return tuple(found.values())
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield a table as lines, its columns as wide as their longest cells.
-
-    Args:
-        header: The titles of the columns.
-        rows: The cells, as many in each row as there are columns.
-    """
-    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-    for row in (header, *rows):
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-
-
 def _flat(texts: Iterable[Iterable[str]]) -> list[str]:
     return [line for text in texts for line in text]
 

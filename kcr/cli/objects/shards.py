@@ -13,7 +13,7 @@ from kcr.api.meta import Key
 from kcr.cli import options as shared
 from kcr.cli.completers import complete_programs
 from kcr.cli.connection import connected, run_quietly
-from kcr.cli.objects.screen import table
+from kcr.cli.output import table
 from kcr.client import Client
 from kcr.clock import SystemClock
 from kcr.errors import ConfigError, NotFoundError

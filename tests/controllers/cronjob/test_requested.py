@@ -4,7 +4,7 @@ import pytest
 
 from kcr.api.batch import Job
 from kcr.api.meta import Key
-from kcr.cli.objects.copies import WholeJob, rerun_of, run_name, run_of
+from kcr.controllers.job.commands.copies import WholeJob, rerun_of, run_name, run_of
 from kcr.testing import VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.cronjob_harness import (

@@ -13,8 +13,8 @@ from kcr.api.batch import Job
 from kcr.api.meta import Key, ObjectMeta
 from kcr.api.scheduling import PodGroup, TypedLocalReference, Workload, WorkloadSpec
 from kcr.client import Transport
-from kcr.controllers.policy import read_gates
 from kcr.errors import InvalidError
+from kcr.feature_gates import read_gates
 from kcr.testing import VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.node import RunResult

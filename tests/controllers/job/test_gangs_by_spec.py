@@ -15,7 +15,7 @@ from kcr.api.meta import Key
 from kcr.api.scheduling import BetaPodGroup, BetaWorkload, PodGroup, PodGroupSpec
 from kcr.client import Client, Transport
 from kcr.controllers.job.explanation import ManagedJob, explain_job
-from kcr.controllers.policy import read_gates
+from kcr.feature_gates import read_gates
 from kcr.testing import VirtualClock, eventually
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.node import RunResult

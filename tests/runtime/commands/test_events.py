@@ -11,10 +11,10 @@ import pytest
 from kcr.api.batch import CronJob, Job
 from kcr.api.core import Event, Namespace, ObjectReference, Pod
 from kcr.api.meta import Key, ObjectMeta
-from kcr.cli.objects.events import EventQuery, follow, owned
 from kcr.cli.target import ObjectName
 from kcr.client import Client
 from kcr.clock import SystemClock
+from kcr.controllers.job.commands.events import EventQuery, follow, owned
 from kcr.errors import ForbiddenError, ServerError
 from kcr.testing import FaultyTransport, VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster

@@ -10,9 +10,9 @@ import pytest
 from kcr.api.batch import Job
 from kcr.api.core import Namespace, Pod
 from kcr.api.meta import Key
-from kcr.cli.display.job_table import JobRow
-from kcr.cli.objects.jobs import follow, read_evidence
 from kcr.client import Client
+from kcr.controllers.job.commands.job_table import JobRow
+from kcr.controllers.job.commands.jobs import follow, read_evidence
 from kcr.errors import ForbiddenError
 from kcr.testing import FaultyTransport, VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster

@@ -9,8 +9,8 @@ from kcr.api.batch import COMPLETION_INDEX, CronJob, Job, is_finished
 from kcr.api.core import Namespace
 from kcr.api.meta import Key, controller_of, is_controlled_by
 from kcr.api.unstructured import unstructured
-from kcr.cli.objects.copies import WholeJob, left_indexes, rerun_of
 from kcr.client import Client
+from kcr.controllers.job.commands.copies import WholeJob, left_indexes, rerun_of
 from kcr.testing import eventually
 from tests.kit import cronjob_harness
 from tests.kit.harness import create, events_of, finished, manifest, pods_of, read

@@ -13,8 +13,8 @@ from kcr.app.plugins import Setup, attach, find_plugins, read_options
 from kcr.cli.run import command
 from kcr.controllers.job import controller as job
 from kcr.controllers.job import ttl
-from kcr.controllers.policy import read_gates
 from kcr.errors import ConfigError
+from kcr.feature_gates import read_gates
 from kcr.testing import FakeManager, VirtualClock
 
 GATES = "GenericWorkload=true,WorkloadWithJob=true"

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from importlib.metadata import distribution
 from pathlib import Path
 
-import click
 import pytest
 
-from kcr.cli.commands import COMMANDS, EMBEDDED
-from kcr.cli.main import cli, exit_code_of
+from kcr.cli.commands import COMMANDS
+from kcr.cli.completers import outlines
+from kcr.cli.main import exit_code_of
 
 Install = Callable[[str, str], None]
 
@@ -89,19 +89,11 @@ def test_missing_development_cluster_is_named_with_its_extra(
     assert capsys.readouterr().err == line
 
 
-def test_commands_of_the_development_cluster_are_known_without_it() -> None:
-    added = {point.name for point in distribution("kcr-devcluster").entry_points if point.group == "kcr.commands"}
-    assert added == EMBEDDED.keys()
-
-
-def test_help_has_the_summaries_of_the_development_cluster() -> None:
-    context = click.Context(cli)
-    assert COMMANDS.keys() | EMBEDDED.keys() <= set(cli.list_commands(context))
-    for name, summary in EMBEDDED.items():
-        command = cli.get_command(context, name)
-        assert command is not None
-        assert not command.hidden
-        assert summary
+def test_commands_of_packages_are_known_without_them() -> None:
+    points = [point for name in ("kcr", "kcr-devcluster") for point in distribution(name).entry_points]
+    added = {point.name for point in points if point.group == "kcr.commands"}
+    assert outlines().keys() == COMMANDS.keys() | added
+    assert all(outline["help"].endswith(".") for outline in outlines().values())
 
 
 def loaded_by(*arguments: str) -> set[str]:

@@ -13,7 +13,7 @@ import click
 import pytest
 import yaml
 
-from kcr.app.plugins import find_plugins, known_variables, variables_of, variables_of_options
+from kcr.app.plugins import variables_of_options
 from kcr.cli.main import cli, exit_code_of
 from tests.kit.command_lines import assert_refused
 
@@ -244,16 +244,6 @@ def test_program_of_a_kubeconfig_does_not_run_where_it_is_refused(
         "--exec-plugins is never: use another kubeconfig, or --exec-plugins=always"
     )
     assert not (tmp_path / "trace").exists()
-
-
-def test_table_of_variables_has_those_of_all_options() -> None:
-    found = set(variables_of(find_plugins(("cronjob", "job", "ttl"))))
-    context = click.Context(cli)
-    for name in cli.list_commands(context):
-        command = cli.get_command(context, name)
-        assert command is not None
-        found.update(variables_of_options(command, None))
-    assert found == {*known_variables()}
 
 
 def test_arguments_have_no_variables() -> None:

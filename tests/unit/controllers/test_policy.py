@@ -1,7 +1,8 @@
 import pytest
 
-from kcr.controllers.policy import read_gates, require_take_over
+from kcr.controllers.policy import require_take_over
 from kcr.errors import ConfigError
+from kcr.feature_gates import read_gates
 
 
 def test_gates_are_off_unless_turned_on() -> None:

@@ -8,7 +8,6 @@ from kcr.api.core import Pod
 from kcr.api.durations import human_duration
 from kcr.api.explanation import Code, Explanation, Step, counted
 from kcr.api.indexset import IndexSet
-from kcr.api.pod_problems import PodProblem, alike, not_ready_since, problem_of, text_of
 from kcr.api.pods import is_terminating
 from kcr.controllers.job.decisions import failures
 from kcr.controllers.job.decisions.explain.evidence import NAMED, Evidence
@@ -16,6 +15,7 @@ from kcr.controllers.job.decisions.explain.pods import lingering_text, terminati
 from kcr.controllers.job.decisions.indexed import as_backoff
 from kcr.controllers.job.decisions.plan import Plan, Snapshot
 from kcr.controllers.job.decisions.pod_template import restart_policy
+from kcr.controllers.job.decisions.pod_troubles.problems import PodProblem, alike, not_ready_since, problem_of, text_of
 
 _SECOND = timedelta(seconds=1)
 

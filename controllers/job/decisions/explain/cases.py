@@ -9,8 +9,6 @@ from kcr.api.core import Pod
 from kcr.api.durations import human_duration
 from kcr.api.explanation import Code, Explanation, Step, ago, counted
 from kcr.api.meta import ObjectMeta
-from kcr.api.pod_failures import digest_of
-from kcr.api.pod_problems import PATIENCE
 from kcr.controllers.job.decisions import lifecycle
 from kcr.controllers.job.decisions.explain import pods as texts
 from kcr.controllers.job.decisions.explain.active import failures_left, replacements, running, terminating_texts
@@ -19,6 +17,8 @@ from kcr.controllers.job.decisions.explain.no_controller import no_controller
 from kcr.controllers.job.decisions.explain.pods import refused, scaling
 from kcr.controllers.job.decisions.plan import Plan, ScaleDown, ScaleUp, Snapshot, Terminate
 from kcr.controllers.job.decisions.pod_template import restart_policy
+from kcr.controllers.job.decisions.pod_troubles.failures import digest_of
+from kcr.controllers.job.decisions.pod_troubles.problems import PATIENCE
 from kcr.controllers.job.decisions.pods import is_tracked, replaces_only_failed
 from kcr.controllers.job.decisions.retention import time_to_live
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from kcr.api.core import Event, Pod
 from kcr.api.explanation import Explanation
-from kcr.api.pod_problems import PodContext
 from kcr.controllers.job.decisions.plan import Plan, Snapshot
+from kcr.controllers.job.decisions.pod_troubles.problems import PodContext
 
 # So many pods, indexes and events are named; of the others the counts say enough.
 NAMED = 3

@@ -5,12 +5,12 @@ from datetime import datetime, timedelta
 
 from kcr.api.durations import human_duration
 from kcr.api.explanation import Code, Explanation, Step, counted
-from kcr.api.pod_problems import PATIENCE
 from kcr.api.pods import is_terminal
 from kcr.controllers.job.decisions import failures, lifecycle
 from kcr.controllers.job.decisions.explain.evidence import Evidence
 from kcr.controllers.job.decisions.indexed import as_backoff
 from kcr.controllers.job.decisions.plan import Plan, ScaleDown, ScaleUp, Snapshot, Terminate
+from kcr.controllers.job.decisions.pod_troubles.problems import PATIENCE
 from kcr.controllers.job.decisions.pods import finish_time
 
 _REMEDY_KCR = "see whether the one that runs is ready (GET /readyz), or run one: kcr run --controllers job"

@@ -6,13 +6,13 @@ from datetime import datetime, timedelta
 from kcr.api.core import Event, Pod
 from kcr.api.durations import human_duration
 from kcr.api.explanation import Code, Explanation, Step, ago, counted
-from kcr.api.pod_failures import failed_container
-from kcr.api.pod_problems import PATIENCE, joined, masked, statuses_of
 from kcr.api.pods import is_terminal, is_terminating
-from kcr.api.refusals import refusal_of
 from kcr.controllers.job.decisions.explain.evidence import Evidence
 from kcr.controllers.job.decisions.plan import Plan, ScaleDown, ScaleUp, Snapshot
+from kcr.controllers.job.decisions.pod_troubles.failures import failed_container
+from kcr.controllers.job.decisions.pod_troubles.problems import PATIENCE, joined, masked, statuses_of
 from kcr.controllers.job.decisions.pods import TRACKING_FINALIZER, finish_time
+from kcr.refusals import refusal_of
 
 # Reasons that nodes report when a container could not be started: its command or image is wrong.
 _UNSTARTED = ("StartError", "ContainerCannotRun")

@@ -16,9 +16,9 @@ from rich.text import Text
 
 from kcr.api.durations import human_duration
 from kcr.api.meta import Key
-from kcr.cli.display.display import WARNING, Display
-from kcr.cli.display.view import EventView, JobView, View, duration, shown_name
+from kcr.cli.display import WARNING, Display, EventView, View, duration, shown_name
 from kcr.clock import Clock
+from kcr.controllers.job.commands.job_view import JobView
 from kcr.log.lines import printable
 from kcr_devcluster.dev.display.views import CronJobView, PodView, shares
 

@@ -11,9 +11,9 @@ from kcr.api.batch import Job
 from kcr.api.core import Event, Pod
 from kcr.api.explanation import Code, Explanation
 from kcr.api.meta import OwnerReference, Resource, controller_of
-from kcr.cli.display.view import ENDED, INTERIM, view_of
 from kcr.client.explainers import last_seen
 from kcr.controller.gates import is_paused
+from kcr.controllers.job.commands.job_view import ENDED, INTERIM, view_of
 from kcr_devcluster.dev.cluster_state import DeploymentOverview, WarningOverview
 
 # The states of Jobs that may be a problem; of all others the reason is in the spec.

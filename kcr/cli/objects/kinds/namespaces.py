@@ -8,10 +8,9 @@ from typing import NamedTuple
 
 from kcr.api.core import Namespace
 from kcr.api.durations import human_duration
-from kcr.api.explanation import Code, Explanation, Step, ago, counted
+from kcr.api.explanation import Code, Explanation, Step, ago, counted, unfinalize
 from kcr.api.meta import ObjectMeta
 from kcr.api.resources import ResourceType
-from kcr.cli.objects.generic import unfinalize
 
 # The condition of a namespace that says which resources are left: `configmaps. has 1 resource instances`.
 _REMAINING, _RESOURCES = "NamespaceContentRemaining", re.compile(r"([a-z0-9.-]+?)\.? has \d+ resource instances")

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from kcr.api.conditions import conditions_of
 from kcr.api.core import Pod
 from kcr.api.durations import human_duration
 from kcr.api.explanation import Code, Explanation, ago, counted
 from kcr.api.meta import Condition, Key
 from kcr.api.pods import is_terminal
 from kcr.api.unstructured import Unstructured
-from kcr.cli.objects.generic import conditions_of
 
 # The actions of a kubelet under pressure, by the condition.
 _PRESSURES: Mapping[str, str] = {

@@ -7,21 +7,19 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from kcr.api.conditions import conditions_of
 from kcr.api.core import Event, Namespace, Pod
 from kcr.api.explanation import Explanation, merged
 from kcr.api.meta import Condition, Key, ObjectMeta, Resource, metadata_only
-from kcr.api.pod_symptoms import DetailedPod
 from kcr.api.unstructured import Unstructured, unstructured
-from kcr.cli.objects.generic import conditions_of, explain_object
+from kcr.cli.objects.generic import explain_object
 from kcr.cli.objects.kinds import webhooks
-from kcr.cli.objects.kinds.dependents import list_or_nothing, read_workload, with_dependents
+from kcr.cli.objects.kinds.dependents import list_or_nothing, with_dependents
 from kcr.cli.objects.kinds.namespaces import Held, explain_namespace, remaining_resources
 from kcr.cli.objects.kinds.nodes import explain_node
-from kcr.cli.objects.kinds.pods import change_of, explain_pod
-from kcr.cli.objects.kinds.workloads import explain_workload
 from kcr.client import Client
 from kcr.client.discovery import all_served_kinds, find_kind
-from kcr.client.explainers import Explainer, ExplainerError, read_pod_context
+from kcr.client.explainers import Explainer, ExplainerError
 from kcr.errors import ForbiddenError
 
 # So many resources of a namespace are searched for objects that block its deletion, and so many objects of each.
@@ -85,15 +83,6 @@ async def _read_other(client: Client, obj: Unstructured, events: Sequence[Event]
     return explain_object(obj, now)
 
 
-async def _read_pod(client: Client, obj: Unstructured, events: Sequence[Event], now: datetime) -> Explanation:
-    pod = await client.get(DetailedPod, obj.key)
-    return explain_pod(pod, await read_pod_context(client, [pod], change_of(pod.metadata)), now)
-
-
-async def _read_workload(client: Client, obj: Unstructured, events: Sequence[Event], now: datetime) -> Explanation:
-    return explain_workload(await read_workload(client, obj, events, now))
-
-
 async def _read_namespace(client: Client, obj: Unstructured, events: Sequence[Event], now: datetime) -> Explanation:
     namespace = await client.get(Namespace, obj.key)
     held: list[Held] = []
@@ -121,10 +110,8 @@ async def pods_of_node(client: Client, name: str) -> tuple[Pod, ...] | None:
 
 
 _READERS: Mapping[tuple[str, str], Reader] = {
-    ("", "pods"): _read_pod,
     ("", "namespaces"): _read_namespace,
     ("", "nodes"): _read_node,
-    **{("apps", plural): _read_workload for plural in ("deployments", "replicasets", "statefulsets", "daemonsets")},
     **{
         (webhooks.GROUP, f"{plural}webhookconfigurations"): webhooks.read_webhooks
         for plural in ("validating", "mutating")

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from kcr.api.explanation import Explanation
+from kcr.api.explanation import Explanation, unfinalize
 from kcr.api.meta import ObjectMeta
 from kcr.api.resources import ResourceType
 from kcr.api.unstructured import unstructured
-from kcr.cli.objects.generic import explain_object, unfinalize
+from kcr.cli.objects.generic import explain_object
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 WEBSITE = unstructured("example.dev/v1", "Website", plural="websites")

@@ -20,9 +20,8 @@ from kcr.api.core import (
 )
 from kcr.api.explanation import Code, Explanation
 from kcr.api.meta import Condition, Key, ObjectMeta, OwnerReference, Resource
-from kcr.cli.display.display import Display
-from kcr.cli.display.log_follower import runs_of
-from kcr.cli.display.view import EventView
+from kcr.cli.display import Display, EventView
+from kcr.controllers.job.commands.log_follower import runs_of
 from kcr.testing import FakeManager, VirtualClock, build
 from kcr_devcluster.dev.display.progress import Progress, failure_of
 from kcr_devcluster.dev.explanations import Explanations

@@ -1,0 +1,1 @@
+"""Pods that do not start, do not become ready or have failed: the cause, and the remedy."""

@@ -1,1 +1,0 @@
-"""The display of Jobs, pods and logs while `kcr dev` runs."""
