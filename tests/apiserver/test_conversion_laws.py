@@ -18,8 +18,8 @@ from tests.kit.conversion_webhooks import V1, V2, Converter, install, redefine, 
 from tests.kit.custom_resources import Json
 
 pytestmark = pytest.mark.kcr_virtual
-# A thousand stories in all: `make test` tells a tenth of them.
-STORIES, STEPS, BLOCKS, QUICK_BLOCKS = 50, 12, 20, 2
+# A thousand stories in all: `make test` tells a fortieth of them.
+STORIES, STEPS, BLOCKS, QUICK_BLOCKS = 25, 12, 40, 1
 PATHS = {"v1": V1, "v2": V2}
 NAMES = ("a", "b", "c", "d")
 MERGE = "application/merge-patch+json"

@@ -9,7 +9,7 @@ from tests.chaos.job_runs import wrongs_of
 from tests.kit.environment import setting
 
 SEEDS = int(setting("KCR_SEEDS", "2000"))
-QUICK, STEP = 20, 10
+QUICK, STEP = 6, 6
 PARTS = 16
 
 

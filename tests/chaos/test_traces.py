@@ -14,7 +14,9 @@ from tests.chaos.traces import COMMAND, RECORD, SEEDS, recorded
 
 # It starts processes of its own, which import everything again.
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize(("name", "seed"), SEEDS)
+@pytest.mark.parametrize(
+    ("name", "seed"), [pytest.param(*one, marks=[] if one[0] == "requests" else pytest.mark.soak) for one in SEEDS]
+)
 def test_trace_of_a_seed_is_the_recorded_one_in_every_process(name: str, seed: int) -> None:
     traces = set()
     for hash_seed in ("1", "2"):

@@ -31,7 +31,6 @@ def job(template: dict[str, Any] = RUNNING, **spec: Any) -> kcr.Unstructured:
     "spec",
     [
         pytest.param({"parallelism": 2}, id="parallel"),
-        pytest.param({"completionMode": "Indexed", "completions": 2, "parallelism": 2}, id="indexed"),
         pytest.param({"podReplacementPolicy": "Failed"}, id="replaced-after-the-end"),
         pytest.param({"suspend": True}, id="suspended"),
     ],
@@ -46,7 +45,7 @@ async def test_namespace_with_an_ended_job_and_its_ttl_ends(kcr_cluster: Embedde
 
 
 @pytest.mark.kcr_cluster(controllers=["job"])
-@pytest.mark.parametrize("policy", ["Allow", "Replace"])
+@pytest.mark.parametrize("policy", ["Replace", pytest.param("Allow", marks=pytest.mark.soak)])
 async def test_namespace_with_a_live_cron_job_ends(kcr_cluster: EmbeddedCluster, policy: str) -> None:
     spec = {"schedule": "* * * * *", "concurrencyPolicy": policy, "jobTemplate": {"spec": {"template": RUNNING}}}
     cron = CRON_JOB.of({"metadata": {"name": "every-minute"}, "spec": spec})

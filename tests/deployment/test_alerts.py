@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
 
 import promql_parser
@@ -24,6 +25,7 @@ OF_TARGET = {"namespace", "job", "pod", "instance"}
 pytestmark = NEEDS_HELM
 
 
+@cache
 def rules() -> dict[str, dict[str, Any]]:
     """The alerts of the chart by name, under all ways to run it."""
     found = [one for values in VALUES.values() for one in of_kind(manifests(values), "PrometheusRule")]

@@ -180,7 +180,7 @@ def test_each_value_is_set_by_a_test() -> None:
 # The largest set is rendered once for each of its many values.
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.soak if name == "everything" else ()) for name in SETS]
+    "name", [pytest.param(name, marks=() if name in ("probes", "selected") else pytest.mark.soak) for name in SETS]
 )
 def test_each_value_has_an_effect(name: str) -> None:
     whole = render(yaml.safe_dump(SETS[name]))
@@ -192,7 +192,10 @@ def test_each_value_has_an_effect(name: str) -> None:
 
 
 @pytest.mark.asyncio
-@pytest.mark.parametrize("name", ["default", *SETS])
+@pytest.mark.parametrize(
+    "name",
+    ["default", "everything", *(pytest.param(name, marks=pytest.mark.soak) for name in SETS if name != "everything")],
+)
 async def test_server_takes_what_is_rendered(name: str) -> None:
     found = manifests(SETS.get(name, {}))
     async with EmbeddedCluster(random=Random(0), runtime=None, authorization="rbac", kinds=[OPERATOR]) as cluster:

@@ -241,11 +241,12 @@ def everywhere(*controllers: str) -> Granted:
 @pytest.mark.parametrize(
     "granted",
     [
-        pytest.param(everywhere(*CONTROLLERS), id="all"),
+        pytest.param(everywhere(*CONTROLLERS), id="all", marks=pytest.mark.soak),
         *(pytest.param(everywhere(name), id=name) for name in CONTROLLERS),
         pytest.param(
             Granted({"featureGates": GATES}, ("job",), "/kcr", "at the cluster scope", environ=GATES_ENVIRON),
             id="workloads",
+            marks=pytest.mark.soak,
         ),
         pytest.param(
             Granted({**ALL, "watchNamespace": "team"}, CONTROLLERS, "team/kcr", 'in the namespace "team"', "team"),

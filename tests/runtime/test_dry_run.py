@@ -39,7 +39,10 @@ async def dry_jobs(cluster: EmbeddedCluster, clock: VirtualClock) -> AsyncIterat
         written += [dict(line) for line in logs if line["event"] == "dry run: accepted, not stored"]
 
 
-@pytest.mark.parametrize("pods", [3, 600], ids=["few", "more-than-one-reconcile-creates"])
+@pytest.mark.parametrize(
+    "pods",
+    [pytest.param(3, id="few"), pytest.param(600, id="more-than-one-reconcile-creates", marks=pytest.mark.soak)],
+)
 async def test_job_gets_no_pods_and_no_status(kcr_clock: VirtualClock, pods: int) -> None:
     async with (
         EmbeddedCluster(clock=kcr_clock, random=random.Random(0), runtime=None) as cluster,

@@ -166,8 +166,6 @@ BUSY = PROGRAM.replace(
     "await self._client.merge_patch", 'print("busy", flush=True); await asyncio.sleep(3600)  # '
 ).replace("import kcr\n", "import asyncio\nimport kcr\n", 1)
 
-DOCUMENTED = PROGRAM.replace("-> None:\n    manager.add", '-> None:\n    """Greet namespaces."""\n    manager.add')
-
 
 async def start(
     kubeconfig: Path, program: str = PROGRAM, *arguments: str, **variables: str
@@ -207,14 +205,6 @@ async def test_program_of_thirty_lines_is_a_controller(tmp_path: Path) -> None:
         _, stderr = await process.communicate()
         assert process.returncode == 0, stderr.decode()
         assert b"Traceback" not in stderr
-
-
-async def test_program_without_configuration_ends_with_one_line(tmp_path: Path) -> None:
-    process = await start(tmp_path / "missing")
-    _, stderr = await process.communicate()
-    assert process.returncode == 1
-    (line,) = stderr.decode().splitlines()
-    assert "missing" in line
 
 
 async def test_program_is_operated_through_its_ports(tmp_path: Path) -> None:  # CM-25, CM-50, CM-52
@@ -282,21 +272,6 @@ async def test_collector_passes_over_what_was_imported(tmp_path: Path) -> None: 
         assert young > 10_000
 
 
-async def test_program_shows_its_options_and_variables(tmp_path: Path) -> None:
-    process = await start(tmp_path / "missing", DOCUMENTED, "--help")
-    stdout, stderr = await process.communicate()
-    assert process.returncode == 0, stderr.decode()
-    shown = stdout.decode()
-    assert shown.startswith("Usage: greeter.py [OPTIONS]")
-    assert "Greet namespaces." in shown
-    for option in ("kubeconfig", "context", "namespace", "kube-api-qps", "kube-api-burst", "metrics-bind-address",
-                   "health-probe-bind-address", "ready-file", "log-format", "log-level"):  # fmt: skip
-        assert f"--{option}" in shown
-        assert f"KCR_{option.upper().replace('-', '_')}" in shown
-    # What only the controllers that come with kcr have.
-    assert "--take-over" not in shown
-
-
 @pytest.mark.soak
 async def test_program_reads_options_before_variables_before_arguments(tmp_path: Path) -> None:
     async with EmbeddedCluster(runtime=None) as cluster:
@@ -316,53 +291,12 @@ async def test_program_reads_options_before_variables_before_arguments(tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("program", "arguments", "variables", "line"),
-    [
-        # Versions of click quote the option, or do not.
-        pytest.param(PROGRAM, ["--fast"], {}, "No such option", id="option"),
-        pytest.param(PROGRAM, [], {"KCR_LOG_LEVEL": "loud"}, "Invalid value for KCR_LOG_LEVEL: 'loud'", id="variable"),
-        pytest.param(
-            PROGRAM.replace("run(setup)", "run(setup, metrics_bind_address='80')"), [], {},
-            "Invalid value for metrics_bind_address: '80' is no address", id="argument",
-        ),
-        pytest.param(
-            PROGRAM.replace("run(setup)", "run(setup, metrics_secure=True)"), [], {},
-            "metrics_secure: metrics are served nowhere: add metrics_bind_address=:8443", id="secure-keyword",
-        ),
-        pytest.param(
-            PROGRAM, [], {"KCR_METRICS_CERT_PATH": "/certs"},
-            "KCR_METRICS_CERT_PATH: it has no effect without KCR_METRICS_SECURE: add that as well", id="no-effect",
-        ),
-        pytest.param(
-            PROGRAM.replace("run(setup)", "run(setup, kube_api_burst=0)"), [], {},
-            "Invalid value for kube_api_burst: 0 is not a whole number of at least 1", id="bound",
-        ),
-    ],
-)  # fmt: skip
-async def test_wrong_usage_of_a_program_is_one_line(
-    tmp_path: Path, program: str, arguments: list[str], variables: dict[str, str], line: str
-) -> None:
-    process = await start(tmp_path / "missing", program, *arguments, **variables)
-    _, stderr = await process.communicate()
-    assert process.returncode == 2
-    (told,) = stderr.decode().splitlines()
-    assert told.startswith(f"greeter.py: {line}")
-    assert ("--help" in told) == bool(arguments)
-
-
-async def test_program_with_options_of_its_own_passes_none_and_names_none(tmp_path: Path) -> None:
-    process = await start(tmp_path / "missing", PARSING, "--greeting", "hello")
-    _, stderr = await process.communicate()
-    assert process.returncode == 1
-    (line,) = stderr.decode().splitlines()
-    assert line.startswith("greeter.py: kubeconfig ")
-    assert "--" not in line
-
-
-@pytest.mark.parametrize(
     ("options", "words"),
-    [((), "team=blue"), (("--namespace-selector=team=red",), "team=red"), (("--namespace=a",), "fixed: a")],
-    ids=["keyword", "option", "names"],
+    [
+        pytest.param((), "team=blue", id="keyword", marks=pytest.mark.soak),
+        pytest.param(("--namespace-selector=team=red",), "team=red", id="option"),
+        pytest.param(("--namespace=a",), "fixed: a", id="names", marks=pytest.mark.soak),
+    ],
 )
 async def test_namespaces_of_an_option_win_over_those_of_the_keyword(
     tmp_path: Path, options: tuple[str, ...], words: str
@@ -375,14 +309,6 @@ async def test_namespaces_of_an_option_win_over_those_of_the_keyword(
         process.terminate()
         await process.communicate()
         assert process.returncode == 0
-
-
-async def test_names_and_selector_of_namespaces_exclude_each_other(tmp_path: Path) -> None:
-    process = await start(tmp_path / "missing", PROGRAM, "--namespace=a", "--namespace-selector=team=blue")
-    _, stderr = await process.communicate()
-    assert process.returncode == 2
-    words = "--namespace-selector: it chooses the namespaces, as --namespace does: leave one of them away"
-    assert words in stderr.decode()
 
 
 @pytest.mark.soak

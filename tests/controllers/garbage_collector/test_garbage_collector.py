@@ -105,6 +105,7 @@ async def test_nothing_is_missed_while_history_is_forgotten(kcr_clock: VirtualCl
         assert await names(cluster) == []
 
 
+@pytest.mark.soak
 async def test_collection_goes_on_for_days(kcr_clock: VirtualClock) -> None:
     async with collected(kcr_clock) as cluster:
         await kcr_clock.advance(2 * 86400)

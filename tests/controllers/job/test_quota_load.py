@@ -16,7 +16,7 @@ from tests.kit.harness import job_controller, manifest
 
 pytestmark = [pytest.mark.kcr_virtual, pytest.mark.timeout(60)]
 
-JOBS, MINUTES = 150, 3
+JOBS, MINUTES = 150, 1
 QUOTA = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": {"hard": {"pods": "1"}}}
 LONG = {"sim.kcr.dev/run-for": "2h"}
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "full"}}

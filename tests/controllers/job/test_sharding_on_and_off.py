@@ -83,6 +83,7 @@ async def test_rolling_update_turns_sharding_on_and_off(kcr_clock: VirtualClock)
             await kcr_clock.advance(30)
 
 
+@pytest.mark.soak
 async def test_rolling_update_changes_the_number_of_shards(kcr_clock: VirtualClock) -> None:
     async with jobs(kcr_clock) as cluster:
         before, after = sharded_replica(cluster, kcr_clock, "a"), sharded_replica(cluster, kcr_clock, "b", shards=4)

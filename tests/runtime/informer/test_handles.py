@@ -324,8 +324,8 @@ async def test_many_rounds_leave_nothing_behind(kcr_cluster: EmbeddedCluster, kc
         return Counter(type(one).__name__ for one in gc.get_objects() if not isinstance(one, tuple))
 
     async with manager.running():
-        before = await objects_after(50)
-        more = await objects_after(500) - before
+        before = await objects_after(20)
+        more = await objects_after(120) - before
     assert not {"Informer", "Reflector", "Store", "Task", "InformerHandle", "EnqueueRequests"} & more.keys()
     # Timers that are cancelled stay with the loop for a while.
     assert more.total() < 300

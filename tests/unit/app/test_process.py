@@ -119,6 +119,7 @@ process.run_to_end(main)
 """
 
 
+@pytest.mark.soak
 def test_stuck_reconcile_alone_is_named_at_the_end() -> None:
     ended = subprocess.run([sys.executable, "-c", STUCK], capture_output=True, text=True, check=False)
     assert ended.returncode == 128 + signal.SIGTERM

@@ -58,6 +58,7 @@ def test_mutant_is_killed_by_the_first_test_that_fails(copy: Copy, tmp_path: Pat
         assert (tree / "code_of_mine.py").read_bytes() == CODE
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(120)
 def test_test_that_is_no_longer_there_kills_nothing(copy: Copy) -> None:
     boundary, gone = mutant("`<` in a < 3 => <="), "test_mine.py::test_gone"
