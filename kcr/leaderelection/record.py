@@ -27,6 +27,11 @@ class Observation(NamedTuple):
         """Return the observation that follows; the same record does not begin a new lease."""
         return Observation(lease, self.changed_at if lease.spec == self.lease.spec else now)
 
+    @property
+    def expires_at(self) -> float:
+        """When the lease ends unless it is renewed, in the loop's time."""
+        return self.changed_at + (self.lease.spec.lease_duration_seconds or 0)
+
     def is_held_by_other(self, identity: str, now: float) -> bool:
         """Return whether another candidate holds the lease, unexpired.
 
@@ -34,8 +39,7 @@ class Observation(NamedTuple):
 
         Source: client-go/tools/leaderelection/leaderelection.go, tryAcquireOrRenew, isLeaseValid.
         """
-        holder, seconds = self.lease.spec.holder_identity, self.lease.spec.lease_duration_seconds or 0
-        return holder not in ("", identity) and now < self.changed_at + seconds
+        return self.lease.spec.holder_identity not in ("", identity) and now < self.expires_at
 
 
 def claimed(spec: LeaseSpec | None, config: LeaderElectionConfig, moment: datetime) -> LeaseSpec:

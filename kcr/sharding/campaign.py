@@ -19,7 +19,7 @@ from kcr.leaderelection.fence import Fence, Reading
 from kcr.leaderelection.record import Observation, claimed, released
 from kcr.log import get_logger
 from kcr.log.ratelimited import RateLimitedLogger
-from kcr.sharding.assignment import plan_moves
+from kcr.sharding.assignment import Reservations, plan_moves
 from kcr.sharding.leases import LeaseNames, shard_number, view_of
 from kcr.sharding.shards import Move, Shards, shown
 
@@ -45,7 +45,8 @@ class ShardCampaign(Handler[Lease]):
 
     Contract: a Lease is written on the version that was seen, so of several replicas at most one takes a shard. A shard
     is released only after `drained` was called for it; one that could not be drained is left to expire. All Leases are
-    watched, so a released shard is taken at once.
+    watched, so a released shard is taken at once, and one whose Lease expires at that moment. A replica that does not
+    take its part is passed over (`Reservations`).
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class ShardCampaign(Handler[Lease]):
         self._is_settled = is_settled
         # The Leases of all replicas, by name.
         self._observed: dict[str, Observation] = {}
+        self._reservations = Reservations(self._config.identity, self._config.lease_duration)
         # This replica's. Invariant: each shard in `shards.held` is here until it is dropped.
         self._replica: _Own | None = None
         self._own: dict[int, _Own] = {}
@@ -136,9 +138,9 @@ class ShardCampaign(Handler[Lease]):
             # Before the Leases are judged: later changes are judged next.
             self._changed.clear()
             await self._release_drained()
-            await self._move()
+            moves_at = await self._move()
             with suppress(TimeoutError):
-                async with asyncio.timeout(max(renew_at - self._now(), 0)):
+                async with asyncio.timeout(max(min(renew_at, moves_at) - self._now(), 0)):
                     await self._changed.wait()
                     # Shards that are released together are taken together: each set has watches of its own.
                     await asyncio.sleep(_GATHER_SECONDS)
@@ -238,12 +240,17 @@ class ShardCampaign(Handler[Lease]):
 
     # Moves.
 
-    async def _move(self) -> None:
+    async def _move(self) -> float:
+        """Begin the moves that are due, and return when others may be due without any change of a Lease."""
         if self._is_blocked() or self._replica is None:
-            return
+            return float("inf")
         identity, now = self._config.identity, self._now()
         view = view_of(self._observed, self._shards.count, identity, frozenset(self._own), now)
+        view = self._reservations.without_passed_over(view, now)
         moves = plan_moves(view, identity, self._leaving)
+        expiries = [one.expires_at for one in self._observed.values() if one.is_held_by_other(identity, now)]
+        # Timers may fire early.
+        next_at = min((*expiries, self._reservations.ends_at)) + TIMER_SLACK_SECONDS
         if moves.release:
             _log.info("handing over shards", shards=shown(moves.release), replicas=len(view.replicas))
             self._leaving.update(moves.release)
@@ -254,6 +261,7 @@ class ShardCampaign(Handler[Lease]):
             if taken:
                 _log.info("took shards", shards=shown(taken), replicas=len(view.replicas))
                 self._post(Move.TAKEN, tuple(taken))
+        return next_at
 
     async def _take(self, shard: int) -> bool:
         name = self._names.shard(shard)
@@ -380,6 +388,8 @@ class ShardCampaign(Handler[Lease]):
         else:
             self._observed[name] = before.follow(lease, now)
         if before is None or before.lease.spec.holder_identity != lease.spec.holder_identity:
+            if shard_number(lease) is not None:
+                self._reservations.took(lease.spec.holder_identity)
             self._changed.set()
 
     def _age(self, lease: Lease) -> float:

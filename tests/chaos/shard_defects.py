@@ -28,3 +28,10 @@ DEFECTS = (
     defect("group-is-left-while-others-live", Edit("_is_last", "not any(...)", "True")),
     defect("moved-owners-are-not-gathered", Edit("_is_gathering", "not is_relabelled(A)", "True")),
 )
+
+# Found by tests/chaos/shard_kills.py.
+WAITS = (
+    defect("free-shards-wait-for-whoever-has-a-sign-of-life", Edit("without_passed_over", "A >= B + C", "False")),
+    defect("passed-over-replicas-are-given-shards-at-once", Edit("without_passed_over", "A + B._lease_seconds", "A")),
+    defect("expiry-is-noticed-with-the-next-renewal", Edit("_move", "min(...) + A", "float('inf')")),
+)

@@ -23,10 +23,11 @@ from tests.chaos.job_defects import DEFECTS as JOB_DEFECTS
 from tests.chaos.planting import Defect, Edit
 from tests.chaos.requests.request_defects import DEFECTS as REQUEST_DEFECTS
 from tests.chaos.shard_defects import DEFECTS as SHARD_DEFECTS
+from tests.chaos.shard_defects import WAITS as SHARD_WAITS
 
 ROOT = Path(__file__).parents[2]
 SEEDS, STORIES = 1000, 60
-DEFECTS = (*JOB_DEFECTS, *POLICY_DEFECTS, *SHARD_DEFECTS, *REQUEST_DEFECTS)
+DEFECTS = (*JOB_DEFECTS, *POLICY_DEFECTS, *SHARD_DEFECTS, *SHARD_WAITS, *REQUEST_DEFECTS)
 
 
 @pytest.mark.soak
@@ -48,6 +49,13 @@ def test_defect_breaks_a_law_in_a_scenario(defect: Defect, tmp_path: Path) -> No
 @pytest.mark.parametrize("defect", [pytest.param(defect, id=defect.name) for defect in SHARD_DEFECTS])
 def test_defect_of_sharding_breaks_a_law(defect: Defect, tmp_path: Path) -> None:
     _hunt(defect, tmp_path, "tests.chaos.shard_runs", "0", str(SEEDS))
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("defect", [pytest.param(defect, id=defect.name) for defect in SHARD_WAITS])
+def test_defect_leaves_shards_without_a_holder(defect: Defect, tmp_path: Path) -> None:
+    _hunt(defect, tmp_path, "tests.chaos.shard_kills", "0", str(SEEDS))
 
 
 @pytest.mark.soak

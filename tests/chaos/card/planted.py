@@ -21,6 +21,7 @@ from tests.chaos.card.scenarios import SCENARIOS
 from tests.chaos.job_defects import DEFECTS as JOB_DEFECTS
 from tests.chaos.planting import Defect, Edit, defect
 from tests.chaos.shard_defects import DEFECTS as SHARD_DEFECTS
+from tests.chaos.shard_defects import WAITS as SHARD_WAITS
 
 ROOT = Path(__file__).parents[3]
 # How many seeds of a row are tried, and the wall clock of a hunt in seconds.
@@ -44,7 +45,7 @@ class Planted(NamedTuple):
     stories: tuple[str, ...]
 
 
-_KNOWN = {one.name: one for one in (*JOB_DEFECTS, *SHARD_DEFECTS)}
+_KNOWN = {one.name: one for one in (*JOB_DEFECTS, *SHARD_DEFECTS, *SHARD_WAITS)}
 # The API server refuses some wrong statuses, so that no story shows them: such a defect takes its check away as well.
 # Servers before Kubernetes 1.31 have none of these checks.
 _ANY_FAILED = Edit("_failed_only_rises", "A.count('failed') < B.count('failed')", "False")
@@ -152,6 +153,10 @@ PLANTED: tuple[Planted, ...] = (
     _of(
         "held-pods-are-let-be", "no_pod_is_held", "finalizers of pods without a Job stay",
         "crash/made-again/1", "jobs",
+    ),
+    _of(
+        "free-shards-wait-for-whoever-has-a-sign-of-life", "shards_are_held",
+        "free shards wait for replicas that do not take them", "kills",
     ),
     _of("no-fence-of-shards", "one_writer", "writes are sent when a Lease is lost", "shards/2", "shards"),
     _of(

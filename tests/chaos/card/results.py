@@ -22,6 +22,7 @@ VIOLATIONS: Mapping[str, tuple[str, ...]] = {
     ),
     "refused status writes": ("no_status_is_invalid",),
     "two writers": ("one_writer",),
+    "shards without a holder": ("shards_are_held",),
     "lost events of informers": (
         "nothing_is_lost", "handlers_fit", "events_are_committed", "versions_grow", "hostile_objects_harm_no_other",
         "hostile_objects_are_named",

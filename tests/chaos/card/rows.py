@@ -7,7 +7,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kcr_devcluster.testing.losses import LOSSES, Loss
-from tests.chaos import job_runs, shard_runs, test_leader_changes, test_recreate_race, test_two_controllers
+from tests.chaos import (
+    job_runs,
+    shard_kills,
+    shard_runs,
+    test_leader_changes,
+    test_recreate_race,
+    test_two_controllers,
+)
 from tests.chaos.card import informers, outages
 from tests.chaos.card.scenarios import SCENARIOS, Life, live
 from tests.chaos.card.wires import EVENT_FAULTS, SingleEvent
@@ -155,6 +162,7 @@ ROWS: Mapping[str, Row] = {
     "terms": Row("short terms of leaders", _seeded(test_leader_changes.wrongs_of)),
     "two": Row("two controllers at once", _seeded(test_two_controllers.wrongs_of)),
     "shards": Row("shards moving between replicas", _seeded(shard_runs.wrongs_of)),
+    "kills": Row("shards beside a replica that is killed again and again", _seeded(shard_kills.wrongs_of)),
     "clocks": Row("clocks that jump and drift", _in_time(outages.clocks)),
     "snapshot": Row("API server restarted from a snapshot of a minute ago", _in_time(outages.snapshot)),
     "rights": Row("quota, rights and webhooks taken away and given back", _in_time(outages.rights)),
