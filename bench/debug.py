@@ -18,12 +18,12 @@ from kcr.api.bindaddress import BindAddress
 from kcr.api.meta import Key
 from kcr.controller import Controller, ControllerOptions, OwnWrites, Result
 from kcr.controller.observers.journal import ReconcileJournal
-from kcr.debug.access import DebugOptions
-from kcr.debug.keys import ControllerReader
-from kcr.debug.port import serve_probes
-from kcr.debug.sources import StateSources
-from kcr.health import Health, LoopMonitor
 from kcr.metrics import Metrics
+from kcr.serving.debug.access import DebugOptions
+from kcr.serving.debug.keys import ControllerReader
+from kcr.serving.debug.port import serve_probes
+from kcr.serving.debug.sources import StateSources
+from kcr.serving.health import Health, LoopMonitor
 from kcr.testing import eventually
 from kcr.workqueue import ItemExponential, WorkQueue
 

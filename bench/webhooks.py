@@ -13,7 +13,7 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-from kcr.endpoint.certificate import self_signed
+from kcr.serving.ports.certificate import self_signed
 from kcr_devcluster.cluster import EmbeddedCluster
 
 _SECONDS = 300

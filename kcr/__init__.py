@@ -163,7 +163,6 @@ if TYPE_CHECKING:
         set_owner,
         slow_start,
     )
-    from kcr.endpoint import SecureServing
     from kcr.errors import (
         AlreadyExistsError,
         ApiError,
@@ -199,9 +198,10 @@ if TYPE_CHECKING:
     from kcr.manager import Manager
     from kcr.metrics import Metrics
     from kcr.namespaces import Namespaces
+    from kcr.serving.ports import SecureServing
+    from kcr.serving.webhooks import WebhookRequest
+    from kcr.serving.webhooks.converters import converts
     from kcr.sharding import Sharding
-    from kcr.webhooks import WebhookRequest
-    from kcr.webhooks.converters import converts
     from kcr.workqueue import RateLimiter, Reason, WorkQueue
 
 __all__ = [
@@ -352,7 +352,7 @@ _HOMES = {
         "Children DependentControl add_finalizer claim create_or_patch finalized has_finalizer has_owner "
         "remove_finalizer remove_owner set_controller set_owner slow_start"
     ),
-    "kcr.endpoint": "SecureServing",
+    "kcr.serving.ports": "SecureServing",
     "kcr.events": "EventRecorder",
     "kcr.informer": "Handler Informer InformerHandle Selection Store Trigger",
     "kcr.leaderelection": "LeaderElectionConfig LeaderElector",
@@ -360,8 +360,8 @@ _HOMES = {
     "kcr.metrics": "Metrics",
     "kcr.namespaces": "Namespaces",
     "kcr.sharding": "Sharding",
-    "kcr.webhooks": "WebhookRequest",
-    "kcr.webhooks.converters": "converts",
+    "kcr.serving.webhooks": "WebhookRequest",
+    "kcr.serving.webhooks.converters": "converts",
     "kcr.workqueue": "RateLimiter Reason WorkQueue",
 }
 

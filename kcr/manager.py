@@ -18,11 +18,8 @@ from kcr.clock import Clock, SystemClock
 from kcr.controller import Channel, Controller, Reconciler, Right, Source, rights, watch_rights
 from kcr.controller.controller import ManagedOptions
 from kcr.controller.sources import ChannelSource
-from kcr.debug.access import DebugOptions
-from kcr.endpoint import SecureServing
 from kcr.errors import LeadershipLostError
 from kcr.events import EventRecorder, EventsApi, event_kind
-from kcr.health import Health
 from kcr.informer import Informer, InformerHandle, Selection, Store
 from kcr.informer.cache import InformerCache
 from kcr.keywords import Keywords
@@ -30,15 +27,19 @@ from kcr.leaderelection import Leadership
 from kcr.log import get_logger
 from kcr.metrics import Metrics
 from kcr.namespaces import Namespaces
-from kcr.observability import Observability
 from kcr.runnables import Phase, Runnable, RunnableGroup, first_failure, running
+from kcr.serving.debug.access import DebugOptions
+from kcr.serving.health import Health
+from kcr.serving.observability import Observability
+from kcr.serving.ports import SecureServing
+from kcr.serving.webhooks import WebhookOptions, Webhooks
+from kcr.serving.webhooks.attach import attach
+from kcr.serving.webhooks.options import WebhookServing
 from kcr.sharding import OnFirstShard, ShardedReplica, Shards
-from kcr.webhooks import WebhookOptions, Webhooks
-from kcr.webhooks.serving import WebhookServing, attach
 from kcr.workqueue import FairBy, RateLimiter, WorkQueue
 
 if TYPE_CHECKING:  # the registration checks webhooks: method by method
-    from kcr.webhooks.registration import Webhook
+    from kcr.serving.webhooks.registration import Webhook
 
 R = TypeVar("R", bound=Resource)
 _log = get_logger()

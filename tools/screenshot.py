@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from kcr.debug.state import ControllerState, DebugState
+from kcr.serving.debug.state import ControllerState, DebugState
 from tests.kit.debug_clusters import cluster_overview, job_pods
 from tests.kit.debug_pages import ShownProcess, showing
 from tests.kit.debug_states import debug_state, in_trouble, process_state

@@ -12,9 +12,9 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from kcr.errors import AlreadyExistsError, error_for
-from kcr.webhooks import Webhooks
-from kcr.webhooks.conversion import PATH as CONVERT
-from kcr.webhooks.conversion import WebhookService
+from kcr.serving.webhooks import Webhooks
+from kcr.serving.webhooks.conversion import PATH as CONVERT
+from kcr.serving.webhooks.conversion import WebhookService
 from kcr_devcluster.apiserver.admission.caller import InProcessCaller
 from kcr_devcluster.apiserver.server import APIServer, HTTPRequest
 from kcr_devcluster.webhook_manifests import webhook_configurations

@@ -7,7 +7,7 @@ from random import Random
 
 from kcr.client import Request, Response
 from kcr.clock import Clock
-from kcr.webhooks import Webhooks
+from kcr.serving.webhooks import Webhooks
 from kcr_devcluster.apiserver.authentication import ADMIN, User
 from kcr_devcluster.apiserver.kinds.catalogue import KINDS
 from kcr_devcluster.apiserver.kinds.views import VIEWS

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kcr.webhooks.conversion import PATH, WebhookService
-from kcr.webhooks.registration import WebhookOptions, WebhookRule
-from kcr.webhooks.serving.options import PORT
+from kcr.serving.webhooks.conversion import PATH, WebhookService
+from kcr.serving.webhooks.options import PORT
+from kcr.serving.webhooks.registration import WebhookOptions, WebhookRule
 
 _API_VERSION = "admissionregistration.k8s.io/v1"
 _KINDS = {True: "MutatingWebhookConfiguration", False: "ValidatingWebhookConfiguration"}

@@ -39,8 +39,6 @@ from kcr.client import Client, HttpTransport, Pressure, RateLimit, load_config
 from kcr.client.auth.cluster import ClusterConfig
 from kcr.client.auth.credentials import PluginCredentials, PluginSpec
 from kcr.clock import SystemClock
-from kcr.debug.access import DebugOptions
-from kcr.endpoint import SecureServing
 from kcr.errors import ApiError, ConfigError, TransportError
 from kcr.keywords import Flag, Keywords
 from kcr.leaderelection import ElectorThread, LeaderElectionConfig
@@ -49,6 +47,8 @@ from kcr.log.lines import flush_stderr
 from kcr.manager import Manager
 from kcr.metrics import Metrics
 from kcr.namespaces import Namespaces
+from kcr.serving.debug.access import DebugOptions
+from kcr.serving.ports import SecureServing
 from kcr.sharding import ShardedReplica, Sharding
 
 

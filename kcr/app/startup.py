@@ -33,10 +33,11 @@ from kcr.events import EventsApi
 from kcr.informer import Selection
 from kcr.log import get_logger
 from kcr.manager import Manager
-from kcr.webhooks import Webhooks
-from kcr.webhooks.conversion import PATH, WebhookService
-from kcr.webhooks.serving import WebhookServing, certificate_rights
-from kcr.webhooks.serving.server import DRAIN_SECONDS
+from kcr.serving.webhooks import Webhooks
+from kcr.serving.webhooks.authority import certificate_rights
+from kcr.serving.webhooks.conversion import PATH, WebhookService
+from kcr.serving.webhooks.options import WebhookServing
+from kcr.serving.webhooks.server import DRAIN_SECONDS
 
 # Without these a replica takes no shard, and would wait endlessly; without `delete` its sign of life merely stays.
 _SHARD_NEEDS = rights(Lease, "list", "watch", "create", "update")

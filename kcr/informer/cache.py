@@ -348,6 +348,6 @@ def informer_name(kind: type[Resource]) -> str:
     """Return the name of a kind's informer in health checks and metrics.
 
     A kind may have two informers, one of them of the metadata only. Where two classes stand for it, the second has
-    another name (`kcr.observability`).
+    another name (`kcr.serving.observability`).
     """
     return kind.resource.display + ("-metadata" if issubclass(kind, PartialObjectMetadata) else "")

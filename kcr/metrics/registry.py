@@ -90,7 +90,7 @@ class Metrics:
         """Export the reads of the certificate of webhooks from now on.
 
         Args:
-            certificate: A `kcr.endpoint.PortCertificate`, which counts for itself.
+            certificate: A `kcr.serving.ports.PortCertificate`, which counts for itself.
         """
         self._certificates.sources[()] = certificate
 

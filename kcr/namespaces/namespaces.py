@@ -6,11 +6,11 @@ from typing import Any
 from kcr.api.meta import PartialObjectMetadata
 from kcr.arguments import checked
 from kcr.controller import Controller
-from kcr.health import Health
 from kcr.informer import Handler, Informer, Selection
 from kcr.informer.cache import InformerCache
 from kcr.namespaces.gate import NamespaceGate, NamespacePhase
 from kcr.namespaces.keeper import NamespaceKeeper
+from kcr.serving.health import Health
 
 
 class SelectedNamespace(

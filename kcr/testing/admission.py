@@ -19,13 +19,13 @@ from kcr.api.meta import Resource, Status
 from kcr.arguments import checked, refuse
 from kcr.client.context import writing
 from kcr.errors import ApiError, Cause
-from kcr.webhooks import GroupVersionKind, Operation, UserInfo, WebhookOptions, WebhookRequest, WebhookRule
-from kcr.webhooks.handlers import AdmissionEndpoint, denied
-from kcr.webhooks.registration import handlers_of
-from kcr.webhooks.review import decode_object, has_value
+from kcr.serving.webhooks import GroupVersionKind, Operation, UserInfo, WebhookOptions, WebhookRequest, WebhookRule
+from kcr.serving.webhooks.handlers import AdmissionEndpoint, denied
+from kcr.serving.webhooks.registration import handlers_of
+from kcr.serving.webhooks.review import decode_object, has_value
 
 if TYPE_CHECKING:  # `handlers_of` checks webhooks
-    from kcr.webhooks.registration import Webhook
+    from kcr.serving.webhooks.registration import Webhook
 
 R = TypeVar("R", bound=Resource)
 

@@ -16,7 +16,7 @@ import msgspec
 
 import kcr
 from kcr.api.core import ConfigMap
-from kcr.debug.access import DebugOptions
+from kcr.serving.debug.access import DebugOptions
 from kcr_devcluster.cluster import EmbeddedCluster
 
 # The longest that a test blocks the loop for, should nothing end it before.

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from kcr.debug.state import (
+from kcr.serving.debug.state import (
     ControllerState,
     DebugState,
     ErrorGroup,

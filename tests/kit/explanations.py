@@ -17,11 +17,11 @@ from kcr.cli.target import ObjectName, parse_object, resolved
 from kcr.client import Client
 from kcr.client.explainers import Explainer
 from kcr.clock import Clock
-from kcr.debug.access import DebugOptions
-from kcr.debug.routes import DebugPages
-from kcr.debug.sources import StateSources
-from kcr.endpoint import ProbeRequest, ProgramLoop
-from kcr.health import Health
+from kcr.serving.debug.access import DebugOptions
+from kcr.serving.debug.routes import DebugPages
+from kcr.serving.debug.sources import StateSources
+from kcr.serving.health import Health
+from kcr.serving.ports import ProbeRequest, ProgramLoop
 from tests.kit.open_manager import OpenManager
 from tests.kit.scenario import Simulation
 

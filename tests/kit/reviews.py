@@ -6,7 +6,7 @@ from typing import Any
 
 import kcr
 from kcr.metrics import Metrics
-from kcr.webhooks import WebhookOptions, Webhooks
+from kcr.serving.webhooks import WebhookOptions, Webhooks
 
 UID = "705ab4f5-6393-11e8-b7cc-42010a800002"
 

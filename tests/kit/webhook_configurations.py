@@ -4,7 +4,7 @@ from typing import Any
 
 from kcr.api.meta import Key
 from kcr.api.unstructured import unstructured
-from kcr.webhooks.conversion import WebhookService
+from kcr.serving.webhooks.conversion import WebhookService
 
 SERVICE, KEY = WebhookService("team", "web"), Key("team", "web")
 Mutating = unstructured(

@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 import kcr
+from kcr.serving.webhooks.conversion import WebhookService
 from kcr.testing import VirtualClock, eventually
-from kcr.webhooks.conversion import WebhookService
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.kinds import install
 from kcr_devcluster.webhook_manifests import with_conversion

@@ -9,8 +9,8 @@ import pytest
 
 import kcr
 from kcr.app.process import fast_loop
-from kcr.debug import port, routes
-from kcr.endpoint import ProbeRequest, ProbeResponse, ProgramLoop
+from kcr.serving.debug import port, routes
+from kcr.serving.ports import ProbeRequest, ProbeResponse, ProgramLoop
 from kcr.testing import eventually
 from tests.kit.debug_port import BlockingReconciler, PortReader, debugged
 

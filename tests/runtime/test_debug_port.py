@@ -6,7 +6,7 @@ import threading
 import pytest
 
 import kcr
-from kcr.endpoint import ProbeRequest, ProbeResponse
+from kcr.serving.ports import ProbeRequest, ProbeResponse
 from kcr.testing import eventually
 from tests.kit.debug_port import BlockingReconciler, debugged
 

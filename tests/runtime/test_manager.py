@@ -17,8 +17,8 @@ from kcr.api.meta import Key, ObjectMeta
 from kcr.app.faults import unexpected
 from kcr.client import Client
 from kcr.errors import ForbiddenError
-from kcr.health import ProbeResult
 from kcr.informer import Selection
+from kcr.serving.health import ProbeResult
 from kcr.testing import CrashingTransport, FakeSource, FaultyTransport, VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.transports import LateWatches

@@ -13,7 +13,7 @@ import kcr
 from kcr.api.meta import Resource
 from kcr.api.unstructured import unstructured
 from kcr.metrics import Metrics
-from kcr.webhooks import WebhookOptions, WebhookRequest, Webhooks
+from kcr.serving.webhooks import WebhookOptions, WebhookRequest, Webhooks
 from kcr_devcluster.apiserver.patch import json_patch
 from tests.kit.recorded_reviews import RecordedReview, converted, recorded_requests
 

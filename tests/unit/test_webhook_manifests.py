@@ -5,7 +5,7 @@ from typing import Any
 import kcr
 from kcr.api.core import Node
 from kcr.api.full import apps_v1
-from kcr.webhooks.conversion import WebhookService
+from kcr.serving.webhooks.conversion import WebhookService
 from kcr_devcluster.webhook_manifests import webhook_configurations, webhook_service, with_conversion
 from tests.kit.reviews import serve
 

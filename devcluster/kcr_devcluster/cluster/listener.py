@@ -10,10 +10,10 @@ from typing import NamedTuple
 from aiohttp import web
 from msgspec.structs import replace
 
-from kcr import httpserver
 from kcr.client import RateLimit
 from kcr.clock import SystemClock
 from kcr.log import get_logger
+from kcr.serving import httpserver
 from kcr_devcluster.apiserver.authentication import ADMIN, ANONYMOUS, User
 from kcr_devcluster.apiserver.http.bodies.request_body import LIMIT
 from kcr_devcluster.apiserver.protocol.responses import APIResponse, StatusError, Stream

@@ -16,11 +16,11 @@ import msgspec
 from kcr.api.batch import CronJob, Job
 from kcr.api.core import Event, Pod
 from kcr.api.meta import Key
-from kcr.debug.access import ROOT
-from kcr.debug.page import page_headers, page_html
-from kcr.endpoint import ProbeRequest, ProbeResponse, ProgramLoop
 from kcr.errors import KcrError
 from kcr.manager import Manager
+from kcr.serving.debug.access import ROOT
+from kcr.serving.debug.page import page_headers, page_html
+from kcr.serving.ports import ProbeRequest, ProbeResponse, ProgramLoop
 from kcr_devcluster.apiserver.protocol.responses import StatusError
 from kcr_devcluster.dev.cluster_overview import ClusterObjects, cluster_overview
 from kcr_devcluster.dev.explanations import Explanations

@@ -15,8 +15,8 @@ import yaml
 
 from kcr.api.bindaddress import BindAddress
 from kcr.cli.debug.port import EXTENSION
-from kcr.debug.access import DebugOptions
 from kcr.errors import ConfigError
+from kcr.serving.debug.access import DebugOptions
 from kcr_devcluster.dev.cluster import DevCluster
 from kcr_devcluster.dev.cluster_pages import ClusterPages
 from kcr_devcluster.dev.private_file import PrivateFile

@@ -15,8 +15,8 @@ from kcr.app.faults import import_fault
 from kcr.atomicfile import replace_files
 from kcr.cli.output import unwritable
 from kcr.errors import ConfigError
-from kcr.webhooks.conversion import WebhookService
-from kcr.webhooks.converters import Conversions, is_registered_in
+from kcr.serving.webhooks.conversion import WebhookService
+from kcr.serving.webhooks.converters import Conversions, is_registered_in
 from kcr_devcluster.generators.migration import migrate
 from kcr_devcluster.generators.review import losses, unguarded
 from kcr_devcluster.generators.webhooks import service_options

@@ -24,7 +24,7 @@ from kcr.app.plugins import find_plugins
 from kcr.atomicfile import name_in_errors
 from kcr.cli.output import unwritable
 from kcr.errors import ConfigError
-from kcr.webhooks.conversion import WebhookService
+from kcr.serving.webhooks.conversion import WebhookService
 from kcr_devcluster.generators.crd import file_name, kinds_in_all, manifest_of
 from kcr_devcluster.generators.imports import LINE_LENGTH, with_sorted_imports
 from kcr_devcluster.generators.rbac import roles_text

@@ -7,7 +7,7 @@ from kcr.api.meta import Key
 from kcr.app.plugins import Setup
 from kcr.app.rbac import LEASE_RIGHTS, METRICS_RIGHTS, SHARDING_RIGHTS, declared_by, with_events_api
 from kcr.controller import Right, policy_rules
-from kcr.webhooks.serving import certificate_rights
+from kcr.serving.webhooks.authority import certificate_rights
 
 # The rights of clients that read protected metrics.
 READING_RULES = [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]

@@ -10,8 +10,8 @@ import msgspec
 
 from kcr.cli.debug.port import DebugPort, fetch, without_secrets
 from kcr.cli.version import versions
-from kcr.debug.state import DebugState
 from kcr.errors import ConfigError, KcrError
+from kcr.serving.debug.state import DebugState
 
 # Files of the archive besides those made from the state: file, path, and description.
 _PAGES = (

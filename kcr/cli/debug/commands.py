@@ -15,10 +15,10 @@ from kcr.cli.debug.port import REMEDY, DebugPort, debug_option, parse_address, p
 from kcr.cli.output import write_output
 from kcr.client import load_config
 from kcr.clock import SystemClock
-from kcr.debug.profiler import IDLE, MAX_SECONDS
-from kcr.debug.state import DebugState
 from kcr.errors import ConfigError, KcrError
 from kcr.log.lines import printable
+from kcr.serving.debug.profiler import IDLE, MAX_SECONDS
+from kcr.serving.debug.state import DebugState
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -12,8 +12,8 @@ from kcr.api.durations import human_duration
 from kcr.api.explanation import Explanation, counted
 from kcr.api.meta import Key, Resource
 from kcr.cli.debug.port import DebugPort
-from kcr.debug.state import ControllerState, DebugState, KeyDetail, KeyState, RunningState
 from kcr.errors import ConfigError
+from kcr.serving.debug.state import ControllerState, DebugState, KeyDetail, KeyState, RunningState
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, NamedTuple
 
-from kcr.webhooks.webhooks import MAX_BODY_BYTES
+from kcr.serving.webhooks.webhooks import MAX_BODY_BYTES
 from tests.kit.reviews import MUTATE, VALIDATE, review, website
 
 JSON = "application/json"

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 import kcr
 from kcr.api import codec
 from kcr.metrics import Metrics
+from kcr.serving.webhooks import WebhookOptions, Webhooks
 from kcr.testing import VirtualClock
-from kcr.webhooks import WebhookOptions, Webhooks
 from kcr_devcluster.apiserver.patch.json_patch import json_patch
 from tests.chaos.webhooks.random_reviews import Sent, draw
 from tests.kit.reviews import MUTATE, Website

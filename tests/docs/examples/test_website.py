@@ -15,8 +15,8 @@ from kcr.api.full.apps_v1 import Deployment
 from kcr.api.full.rbac_v1 import ClusterRole, ClusterRoleBinding
 from kcr.app.rbac import SHARDING_RIGHTS, rights_of
 from kcr.cli.main import exit_code_of
+from kcr.serving.webhooks.conversion import WebhookService
 from kcr.testing import FakeManager, VirtualClock, eventually
-from kcr.webhooks.conversion import WebhookService
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.generators.roles import rbac_manifests
 from kcr_devcluster.webhook_manifests import with_conversion

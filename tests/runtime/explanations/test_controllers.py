@@ -22,7 +22,7 @@ from kcr.cli.objects.look import Shown
 from kcr.cli.objects.show import lines_of
 from kcr.cli.target import ObjectName
 from kcr.controllers.job.controller import Options, setup
-from kcr.debug.state import KeyDetail
+from kcr.serving.debug.state import KeyDetail
 from kcr.testing import VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.debug_states import NOW, controller_state, debug_state, key_state, loop_state

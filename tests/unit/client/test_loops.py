@@ -16,8 +16,8 @@ from kcr.api.bindaddress import BindAddress
 from kcr.client import Client, Credential, HttpTransport, RateLimit
 from kcr.client.auth.credentials import RenewedCredentials
 from kcr.client.loops import HomeLoop, PerLoop
-from kcr.endpoint import ServerPort, ServerThread
 from kcr.metrics import Metrics
+from kcr.serving.ports import ServerPort, ServerThread
 from tests.kit.http_servers import trusting
 
 pytestmark = pytest.mark.asyncio

@@ -13,9 +13,9 @@ from kcr.api.core import ConfigMap
 from kcr.cli.objects.inside import ControllerView, phase_text
 from kcr.controller.gates import GateDecision
 from kcr.controller.retries import RetryLimit, is_requested
-from kcr.debug.keys import ControllerReader
-from kcr.debug.state import KeyDetail
 from kcr.metrics import ControllerMetrics
+from kcr.serving.debug.keys import ControllerReader
+from kcr.serving.debug.state import KeyDetail
 from kcr.testing import FakeInformer, VirtualClock, build
 from kcr.workqueue import ItemExponential
 

@@ -13,9 +13,9 @@ from structlog.testing import capture_logs
 import kcr
 from kcr.api.core import ConfigMap
 from kcr.cli.objects.inside import ControllerView, phase_text
-from kcr.debug.keys import ControllerReader
-from kcr.debug.state import KeyDetail
 from kcr.metrics import Metrics
+from kcr.serving.debug.keys import ControllerReader
+from kcr.serving.debug.state import KeyDetail
 from kcr.testing import FakeInformer, VirtualClock, build
 from kcr.workqueue import ItemExponential
 

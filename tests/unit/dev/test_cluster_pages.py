@@ -10,7 +10,7 @@ from kcr.api.batch import CronJob, Job
 from kcr.api.core import Pod
 from kcr.api.explanation import Code, Explanation
 from kcr.api.meta import Key, Resource
-from kcr.endpoint import ProbeRequest, ProbeResponse
+from kcr.serving.ports import ProbeRequest, ProbeResponse
 from kcr.testing import FakeManager, build
 from kcr_devcluster.apiserver.protocol.responses import StatusError
 from kcr_devcluster.dev.cluster_pages import LOG_BYTES, ClusterPages

@@ -11,8 +11,8 @@ from kcr.api.core import ConfigMap
 from kcr.api.scale import Scale, ScaleSpec
 from kcr.client.context import WRITE_CONTEXT
 from kcr.errors import Cause
+from kcr.serving.webhooks import UserInfo
 from kcr.testing import FakeManager, admit
-from kcr.webhooks import UserInfo
 from tests.kit.reviews import Website, WebsiteSpec
 
 pytestmark = pytest.mark.kcr_virtual

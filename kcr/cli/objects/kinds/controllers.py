@@ -6,8 +6,8 @@ from datetime import timedelta
 from kcr.api.durations import human_duration
 from kcr.api.explanation import Code, Explanation
 from kcr.cli.objects.inside import ControllerView, Inside
-from kcr.debug.state import DebugState
 from kcr.refusals import denials_in, grant_remedy, refusal_of
+from kcr.serving.debug.state import DebugState
 
 # How long a reconcile may run, or wait for a worker, before that is worth the headline.
 _LONG_SECONDS = 10.0

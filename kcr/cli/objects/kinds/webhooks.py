@@ -16,7 +16,7 @@ from kcr.api.unstructured import Unstructured, unstructured
 from kcr.cli.objects.kinds.dependents import list_or_nothing
 from kcr.client import Client
 from kcr.errors import ApiError, NotFoundError
-from kcr.webhooks.conversion import CERT_MANAGER, INJECT_CA
+from kcr.serving.webhooks.conversion import CERT_MANAGER, INJECT_CA
 
 GROUP = "admissionregistration.k8s.io"
 _CONNECT_SECONDS = 2.0

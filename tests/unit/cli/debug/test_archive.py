@@ -8,8 +8,8 @@ import pytest
 
 from kcr.cli.debug.archive import ArchiveFile, errors_of, manifest, packed, read_state
 from kcr.cli.debug.port import parse_address
-from kcr.debug.state import DebugState, InformerState, LoopState, ProcessState
 from kcr.errors import ConfigError
+from kcr.serving.debug.state import DebugState, InformerState, LoopState, ProcessState
 from tests.kit.builders import NOW
 
 FILES = [

@@ -7,7 +7,7 @@ import pytest
 
 from kcr.api.explanation import Code, Explanation
 from kcr.cli.objects.inside import ControllerView, Inside, controllers_as_json, lines_of_controllers
-from kcr.debug.state import (
+from kcr.serving.debug.state import (
     DebugState,
     KeyDetail,
     KeyState,

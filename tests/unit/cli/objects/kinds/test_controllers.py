@@ -8,7 +8,7 @@ import pytest
 from kcr.api.explanation import Code, Explanation
 from kcr.cli.objects.inside import ControllerView, Inside
 from kcr.cli.objects.kinds.controllers import blocked_loop, findings
-from kcr.debug.state import ErrorGroup, HotLoopState, KeyDetail, RunningState
+from kcr.serving.debug.state import ErrorGroup, HotLoopState, KeyDetail, RunningState
 from tests.kit.debug_states import controller_state, debug_state, key_state, loop_state
 
 DENIED = (

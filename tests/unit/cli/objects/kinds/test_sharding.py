@@ -14,7 +14,7 @@ from kcr.api.meta import MicroTime, ObjectMeta, Resource
 from kcr.cli.objects.inside import ControllerView, Inside
 from kcr.cli.objects.kinds.sharding import name_holder, seen_by
 from kcr.client import Client
-from kcr.debug.state import KeyDetail, ShardingState
+from kcr.serving.debug.state import KeyDetail, ShardingState
 from tests.kit.builders import NOW
 from tests.kit.debug_states import debug_state, key_state
 from tests.kit.scripted_transport import Say, Script, failure

@@ -1,0 +1,211 @@
+"""The HTTPS server of webhooks: one port, on a thread with an event loop of its own.
+
+A review never waits behind a reconcile, and a blocked loop of the program does not delay it. The port is open before
+the caches are synced, because the first list of a kind may need its conversion; admission reviews wait for the caches.
+"""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from kcr.api.bindaddress import BindAddress
+from kcr.log import get_logger
+from kcr.serving.ports import PortCertificate, ServerPort, ServerThread
+from kcr.serving.webhooks.conversion import PATH as CONVERT
+from kcr.serving.webhooks.webhooks import MAX_BODY_BYTES, refusal, timeout_in
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+Handle = Callable[[str, str, bytes, str], Awaitable[tuple[int, bytes]]]
+
+# Reviews that run at once. Most await nothing, and those that await one of the API server's answers are few.
+CONCURRENT = 200
+# All bodies that are held at once.
+_HELD_BYTES = 256 * 1024 * 1024
+# API servers send a body at once; a connection that sends none is not held for as long as a review.
+_READ_SECONDS = 5.0
+# Of the caller's timeout: the answer needs some time to arrive.
+_SHARE_OF_TIMEOUT = 0.9
+_UNNOTICED_SECONDS = 0.01
+# Where to dial a port that is open on all interfaces.
+_LOCAL = {"": "localhost", "0.0.0.0": "127.0.0.1", "::": "::1"}
+# Source: controller-runtime/pkg/webhook/server.go, StartedChecker and Start.
+_DIAL_SECONDS, DRAIN_SECONDS = 10.0, 60.0
+# Intervals at which files are checked and the port is dialled.
+_FIRST_PAUSE, POLL_SECONDS = 0.05, 10.0
+
+_log = get_logger("kcr.webhooks")
+
+
+class WebhookServer:
+    """Serves webhooks for as long as `serving` lives."""
+
+    name = "webhook server"
+
+    def __init__(
+        self, handle: Handle, address: BindAddress, certificate: PortCertificate, *, shutdown_delay: float = 0.0,
+        on_synced: Callable[[], object] = lambda: None,
+    ) -> None:  # fmt: skip
+        """Make a server; it does not listen yet.
+
+        Args:
+            handle: Answers a request: path, query, body and media type in, status code and body of JSON out.
+            address: Where to listen.
+            certificate: Its certificate.
+            shutdown_delay: How many seconds it serves on at the end, until the pod has left its Service.
+            on_synced: Called when the caches are synced.
+        """
+        self._on_synced = on_synced
+        self._handle = handle
+        self._address = address
+        self._certificate = certificate
+        self._shutdown_delay = shutdown_delay
+        self._port = ServerPort(
+            "webhooks", address, self._answer, certificate.context(), max_body=MAX_BODY_BYTES + 1,
+            linger_seconds=DRAIN_SECONDS,
+        )  # fmt: skip
+        self._thread: ServerThread | None = None
+        self._places = asyncio.Semaphore(CONCURRENT)
+        self._synced = asyncio.Event()
+        self._held = 0
+        self._is_ending = False
+        # Why the last dial failed.
+        self._unreachable = "has not started yet"
+
+    @property
+    def port(self) -> int:
+        """The port it listens on."""
+        return self._port.port
+
+    def check(self) -> str:
+        """Return why it does not serve: a readiness check."""
+        if self._is_ending:
+            return "is shutting down"
+        if not self._certificate.is_there:
+            return self._certificate.last_error or "there is no certificate yet"
+        return self._unreachable
+
+    def certificate_error(self) -> str:
+        """Return why the newest certificate is not served, while the one before is: a remark of readiness."""
+        return self._certificate.last_error
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[None]:
+        """Listen for as long as the context lives.
+
+        Raises:
+            ConfigError: The address cannot be bound.
+        """
+        self._thread = ServerThread(self._port, "webhooks", close_seconds=DRAIN_SECONDS + 2)
+        async with self._thread, asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one, name=self.name) for one in (self.run(), self._thread.watch())]
+            try:
+                yield
+            finally:
+                for task in tasks:
+                    task.cancel()
+
+    @asynccontextmanager
+    async def reviewing(self) -> AsyncIterator[None]:
+        """Answer admission reviews from now on. At the end, serve until the pod has left its Service.
+
+        The kubelet ends a pod while proxies still send it connections: readiness fails at once, requests are answered
+        for a while, and their connections are closed with the answer.
+        """
+        assert self._thread is not None
+        self._thread.loop.call_soon_threadsafe(self._synced.set)
+        self._on_synced()
+        try:
+            yield
+        finally:
+            self._is_ending = True
+            if self._shutdown_delay:
+                _log.info("serving webhooks until the pod has left its Service", seconds=self._shutdown_delay)
+                await asyncio.sleep(self._shutdown_delay)
+
+    async def run(self) -> None:
+        """Poll the certificate and dial the port now and then, until cancelled."""
+        pause = _FIRST_PAUSE
+        while True:
+            self._certificate.poll()
+            if self._certificate.is_there:
+                self._unreachable = await self._dial()
+            # A process that has just begun becomes ready without a delay.
+            is_well = self._certificate.is_there and not self._unreachable
+            pause = POLL_SECONDS if is_well else min(2 * pause, POLL_SECONDS)
+            await asyncio.sleep(pause)
+
+    async def _dial(self) -> str:
+        host = _LOCAL.get(self._address.host, self._address.host)
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        try:
+            async with asyncio.timeout(_DIAL_SECONDS):
+                _, writer = await asyncio.open_connection(host, self._port.port, ssl=context)
+                writer.close()
+        except (OSError, TimeoutError) as error:
+            return f"cannot connect to port {self._port.port}: {error or 'timed out'}"
+        return ""
+
+    async def _answer(self, request: "web.BaseRequest") -> "web.StreamResponse":
+        from aiohttp import web  # noqa: PLC0415  # most processes that import this never listen
+
+        status, body = await self._respond(request)
+        response = web.Response(status=status, body=body, content_type="application/json")
+        if self._is_ending or not request.content.is_eof():  # the rest of a body is not waited for
+            response.force_close()
+        return response
+
+    async def _respond(self, request: "web.BaseRequest") -> tuple[int, bytes]:
+        if request.method != "POST":
+            return refusal(405, "MethodNotAllowed", f"webhooks are called with POST, and this is a {request.method}")
+        if (request.content_length or 0) > MAX_BODY_BYTES:
+            return _too_large()
+        seconds = _SHARE_OF_TIMEOUT * timeout_in(request.query_string)
+        what, limit = "the body", min(seconds, _READ_SECONDS)
+        parts: list[bytes] = []
+        try:
+            async with asyncio.timeout(seconds) as deadline:
+                async with asyncio.timeout(limit):
+                    if refused := await self._read(request, parts):
+                        return refused
+                body = b"".join(parts)
+                parts[:] = [body]
+                limit = seconds
+                if request.path != CONVERT:
+                    what = "the caches, which are not synced"
+                    await self._synced.wait()
+                what = "its turn"
+                async with self._places:
+                    # From here on the webhook has the rest of the time.
+                    left = (deadline.when() or 0.0) - asyncio.get_running_loop().time()
+                    if left <= _UNNOTICED_SECONDS / 10:  # less than a query can say
+                        raise TimeoutError
+                    deadline.reschedule(None)
+                    waited = seconds - left > _UNNOTICED_SECONDS
+                    query = f"timeout={left / _SHARE_OF_TIMEOUT:.3f}s" if waited else request.query_string
+                    return await self._handle(request.path, query, body, request.content_type)
+        except TimeoutError:
+            return refusal(504, "Timeout", f"{request.path[:253]}: waited {limit:g} s for {what}")
+        finally:
+            self._held -= sum(map(len, parts))
+
+    async def _read(self, request: "web.BaseRequest", parts: list[bytes]) -> tuple[int, bytes] | None:
+        """Read the body into parts, which count as they arrive; return the refusal if there is no room."""
+        size = 0
+        async for chunk in request.content.iter_any():
+            parts.append(chunk)
+            size += len(chunk)
+            self._held += len(chunk)
+            if size > MAX_BODY_BYTES:
+                return _too_large()
+            if self._held > _HELD_BYTES:
+                return refusal(503, "ServiceUnavailable", "too many reviews at once")
+        return None
+
+
+def _too_large() -> tuple[int, bytes]:
+    return refusal(413, "RequestEntityTooLarge", f"the body has more than {MAX_BODY_BYTES} bytes")
