@@ -96,8 +96,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from kcr.api.conditions import find_condition, is_condition_true, remove_condition, set_condition
     from kcr.api.crd.manifest import crd_manifest
-    from kcr.api.crd.markers import IntOrString, ListType, PrinterColumn, Quantity, ScaleSubresource, Validation
     from kcr.api.explanation import Code, Explanation, Step
+    from kcr.api.markers import IntOrString, ListType, PrinterColumn, Quantity, ScaleSubresource, Validation
     from kcr.api.meta import (
         Condition,
         FullResource,
@@ -330,7 +330,7 @@ __all__ = [
 _HOMES = {
     "kcr.api.conditions": "find_condition is_condition_true remove_condition set_condition",
     "kcr.api.crd.manifest": "crd_manifest",
-    "kcr.api.crd.markers": "IntOrString ListType PrinterColumn Quantity ScaleSubresource Validation",
+    "kcr.api.markers": "IntOrString ListType PrinterColumn Quantity ScaleSubresource Validation",
     "kcr.api.explanation": "Code Explanation Step",
     "kcr.api.meta": (
         "Condition FullResource Key Object ObjectMeta OwnerReference PartialObjectMetadata Resource ResourceView "

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, Self, Ty
 import msgspec
 
 from kcr.annotations import shown
-from kcr.api.crd.markers import CrdOptions
+from kcr.api.markers import CrdOptions
 from kcr.api.resources import ResourceType
 from kcr.arguments import check_fields, check_of_call, checked, checked_on_failure, refuse
 

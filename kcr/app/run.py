@@ -36,8 +36,8 @@ from kcr.app.startup import (
 )
 from kcr.arguments import check_fields, refuse
 from kcr.client import Client, HttpTransport, Pressure, RateLimit, load_config
-from kcr.client.auth.cluster import ClusterConfig
-from kcr.client.auth.credentials import PluginCredentials, PluginSpec
+from kcr.client.cluster_config import ClusterConfig
+from kcr.client.credentials import PluginCredentials, PluginSpec
 from kcr.clock import SystemClock
 from kcr.errors import ApiError, ConfigError, TransportError
 from kcr.keywords import Flag, Keywords

@@ -15,8 +15,8 @@ from kcr.app.grace import GracePeriod
 from kcr.app.options import ProgramOptions
 from kcr.app.permissions import Need, Permissions
 from kcr.client import Client
-from kcr.client.auth.cluster import ClusterConfig, expired_certificate
-from kcr.client.auth.credentials import ANONYMOUS
+from kcr.client.cluster_config import ClusterConfig, expired_certificate
+from kcr.client.credentials import ANONYMOUS
 from kcr.clock import SystemClock
 from kcr.controller import Right, rights
 from kcr.errors import (

@@ -15,7 +15,7 @@ from kcr.app.rbac import declared_by, with_events_api
 from kcr.app.startup import explain_failure
 from kcr.cli import options as shared
 from kcr.client import Client, HttpTransport, load_config
-from kcr.client.auth.credentials import PluginCredentials
+from kcr.client.credentials import PluginCredentials
 from kcr.clock import SystemClock
 from kcr.errors import ApiError, ConfigError, TransportError
 from kcr.log.lines import one_line

@@ -7,8 +7,8 @@ from typing import Any
 from kcr.api.core import SecretData
 from kcr.api.meta import Key
 from kcr.client import ClusterConfig
-from kcr.client.auth.cluster import tls_context
 from kcr.client.auth.kubeconfig import Entry, Merged, resolve
+from kcr.client.cluster_config import tls_context
 from kcr.controller import Result, watch
 from kcr.errors import ConfigError
 from kcr.informer import Selection

@@ -8,7 +8,8 @@ from random import Random
 
 import pytest
 
-from kcr_devcluster.apiserver.kinds.catalogue import CUSTOM_RESOURCE_DEFINITIONS, KINDS, Kind
+from kcr_devcluster.apiserver.kinds.catalogue import CUSTOM_RESOURCE_DEFINITIONS, KINDS
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.schema import protobuf
 from kcr_devcluster.apiserver.schema.builtin import type_of_kind
 from kcr_devcluster.apiserver.server import HTTPRequest

@@ -11,7 +11,7 @@ import pytest
 
 from kcr.testing.loop import VirtualClock
 from kcr_devcluster.apiserver import APIServer, Storage
-from kcr_devcluster.apiserver.kinds.catalogue import Kind
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.storage.records import Record
 from tests.kit.api import Api, config_map, job, owner, pod

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kcr_devcluster.apiserver.apiextensions.strategy import CustomResourceDefinitionStrategy
+from kcr_devcluster.apiserver.kinds.definitions.strategy import CustomResourceDefinitionStrategy
 from tests.kit.api import Api
 from tests.kit.custom_resources import DEFINITIONS, Json, definition, spec_schema, version
 

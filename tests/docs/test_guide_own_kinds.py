@@ -14,7 +14,7 @@ from kcr.api.full.apiextensions_v1 import CustomResourceDefinition
 from kcr.api.full.apps_v1 import Deployment
 from kcr.cli.main import exit_code_of
 from kcr.testing import VirtualClock
-from kcr_devcluster.apiserver.apiextensions.schema_rules import schema_errors
+from kcr_devcluster.apiserver.kinds.definitions.schema_rules import schema_errors
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.documents import ROOT, blocks, files
 

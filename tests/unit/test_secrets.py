@@ -10,11 +10,11 @@ from types import ModuleType
 import pytest
 
 import kcr
-from kcr.client.auth.cluster import ClusterConfig, PemSource
 from kcr.client.auth.config import load_config
-from kcr.client.auth.credentials import Credential, FixedCredentials, PluginSpec
 from kcr.client.auth.kubeconfig import Entry
 from kcr.client.auth.oidc import OidcSpec
+from kcr.client.cluster_config import ClusterConfig, PemSource
+from kcr.client.credentials import Credential, FixedCredentials, PluginSpec
 from kcr.controllers import cronjob, job
 from kcr.errors import ConfigError
 from kcr_devcluster.apiserver.server import HTTPRequest

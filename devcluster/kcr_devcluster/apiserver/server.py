@@ -12,7 +12,6 @@ from kcr.clock import Clock
 from kcr_devcluster.apiserver.admission.chain import REQUEST_SECONDS, respond
 from kcr_devcluster.apiserver.admission.policies.plugins import make_admission
 from kcr_devcluster.apiserver.apiextensions.definitions import CustomResourceDefinitions
-from kcr_devcluster.apiserver.apiextensions.strategy import CustomResourceDefinitionStrategy
 from kcr_devcluster.apiserver.authentication import ADMIN, AUDIENCE, InvalidTokenError, ServiceAccountTokens, User
 from kcr_devcluster.apiserver.authorization import AlwaysAllow, Authorizer, Rbac, impersonation, request_attributes
 from kcr_devcluster.apiserver.authorization.escalation import Access, authorized
@@ -42,11 +41,10 @@ from kcr_devcluster.apiserver.http.writing import Adviser, Write
 from kcr_devcluster.apiserver.kinds.access.reviews import REVIEW_KINDS
 from kcr_devcluster.apiserver.kinds.catalogue import (
     API_SERVICES,
-    CUSTOM_RESOURCE_DEFINITIONS,
     KINDS,
     NAMESPACES,
-    Kind,
 )
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.protocol.gojson import TOO_DEEP
 from kcr_devcluster.apiserver.protocol.query import Query
 from kcr_devcluster.apiserver.protocol.replay import drawn, replay
@@ -85,9 +83,6 @@ _SUBRESOURCES: Mapping[str, Callable[[Registry, Write], APIResponse]] = {
     "eviction": eviction.evict,
 }
 _log = logging.getLogger(__name__)
-
-# Definitions are validated by the machinery that serves their objects, which is above the kinds.
-CUSTOM_RESOURCE_DEFINITIONS.set_strategy(CustomResourceDefinitionStrategy)
 
 
 class HTTPRequest(NamedTuple):

@@ -29,9 +29,9 @@ from kcr_devcluster.apiserver.kinds.catalogue import (
     KINDS,
     REPLICA_SETS,
     VALIDATING_POLICIES,
-    Kind,
 )
 from kcr_devcluster.apiserver.kinds.gangs import BETA_POD_GROUPS, with_gangs
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.kinds.views import VIEWS
 from kcr_devcluster.apiserver.kinds.views.legacy import LEGACY_KINDS
 from kcr_devcluster.apiserver.registry.bootstrap import with_rbac

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from kcr.api.resources import ResourceType
 from kcr.manager import Manager
-from kcr_devcluster.apiserver.kinds.catalogue import Kind
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.storage.records import Change
 from kcr_devcluster.apiserver.storage.storage import Storage
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from kcr.api.crd.markers import Quantity
+from kcr.api.markers import Quantity
 from kcr.errors import ConfigError
 from kcr_devcluster.codegen import model
 from kcr_devcluster.codegen.model import (

@@ -28,7 +28,7 @@ HOMES: Mapping[str, str] = {
     **dict.fromkeys(("Annotated", "Any", "Literal", "Self"), "typing"),
     "msgspec": "",
     **dict.fromkeys(("IntOrString", "ListType", "PrinterColumn", "Quantity", "ScaleSubresource", "Validation"),
-                    "kcr.api.crd.markers"),
+                    "kcr.api.markers"),
     **dict.fromkeys(("Condition", "FullResource", "MicroTime", "Object", "ObjectMeta", "OwnerReference", "copy_raw"),
                     "kcr.api.meta"),
     **dict.fromkeys(("LabelSelector", "Requirement"), "kcr.api.selectors"),

@@ -23,7 +23,7 @@ from kcr.serving.debug.page import page_headers, page_html
 from kcr.serving.ports import ProbeRequest, ProbeResponse, ProgramLoop
 from kcr_devcluster.apiserver.protocol.responses import StatusError
 from kcr_devcluster.dev.cluster_overview import ClusterObjects, cluster_overview
-from kcr_devcluster.dev.explanations import Explanations
+from kcr_devcluster.dev.display.explanations import Explanations
 
 # Returns the end of a container's log: of a pod, the container (empty for the only one), and at most so many bytes.
 ReadLog = Callable[[Key, str, int], bytes]

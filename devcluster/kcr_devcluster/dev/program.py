@@ -27,8 +27,8 @@ from kcr.manager import Manager
 from kcr_devcluster.dev.apply import Applied, apply
 from kcr_devcluster.dev.cluster import dev_cluster
 from kcr_devcluster.dev.cluster_pages import ClusterPages
+from kcr_devcluster.dev.display.explanations import Explanations
 from kcr_devcluster.dev.display.progress import Progress
-from kcr_devcluster.dev.explanations import Explanations
 from kcr_devcluster.dev.options import COMMAND_LINE, CONTROLLERS, DevOptions
 from kcr_devcluster.dev.page import DevPage, check_port
 from kcr_devcluster.dev.private_file import candidates, default_path, private_file

@@ -26,8 +26,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from kcr.api.core import Namespace
 from kcr.api.meta import ObjectMeta
 from kcr.client import Client, HttpTransport
-from kcr.client.auth.cluster import ClusterConfig, PemSource
-from kcr.client.auth.credentials import Credential, FixedCredentials
+from kcr.client.cluster_config import ClusterConfig, PemSource
+from kcr.client.credentials import Credential, FixedCredentials
 from kcr.clock import SystemClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.certificates import make_certificates

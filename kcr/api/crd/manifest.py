@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from kcr.api.crd.markers import CrdOptions, PrinterColumn
 from kcr.api.crd.structural import Schema, object_schema
+from kcr.api.markers import CrdOptions, PrinterColumn
 from kcr.api.meta import Resource
 from kcr.arguments import checked
 

@@ -23,7 +23,7 @@ from msgspec.structs import FieldInfo, fields
 
 from kcr.api import codec
 from kcr.api.crd.docstrings import attributes, summary
-from kcr.api.crd.markers import ListType, Validation
+from kcr.api.markers import ListType, Validation
 from kcr.api.meta import Condition, MicroTime, ObjectMeta, Resource
 from kcr.api.selectors import LabelSelector
 

@@ -3,8 +3,8 @@
 
 from datetime import datetime
 
-from kcr.api.crd.markers import IntOrString
 from kcr.api.full.core_v1 import EmbeddedPersistentVolumeClaim, PodTemplateSpec
+from kcr.api.markers import IntOrString
 from kcr.api.meta import FullResource, Object
 from kcr.api.selectors import LabelSelector
 

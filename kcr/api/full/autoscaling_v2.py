@@ -3,7 +3,7 @@
 
 from datetime import datetime
 
-from kcr.api.crd.markers import Quantity
+from kcr.api.markers import Quantity
 from kcr.api.meta import FullResource, Object
 from kcr.api.selectors import LabelSelector
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from kcr.api.crd.markers import IntOrString, Quantity
+from kcr.api.markers import IntOrString, Quantity
 from kcr.api.meta import Condition, FullResource, MicroTime, Object, ObjectMeta
 from kcr.api.selectors import LabelSelector
 

@@ -1,8 +1,8 @@
 # Made by `python -m tools.api_types`: do not edit.
 """Types of networking/v1, whole."""
 
-from kcr.api.crd.markers import IntOrString
 from kcr.api.full.core_v1 import TypedLocalObjectReference
+from kcr.api.markers import IntOrString
 from kcr.api.meta import FullResource, Object
 from kcr.api.selectors import LabelSelector
 

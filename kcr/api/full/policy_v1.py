@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 from datetime import datetime
 
-from kcr.api.crd.markers import IntOrString
+from kcr.api.markers import IntOrString
 from kcr.api.meta import Condition, FullResource, Object
 from kcr.api.selectors import LabelSelector
 

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kcr.arguments import checked
-from kcr.client.auth.cluster import ClusterConfig, PemSource
-from kcr.client.auth.credentials import TokenFile
 from kcr.client.auth.exec_policy import ExecPolicy, home_folder
 from kcr.client.auth.kubeconfig import Entry, Merged, resolve
+from kcr.client.cluster_config import ClusterConfig, PemSource
+from kcr.client.credentials import TokenFile
 from kcr.client.wire.connections import proxy_for
 from kcr.errors import ConfigError
 

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from kcr.client.auth.credentials import PluginSpec
+from kcr.client.credentials import PluginSpec
 from kcr.errors import ConfigError
 from kcr.log.lines import one_line
 

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, NoReturn
 from urllib.parse import quote, urlsplit
 
-from kcr.client.auth.cluster import NO_PEM, ClusterConfig, PemSource
-from kcr.client.auth.credentials import (
+from kcr.client.auth.exec_policy import ExecPolicy, check_plugin, find_program
+from kcr.client.auth.oidc import OidcCredentials, OidcSpec
+from kcr.client.cluster_config import NO_PEM, ClusterConfig, PemSource
+from kcr.client.credentials import (
     Credential,
     Credentials,
     FixedCredentials,
@@ -17,8 +19,6 @@ from kcr.client.auth.credentials import (
     TokenFile,
     redacted,
 )
-from kcr.client.auth.exec_policy import ExecPolicy, check_plugin, find_program
-from kcr.client.auth.oidc import OidcCredentials, OidcSpec
 from kcr.client.wire.connections import proxy_for, without_password
 from kcr.errors import ConfigError
 

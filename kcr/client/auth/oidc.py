@@ -7,8 +7,8 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 
-from kcr.client.auth.cluster import NO_PEM, ClusterConfig, PemSource
-from kcr.client.auth.credentials import Credential, RenewedCredentials, redacted
+from kcr.client.cluster_config import NO_PEM, ClusterConfig, PemSource
+from kcr.client.credentials import Credential, RenewedCredentials, redacted
 from kcr.client.wire.http import HttpTransport
 from kcr.client.wire.transport import Request
 from kcr.clock import Clock

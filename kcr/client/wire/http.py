@@ -17,9 +17,9 @@ from multidict import CIMultiDictProxy
 from yarl import URL
 
 from kcr.arguments import checked
-from kcr.client.auth.cluster import ClusterConfig, expired_certificate, tls_context, tls_modified
-from kcr.client.auth.credentials import Credential
+from kcr.client.cluster_config import ClusterConfig, expired_certificate, tls_context, tls_modified
 from kcr.client.context import WRITE_CONTEXT
+from kcr.client.credentials import Credential
 from kcr.client.loops import HomeLoop, PerLoop
 from kcr.client.wire.connections import FencedRequest, OnResolve, SilenceTimer, make_connector
 from kcr.client.wire.transport import Request

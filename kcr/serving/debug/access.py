@@ -13,7 +13,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
 
-from kcr.client.auth.credentials import redacted
+from kcr.client.credentials import redacted
 from kcr.serving.ports import BrowserHeaders, ProbeRequest, ProbeResponse
 from kcr.serving.ports.access import bearer_token
 

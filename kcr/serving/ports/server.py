@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from kcr.api.bindaddress import BindAddress
-from kcr.client.auth.credentials import redacted
+from kcr.client.credentials import redacted
 from kcr.errors import ConfigError
 from kcr.log import get_logger
 

@@ -9,8 +9,9 @@ from urllib.parse import urlencode
 import msgspec
 import yaml
 
-from kcr_devcluster.apiserver.kinds.catalogue import KINDS, SUBRESOURCE_VERBS, Kind
+from kcr_devcluster.apiserver.kinds.catalogue import KINDS
 from kcr_devcluster.apiserver.kinds.gangs import with_gangs
+from kcr_devcluster.apiserver.kinds.kind import SUBRESOURCE_VERBS, Kind
 from kcr_devcluster.apiserver.kinds.views.legacy import LEGACY_KINDS
 from kcr_devcluster.apiserver.schema.protobuf import UnknownMessageError
 from kcr_devcluster.apiserver.schema.protobuf_encoder import encode, is_encodable

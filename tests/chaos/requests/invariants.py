@@ -14,7 +14,8 @@ from kcr_devcluster.apiserver import APIServer
 from kcr_devcluster.apiserver.apply import fieldpath, managed_fields
 from kcr_devcluster.apiserver.apply.typed import all_paths
 from kcr_devcluster.apiserver.kinds.access.reviews import REVIEW_KINDS
-from kcr_devcluster.apiserver.kinds.catalogue import KINDS, Kind
+from kcr_devcluster.apiserver.kinds.catalogue import KINDS
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.kinds.views.legacy import LEGACY_KINDS
 from kcr_devcluster.apiserver.protocol.responses import APIResponse
 from kcr_devcluster.apiserver.schema import protobuf

@@ -14,7 +14,7 @@ from aiohttp import web
 
 from kcr.api.bindaddress import BindAddress
 from kcr.client import Client, Credential, HttpTransport, RateLimit
-from kcr.client.auth.credentials import RenewedCredentials
+from kcr.client.credentials import RenewedCredentials
 from kcr.client.loops import HomeLoop, PerLoop
 from kcr.metrics import Metrics
 from kcr.serving.ports import ServerPort, ServerThread

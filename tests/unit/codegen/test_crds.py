@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta, Raw, UnsetType
 import kcr
 from kcr.api import codec
 from kcr.errors import ConfigError
-from kcr_devcluster.apiserver.apiextensions.schema_rules import schema_errors
+from kcr_devcluster.apiserver.kinds.definitions.schema_rules import schema_errors
 from kcr_devcluster.codegen.crds import crd_classes
 from kcr_devcluster.codegen.model import flat
 from kcr_devcluster.codegen.render import module_text

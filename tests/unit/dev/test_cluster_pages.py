@@ -15,7 +15,7 @@ from kcr.testing import FakeManager, build
 from kcr_devcluster.apiserver.protocol.responses import StatusError
 from kcr_devcluster.dev.cluster_pages import LOG_BYTES, ClusterPages
 from kcr_devcluster.dev.cluster_state import ClusterOverview
-from kcr_devcluster.dev.explanations import Explanations
+from kcr_devcluster.dev.display.explanations import Explanations
 
 pytestmark = pytest.mark.kcr_virtual
 

@@ -31,7 +31,7 @@ from kcr_devcluster.apiserver.admission.review import (
     quoted,
     verified,
 )
-from kcr_devcluster.apiserver.kinds.catalogue import Kind
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.protocol.responses import StatusError, bad_request, internal
 from kcr_devcluster.apiserver.registry.metadata import new_uid
 

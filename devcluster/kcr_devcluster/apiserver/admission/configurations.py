@@ -6,7 +6,7 @@ Source: kubernetes/staging/src/k8s.io/apiserver/pkg/admission/configuration/muta
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from kcr_devcluster.apiserver.kinds.catalogue import Kind
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.storage.records import Record
 from kcr_devcluster.apiserver.storage.storage import Storage

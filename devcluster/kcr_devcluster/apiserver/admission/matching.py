@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from kcr_devcluster.apiserver.admission.configurations import Configurations, Webhook
 from kcr_devcluster.apiserver.admission.objects import Review
 from kcr_devcluster.apiserver.admission.rules import matched_kind, selects_namespace, selects_object
-from kcr_devcluster.apiserver.kinds.catalogue import Kind
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.kinds.served import ServedIndex
 from kcr_devcluster.apiserver.protocol.responses import StatusError
 from kcr_devcluster.apiserver.storage.admission import AdmissionAttributes

@@ -6,7 +6,7 @@ Source: kubernetes/staging/src/k8s.io/apiserver/pkg/admission/conversion.go, Ver
 import msgspec
 
 from kcr.api.equality import same_json
-from kcr_devcluster.apiserver.kinds.catalogue import SUBRESOURCE_KINDS, Kind
+from kcr_devcluster.apiserver.kinds.kind import SUBRESOURCE_KINDS, Kind
 from kcr_devcluster.apiserver.protocol.gojson import kind_of
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.replay import replay

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from kcr_devcluster.apiserver.admission.rules import group_version_kind
-from kcr_devcluster.apiserver.kinds.catalogue import Kind
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.responses import StatusError
 from kcr_devcluster.apiserver.storage.admission import CONNECT, AdmissionAttributes

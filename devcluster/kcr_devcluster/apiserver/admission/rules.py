@@ -5,7 +5,8 @@ Source: kubernetes/staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/pre
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from kcr_devcluster.apiserver.kinds.catalogue import NAMESPACES, SUBRESOURCE_KINDS, Kind
+from kcr_devcluster.apiserver.kinds.catalogue import NAMESPACES
+from kcr_devcluster.apiserver.kinds.kind import SUBRESOURCE_KINDS, Kind
 from kcr_devcluster.apiserver.kinds.served import ServedIndex
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.names import selects

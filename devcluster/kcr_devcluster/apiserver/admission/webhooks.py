@@ -13,7 +13,7 @@ from kcr_devcluster.apiserver.admission.matching import Matcher
 from kcr_devcluster.apiserver.admission.objects import MutatingReview, Review
 from kcr_devcluster.apiserver.admission.reinvocation import Reinvocation
 from kcr_devcluster.apiserver.admission.review import JSON_PATCH, quoted
-from kcr_devcluster.apiserver.kinds.catalogue import Kind
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.kinds.strategy import UndecodableError
 from kcr_devcluster.apiserver.patch import json_patch
 from kcr_devcluster.apiserver.protocol.gojson import decode_json, kind_of

@@ -27,7 +27,7 @@ from kcr_devcluster.apiserver.apiextensions.conversion_review import (
     review_request,
     review_version,
 )
-from kcr_devcluster.apiserver.kinds.catalogue import Kind
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.protocol.manifests import Manifest, in_order
 from kcr_devcluster.apiserver.protocol.replay import PendingError, answer_to, remember
 from kcr_devcluster.apiserver.protocol.responses import StatusError

@@ -9,9 +9,9 @@ from functools import cached_property
 from typing import Any
 
 from kcr.api.equality import same_json
-from kcr_devcluster.apiserver.apiextensions.strategy import keep_metadata
+from kcr_devcluster.apiserver.kinds.definitions.strategy import keep_metadata
+from kcr_devcluster.apiserver.kinds.kind import ScalePaths
 from kcr_devcluster.apiserver.kinds.strategy import Strategy
-from kcr_devcluster.apiserver.kinds.versions import ScalePaths
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError, invalid
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.names import qualified_name

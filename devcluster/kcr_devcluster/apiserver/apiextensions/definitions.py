@@ -23,8 +23,9 @@ from kcr_devcluster.apiserver.admission.chain import Admission
 from kcr_devcluster.apiserver.apiextensions.conversion import ConversionWebhook
 from kcr_devcluster.apiserver.apiextensions.naming import is_true, named_status, set_condition, used_names
 from kcr_devcluster.apiserver.apiextensions.served_kinds import ServedKinds, kinds_of
-from kcr_devcluster.apiserver.apiextensions.strategy import CLEANUP_FINALIZER
-from kcr_devcluster.apiserver.kinds.catalogue import CUSTOM_RESOURCE_DEFINITIONS, Kind
+from kcr_devcluster.apiserver.kinds.catalogue import CUSTOM_RESOURCE_DEFINITIONS
+from kcr_devcluster.apiserver.kinds.definitions.strategy import CLEANUP_FINALIZER
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.kinds.served import ServedIndex
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.responses import StatusError

@@ -16,9 +16,8 @@ from kcr.api.equality import same_json
 from kcr.api.resources import ResourceType
 from kcr_devcluster.apiserver.apiextensions.conversion import ConversionWebhook, WebhookConverter
 from kcr_devcluster.apiserver.apiextensions.custom_resources import CustomResourceStrategy
-from kcr_devcluster.apiserver.apiextensions.validation import schema_of
-from kcr_devcluster.apiserver.kinds.catalogue import Kind
-from kcr_devcluster.apiserver.kinds.versions import ColumnDefinition, Conversion, CustomVersion, ScalePaths
+from kcr_devcluster.apiserver.kinds.definitions.validation import schema_of
+from kcr_devcluster.apiserver.kinds.kind import ColumnDefinition, Conversion, CustomVersion, Kind, ScalePaths
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.structural.shapes import StructuralShape, shape_of, without_defaults
 

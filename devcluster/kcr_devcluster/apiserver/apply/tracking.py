@@ -13,7 +13,7 @@ from kcr.api.equality import same_json
 from kcr_devcluster.apiserver.apply import field_manager, managed_fields
 from kcr_devcluster.apiserver.apply.managed_fields import Managed, ManagerEntry
 from kcr_devcluster.apiserver.apply.versions import MANAGED_FIELDS, FieldVersions
-from kcr_devcluster.apiserver.kinds.catalogue import Kind
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 
 

@@ -16,7 +16,7 @@ from kcr_devcluster.apiserver.apply.fieldpath import FieldSet, difference, inter
 from kcr_devcluster.apiserver.apply.managed_fields import Managed, ManagerEntry
 from kcr_devcluster.apiserver.apply.merge import prune
 from kcr_devcluster.apiserver.apply.typed import Comparison, all_paths, compare
-from kcr_devcluster.apiserver.kinds.catalogue import Kind
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.schema.shape import Field, Shape
 

@@ -16,8 +16,8 @@ from kcr_devcluster.apiserver.kinds.catalogue import (
     MUTATING_POLICY_BINDINGS,
     VALIDATING_POLICIES,
     VALIDATING_POLICY_BINDINGS,
-    Kind,
 )
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError, forbidden
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.responses import invalid

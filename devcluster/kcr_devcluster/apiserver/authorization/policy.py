@@ -13,7 +13,8 @@ from kcr_devcluster.apiserver.authentication import User
 from kcr_devcluster.apiserver.authorization.attributes import quoted
 from kcr_devcluster.apiserver.authorization.rules import PolicyRule, rules_of
 from kcr_devcluster.apiserver.kinds.access.rbac import RBAC_GROUP
-from kcr_devcluster.apiserver.kinds.catalogue import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES, Kind
+from kcr_devcluster.apiserver.kinds.catalogue import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.protocol.responses import StatusError
 from kcr_devcluster.apiserver.storage.records import Change, Record
 from kcr_devcluster.apiserver.storage.storage import Storage

@@ -16,7 +16,8 @@ from kcr_devcluster.apiserver.authentication.users import MASTERS
 from kcr_devcluster.apiserver.authorization.attributes import Attributes, quoted
 from kcr_devcluster.apiserver.authorization.rbac import Authorizer
 from kcr_devcluster.apiserver.kinds.access.certificates import APPROVED, CLIENT_SIGNER, DENIED, parse_request
-from kcr_devcluster.apiserver.kinds.catalogue import CERTIFICATE_SIGNING_REQUESTS, Kind
+from kcr_devcluster.apiserver.kinds.catalogue import CERTIFICATE_SIGNING_REQUESTS
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError
 from kcr_devcluster.apiserver.protocol.field_errors import forbidden as forbidden_field
 from kcr_devcluster.apiserver.protocol.manifests import Manifest, semantic_equal, timestamp

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kcr_devcluster.apiserver.http.routes import Routes
-from kcr_devcluster.apiserver.kinds.catalogue import SUBRESOURCE_KINDS, SUBRESOURCE_VERBS, Kind
+from kcr_devcluster.apiserver.kinds.kind import SUBRESOURCE_KINDS, SUBRESOURCE_VERBS, Kind
 from kcr_devcluster.apiserver.protocol.responses import (
     APIResponse,
     encoded,

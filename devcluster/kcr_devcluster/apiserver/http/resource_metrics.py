@@ -12,7 +12,8 @@ from kcr.api.meta import ObjectMeta, whole_seconds
 from kcr.api.resources import ResourceType
 from kcr_devcluster.apiserver.http.routes import Route
 from kcr_devcluster.apiserver.http.serialization import ObjectEncoder
-from kcr_devcluster.apiserver.kinds.catalogue import NODES, PODS, Kind
+from kcr_devcluster.apiserver.kinds.catalogue import NODES, PODS
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.query import Query
 from kcr_devcluster.apiserver.protocol.responses import APIResponse, StatusError, json_response, not_found

@@ -6,7 +6,7 @@ from typing import NamedTuple, TypeVar
 from urllib.parse import unquote
 
 from kcr_devcluster.apiserver.kinds.access.reviews import VirtualKind
-from kcr_devcluster.apiserver.kinds.catalogue import SUBRESOURCE_VERBS, Kind
+from kcr_devcluster.apiserver.kinds.kind import SUBRESOURCE_VERBS, Kind
 from kcr_devcluster.apiserver.kinds.served import ServedIndex
 from kcr_devcluster.apiserver.protocol.query import Query
 from kcr_devcluster.apiserver.protocol.responses import method_not_allowed, no_such_resource, not_found

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kcr_devcluster.apiserver.kinds.catalogue import Kind
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.protocol.responses import JSON, APIResponse, StatusError, Stream
 from kcr_devcluster.apiserver.schema import protobuf_encoder
 from kcr_devcluster.apiserver.schema.protobuf import UnknownMessageError

@@ -7,11 +7,10 @@ from typing import Any
 
 from kcr_devcluster.apiserver.apply.tracking import Tracking
 from kcr_devcluster.apiserver.http.bodies import field_validation
-from kcr_devcluster.apiserver.http.bodies.sent_objects import check_namespace, decode_sent
+from kcr_devcluster.apiserver.http.sent_objects import check_namespace, decode_sent
 from kcr_devcluster.apiserver.http.writing import Write, check_name, patched
-from kcr_devcluster.apiserver.kinds.catalogue import Kind
+from kcr_devcluster.apiserver.kinds.kind import Kind, ScalePaths
 from kcr_devcluster.apiserver.kinds.strategy import conform
-from kcr_devcluster.apiserver.kinds.versions import ScalePaths
 from kcr_devcluster.apiserver.protocol.field_errors import non_negative
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.names import selector_text

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from kcr_devcluster.apiserver.authentication import AUDIENCE, BoundObject, ServiceAccountTokens, TokenSubject, User
-from kcr_devcluster.apiserver.http.bodies.sent_objects import decode_sent
 from kcr_devcluster.apiserver.http.routes import Route
+from kcr_devcluster.apiserver.http.sent_objects import decode_sent
 from kcr_devcluster.apiserver.http.writing import Write
 from kcr_devcluster.apiserver.kinds.catalogue import NODES, PODS, SECRETS, SERVICE_ACCOUNTS
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError

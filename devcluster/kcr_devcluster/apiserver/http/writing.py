@@ -18,7 +18,7 @@ from kcr_devcluster.apiserver.http import listing
 from kcr_devcluster.apiserver.http.bodies import field_validation, request_body
 from kcr_devcluster.apiserver.http.routes import Route
 from kcr_devcluster.apiserver.http.serialization import ObjectEncoder, encoder_of
-from kcr_devcluster.apiserver.kinds.catalogue import Kind
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.kinds.strategy import UndecodableError
 from kcr_devcluster.apiserver.patch import json_patch, merge_patch, strategic_patch
 from kcr_devcluster.apiserver.protocol.field_errors import IMMUTABLE, required

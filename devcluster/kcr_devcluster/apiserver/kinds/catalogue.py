@@ -1,180 +1,14 @@
 """The catalogue of served kinds: names, subresources, field selectors, and options of their storage."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 from kcr.api.resources import ResourceType
+from kcr_devcluster.apiserver.kinds.kind import Kind, ScalePaths
 from kcr_devcluster.apiserver.kinds.strategy import Strategy, strategy_at
-from kcr_devcluster.apiserver.kinds.versions import Conversion, Converter, CustomVersion, ScalePaths
 from kcr_devcluster.apiserver.protocol.names import dns_label, dns_subdomain, path_segment
-from kcr_devcluster.apiserver.schema.builtin import builtin_kinds, kind_shape
-from kcr_devcluster.apiserver.schema.protobuf_encoder import is_encodable
-from kcr_devcluster.apiserver.schema.shape import Shape
-
-# Fields that Go's types hold by value: absent, they compare as their zero.
-ZEROS: Mapping[str, str] = {"status.successful": "0", "spec.unschedulable": "false", "spec.hostNetwork": "false"}
-_EVERY_KIND = ("metadata.name", "metadata.namespace")
-_CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
-_DEPRECATED = {"endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"}
-MAIN_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
-# The verbs of each subresource.
-SUBRESOURCE_VERBS: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(("approval", "ephemeralcontainers", "scale", "status"), ("get", "patch", "update")),
-    **dict.fromkeys(("attach", "exec", "portforward"), ("create", "get")),
-    **dict.fromkeys(("binding", "eviction", "token"), ("create",)),
-    "finalize": ("update",),
-    "log": ("get",),
-}
-# Subresources with a kind of their own: group, version and kind; `""` for the object's group and version.
-SUBRESOURCE_KINDS: Mapping[str, tuple[str, str, str]] = {
-    "attach": ("", "v1", "PodAttachOptions"),
-    "binding": ("", "", "Binding"),
-    "eviction": ("policy", "v1", "Eviction"),
-    "exec": ("", "v1", "PodExecOptions"),
-    "portforward": ("", "v1", "PodPortForwardOptions"),
-    "scale": ("autoscaling", "v1", "Scale"),
-    "token": ("authentication.k8s.io", "v1", "TokenRequest"),
-}
-
-
-@dataclass(frozen=True, eq=False)
-class Kind:
-    """A kind as this server serves it.
-
-    Attributes:
-        type: Group, version, kind, plural and scope.
-        make_strategy: Makes its strategy when the kind is first used.
-        short_names: Its other names in kubectl.
-        categories: `all` for a kind that `kubectl get all` lists.
-        subresources: Keys of `SUBRESOURCE_VERBS`.
-        fields: Paths that field selectors may name; a path maps to where its value is.
-        unknown_field_message: The refusal of another path, with `{}` for the path.
-        requires_resource_version: Whether a PUT must name the resourceVersion.
-        allow_create_on_update: Whether a PUT of an absent object creates it.
-        returns_deleted_object: Whether the response to a DELETE is the object, not with a Status.
-        name_rule: Returns the reasons why a text is not a valid name.
-        garbage_collected: Whether the garbage collector's finalizers apply.
-        scale: The fields that `/scale` reads and writes; None for a kind without this subresource.
-        conversion: Set where the objects are those of another kind.
-        custom: Set for custom resources.
-        field_fallbacks: Where the value of a path in `fields` is when its own place has none.
-        is_computed: Whether objects are computed when they are read, and cannot be written or watched.
-    """
-
-    type: ResourceType
-    make_strategy: Callable[[], Strategy] = Strategy
-    short_names: tuple[str, ...] = ()
-    categories: tuple[str, ...] = ()
-    subresources: tuple[str, ...] = ()
-    fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    unknown_field_message: str = '"{}" is not a known field selector: only "metadata.name", "metadata.namespace"'
-    requires_resource_version: bool = False
-    allow_create_on_update: bool = False
-    returns_deleted_object: bool = False
-    name_rule: Callable[[str], tuple[str, ...]] = dns_subdomain
-    garbage_collected: bool = True
-    scale: ScalePaths | None = None
-    conversion: Conversion | None = None
-    custom: CustomVersion | None = None
-    field_fallbacks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    is_computed: ClassVar[bool] = False
-
-    @cached_property
-    def strategy(self) -> Strategy:
-        """Its defaults, preparation and validation."""
-        return self.make_strategy()
-
-    def set_strategy(self, make: Callable[[], Strategy]) -> None:
-        """Give the kind a strategy of a floor above this one; before its first use."""
-        object.__setattr__(self, "make_strategy", make)
-
-    @property
-    def stored(self) -> "Kind":
-        """The kind whose objects these are: itself, but for views."""
-        return self if self.conversion is None else self.conversion.hub
-
-    @cached_property
-    def stored_name(self) -> str:
-        """The name of that kind, such as `jobs.batch`; made once, for every request asks."""
-        return self.stored.type.display
-
-    @property
-    def written(self) -> "Kind":
-        """The kind by whose rules objects are written: custom resources have their own in each version."""
-        if self.conversion is None or self.custom is not None:
-            return self
-        return self.conversion.rules or self.conversion.hub
-
-    @cached_property
-    def converter(self) -> Converter | None:
-        """Converts objects that are stored in other versions by a webhook; None where no webhook does."""
-        return None if self.custom is None else self.custom.converter
-
-    @cached_property
-    def shape(self) -> Shape:
-        """The fields of its objects."""
-        if self.custom is not None:
-            return self.custom.shape
-        return kind_shape(self.type.api_version, self.type.kind) if self.conversion is None else self.conversion.shape
-
-    @cached_property
-    def has_protobuf(self) -> bool:
-        """Whether its objects have a form in protobuf; custom resources have none."""
-        return self.custom is None and is_encodable(self.type.api_version, self.type.kind)
-
-    @property
-    def verbs(self) -> tuple[str, ...]:
-        """The verbs of the kind, in the order of discovery."""
-        if self.custom is not None:
-            return _CUSTOM_VERBS
-        return tuple(verb for verb in MAIN_VERBS if verb != "deletecollection" or self.type.plural != "namespaces")
-
-    @cached_property
-    def head(self) -> bytes:
-        """How the JSON of an object begins: kind and apiVersion, which the storage leaves out."""
-        return f'{{"kind":"{self.type.kind}","apiVersion":"{self.type.api_version}",'.encode()
-
-    @cached_property
-    def stored_head(self) -> bytes:
-        """How the JSON of an object begins in a journal."""
-        return f'{{"apiVersion":"{self.type.api_version}",'.encode()
-
-    @property
-    def singular(self) -> str:
-        """The name of one."""
-        return self.type.kind.lower() if self.custom is None else self.custom.singular
-
-    @property
-    def list_kind(self) -> str:
-        """The kind of lists of its objects."""
-        return f"{self.type.kind}List" if self.custom is None else self.custom.list_kind
-
-    @property
-    def openapi_schema(self) -> Mapping[str, Any] | None:
-        """The `openAPIV3Schema` of a custom resource; None for built-in kinds."""
-        return None if self.custom is None else self.custom.openapi_schema
-
-    @property
-    def schema_hash(self) -> str:
-        """Hash of the served version of a custom resource, by which changes are detected; `""` for built-in kinds."""
-        return "" if self.custom is None else self.custom.schema_hash
-
-    @property
-    def warning(self) -> str:
-        """The warning in every response, `""` for none."""
-        if self.custom is not None:
-            return self.custom.warning
-        if self.type.display in _DEPRECATED:
-            return _DEPRECATED[self.type.display]
-        return "" if self.conversion is None else self.conversion.warning
-
-    def has_field(self, path: str) -> bool:
-        """Return whether field selectors may name this path."""
-        if path == "metadata.namespace" and not self.type.namespaced:
-            return not self.fields
-        return path in _EVERY_KIND or path in self.fields
+from kcr_devcluster.apiserver.schema.builtin import builtin_kinds
 
 
 def _paths(*paths: str, **aliases: str) -> dict[str, tuple[str, ...]]:
@@ -332,6 +166,7 @@ CERTIFICATE_SIGNING_REQUESTS = Kind(
     _paths("spec.signerName"), _LABEL_NOT_SUPPORTED, name_rule=path_segment)  # fmt: skip
 CUSTOM_RESOURCE_DEFINITIONS = Kind(
     ResourceType("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False),
+    make_strategy=strategy_at("definitions.strategy:CustomResourceDefinitionStrategy"),
     short_names=("crd", "crds"),
     categories=("api-extensions",),
     subresources=("status",),

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from kcr.api.resources import ResourceType
-from kcr_devcluster.apiserver.kinds.catalogue import CRON_JOBS, JOBS, Kind
+from kcr_devcluster.apiserver.kinds.catalogue import CRON_JOBS, JOBS
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.kinds.strategy import strategy_at
 
 _GROUP, _STRATEGIES = "scheduling.k8s.io", "gang_strategies"

@@ -3,7 +3,8 @@
 import re
 from collections.abc import Iterable, Mapping
 
-from kcr_devcluster.apiserver.kinds.catalogue import KINDS, Kind
+from kcr_devcluster.apiserver.kinds.catalogue import KINDS
+from kcr_devcluster.apiserver.kinds.kind import Kind
 
 _VERSION = re.compile(r"v([1-9]\d*)(?:(alpha|beta)([1-9]\d*))?")
 

@@ -6,8 +6,9 @@ plugin/pkg/admission/storage/persistentvolume/resize/admission.go.
 
 from collections.abc import Mapping
 
-from kcr_devcluster.apiserver.kinds.catalogue import CLAIMS, Kind
+from kcr_devcluster.apiserver.kinds.catalogue import CLAIMS
 from kcr_devcluster.apiserver.kinds.gangs import BETA_POD_GROUPS
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.kinds.served import kind_named
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.responses import forbidden

@@ -8,7 +8,8 @@ kubernetes/plugin/pkg/admission/security/podsecurity/admission.go.
 
 from collections.abc import Iterable, Mapping
 
-from kcr_devcluster.apiserver.kinds.catalogue import KINDS, NAMESPACES, PODS, Kind
+from kcr_devcluster.apiserver.kinds.catalogue import KINDS, NAMESPACES, PODS
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.pod_security.policies import (
     NO_POLICY,
     PRIVILEGED,

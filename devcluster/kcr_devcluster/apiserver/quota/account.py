@@ -7,7 +7,8 @@ kubernetes/pkg/controller/resourcequota/resource_quota_controller.go, syncResour
 from collections.abc import Iterable
 from datetime import datetime
 
-from kcr_devcluster.apiserver.kinds.catalogue import PODS, Kind
+from kcr_devcluster.apiserver.kinds.catalogue import PODS
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.quota.usage import NO_USAGE, SCOPES, Amounts, Usage, missing_resources, usage_of
 from kcr_devcluster.apiserver.schema.quantities import amount, family, written

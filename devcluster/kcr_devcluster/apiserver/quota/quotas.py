@@ -7,7 +7,8 @@ can both use the rest of a quota.
 from collections.abc import Callable
 
 from kcr.api.meta import Key
-from kcr_devcluster.apiserver.kinds.catalogue import RESOURCE_QUOTAS, Kind
+from kcr_devcluster.apiserver.kinds.catalogue import RESOURCE_QUOTAS
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.responses import forbidden
 from kcr_devcluster.apiserver.quota.account import TrackedQuota

@@ -9,7 +9,8 @@ from datetime import datetime
 from typing import NamedTuple
 
 from kcr.api.durations import clamped_seconds
-from kcr_devcluster.apiserver.kinds.catalogue import CONFIG_MAPS, PODS, RESOURCE_QUOTAS, SECRETS, SERVICES, Kind
+from kcr_devcluster.apiserver.kinds.catalogue import CONFIG_MAPS, PODS, RESOURCE_QUOTAS, SECRETS, SERVICES
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.kinds.pods.defaults import containers_of
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.schema.quantities import amount

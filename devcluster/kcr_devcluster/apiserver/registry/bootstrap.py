@@ -11,7 +11,8 @@ from functools import partial
 from kcr_devcluster.apiserver.authorization import default_roles
 from kcr_devcluster.apiserver.authorization.default_roles import DefaultRole
 from kcr_devcluster.apiserver.kinds.access.rbac import RBAC_GROUP, RbacStrategy
-from kcr_devcluster.apiserver.kinds.catalogue import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES, Kind
+from kcr_devcluster.apiserver.kinds.catalogue import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.registry.registry import Registry
 

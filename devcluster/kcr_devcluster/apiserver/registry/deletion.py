@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from kcr.api.durations import clamped_seconds
 from kcr.api.resources import ResourceType
-from kcr_devcluster.apiserver.kinds.catalogue import NAMESPACES, Kind
+from kcr_devcluster.apiserver.kinds.catalogue import NAMESPACES
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.protocol.manifests import Manifest, timestamp
 from kcr_devcluster.apiserver.protocol.responses import conflict, forbidden
 from kcr_devcluster.apiserver.registry.mutation import attributes_of

@@ -7,7 +7,7 @@ kubernetes/staging/src/k8s.io/apiserver/pkg/registry/rest/{meta,create,update}.g
 import random
 from datetime import datetime
 
-from kcr_devcluster.apiserver.kinds.catalogue import Kind
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.kinds.strategy import UndecodableError
 from kcr_devcluster.apiserver.protocol.field_errors import (
     IMMUTABLE,

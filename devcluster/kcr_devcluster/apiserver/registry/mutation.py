@@ -3,7 +3,8 @@
 Source: kubernetes/staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go, create and Update.
 """
 
-from kcr_devcluster.apiserver.kinds.catalogue import NAMESPACES, Kind
+from kcr_devcluster.apiserver.kinds.catalogue import NAMESPACES
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.protocol.field_errors import IMMUTABLE
 from kcr_devcluster.apiserver.protocol.field_errors import invalid as invalid_field
 from kcr_devcluster.apiserver.protocol.manifests import Manifest, in_order

@@ -13,7 +13,8 @@ from typing import NamedTuple
 from kcr.api.equality import same_json
 from kcr_devcluster.apiserver.apply.tracking import Tracking, track
 from kcr_devcluster.apiserver.apply.versions import MANAGED_FIELDS
-from kcr_devcluster.apiserver.kinds.catalogue import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, PRIORITY_CLASSES, Kind
+from kcr_devcluster.apiserver.kinds.catalogue import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, PRIORITY_CLASSES
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.kinds.priority_classes import SYSTEM_PRIORITY_CLASSES
 from kcr_devcluster.apiserver.plugins import (
     DefaultIngressClass,

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from kcr.clock import Clock
 from kcr_devcluster.apiserver.authentication import User
-from kcr_devcluster.apiserver.kinds.catalogue import Kind
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.storage.storage import Storage
 

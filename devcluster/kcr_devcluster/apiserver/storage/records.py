@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kcr.api.meta import ObjectMeta
-from kcr_devcluster.apiserver.kinds.catalogue import ZEROS, Kind
+from kcr_devcluster.apiserver.kinds.kind import ZEROS, Kind
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.shard_selectors import NAMESPACE, fnv1a_64
 

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from kcr_devcluster.apiserver.kinds.catalogue import Kind
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.protocol.query import Query
 from kcr_devcluster.apiserver.protocol.responses import bad_request
 from kcr_devcluster.apiserver.protocol.shard_selectors import ShardSelector, parse_shard_selector

@@ -13,7 +13,7 @@ import msgspec
 
 from kcr.api.equality import same_json
 from kcr.api.meta import ObjectMeta
-from kcr_devcluster.apiserver.kinds.catalogue import Kind
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.protocol.manifests import Manifest, in_order
 from kcr_devcluster.apiserver.protocol.responses import StatusError, no_such_resource, too_large_version
 from kcr_devcluster.apiserver.storage.records import (

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from kcr.api.equality import same_json
-from kcr_devcluster.apiserver.kinds.catalogue import Kind
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.protocol.responses import expired
 from kcr_devcluster.apiserver.storage.records import Change, Record, StoredRow, encode, metadata_of, stored_version
 

@@ -16,9 +16,9 @@ from kcr_devcluster.apiserver.kinds.catalogue import (
     PODS,
     REPLICA_SETS,
     RESOURCE_QUOTAS,
-    Kind,
 )
 from kcr_devcluster.apiserver.kinds.generic import without_effect
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.schema.builtin import LIST, MAP, type_facts, type_shape
 from kcr_devcluster.apiserver.schema.shape import ABSENT

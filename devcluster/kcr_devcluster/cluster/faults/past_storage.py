@@ -1,6 +1,6 @@
 """A view of the storage by a server that is behind: `older` in the rules of faults."""
 
-from kcr_devcluster.apiserver.kinds.catalogue import Kind
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.storage.records import Record, key_of
 from kcr_devcluster.apiserver.storage.storage import Storage
 from kcr_devcluster.apiserver.storage.watch_cache import WatchCache

@@ -16,9 +16,9 @@ from kcr.controllers.job.commands.job_view import JobView, view_of
 from kcr.controllers.job.commands.log_follower import ContainerRun, LogFollower, runs_of
 from kcr.errors import KcrError
 from kcr.manager import Manager
+from kcr_devcluster.dev.display.explanations import FRESH_SECONDS, Explanations
 from kcr_devcluster.dev.display.views import cronjob_view, event_view, pod_view
 from kcr_devcluster.dev.display.workloads import is_in_question, job_state, running_owners
-from kcr_devcluster.dev.explanations import FRESH_SECONDS, Explanations
 
 # How long the last lines of logs are waited for once the Jobs have ended.
 _LAST_LINES_SECONDS = 5.0

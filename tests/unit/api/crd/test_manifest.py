@@ -6,7 +6,7 @@ from msgspec import Meta
 import kcr
 from kcr.api.apps import Deployment
 from kcr.api.meta import ObjectType
-from kcr_devcluster.apiserver.apiextensions.schema_rules import schema_errors
+from kcr_devcluster.apiserver.kinds.definitions.schema_rules import schema_errors
 
 AGE = kcr.PrinterColumn("Age", ".metadata.creationTimestamp")
 

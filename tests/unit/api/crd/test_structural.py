@@ -12,7 +12,7 @@ import kcr
 from kcr.api.crd.structural import object_schema
 from kcr.api.meta import MicroTime, ObjectType
 from kcr.api.selectors import LabelSelector
-from kcr_devcluster.apiserver.apiextensions.schema_rules import schema_errors
+from kcr_devcluster.apiserver.kinds.definitions.schema_rules import schema_errors
 
 ONCE = "!oldSelf.hasValue() || self == oldSelf.value()"
 Name = NewType("Name", str)

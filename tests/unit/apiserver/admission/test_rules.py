@@ -23,8 +23,8 @@ from kcr_devcluster.apiserver.kinds.catalogue import (
     NODES,
     PODS,
     VALIDATING_POLICIES,
-    Kind,
 )
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.kinds.served import ServedIndex
 from kcr_devcluster.apiserver.kinds.views import VIEWS
 from kcr_devcluster.apiserver.storage.admission import IN_PROCESS, AdmissionAttributes

@@ -13,7 +13,8 @@ from kcr_devcluster.apiserver.authentication import User
 from kcr_devcluster.apiserver.authentication.users import user_named
 from kcr_devcluster.apiserver.authorization import AlwaysAllow, Attributes, Rbac
 from kcr_devcluster.apiserver.authorization.rules import rules_of
-from kcr_devcluster.apiserver.kinds.catalogue import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES, Kind
+from kcr_devcluster.apiserver.kinds.catalogue import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.storage.storage import Storage
 
 USERS = (

@@ -3,7 +3,8 @@
 import pytest
 
 from kcr_devcluster.apiserver.http.routes import Route, Routes
-from kcr_devcluster.apiserver.kinds.catalogue import KINDS, NAMESPACES, NODES, PODS, Kind
+from kcr_devcluster.apiserver.kinds.catalogue import KINDS, NAMESPACES, NODES, PODS
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.protocol.responses import StatusError
 
 ROUTES = Routes(KINDS)

@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from kcr_devcluster.apiserver.kinds.catalogue import KINDS, Kind
+from kcr_devcluster.apiserver.kinds.catalogue import KINDS
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.kinds.strategy import Strategy
 
 

@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from kcr_devcluster.apiserver.kinds.catalogue import CONFIG_MAPS, NAMESPACES, Kind
+from kcr_devcluster.apiserver.kinds.catalogue import CONFIG_MAPS, NAMESPACES
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.protocol.manifests import Manifest, timestamp
 from kcr_devcluster.apiserver.protocol.responses import StatusError
 from kcr_devcluster.apiserver.registry import metadata as meta

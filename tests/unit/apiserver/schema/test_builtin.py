@@ -1,7 +1,8 @@
 import pytest
 
-from kcr_devcluster.apiserver.kinds.catalogue import KINDS, Kind
+from kcr_devcluster.apiserver.kinds.catalogue import KINDS
 from kcr_devcluster.apiserver.kinds.gangs import with_gangs
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.kinds.views.legacy import LEGACY_KINDS
 from kcr_devcluster.apiserver.schema.builtin import kind_shape, type_shape
 from kcr_devcluster.apiserver.schema.defaults import DEFAULTS

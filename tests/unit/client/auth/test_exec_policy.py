@@ -11,8 +11,8 @@ import yaml
 from kcr.app.options import ProgramOptions
 from kcr.app.run import load_again
 from kcr.client import load_config
-from kcr.client.auth.credentials import PluginCredentials, PluginSpec
 from kcr.client.auth.exec_policy import ExecPolicy
+from kcr.client.credentials import PluginCredentials, PluginSpec
 from kcr.errors import ConfigError, TransportError
 
 PLUGIN = "--region eu --client-secret=… --token …"

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 import trustme
 
-from kcr.client.auth.credentials import Credential, FixedCredentials, PluginCredentials, TokenFile
 from kcr.client.auth.kubeconfig import Entry, Merged, resolve
 from kcr.client.auth.oidc import OidcCredentials
+from kcr.client.credentials import Credential, FixedCredentials, PluginCredentials, TokenFile
 from kcr.errors import ConfigError
 
 CA = trustme.CA().cert_pem.bytes()

@@ -13,7 +13,7 @@ from aiohttp import web
 from kcr.api.core import ConfigMap, Pod
 from kcr.api.meta import Key
 from kcr.client import Client, ClusterConfig, Credential, HttpTransport, Request
-from kcr.client.auth.credentials import PluginCredentials, PluginSpec, TokenFile
+from kcr.client.credentials import PluginCredentials, PluginSpec, TokenFile
 from kcr.errors import TransportError, UnauthorizedError
 from kcr.testing import eventually
 from tests.kit.http_servers import echo, proxying, read, serving, trusting

@@ -23,8 +23,8 @@ from kcr.api.meta import Condition, Key, ObjectMeta, OwnerReference, Resource
 from kcr.cli.display import Display, EventView
 from kcr.controllers.job.commands.log_follower import runs_of
 from kcr.testing import FakeManager, VirtualClock, build
+from kcr_devcluster.dev.display.explanations import Explanations
 from kcr_devcluster.dev.display.progress import Progress, failure_of
-from kcr_devcluster.dev.explanations import Explanations
 
 METADATA = ObjectMeta(name="pi-x", namespace="default", uid="u1")
 

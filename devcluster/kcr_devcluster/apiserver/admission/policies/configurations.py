@@ -19,7 +19,7 @@ from kcr_devcluster.apiserver.kinds.admission.expressions import (
     compiled,
     schemas_of,
 )
-from kcr_devcluster.apiserver.kinds.catalogue import Kind
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.storage.records import Record
 from kcr_devcluster.apiserver.storage.storage import Storage

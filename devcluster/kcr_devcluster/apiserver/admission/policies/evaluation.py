@@ -13,7 +13,8 @@ from kcr_devcluster.apiserver.authentication import User, service_account_groups
 from kcr_devcluster.apiserver.authentication.users import AUTHENTICATED
 from kcr_devcluster.apiserver.authorization import Authorizer
 from kcr_devcluster.apiserver.authorization.attributes import Attributes
-from kcr_devcluster.apiserver.kinds.catalogue import NAMESPACES, Kind
+from kcr_devcluster.apiserver.kinds.catalogue import NAMESPACES
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.responses import StatusError
 from kcr_devcluster.apiserver.storage.admission import CONNECT, AdmissionAttributes

@@ -12,7 +12,7 @@ from kcr_devcluster.apiserver.admission.policies.configurations import CompiledP
 from kcr_devcluster.apiserver.admission.policies.params import ConfigurationError, collect_params, param_kind
 from kcr_devcluster.apiserver.admission.rules import matched_kind, selects_namespace, selects_object
 from kcr_devcluster.apiserver.authorization import Authorizer
-from kcr_devcluster.apiserver.kinds.catalogue import Kind
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.kinds.served import ServedIndex
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.replay import replay

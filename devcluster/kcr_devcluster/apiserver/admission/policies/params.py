@@ -6,7 +6,7 @@ policy_source.go, ensureParamsForPolicyLocked.
 
 from collections.abc import Sequence
 
-from kcr_devcluster.apiserver.kinds.catalogue import Kind
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.kinds.served import ServedIndex
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.names import selects

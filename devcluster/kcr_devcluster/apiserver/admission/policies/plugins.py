@@ -22,8 +22,8 @@ from kcr_devcluster.apiserver.kinds.catalogue import (
     MUTATING_POLICY_BINDINGS,
     VALIDATING_POLICIES,
     VALIDATING_POLICY_BINDINGS,
-    Kind,
 )
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.kinds.served import ServedIndex
 from kcr_devcluster.apiserver.protocol.responses import forbidden
 from kcr_devcluster.apiserver.storage.admission import AdmissionContext

@@ -13,7 +13,7 @@ from itertools import islice, product
 from typing import Any, NamedTuple
 
 from kcr_devcluster.apiserver.kinds.admission.expressions import VALIDATION, compile_variables, declarations, schemas_of
-from kcr_devcluster.apiserver.kinds.catalogue import Kind
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.kinds.served import ServedIndex
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.schema.builtin import LIST, MAP, type_facts, type_of_kind

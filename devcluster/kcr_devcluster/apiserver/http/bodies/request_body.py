@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from kcr_devcluster.apiserver.http.serialization import MEDIA_TYPES
-from kcr_devcluster.apiserver.kinds.catalogue import Kind
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.kinds.strategy import conform
 from kcr_devcluster.apiserver.protocol.field_errors import forbidden, invalid, not_supported
 from kcr_devcluster.apiserver.protocol.gojson import decode_json, kind_of

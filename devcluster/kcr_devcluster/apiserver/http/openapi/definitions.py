@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kcr_devcluster.apiserver.http.openapi.prose import installed_prose
-from kcr_devcluster.apiserver.kinds.catalogue import Kind
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.schema.builtin import LIST, MAP, FieldFacts, type_facts, type_of_kind, type_shape
 from kcr_devcluster.apiserver.schema.defaults import DEFAULTS
 

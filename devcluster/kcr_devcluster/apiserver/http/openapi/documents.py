@@ -15,7 +15,7 @@ from typing import Any
 from kcr_devcluster.apiserver.http.discovery import VERSION
 from kcr_devcluster.apiserver.http.openapi.definitions import Definition, definitions_of
 from kcr_devcluster.apiserver.http.routes import Routes
-from kcr_devcluster.apiserver.kinds.catalogue import Kind
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.protocol.responses import APIResponse, encoded, json_response, text_response
 
 # A document with its first field, `swagger: "2.0"`. Its type is spelled otherwise than in the Accept header of clients,

@@ -6,7 +6,7 @@ Source: kubernetes/pkg/registry/core/pod/storage/storage.go, assignPod, setPodHo
 from collections.abc import Sequence
 from datetime import datetime
 
-from kcr_devcluster.apiserver.http.bodies.sent_objects import decode_sent
+from kcr_devcluster.apiserver.http.sent_objects import decode_sent
 from kcr_devcluster.apiserver.http.writing import Write
 from kcr_devcluster.apiserver.plugins import add_topology_labels
 from kcr_devcluster.apiserver.protocol.field_errors import not_supported, required

@@ -11,8 +11,8 @@ from datetime import datetime
 from typing import NamedTuple
 
 from kcr_devcluster.apiserver.http.bodies import request_body
-from kcr_devcluster.apiserver.http.bodies.sent_objects import decode_sent
 from kcr_devcluster.apiserver.http.pods.binding import done, set_condition
+from kcr_devcluster.apiserver.http.sent_objects import decode_sent
 from kcr_devcluster.apiserver.http.writing import Write
 from kcr_devcluster.apiserver.kinds.catalogue import DISRUPTION_BUDGETS
 from kcr_devcluster.apiserver.protocol.manifests import Manifest, timestamp

@@ -14,7 +14,8 @@ from kcr.api.integers import parse_int
 from kcr.api.meta import Key
 from kcr_devcluster.apiserver.http.routes import Route
 from kcr_devcluster.apiserver.http.writing import Write
-from kcr_devcluster.apiserver.kinds.catalogue import NODES, SUBRESOURCE_KINDS
+from kcr_devcluster.apiserver.kinds.catalogue import NODES
+from kcr_devcluster.apiserver.kinds.kind import SUBRESOURCE_KINDS
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.query import Query
 from kcr_devcluster.apiserver.protocol.responses import APIResponse, PodStream, StatusError, bad_request

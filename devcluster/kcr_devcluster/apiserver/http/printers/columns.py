@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from kcr.api.durations import age
 from kcr_devcluster.apiserver.http.printers.jsonpath import Finder, compile_path, printed
-from kcr_devcluster.apiserver.kinds.versions import ColumnDefinition
+from kcr_devcluster.apiserver.kinds.kind import ColumnDefinition
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 
 Cells = list[Any]

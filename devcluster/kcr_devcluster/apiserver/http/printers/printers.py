@@ -12,8 +12,7 @@ from kcr.api.durations import age, human_duration
 from kcr_devcluster.apiserver.http.printers.columns import Cells, Column, Printer, custom_printer
 from kcr_devcluster.apiserver.http.printers.pods import pod_cells
 from kcr_devcluster.apiserver.http.printers.resources import RESOURCES, cells_of, condition_of, selector_text, templated
-from kcr_devcluster.apiserver.kinds.catalogue import Kind
-from kcr_devcluster.apiserver.kinds.versions import Conversion
+from kcr_devcluster.apiserver.kinds.kind import Conversion, Kind
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.schema.quantities import amount, canonical
 

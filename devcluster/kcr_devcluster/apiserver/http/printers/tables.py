@@ -20,7 +20,7 @@ from kcr_devcluster.apiserver.http.serialization import (
     event_line,
     transformed_metadata,
 )
-from kcr_devcluster.apiserver.kinds.catalogue import Kind
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.protocol.field_errors import invalid
 from kcr_devcluster.apiserver.protocol.query import Query
 from kcr_devcluster.apiserver.protocol.responses import bad_request

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from kcr_devcluster.apiserver.http.serialization import event_line
 from kcr_devcluster.apiserver.http.watches.watching import Watch
-from kcr_devcluster.apiserver.kinds.versions import Converter
+from kcr_devcluster.apiserver.kinds.kind import Converter
 from kcr_devcluster.apiserver.protocol.responses import StatusError
 from kcr_devcluster.apiserver.storage.records import Change, Record, converted_record
 

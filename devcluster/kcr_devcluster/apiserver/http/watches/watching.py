@@ -11,7 +11,7 @@ from typing import NamedTuple, cast
 
 from kcr.clock import TIMER_SLACK_SECONDS
 from kcr_devcluster.apiserver.http.serialization import ObjectEncoder, event_line
-from kcr_devcluster.apiserver.kinds.catalogue import Kind
+from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.protocol.field_errors import forbidden
 from kcr_devcluster.apiserver.protocol.query import Query, parse_integer
 from kcr_devcluster.apiserver.protocol.responses import StatusError, invalid_option

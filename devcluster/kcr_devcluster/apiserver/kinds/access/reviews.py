@@ -6,7 +6,7 @@ Source: kubernetes/pkg/registry/{authorization,authentication}/rest/storage_{aut
 from dataclasses import dataclass
 
 from kcr.api.resources import ResourceType
-from kcr_devcluster.apiserver.kinds.catalogue import Kind
+from kcr_devcluster.apiserver.kinds.kind import Kind
 
 _AUTHENTICATION, _AUTHORIZATION = "authentication.k8s.io", "authorization.k8s.io"
 

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kcr_devcluster.apiserver.kinds.catalogue import AUTOSCALERS, Kind
+from kcr_devcluster.apiserver.kinds.catalogue import AUTOSCALERS
+from kcr_devcluster.apiserver.kinds.kind import Conversion, Kind
 from kcr_devcluster.apiserver.kinds.strategy import conform
-from kcr_devcluster.apiserver.kinds.versions import Conversion
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.schema.builtin import kind_shape
 

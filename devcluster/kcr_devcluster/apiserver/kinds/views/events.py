@@ -9,10 +9,10 @@ ValidateEventUpdate.
 from collections.abc import Mapping
 from dataclasses import replace
 
-from kcr_devcluster.apiserver.kinds.catalogue import EVENTS, Kind
+from kcr_devcluster.apiserver.kinds.catalogue import EVENTS
 from kcr_devcluster.apiserver.kinds.core.events import EventStrategy
+from kcr_devcluster.apiserver.kinds.kind import Conversion, Kind
 from kcr_devcluster.apiserver.kinds.strategy import conform
-from kcr_devcluster.apiserver.kinds.versions import Conversion
 from kcr_devcluster.apiserver.protocol.field_errors import IMMUTABLE, FieldError, invalid, required
 from kcr_devcluster.apiserver.protocol.manifests import Manifest, semantic_equal
 from kcr_devcluster.apiserver.schema.builtin import kind_shape

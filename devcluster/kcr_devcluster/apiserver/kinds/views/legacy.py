@@ -10,9 +10,9 @@ Source: kubernetes/pkg/apis/extensions/v1beta1/conversion.go and defaults.go, as
 from collections.abc import Mapping
 from dataclasses import replace
 
-from kcr_devcluster.apiserver.kinds.catalogue import CRON_JOBS, JOBS, Kind
+from kcr_devcluster.apiserver.kinds.catalogue import CRON_JOBS, JOBS
+from kcr_devcluster.apiserver.kinds.kind import Conversion, Kind
 from kcr_devcluster.apiserver.kinds.strategy import conform
-from kcr_devcluster.apiserver.kinds.versions import Conversion
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.schema.builtin import type_shape
 from kcr_devcluster.apiserver.schema.shape import Field, Shape

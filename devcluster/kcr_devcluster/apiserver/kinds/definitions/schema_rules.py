@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
-from kcr_devcluster.apiserver.apiextensions.structural_rules import structural_errors, visit
+from kcr_devcluster.apiserver.kinds.definitions.structural_rules import structural_errors, visit
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError, forbidden, invalid, not_supported, required
 from kcr_devcluster.apiserver.schema.shape import ABSENT
 from kcr_devcluster.apiserver.structural.formats import is_known

@@ -5,7 +5,7 @@ import pytest
 import trustme
 
 from kcr.client import ClusterConfig, Credential, PemSource
-from kcr.client.auth.cluster import expired_certificate, tls_context
+from kcr.client.cluster_config import expired_certificate, tls_context
 from kcr.errors import ConfigError
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kcr.arguments import checked
-from kcr.client.auth.credentials import ANONYMOUS, Credential, Credentials, FixedCredentials, redacted
+from kcr.client.credentials import ANONYMOUS, Credential, Credentials, FixedCredentials, redacted
 from kcr.errors import ConfigError
 
 

@@ -11,7 +11,7 @@ from kcr.api.explanation import Code, Explanation
 from kcr.api.meta import Condition, Key, Resource
 from kcr.errors import NotFoundError
 from kcr.testing import FakeManager, VirtualClock, build
-from kcr_devcluster.dev.explanations import BUDGET_SECONDS, Explanations
+from kcr_devcluster.dev.display.explanations import BUDGET_SECONDS, Explanations
 
 pytestmark = pytest.mark.kcr_virtual
 

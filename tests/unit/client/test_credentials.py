@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kcr.client.auth.credentials import Credential, PluginCredentials, PluginSpec, TokenFile
+from kcr.client.credentials import Credential, PluginCredentials, PluginSpec, TokenFile
 from kcr.errors import TransportError
 from tests.kit.clocks import FixedClock
 

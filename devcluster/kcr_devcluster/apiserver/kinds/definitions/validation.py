@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from kcr_devcluster.apiserver.apiextensions.schema_rules import schema_errors
+from kcr_devcluster.apiserver.kinds.definitions.schema_rules import schema_errors
 from kcr_devcluster.apiserver.protocol.field_errors import (
     IMMUTABLE,
     FieldError,

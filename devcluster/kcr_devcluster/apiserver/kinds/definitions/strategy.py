@@ -5,8 +5,8 @@ pkg/apis/apiextensions/v1/defaults.go.
 """
 
 from kcr.api.equality import same_json
-from kcr_devcluster.apiserver.apiextensions.schema_rules import schema_warnings
-from kcr_devcluster.apiserver.apiextensions.validation import definition_errors, schema_of, update_errors
+from kcr_devcluster.apiserver.kinds.definitions.schema_rules import schema_warnings
+from kcr_devcluster.apiserver.kinds.definitions.validation import definition_errors, schema_of, update_errors
 from kcr_devcluster.apiserver.kinds.strategy import Strategy
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError
 from kcr_devcluster.apiserver.protocol.manifests import Manifest

@@ -1,0 +1,1 @@
+"""The strategy of CustomResourceDefinitions: what a definition may say."""
