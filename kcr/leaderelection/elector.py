@@ -230,10 +230,17 @@ class Campaign:
         return True
 
     def _other_holder(self) -> str | None:
-        """Return which other candidate holds the lease, unexpired by this machine's clock; None for none."""
-        if self._seen is None or not self._seen.is_held_by_other(self.config.identity, self._now()):
+        """Return which other candidate holds the lease, unexpired by this machine's clock; None for none.
+
+        A leader that stood still meanwhile does not lead again when another one has released the lease: what it has in
+        its stores is older than that leader's writes.
+        """
+        if self._seen is None:
             return None
-        return self._seen.lease.spec.holder_identity
+        holder = self._seen.lease.spec.holder_identity
+        if self._leadership.leads and not self._is_shared and holder != self.config.identity:
+            return holder or "another process, which has released it since,"
+        return holder if self._seen.is_held_by_other(self.config.identity, self._now()) else None
 
     async def _read(self) -> Lease:
         async with asyncio.timeout(self.config.request_timeout):

@@ -32,11 +32,13 @@ _log = get_logger()
 
 
 class _Own:
-    """A Lease of this replica: as it was last written, and when that was sent."""
+    """A Lease of this replica: as it was last written, and since when that is tried again."""
 
     def __init__(self, lease: Lease, fence: Fence, sent: Reading) -> None:
         self.lease = lease
         self.fence = fence
+        # By the loop's time; infinite until the first try.
+        self.tried_since = float("inf")
         fence.renewed(sent)
 
 
@@ -148,6 +150,8 @@ class ShardCampaign(Handler[Lease]):
     # Renewal.
 
     async def _renew_all(self) -> None:
+        for own in self._own.values():
+            own.tried_since = min(own.tried_since, self._now())
         if self._is_blocked():
             self._lines.warning(self._now(), "leases not renewed: the main event loop is blocked")
         else:
@@ -162,12 +166,16 @@ class ShardCampaign(Handler[Lease]):
         await self._delete_stale()
 
     def _check_renewed(self) -> None:
-        """Raise when a Lease was not renewed for the renew deadline, and drop abandoned shards whose Lease is over."""
+        """Raise when a Lease was not renewed for the renew deadline, and drop abandoned shards whose Lease is over.
+
+        A process that stood still tries from then on: its fences are closed, and it may still have its Leases.
+        """
+        longest = self._config.renew_deadline - self._config.retry_period
         for shard, own in tuple(self._own.items()):
             if shard in self._abandoned:
                 if own.fence.is_closed:
                     self._drop(shard, is_released=False)
-            elif own.fence.age > self._config.renew_deadline:
+            elif self._now() - own.tried_since > longest:
                 raise LeadershipLostError(
                     f"lease {self._names.shard(shard)}: not renewed within {self._config.renew_deadline:g} s by "
                     f"{self._config.identity}"

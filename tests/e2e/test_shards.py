@@ -1,5 +1,6 @@
 """Two replicas of `kcr run --shards` as processes, and `kcr shards`, which shows who holds what."""
 
+import asyncio
 import re
 import signal
 from collections.abc import Mapping
@@ -60,3 +61,34 @@ async def test_shards_move_after_a_kill_and_at_once_after_a_stop(kcr: Start, ser
                 assert await second.stop() == 0
                 # Its Leases were released: they would expire after 6 s.
                 await eventually(lambda: has(client, {three: 8}), seconds=3)
+
+
+@pytest.mark.soak
+async def test_replica_that_was_stopped_ends_only_if_another_one_took_its_shards(kcr: Start, serve: Serve) -> None:
+    async with serve(runtime=None) as path:
+        run = (*SHARDED, "--kubeconfig", str(path))
+        async with kcr(*run) as first, HttpTransport(load_config(str(path))) as transport:
+            client = Client(transport)
+            one = await identity(first)
+            await eventually(lambda: has(client, {one: 8}))
+            # Longer than the Leases last, and no other replica is there.
+            first.send(signal.SIGSTOP)
+            await eventually(lambda: has(client, {}), seconds=10)
+            first.send(signal.SIGCONT)
+            await eventually(lambda: has(client, {one: 8}))
+            async with kcr(*run) as second:
+                two = await identity(second)
+                await eventually(lambda: has(client, {one: 4, two: 4}))
+                # Shorter: nothing moves.
+                first.send(signal.SIGSTOP)
+                await asyncio.sleep(2)
+                first.send(signal.SIGCONT)
+                await asyncio.sleep(3)
+                assert await has(client, {one: 4, two: 4})
+                first.send(signal.SIGSTOP)
+                await eventually(lambda: has(client, {two: 8}), seconds=8)
+                first.send(signal.SIGCONT)
+                assert await first.end() == 1
+                last = first.err.splitlines()[-1]
+                assert re.fullmatch(rf"kcr: lease {NAME}-shard-\d: {two} has it instead of {one}", last), last
+                assert await has(client, {two: 8})

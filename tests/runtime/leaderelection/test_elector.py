@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from kcr.api.coordination import Lease
@@ -257,6 +258,37 @@ async def test_leader_whose_machine_stood_still_writes_nothing(
         # No other candidate has taken the lease: the next renewal opens the fence.
         await kcr_clock.advance(1)
         one.check()
+
+
+@pytest.mark.parametrize(
+    "meanwhile",
+    [
+        pytest.param([("b", 15)], id="leads"),
+        pytest.param([("b", 1), ("", 1)], id="led-and-released-the-lease"),
+        pytest.param([("b", 1)], id="led-and-was-killed"),
+    ],
+)
+async def test_leader_ends_if_another_one_led_while_it_stood_still(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock, meanwhile: list[tuple[str, int]]
+) -> None:  # CM-36
+    clock = ShiftedClock(kcr_clock)
+    one = elector(clock, kcr_cluster.transport, "a")
+    async with observed(one) as ended:
+        await kcr_clock.advance(1)
+        clock.suspended = 60
+        for holder, seconds in meanwhile:
+            seen = await lease(kcr_cluster)
+            spec = replace(seen.spec, holder_identity=holder, lease_duration_seconds=seconds)
+            await kcr_cluster.client.update(replace(seen, spec=spec))
+        with pytest.raises(LeadershipLostError):
+            one.check()
+        # Its next renewal, and before it no write: what it has in its stores is old.
+        await kcr_clock.advance(2)
+        assert ended.is_set()
+        assert ended.why.startswith("lease default/web: "), ended.why
+        assert (await lease(kcr_cluster)).spec.holder_identity == meanwhile[-1][0]
+        with pytest.raises(LeadershipLostError):
+            one.check()
 
 
 async def test_clock_that_is_set_back_refuses_no_write(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
