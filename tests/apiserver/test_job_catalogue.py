@@ -1,7 +1,7 @@
 """Refusals of Jobs as clients get them: code, message and causes (batch-api §§2.1, 2.2, 2.4; its catalogue, §15).
 
-The words of single faults are in `test_job_validation` and `test_job_status_rules`; here is what the server makes
-of them, and what only a server can refuse.
+The words of single faults are in differential/jobs.yaml and `test_job_status_rules`; here is what takes more than one
+request.
 
 Source: kubernetes/staging/src/k8s.io/apimachinery/pkg/api/errors/errors.go; pkg/registry/rest/{create,update}.go.
 """
@@ -11,15 +11,12 @@ from typing import Any
 
 import pytest
 
-from kcr_devcluster.apiserver.protocol.names import QUALIFIED_MESSAGE, SUBDOMAIN_MESSAGE, VALUE_MESSAGE
 from tests.kit.api import Api, Reply, job
 
 pytestmark = pytest.mark.kcr_virtual
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
-RESTARTS = 'valid values: "OnFailure", "Never"'
 IMMUTABLE = "field is immutable"
 LONG = "a" * 64
-OWNER = ("apiVersion", "kind", "name", "uid")
 
 
 def sent(metadata: Any = None, template: Any = None, **spec: Any) -> dict[str, Any]:
@@ -41,95 +38,6 @@ async def patched(api: Api, target: str, patch: Any) -> Reply:
     return await api.call("PATCH", target, patch, content_type="application/merge-patch+json")
 
 
-@pytest.mark.parametrize(
-    ("body", "faults"),
-    [
-        pytest.param(
-            sent({"name": ""}), ["metadata.name: Required value: name or generateName is required"], id="1"
-        ),
-        pytest.param(sent({"name": "Abc"}), [f'metadata.name: Invalid value: "Abc": {SUBDOMAIN_MESSAGE}'], id="2"),
-        pytest.param(
-            {"metadata": {"name": "pi"}, "spec": {}},
-            [
-                "spec.template.spec.containers: Required value",
-                f"spec.template.spec.restartPolicy: Required value: {RESTARTS}",
-            ],
-            id="4",
-        ),
-        pytest.param(
-            sent({"labels": {"a b": "c"}}), [f'metadata.labels: Invalid value: "a b": {QUALIFIED_MESSAGE}'],
-            id="10-key",
-        ),
-        pytest.param(
-            sent({"labels": {"a": "bad value"}}),
-            [f'metadata.labels: Invalid value: "bad value": {VALUE_MESSAGE}'],
-            id="10-value",
-        ),
-        pytest.param(
-            sent({"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "p"}]}),
-            ['metadata.ownerReferences.uid: Invalid value: "": must not be empty'],
-            id="11",
-        ),
-        pytest.param(
-            sent({"ownerReferences": [{"apiVersion": "batch/"}]}),
-            [
-                'metadata.ownerReferences.apiVersion: Invalid value: "": version must not be empty',
-                *(f'metadata.ownerReferences.{one}: Invalid value: "": must not be empty' for one in OWNER[1:]),
-            ],
-            id="11-nothing-but-a-group",
-        ),
-        pytest.param(
-            sent(parallelism=-1), ["spec.parallelism: Invalid value: -1: must be greater than or equal to 0"], id="12"
-        ),
-        pytest.param(
-            sent({"finalizers": ["foo"]}),
-            [
-                'metadata.finalizers[0]: Invalid value: "foo": '
-                "name is neither a standard finalizer name nor is it fully qualified"
-            ],
-            id="81",
-        ),
-        pytest.param(
-            sent({"finalizers": ["orphan", "foregroundDeletion"]}),
-            [
-                'metadata.finalizers: Invalid value: ["orphan","foregroundDeletion"]: '
-                "finalizer orphan and foregroundDeletion cannot be both set"
-            ],
-            id="finalizers-that-exclude-each-other",
-        ),
-    ],
-)  # fmt: skip
-async def test_job_is_refused_with_a_cause_per_fault(api: Api, body: dict[str, Any], faults: list[str]) -> None:
-    reply = await api.call("POST", JOBS, body)
-    name = body["metadata"].get("name", "")
-    assert (reply.status, reply.body["reason"], reply.body["code"]) == (422, "Invalid", 422)
-    said = faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]"
-    assert reply.body["message"] == f'Job.batch "{name}" is invalid: {said}'
-    assert causes(reply) == faults
-    details = reply.body["details"]
-    assert (details.get("name", ""), details["group"], details["kind"]) == (name, "batch", "Job")
-
-
-async def test_fault_found_twice_is_said_once(api: Api) -> None:
-    # Row 15.8, §2.4: two generated labels are too long.
-    reply = await api.call("POST", JOBS, sent({"name": LONG}))
-    fault = f'spec.template.labels: Invalid value: "{LONG}": must be no more than 63 bytes'
-    assert reply.body["message"] == f'Job.batch "{LONG}" is invalid: {fault}'
-    assert causes(reply) == [fault, fault]
-
-
-async def test_job_has_one_controller_at_most(api: Api) -> None:
-    # §7.1
-    owners = [dict(zip(OWNER, ("v1", kind, name, name), strict=True)) | {"controller": True}
-              for kind, name in (("A", "x"), ("B", "y"))]  # fmt: skip
-    reply = await api.call("POST", JOBS, sent({"ownerReferences": owners}))
-    (cause,) = causes(reply)
-    assert cause.startswith("metadata.ownerReferences: Invalid value: ")
-    assert cause.endswith(
-        'Only one reference can have Controller set to true. Found "true" in references for A/x and B/y'
-    )
-
-
 async def test_long_name_is_fine_with_a_selector_of_ones_own(api: Api) -> None:
     # §7.1
     body = sent({"name": LONG}, {"a": "b"}, manualSelector=True, selector={"matchLabels": {"a": "b"}})
@@ -148,35 +56,6 @@ async def test_name_of_indexed_job_leaves_room_for_the_index(api: Api) -> None:
     assert (reply.status, causes(reply)) == (422, [fault])
     longer = await api.call("POST", JOBS, sent({"name": "a" * 62}, **spec))
     assert causes(longer)[0].endswith(f"invalid DNS label: {'a' * 62}-9")
-
-
-@pytest.mark.parametrize(
-    ("spec", "template", "fields"),
-    [
-        pytest.param(
-            {"selector": {"matchLabels": {"a": "b"}}}, None, ["spec.selector", "spec.template.metadata.labels"], id="47"
-        ),
-        pytest.param(
-            {"selector": {"matchLabels": {"a": "b"}}}, {"a": "b"}, ["spec.selector"], id="47-with-the-label"
-        ),
-        pytest.param({"manualSelector": True}, None, ["spec.selector", "spec.template.metadata.labels"], id="48"),
-        pytest.param(
-            {"manualSelector": True, "selector": {"matchLabels": {"a": "b"}}}, {"a": "c"},
-            ["spec.template.metadata.labels"], id="manual-and-elsewhere",
-        ),
-        pytest.param({}, {"controller-uid": "old"}, ["spec.template.metadata.labels[controller-uid]"], id="49"),
-        pytest.param(
-            {}, {"batch.kubernetes.io/job-name": "old"},
-            ["spec.template.metadata.labels[batch.kubernetes.io/job-name]"], id="50",
-        ),
-    ],
-)  # fmt: skip
-async def test_selector_that_may_overlap_is_refused(
-    api: Api, spec: dict[str, Any], template: Any, fields: list[str]
-) -> None:
-    # §5, rows 15.47 to 15.50
-    reply = await api.call("POST", JOBS, sent(None, template, **spec))
-    assert (reply.status, [cause["field"] for cause in reply.body["details"]["causes"]]) == (422, fields)
 
 
 async def test_job_of_another_namespace_is_a_bad_request(api: Api) -> None:
@@ -211,39 +90,6 @@ async def test_body_that_is_no_job_is_a_bad_request(api: Api, body: dict[str, An
     assert reply.body["message"] == f'Job in version "v1" cannot be handled as a Job: {text}'
 
 
-@pytest.mark.parametrize(
-    ("made", "change", "faults"),
-    [
-        pytest.param({}, {"completions": 5}, [f"spec.completions: Invalid value: 5: {IMMUTABLE}"], id="65"),
-        pytest.param(
-            {"completionMode": "Indexed", "completions": 2, "parallelism": 2},
-            {"completions": 4},
-            ["spec.completions: Invalid value: 4: can only be modified in tandem with spec.parallelism"],
-            id="67",
-        ),
-        pytest.param(
-            {}, {"managedBy": "a.io/b"}, [f'spec.managedBy: Invalid value: "a.io/b": {IMMUTABLE}'], id="71-managed-by"
-        ),
-        pytest.param(
-            {"completionMode": "Indexed", "completions": 2},
-            {"completions": None},
-            [
-                "spec.completions: Required value: when completion mode is Indexed",
-                "spec.completions: Required value: when completion mode is Indexed",
-            ],
-            id="indexed-completions-removed",
-        ),
-    ],
-)
-async def test_change_is_refused_over_the_wire(
-    api: Api, made: dict[str, Any], change: dict[str, Any], faults: list[str]
-) -> None:
-    await api.post(JOBS, sent(**made))
-    reply = await patched(api, f"{JOBS}/pi", {"spec": change})
-    assert (reply.status, causes(reply)) == (422, faults)
-    assert reply.body["message"] == f'Job.batch "pi" is invalid: {faults[0]}'
-
-
 async def test_selector_removed_is_missed_and_immutable(api: Api) -> None:
     # Row 15.68, §2.4: what both rounds of validation find is two causes and said once.
     made = await api.post(JOBS, sent())
@@ -262,22 +108,6 @@ async def test_replace_with_the_first_manifest_fails(api: Api) -> None:
     reply = await api.call("PUT", f"{JOBS}/pi", sent(parallelism=2))
     assert (reply.status, reply.body["reason"]) == (422, "Invalid")
     assert (await api.patch(f"{JOBS}/pi", sent(parallelism=2)))["spec"]["parallelism"] == 2
-
-
-@pytest.mark.parametrize(
-    ("spec", "field"),
-    [
-        pytest.param({}, "spec.template", id="69"),
-        pytest.param({"suspend": True}, "spec.template.spec", id="70"),
-    ],
-)
-async def test_image_of_a_job_stays(api: Api, spec: dict[str, Any], field: str) -> None:
-    made = await api.post(JOBS, sent(**spec))
-    made["spec"]["template"]["spec"]["containers"][0]["image"] = "other"
-    reply = await api.call("PUT", f"{JOBS}/pi", made)
-    (cause,) = reply.body["details"]["causes"]
-    assert (reply.status, cause["field"], cause["reason"]) == (422, field, "FieldValueInvalid")
-    assert cause["message"].endswith(f": {IMMUTABLE}")
 
 
 async def test_job_that_goes_takes_no_new_finalizers(api: Api) -> None:

@@ -30,67 +30,6 @@ def mounting(*names: str) -> dict[str, Any]:
     return {"containers": [{**CONTAINER, "volumeMounts": mounts}]}
 
 
-@pytest.mark.parametrize(
-    ("obj", "field", "words"),
-    [
-        pytest.param(deployment(pod={"containers": []}), f"{TEMPLATE}.containers", "Required value", id="containers"),
-        pytest.param(
-            deployment(pod={"containers": [{"name": "c"}]}), f"{TEMPLATE}.containers[0].image", "Required value",
-            id="image",
-        ),
-        pytest.param(
-            deployment(pod={"containers": [{**CONTAINER, "livenessProbe": {"httpGet": {"port": 0}}}]}),
-            f"{TEMPLATE}.containers[0].livenessProbe.httpGet.port",
-            "Invalid value: 0: must be between 1 and 65535, inclusive",
-            id="probe",
-        ),
-        pytest.param(
-            deployment(pod=mounting("none")), f"{TEMPLATE}.containers[0].volumeMounts[0].name", 'Not found: "none"',
-            id="mount-of-nothing",
-        ),
-        pytest.param(
-            deployment(serviceName="A_"), "spec.serviceName", 'Invalid value: "A_": a lowercase RFC 1123 label',
-            id="service-name",
-        ),
-        pytest.param(
-            deployment(volumeClaimTemplates=[claim(accessModes=[])]), f"{CLAIMS}.accessModes",
-            "Required value: at least 1 access mode is required", id="access-modes",
-        ),
-        pytest.param(
-            deployment(volumeClaimTemplates=[claim(resources={})]), f"{CLAIMS}.resources[storage]", "Required value",
-            id="storage",
-        ),
-        pytest.param(
-            deployment(volumeClaimTemplates=[claim("A")]), f"{TEMPLATE}.volumes[0].name",
-            'Invalid value: "A": a lowercase RFC 1123 label', id="claim-name",
-        ),
-        pytest.param(
-            deployment(pod={"volumes": [{"name": "x", "hostPath": {"path": ""}}]}),
-            f"{TEMPLATE}.volumes[0].hostPath.path", "Required value", id="volume",
-        ),
-    ],
-)  # fmt: skip
-async def test_stateful_set_is_refused_by_field(api: Api, obj: dict[str, Any], field: str, words: str) -> None:
-    reply = await api.call("POST", PLACE, obj)
-    assert reply.status == 422
-    (cause,) = reply.body["details"]["causes"]
-    assert cause["field"] == field
-    assert cause["message"].startswith(words)
-
-
-async def test_invalid_selector_hides_errors_of_the_template(api: Api) -> None:
-    selector = {"matchExpressions": [{"key": "app", "operator": "Foo"}]}
-    reply = await api.call("POST", PLACE, deployment(selector=selector, pod={"containers": []}))
-    fields = [one["field"] for one in reply.body["details"]["causes"]]
-    assert fields == ["spec.selector.matchExpressions[0].operator", "spec.selector"]
-
-
-async def test_claims_are_volumes_of_the_template(api: Api) -> None:
-    # A claim takes the place of the volume of its name, whose own errors are none then.
-    pod = mounting("data") | {"volumes": [{"name": "data", "hostPath": {"path": ""}}]}
-    await api.post(PLACE, deployment(pod=pod, volumeClaimTemplates=[claim()]))
-
-
 async def test_claims_are_defaulted(api: Api) -> None:
     spec = (await api.post(PLACE, deployment(volumeClaimTemplates=[claim()])))["spec"]
     assert spec["serviceName"] == ""
