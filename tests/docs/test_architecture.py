@@ -1,6 +1,5 @@
-"""What no linter checks: sizes, names, and that code in documents is code."""
+"""What no linter checks: code in documents is code, and what documents list is there."""
 
-import ast
 import re
 import tomllib
 from pathlib import Path
@@ -12,24 +11,12 @@ import yaml
 from tests.kit.documents import blocks
 
 ROOT = Path(__file__).parents[2]
-MODULES = sorted(
-    path for folder in ("kcr", "controllers", "devcluster/kcr_devcluster") for path in (ROOT / folder).rglob("*.py")
-)
 README = (ROOT / "README.md").read_text()
 DOCUMENTS = sorted(path for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")] if path.parent.name != "spec")
 
 
 def relative(path: Path) -> str:
     return str(path.relative_to(ROOT))
-
-
-@pytest.mark.parametrize("module", MODULES, ids=relative)
-def test_module_says_what_it_is_about(module: Path) -> None:
-    assert ast.get_docstring(ast.parse(module.read_text()))
-
-
-def test_no_module_is_called_utils() -> None:
-    assert not {module.stem for module in MODULES} & {"utils", "util", "helpers", "common", "misc"}
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=relative)
@@ -46,13 +33,13 @@ def test_code_in_documents_is_code(document: Path) -> None:
 EXAMPLES = [path for path in sorted((ROOT / "examples").rglob("*.yaml")) if "chart" not in path.parts]
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=relative)
-def test_every_example_is_mentioned_or_tested(path: Path) -> None:
-    assert all(one["kind"] for one in yaml.safe_load_all(path.read_text()))
+def test_every_example_is_mentioned_or_tested() -> None:
     tests = "".join(test.read_text() for test in (ROOT / "tests").rglob("test_*.py"))
-    beside = "".join(test.read_text() for test in path.parent.glob("test_*.py"))
-    name = path.relative_to(ROOT / "examples")
-    assert f'"{name.with_suffix("")}"' in tests or str(name) in tests or f'"{path.name}"' in beside
+    for path in EXAMPLES:
+        assert all(one["kind"] for one in yaml.safe_load_all(path.read_text())), path
+        beside = "".join(test.read_text() for test in path.parent.glob("test_*.py"))
+        name = path.relative_to(ROOT / "examples")
+        assert f'"{name.with_suffix("")}"' in tests or str(name) in tests or f'"{path.name}"' in beside, path
 
 
 def test_files_the_readme_names_are_there() -> None:
@@ -62,10 +49,8 @@ def test_files_the_readme_names_are_there() -> None:
 
 
 @pytest.mark.parametrize("page", sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md")), ids=relative)
-def test_decision_is_listed_and_measured(page: Path) -> None:
-    text = page.read_text()
-    assert re.findall(r"^## (.+)$", text, re.MULTILINE) == ["Context", "Decision", "Measurements", "Costs"]
-    title = text.splitlines()[0].removeprefix("# ")
+def test_decision_is_listed(page: Path) -> None:
+    title = page.read_text().splitlines()[0].removeprefix("# ")
     assert f"- [{title}]({page.name})\n" in (page.with_name("README.md")).read_text()
 
 

@@ -3,7 +3,8 @@
 A file of the table is a list of sections. A section has an `object` and the `path` to create it at; its rows are
 `[name, fields, answer]`: the fields (by path, null removes one) are set in the object, which is then sent. `short` has
 names for paths that occur often. With `update: true` the object is created first and the changed one is put, to the
-path with `suffix`; `given` are objects that are there before. `{ns}` stands for the namespace.
+path with `suffix`; `status` is written to it before. `given` are objects that are there before. `{ns}` stands for the
+namespace.
 
 An answer is `ok`, or the fields that an accepted object has in the answer; one error or a list of them,
 `field: message`, of a 422 (after `~`, the message counts no further than its reason); or `code`, `reason`, `message`
@@ -51,6 +52,7 @@ class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     short: Mapping[str, str] = {}
     update: bool = False
     suffix: str = ""
+    status: Mapping[str, Any] = {}
     given: Sequence[Given] = ()
 
 
@@ -86,6 +88,10 @@ async def mismatch(send: Send, namespace: str, row: Row) -> str:
         code, sent = await send("POST", path, sent)
         assert code == 201, sent
         method = "PUT"
+    name = quote(sent.get("metadata", {}).get("name", ""))
+    if section.status:
+        code, sent = await send("PUT", f"{path}/{name}/status", {**sent, "status": deepcopy(section.status)})
+        assert code == 200, sent
     set_fields(row, sent)
     name = quote(sent.get("metadata", {}).get("name", ""))
     code, body = await send(method, f"{path}/{name}{section.suffix}" if section.update else path, sent)

@@ -7,7 +7,6 @@ from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from tests.kit import manifests
 from tests.kit.manifests import PODS, changed, pod, refused_pod_status, stored_pod
 
-refused = partial(manifests.refused, strategy=PODS)
 refused_update = partial(manifests.refused_update, strategy=PODS)
 
 
@@ -72,26 +71,6 @@ def test_quality_of_service_follows_from_resources(resources: list[Manifest], qu
     # BA 12.2
     containers = [{"name": f"c{n}", "image": "i", "resources": one} for n, one in enumerate(resources)]
     assert stored_pod(pod(containers=containers))["status"]["qosClass"] == quality
-
-
-@pytest.mark.parametrize(
-    ("manifest", "faults"),
-    [
-        pytest.param(pod(containers=[]), ["spec.containers: Required value"], id="76"),
-        pytest.param(
-            pod(ephemeralContainers=[{"name": "e", "image": "i"}]),
-            ["spec.ephemeralContainers: Forbidden: cannot be set on create"],
-            id="ephemeral",
-        ),
-        pytest.param(
-            pod(nodeName="n", schedulingGates=[{"name": "a.io/x"}]),
-            ["spec.nodeName: Forbidden: cannot be set until all schedulingGates have been cleared"],
-            id="gated-and-bound",
-        ),
-    ],
-)
-def test_pod_is_refused_in_upstreams_words(manifest: Manifest, faults: list[str]) -> None:
-    assert refused(manifest) == faults
 
 
 def with_image(old: Manifest, image: str) -> Manifest:
