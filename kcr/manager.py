@@ -28,6 +28,7 @@ from kcr.log import get_logger
 from kcr.metrics import Metrics
 from kcr.namespaces import Namespaces
 from kcr.runnables import Phase, Runnable, RunnableGroup, first_failure, running
+from kcr.scopes import unsettled_keys
 from kcr.serving.debug.access import DebugOptions
 from kcr.serving.health import Health
 from kcr.serving.observability import Observability
@@ -444,14 +445,9 @@ class Manager:
                     self._ready.clear()
         finally:
             self._ready.clear()
-            if self.elector is not None and (keys := self._unsettled_keys()):
+            if self.elector is not None and (keys := set(unsettled_keys(self._controllers.values()))):
                 self.elector.retain()
                 _log.warning("lease is left to expire: writes had no answer", keys=" ".join(sorted(map(str, keys))[:8]))
-
-    def _unsettled_keys(self) -> set[Key]:
-        """Return the keys with writes that had no answer and may still be executed."""
-        known = (controller.own_writes for controller in self._controllers.values())
-        return {key for own_writes in known if own_writes is not None for key in own_writes.unsettled}
 
     def _warn_of_missing_watches(self) -> None:
         for controller in self._controllers.values():

@@ -206,7 +206,7 @@ class Clusters:
             raise RuntimeError(f"controller {controller.name}: watch member clusters before the manager runs")
         watched = self._watched.get(controller)
         if watched is None:
-            watched = self._watched[controller] = _Watched([], [], MemberGate(controller.queue, self.members))
+            watched = self._watched[controller] = _Watched([], [], MemberGate(controller, self.members))
             controller.add_member_gate(watched.gate, self.members)
         return watched
 

@@ -9,10 +9,10 @@ from kcr.informer import Informer
 from kcr.informer.cache import SYNC_SECONDS
 from kcr.informer.watches import PartedWatches
 from kcr.log import get_logger
-from kcr.namespaces.gate import NamespaceGate, NamespacePhase
+from kcr.namespaces.gate import NamespaceGate
+from kcr.scopes.keeper import ScopeKeeper
+from kcr.scopes.phase import ScopePhase
 
-# How long unanswered creates may take when their namespace leaves; running reconciles take as long as they need.
-_SETTLE_SECONDS = 5.0
 _POLL_SECONDS = 0.01
 # How often absent kinds are searched, and how often a namespace that is not ready is noticed.
 _LOOK_SECONDS = 1.0
@@ -25,7 +25,7 @@ _REMEDY = (
 _log = get_logger()
 
 
-class NamespaceKeeper:
+class NamespaceKeeper(ScopeKeeper[str, NamespaceGate]):
     """Follows a set of namespaces: each is opened, left and closed in this order, by a task of its own.
 
     Attributes:
@@ -34,13 +34,13 @@ class NamespaceKeeper:
 
     def __init__(self) -> None:
         """Watch no namespace yet."""
-        self.phases: dict[str, NamespacePhase] = {}
+        super().__init__()
+        self.phases: dict[str, ScopePhase] = {}
         self._wanted: set[str] = set()
         # Of each namespace that has a task: set once it leaves.
         self._left: dict[str, asyncio.Event] = {}
         # The tasks that fill and open a namespace, until it leaves.
         self._opening: dict[str, set[asyncio.Task[None]]] = {}
-        self._gates: list[NamespaceGate] = []
         self._informers: dict[Informer[Any], PartedWatches[Any]] = {}
         # The namespaces whose failure was logged.
         self._told: set[str] = set()
@@ -62,14 +62,14 @@ class NamespaceKeeper:
         """Work in a namespace no more: from now on, none of its keys is begun."""
         self._wanted.discard(name)
         if name in self._left and not self._left[name].is_set():
-            self.phases[name] = NamespacePhase.LEAVING
-            for gate in self._gates:
-                gate.leave(name)
+            self.phases[name] = ScopePhase.DRAINING
+            for gate in self.gates:
+                gate.closed(name)
             self._left[name].set()
 
     def add_gate(self, gate: NamespaceGate) -> None:
         """Let a gate open with each namespace."""
-        self._gates.append(gate)
+        self.gates.append(gate)
         for name in self._followed():
             self._spawn(name, self._admit(gate, name))
 
@@ -89,7 +89,7 @@ class NamespaceKeeper:
 
     def remark(self) -> str:
         """Return which namespaces are active, and why others are not, for the readiness probe."""
-        active = sum(phase is NamespacePhase.ACTIVE for phase in self.phases.values())
+        active = sum(phase is ScopePhase.ACTIVE for phase in self.phases.values())
         failing = [f"{name}: {error}" for name in sorted(self.phases) if (error := self.last_error(name))]
         return "; ".join((f"{active} of {len(self.wanted)} active", *failing))
 
@@ -115,11 +115,11 @@ class NamespaceKeeper:
     async def _follow(self, name: str) -> None:
         while name in self._wanted:
             left = self._left[name] = asyncio.Event()
-            self.phases[name] = NamespacePhase.OPENING
+            self.phases[name] = ScopePhase.OPENING
             for _, watches in self._open_informers():
                 watches.open_namespace(name)
                 self._spawn(name, self._fill(watches, name))
-            for gate in self._gates:
+            for gate in self.gates:
                 self._spawn(name, self._admit(gate, name))
             self._note_active(name)
             await left.wait()
@@ -147,41 +147,25 @@ class NamespaceKeeper:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_LOOK_SECONDS):
                     await opened.wait()
-        gate.open(name)
+        gate.opened(name)
         self._note_active(name)
 
     def _note_active(self, name: str) -> None:
         is_filled = not any(watches.opening(name) for _, watches in self._open_informers())
-        is_open = is_filled and all(gate.is_open(name) for gate in self._gates)
-        if is_open and self.phases.get(name) is NamespacePhase.OPENING:
-            self.phases[name] = NamespacePhase.ACTIVE
+        is_open = is_filled and all(gate.is_open(name) for gate in self.gates)
+        if is_open and self.phases.get(name) is ScopePhase.OPENING:
+            self.phases[name] = ScopePhase.ACTIVE
             _log.info("namespace is active", watched=name)
 
     async def _close(self, name: str) -> None:
         for task in self._opening.pop(name, ()):
             task.cancel()
-        await self._drain(name)
+        await self.drain(name, waits_for_reconciles=True)
         del self.phases[name]
         for informer, watches in self._open_informers():
-            removed = await watches.close_namespace(name)
-            for gate in self._gates:
-                if gate.controller.own_store is informer.store:
-                    gate.release(removed)
+            self.release(informer, await watches.close_namespace(name))
         self._told.discard(name)
         _log.info("namespace is closed", watched=name)
-
-    async def _drain(self, name: str) -> None:
-        """Return once no key of a namespace is reconciled, and its creates are settled or take too long."""
-        loop, pause = asyncio.get_running_loop(), _POLL_SECONDS
-        give_up_at = loop.time() + _SETTLE_SECONDS
-        while True:
-            # All of them: each enqueues the keys that it has to settle.
-            settled = [gate.settle(name) for gate in self._gates]
-            is_over = all(settled) or loop.time() >= give_up_at
-            if is_over and not any(gate.is_running(name) for gate in self._gates):
-                return
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, _LOOK_SECONDS)
 
     def _report(self) -> None:
         """Log once that a namespace is not ready, and that it is so again."""
@@ -195,7 +179,7 @@ class NamespaceKeeper:
                 _log.info("namespace is ready again", watched=name)
 
     def _is_late(self, name: str) -> bool:
-        if self.phases.get(name) is NamespacePhase.ACTIVE or self.last_error(name):
+        if self.phases.get(name) is ScopePhase.ACTIVE or self.last_error(name):
             return False
         # Kinds that the server does not have are waited for by their own controllers only.
         return name not in self.phases or any(
@@ -203,7 +187,7 @@ class NamespaceKeeper:
         )
 
     def _followed(self) -> list[str]:
-        return [name for name, phase in self.phases.items() if phase is not NamespacePhase.LEAVING]
+        return [name for name, phase in self.phases.items() if phase is not ScopePhase.DRAINING]
 
     def _open_informers(self) -> Iterator[tuple[Informer[Any], PartedWatches[Any]]]:
         for informer, watches in tuple(self._informers.items()):

@@ -8,8 +8,9 @@ from kcr.arguments import checked
 from kcr.controller import Controller
 from kcr.informer import Handler, Informer, Selection
 from kcr.informer.cache import InformerCache
-from kcr.namespaces.gate import NamespaceGate, NamespacePhase
+from kcr.namespaces.gate import NamespaceGate
 from kcr.namespaces.keeper import NamespaceKeeper
+from kcr.scopes.phase import ScopePhase
 from kcr.serving.health import Health
 
 
@@ -57,7 +58,7 @@ class Namespaces(Handler[SelectedNamespace]):
     @property
     def active(self) -> frozenset[str]:
         """The namespaces whose keys are reconciled by all controllers."""
-        return frozenset(name for name, phase in self._keeper.phases.items() if phase is NamespacePhase.ACTIVE)
+        return frozenset(name for name, phase in self._keeper.phases.items() if phase is ScopePhase.ACTIVE)
 
     @checked
     def change(self, names: Iterable[str]) -> None:

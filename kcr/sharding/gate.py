@@ -1,128 +1,112 @@
 """The gate of a sharded controller: keys of active shards are reconciled, those of other replicas dropped."""
 
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from kcr.api.meta import Key, OwnerReference, Resource
 from kcr.api.slots import SLOT_LABEL, hashed_slot, labelled_slot, slot_of
 from kcr.controller import Controller
-from kcr.controller.gates import GateDecision, HandlingGate
+from kcr.controller.gates import GateDecision
 from kcr.informer import Store
 from kcr.informer.slots import controller_uid
-from kcr.sharding.shards import UNSHARDED, ShardPhase, Shards
+from kcr.scopes.gate import ScopeGate
+from kcr.scopes.phase import ScopePhase
+from kcr.sharding.shards import UNSHARDED, Shards
 from kcr.workqueue import Reason
 from kcr.workqueue.priorities import LOW_PRIORITY
 
 T = TypeVar("T")
 
 _GATHERED = Reason("sharding", "relabelled", detail="its label was changed, and its dependents were gathered")
-_OPENED = Reason("sharding", "shard opened")
-_SETTLED = Reason("sharding", "shard handed over", detail="a create is not answered yet")
 # So many deleted objects and reconciles of this process are remembered.
 _KEPT = 4096
 
 
-class ShardGate(HandlingGate):
-    """Admits the keys whose shard is active.
+class ShardGate(ScopeGate[int]):
+    """Admits the keys whose shard is active; the shard of a key is that of its object's slot.
 
-    - The key of a shard that is being opened waits until its caches are filled.
-    - While a shard is drained, only keys with an unconfirmed create are admitted, to settle it: the next holder does
-      not know the name under which it may exist.
-    - The key of any other shard is dropped: the replica that holds it reconciles it.
-
-    A controller that is not sharded belongs to the first shard.
+    The key of an object that a user has moved here waits until its dependents are gathered. A controller that is not
+    sharded belongs to the first shard.
     """
 
-    def __init__(self, shards: Shards, controller: Controller, *, is_sharded: bool) -> None:
+    opened_reason: ClassVar[Reason] = Reason("sharding", "shard opened")
+    settled_reason: ClassVar[Reason] = Reason("sharding", "shard handed over", detail="a create is not answered yet")
+
+    def __init__(
+        self, shards: Shards, controller: Controller, gather: "Callable[[ShardGate, Resource], object]",
+    ) -> None:  # fmt: skip
         """Make the gate of a controller.
 
         Args:
             shards: The shards of this replica.
             controller: The controller.
-            is_sharded: Whether it works on the objects of held shards only.
+            gather: Called with an object that a user has moved here; `gathered` answers it.
         """
-        self.is_sharded = is_sharded
-        self.controller = controller
+        super().__init__(controller)
+        self.is_sharded = controller.is_sharded
         self._shards = shards
-        # The keys that wait for a shard to be opened.
-        self._waiting: dict[int, dict[Key, None]] = {}
         # The shard of each object that was deleted, and of each key that was admitted, the oldest first.
         self._deleted: dict[Key, int] = {}
         self._admitted: dict[Key, int] = {}
-        # Called with an object that a user has moved here; `gathered` answers it: the objects that wait, and by uid and
-        # label those that were answered.
-        self.on_relabelled: Callable[[ShardGate, Resource], object] = lambda gate, obj: gate.gathered(obj)
+        # The objects that wait to be gathered, and by uid and label those that were.
+        self._gather = gather
         self._gathering: dict[Key, Resource] = {}
         self._gathered: dict[Key, tuple[str, str]] = {}
-        # Keys that were enqueued to settle a create; their backoff retries them.
-        self._settling: set[Key] = set()
 
     @property
     def _store(self) -> Store[Any] | None:
         return self.controller.own_store
 
-    def check(self, key: Key) -> GateDecision:
-        """Decide about a key by the phase of its shard."""
-        shard = self._shard_of(key)
-        phase = None if shard is None else self._shards.phase(shard)
-        if shard is None or phase in (None, ShardPhase.CLOSED):
-            if not self.is_sharded:
-                # Its stores show everything: no change is lost while another replica holds the shard.
-                self._waiting.setdefault(UNSHARDED, {})[key] = None
-            return GateDecision.DROP
-        if phase is ShardPhase.OPENING:
-            self._waiting.setdefault(shard, {})[key] = None
-            return GateDecision.DEFER
+    def phase(self, scope: int) -> ScopePhase | None:
+        """Return the phase of a shard."""
+        return self._shards.phase(scope)
+
+    def check_outside(self, key: Key) -> GateDecision:
+        """Drop a key whose object is not in the store, and has not been."""
+        return GateDecision.DROP
+
+    def check_inside(self, key: Key, scope: int) -> GateDecision:
+        """Admit a key, unless its dependents are gathered first."""
         if self._is_gathering(key):
             return GateDecision.DEFER
-        if phase is ShardPhase.DRAINING and not self._is_unsettled(key):
-            return GateDecision.DROP
-        _remember(self._admitted, key, shard)
+        _remember(self._admitted, key, scope)
         return GateDecision.ADMIT
 
-    def shard_of_admitted(self, key: Key) -> int | None:
-        """Return the shard in whose name the reconcile of a key writes that was admitted."""
+    def refuse(self, key: Key, scope: int) -> None:
+        """Keep the key of a controller that is not sharded for the time when this replica holds the first shard."""
+        if not self.is_sharded:
+            # Its stores show everything: no change is lost while another replica holds the shard.
+            self.wait(key, UNSHARDED)
+
+    def wait(self, key: Key, scope: int) -> None:
+        """Enqueue a key as a new one when its shard is opened: its object may have waited long elsewhere."""
+        self._waiting.setdefault(scope, {})[key] = 0
+
+    def scope_of_running(self, key: Key) -> int | None:
+        """Return the shard in which a key was admitted, in whose name its reconcile writes."""
         return self._admitted.get(key)
 
-    def opened(self, shards: Iterable[int]) -> None:
-        """Enqueue the keys that have waited for shards which are active now."""
-        for shard in shards:
-            for key in self._waiting.pop(shard, ()):
-                self.controller.queue.add(key, reason=_OPENED)
-            store = self._store
-            if shard == UNSHARDED and not self.is_sharded and store is not None:
-                # The last holder may have waited before a retry, which it has forgotten now.
-                for obj in store.snapshot():
-                    self.controller.queue.add(obj.key, LOW_PRIORITY, _OPENED)
+    def opened(self, scope: int) -> None:
+        """Enqueue the keys that have waited for a shard which is active now."""
+        super().opened(scope)
+        store = self._store
+        if scope == UNSHARDED and not self.is_sharded and store is not None:
+            # The last holder may have waited before a retry, which it has forgotten now.
+            for obj in store.snapshot():
+                self.controller.queue.add(obj.key, LOW_PRIORITY, self.opened_reason)
 
-    def settle(self, shard: int) -> bool:
-        """Return whether nothing is running or unconfirmed in a shard; unconfirmed keys are enqueued."""
-        unsettled = self.unsettled(shard)
-        for key in unsettled:
-            if key not in self._settling:
-                self._settling.add(key)
-                self.controller.queue.add(key, reason=_SETTLED)
-        running = self.controller.journal.running
-        return not unsettled and not any(self._admitted.get(key) == shard for key in running)
-
-    def unsettled(self, shard: int) -> tuple[Key, ...]:
-        """Return the keys of a shard with writes that were not answered; it may be called in any thread."""
-        own_writes = self.controller.own_writes
-        pending = () if own_writes is None else own_writes.unsettled
-        return tuple(key for key in pending if self._shard_of(key) == shard)
-
-    def forget(self, shard: int) -> None:
+    def closed(self, scope: int) -> None:
         """Drop the memory of a shard that is no longer held, before it may be taken again."""
-        self._waiting.pop(shard, None)
-        self.release(tuple(key for key, admitted in self._admitted.items() if admitted == shard))
+        super().closed(scope)
+        self.release(tuple(key for key, admitted in self._admitted.items() if admitted == scope))
 
     def release(self, keys: Iterable[Key]) -> None:
         """Drop the memory of keys that another replica reconciles from now on."""
+        keys = tuple(keys)
         for key in keys:
             self._admitted.pop(key, None)
             self._gathered.pop(key, None)
-            self._settling.discard(key)
-            self.controller.release(key)
+        super().release(keys)
 
     def _is_gathering(self, key: Key) -> bool:
         """Return whether a key waits because a user has moved its object here: its dependents are gathered first."""
@@ -134,7 +118,7 @@ class ShardGate(HandlingGate):
             return False
         if key not in self._gathering or _identity(self._gathering[key]) != identity:
             self._gathering[key] = obj
-            self.on_relabelled(self, obj)
+            self._gather(self, obj)
         return True
 
     def gathered(self, owner: Resource, *, is_complete: bool = True) -> None:
@@ -184,7 +168,7 @@ class ShardGate(HandlingGate):
         # A dependent that is itself the key is kept where its controller is.
         return hashed_slot(controller_uid(obj.metadata) or obj.metadata.uid)
 
-    def _shard_of(self, key: Key) -> int | None:
+    def scope_of(self, key: Key) -> int | None:
         """Return the shard of a key; None when its object is not in the store, and has not been."""
         if not self.is_sharded:
             return UNSHARDED
@@ -194,10 +178,6 @@ class ShardGate(HandlingGate):
             return self._shards.shard_of(hashed_slot(str(key)))
         obj = store.stored(key)
         return self._deleted.get(key) if obj is None else self._shards.shard_of(self._slot_of(obj))
-
-    def _is_unsettled(self, key: Key) -> bool:
-        own_writes = self.controller.own_writes
-        return own_writes is not None and key in own_writes.unsettled
 
 
 def is_relabelled(obj: Resource) -> bool:

@@ -16,38 +16,36 @@ from kcr.client.context import WRITE_CONTEXT, WriteContext
 from kcr.informer import Informer
 from kcr.log import get_logger
 from kcr.runnables import Runnable
+from kcr.scopes.keeper import SETTLE_SECONDS, ScopeKeeper
+from kcr.scopes.phase import ScopePhase
 from kcr.sharding.gate import ShardGate
 from kcr.sharding.relabel import SlotRepair
-from kcr.sharding.shards import UNSHARDED, Move, ShardPhase, Shards, shown
+from kcr.sharding.shards import UNSHARDED, Move, Shards, shown
 
-# How long running reconciles and unanswered creates may take before the Lease of their shard is left to expire.
-DRAIN_SECONDS = 5.0
-_POLL_SECONDS = 0.01
 _SLOW_SECONDS = 20.0
 
 _log = get_logger()
 
 
-class ShardKeeper:
+class ShardKeeper(ScopeKeeper[int, ShardGate]):
     """Opens, drains and closes the shards of this replica, on the program's loop."""
 
     def __init__(
         self,
         shards: Shards,
-        gates: Callable[[], Iterable[ShardGate]],
         informers: Callable[[], Iterable[Informer[Any]]],
+        drained: Callable[[int, bool], object],
     ) -> None:
         """Make a keeper.
 
         Args:
             shards: The shards of this replica.
-            gates: Returns the gates of all controllers.
             informers: Returns the informers of all kinds under sharding.
+            drained: Called when a shard is drained, with whether nothing in it is running or unanswered.
         """
-        # Notes that a shard is drained; set by the runner of the campaign.
-        self.drained: Callable[[int, bool], object] = lambda shard, is_clean: None
+        super().__init__()
+        self._drained = drained
         self._shards = shards
-        self._gates = gates
         self._informers = informers
         # Brings trees together whose labels a user has changed; None before the manager runs.
         self._repair: SlotRepair | None = None
@@ -64,7 +62,7 @@ class ShardKeeper:
 
     def repair_with(self, client: Client) -> None:
         """Repair the labels of slots that users change, with a client of the manager."""
-        self._repair = SlotRepair(client, self._shards, self._gates, self._informers)
+        self._repair = SlotRepair(client, self._shards, lambda: self.gates, self._informers)
 
     def on_relabelled(self, gate: ShardGate, owner: Resource) -> None:
         """Gather the dependents of an object that a user has moved here."""
@@ -106,11 +104,12 @@ class ShardKeeper:
             slow.cancel()
         seconds = self._shards.last_handover_seconds = loop.time() - began
         self._shards.handover_seconds.observe(seconds)
-        opened = [shard for shard in shards if self._shards.phase(shard) is ShardPhase.OPENING]
-        self._shards.set_phase(opened, ShardPhase.ACTIVE)
+        opened = [shard for shard in shards if self._shards.phase(shard) is ScopePhase.OPENING]
+        self._shards.set_phase(opened, ScopePhase.ACTIVE)
         _log.info("shards are active", shards=shown(opened), seconds=round(seconds, 3))
-        for gate in self._gates():
-            gate.opened(opened)
+        for gate in self.gates:
+            for shard in opened:
+                gate.opened(shard)
         if UNSHARDED in opened:
             self._first.set()
 
@@ -120,38 +119,26 @@ class ShardKeeper:
         _log.warning("shards wait for their caches", shards=shown(shards), error=error or "lists are under way")
 
     async def _drain(self, shard: int) -> None:
-        loop = asyncio.get_running_loop()
         # No key of a shard that is still being opened was admitted.
-        is_clean = self._shards.phase(shard) is ShardPhase.OPENING
+        is_clean = self._shards.phase(shard) is ScopePhase.OPENING
         if not is_clean:
-            self._shards.set_phase((shard,), ShardPhase.DRAINING)
+            self._shards.set_phase((shard,), ScopePhase.DRAINING)
             if shard == UNSHARDED:
                 await self._stop_components()
-        give_up_at = loop.time() + DRAIN_SECONDS
-        while not is_clean and loop.time() < give_up_at:
-            is_clean = self._is_drained(shard)
-            if not is_clean:
-                await asyncio.sleep(_POLL_SECONDS)
-        self._shards.set_phase((shard,), ShardPhase.CLOSED)
+            is_clean = await self.drain(shard, waits_for_reconciles=False)
+        self._shards.set_phase((shard,), ScopePhase.CLOSED)
         if not is_clean:
-            _log.warning("shard is not drained, its lease is left to expire", shard=shard, after_seconds=DRAIN_SECONDS)
-        self.drained(shard, is_clean)
-
-    def _is_drained(self, shard: int) -> bool:
-        # All of them: each enqueues the keys that it has to settle.
-        drained = [gate.settle(shard) for gate in self._gates()]
-        return all(drained)
+            _log.warning("shard is not drained, its lease is left to expire", shard=shard, after_seconds=SETTLE_SECONDS)
+        self._drained(shard, is_clean)
 
     async def _close(self, shard: int) -> None:
         # At once: the shard may be taken again while its objects are removed.
-        for gate in self._gates():
-            gate.forget(shard)
+        for gate in self.gates:
+            gate.closed(shard)
         slots = self._shards.slots_of((shard,))
         for informer in tuple(self._informers()):
-            removed = await informer.parted.close(slots) if informer.parted is not None else ()
-            for gate in self._gates():
-                if gate.controller.own_store is informer.store:
-                    gate.release(removed)
+            if informer.parted is not None:
+                self.release(informer, await informer.parted.close(slots))
 
     async def run_on_first(self, component: Runnable) -> None:
         """Run a component while this replica holds the first shard, again and again."""

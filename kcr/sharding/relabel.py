@@ -24,8 +24,9 @@ from kcr.informer import Informer
 from kcr.informer.slots import controller_uid
 from kcr.informer.store import version_of
 from kcr.log import get_logger
+from kcr.scopes.phase import ScopePhase
 from kcr.sharding.gate import ShardGate
-from kcr.sharding.shards import ShardPhase, Shards
+from kcr.sharding.shards import Shards
 
 # How long the last holder of an owner may need to see that it has left: the latency of its watch, and one reconcile.
 SETTLE_SECONDS = 5.0
@@ -120,7 +121,7 @@ class SlotRepair:
             return await self._client.merge_patch(metadata_only(type(obj)), obj.key, {"metadata": metadata})
 
     def _is_active(self, owner: Resource) -> bool:
-        return self._shards.phase(self._shards.shard_of(slot_of(owner.metadata))) is ShardPhase.ACTIVE
+        return self._shards.phase(self._shards.shard_of(slot_of(owner.metadata))) is ScopePhase.ACTIVE
 
     def _owner_of(self, obj: Resource) -> Resource | None:
         """Return the controller of an object, if it is in the store of a sharded controller of this replica."""

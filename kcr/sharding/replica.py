@@ -88,23 +88,23 @@ class ShardedReplica:
         self._connect = connect
         self._random = random
         self._loop = ElectionLoop(config) if on_thread else None
-        self._gates: list[ShardGate] = []
         self._informers: list[Informer[Any]] = []
         # The kinds of which this replica keeps its share, once it runs.
         self._rules: dict[type[Resource], SlotRules] | None = None
-        self.keeper: ShardKeeper = ShardKeeper(self.shards, lambda: self._gates, self._open_informers)
+        # Notes in the running campaign that a shard is drained; None before there is one.
+        self._note_drained: Callable[[int, bool], object] | None = None
+        self.keeper: ShardKeeper = ShardKeeper(self.shards, self._open_informers, self._drained)
 
     def add_controller(self, controller: Controller) -> None:
         """Let a controller reconcile the keys of held shards only."""
-        gate = ShardGate(self.shards, controller, is_sharded=controller.is_sharded)
-        gate.on_relabelled = self.keeper.on_relabelled
-        self._gates.append(gate)
-        controller.add_outer_gate(gate, gate.shard_of_admitted)
+        gate = ShardGate(self.shards, controller, self.keeper.on_relabelled)
+        self.keeper.gates.append(gate)
+        controller.add_outer_gate(gate, gate.scope_of_running)
 
     def begin(self, informers: Iterable[Informer[Any]], client: Client) -> None:
         """Let the manager's informers, which do not run yet, keep the objects of held shards."""
         self.keeper.repair_with(client)
-        self._rules = slot_rules(self._gates)
+        self._rules = slot_rules(self.keeper.gates)
         for informer in informers:
             self.add_informer(informer)
 
@@ -140,8 +140,9 @@ class ShardedReplica:
                     await self._loop.run(lambda: self._campaign(main, self._is_blocked), self.shards.end)
                 keeping.cancel()
 
-    def _is_settled(self, shard: int) -> bool:
-        return not any(gate.unsettled(shard) for gate in self._gates)
+    def _drained(self, shard: int, is_clean: bool) -> None:
+        if self._note_drained is not None:
+            self._note_drained(shard, is_clean)
 
     def _is_blocked(self) -> bool:
         return self._loop is not None and self._loop.is_blocked()
@@ -154,9 +155,14 @@ class ShardedReplica:
 
         async with self._connect() as client:
             campaign = ShardCampaign(
-                self.shards, client, random=self._random, is_blocked=is_blocked, post=post, is_settled=self._is_settled
-            )
-            self.keeper.drained = lambda shard, is_clean: own.call_soon_threadsafe(
+                self.shards,
+                client,
+                random=self._random,
+                is_blocked=is_blocked,
+                post=post,
+                is_settled=self.keeper.is_settled,
+            )  # fmt: skip
+            self._note_drained = lambda shard, is_clean: own.call_soon_threadsafe(
                 lambda: campaign.drained(shard, is_clean=is_clean)
             )
             await campaign.run()

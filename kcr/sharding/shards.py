@@ -14,6 +14,7 @@ from kcr.leaderelection.fence import Fence, Reading
 from kcr.leaderelection.leadership import SAFETY_SECONDS, TOLERATED_SECONDS
 from kcr.metrics.controllers import HANDOVER_BUCKETS
 from kcr.metrics.table import Histogram
+from kcr.scopes.phase import ScopePhase
 from kcr.sharding.group import GroupLease
 from kcr.sharding.leases import LeaseNames
 
@@ -24,22 +25,6 @@ _NO_OWNER = (
     "a write outside of a reconcile has no owner, and under --shards each replica would make it: write in a reconcile, "
     "in a component of `manager.add`, or in one of `manager.add(…, needs_leader_election=False)` if every replica may"
 )
-
-
-class ShardPhase(Enum):
-    """The phase of a held shard.
-
-    Attributes:
-        OPENING: Its Lease is held, and its caches are being filled: its keys wait.
-        ACTIVE: Its keys are reconciled.
-        DRAINING: It is being handed over: no key is begun, except to settle a write without an answer.
-        CLOSED: No write is made in its name any more; its Lease is being released.
-    """
-
-    OPENING = "opening"
-    ACTIVE = "active"
-    DRAINING = "draining"
-    CLOSED = "closed"
 
 
 class Move(Enum):
@@ -69,7 +54,7 @@ class HeldShard:
     __slots__ = ("fence", "phase", "since", "taken_at")
 
     def __init__(self, fence: Fence, since: int, taken_at: float) -> None:
-        self.phase: ShardPhase = ShardPhase.OPENING
+        self.phase: ScopePhase = ScopePhase.OPENING
         self.since: int = since
         self.taken_at: float = taken_at
         self.fence: Fence = fence
@@ -110,12 +95,12 @@ class Shards:
         """The shards whose Leases this replica holds; a new mapping after each change."""
         return self._held
 
-    def phase(self, shard: int) -> ShardPhase | None:
+    def phase(self, shard: int) -> ScopePhase | None:
         """Return the phase of a shard; None when it is not held."""
         held = self._held.get(shard)
         return None if held is None else held.phase
 
-    def set_phase(self, shards: Iterable[int], phase: ShardPhase) -> None:
+    def set_phase(self, shards: Iterable[int], phase: ScopePhase) -> None:
         """Note the next phase of some shards, those that are no longer held left out."""
         for shard in shards:
             if (held := self._held.get(shard)) is not None:
@@ -124,7 +109,7 @@ class Shards:
     def phases(self) -> dict[str, int]:
         """Return how many held shards are in each phase."""
         held = self._held.values()
-        return {phase.value: sum(one.phase is phase for one in held) for phase in ShardPhase}
+        return {phase.value: sum(one.phase is phase for one in held) for phase in ScopePhase}
 
     def shard_of(self, slot: int) -> int:
         """Return the shard that has a slot."""
@@ -155,7 +140,7 @@ class Shards:
         if shard is None:
             raise ConfigError(_NO_OWNER)
         held = self._held.get(shard)
-        if held is None or held.phase is ShardPhase.CLOSED or held.fence.is_closed:
+        if held is None or held.phase is ScopePhase.CLOSED or held.fence.is_closed:
             raise LeadershipLostError(f"shard {shard} of {self.config.key} may be another replica's")
         if self._group is not None:
             self._group.check()

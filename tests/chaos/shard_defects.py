@@ -2,14 +2,14 @@
 
 from tests.chaos.planting import Edit, defect
 
-_FENCE = "A is None or A.phase is ShardPhase.CLOSED or A.fence.is_closed"
+_FENCE = "A is None or A.phase is ScopePhase.CLOSED or A.fence.is_closed"
 
 DEFECTS = (
     # The Lease of the group is renewed over the same wire, so its fence closes at the same time.
     defect("no-fence-of-shards", Edit("check", _FENCE, "False"), Edit("check", "A._group.check()")),
     defect(
         "hand-over-without-settling",
-        Edit("_drain", "A = B._is_drained(C)", "A = True"),
+        Edit("_drain", "A = await B.drain(C, waits_for_reconciles=False)", "A = True"),
         Edit("check", _FENCE, "A is None or A.fence.is_closed"),
     ),
     # A new holder does not know either that its stores may be behind.

@@ -12,7 +12,8 @@ from kcr.controller import Controller, ControllerOptions, Result
 from kcr.errors import TransportError
 from kcr.leaderelection import LeaderElectionConfig
 from kcr.metrics import QUEUE_BUCKETS, Metrics
-from kcr.sharding.shards import ShardPhase, Shards
+from kcr.scopes import ScopePhase
+from kcr.sharding.shards import Shards
 from kcr.testing import VirtualClock
 from kcr.workqueue import LOW_PRIORITY, ItemExponential, WorkQueue
 from tests.kit.scripted_transport import Say, Script, failure
@@ -319,7 +320,7 @@ async def test_shards_are_counted_by_phase_and_moves_by_kind(kcr_clock: VirtualC
     fence = shards.make_fence(asyncio.get_running_loop().time)
     for shard in range(3):
         shards.take(shard, fence, fence.read(), 1, 0.0)
-    shards.set_phase((0, 1), ShardPhase.ACTIVE)
+    shards.set_phase((0, 1), ScopePhase.ACTIVE)
     shards.drop(1, released=True)
     shards.handover_seconds.observe(0.2)
 
@@ -327,7 +328,7 @@ async def test_shards_are_counted_by_phase_and_moves_by_kind(kcr_clock: VirtualC
         return value(metrics, f"kcr_sharding_{series}", name="web", **labels)
 
     assert of("shards") == 4
-    assert {phase.value: of("held_shards", phase=phase.value) for phase in ShardPhase} == {
+    assert {phase.value: of("held_shards", phase=phase.value) for phase in ScopePhase} == {
         "opening": 1, "active": 1, "draining": 0, "closed": 0,
     }  # fmt: skip
     assert [of("moves_total", kind=kind) for kind in ("taken", "released", "abandoned")] == [3, 1, 0]

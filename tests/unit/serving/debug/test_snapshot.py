@@ -9,13 +9,14 @@ from prometheus_client import CollectorRegistry, Histogram
 from kcr.api.core import Pod
 from kcr.informer import Selection
 from kcr.leaderelection import LeaderElectionConfig, LeaderElector
+from kcr.scopes import ScopePhase
 from kcr.serving.debug.access import DebugOptions
 from kcr.serving.debug.snapshot import StateReader, informer_state, resident_bytes
 from kcr.serving.debug.sources import StateSources, WatchedKind
 from kcr.serving.debug.state import LeadershipState
 from kcr.serving.health import Health, LoopMonitor
 from kcr.serving.ports import ProgramLoop
-from kcr.sharding.shards import ShardPhase, Shards
+from kcr.sharding.shards import Shards
 from kcr.testing import FakeInformer, VirtualClock, build
 from kcr_devcluster.cluster import EmbeddedCluster
 
@@ -97,7 +98,7 @@ async def test_held_shards_are_shown_with_their_phases(kcr_clock: VirtualClock) 
     fence = shards.make_fence(asyncio.get_running_loop().time)
     for shard in (3, 0, 1):
         shards.take(shard, fence, fence.read(), 1, 0.0)
-    shards.set_phase((0, 1), ShardPhase.ACTIVE)
+    shards.set_phase((0, 1), ScopePhase.ACTIVE)
     sources = StateSources(Health(), kcr_clock)
     sources.shards = shards
     sharding = StateReader(sources, ProgramLoop()).state(0.0, 1, ()).sharding
