@@ -36,8 +36,8 @@ from kcr.api.slots import shard_of, slot_of
 from kcr.app.process import fast_loop
 from kcr.clock import SystemClock
 from kcr.errors import leaves
-from kcr.sharding.leases import GROUP_LABEL
-from kcr.sharding.overview import overview
+from kcr.scopes.sharding.leases import GROUP_LABEL
+from kcr.scopes.sharding.overview import overview
 
 NAME = "kcr-controller-manager"
 LABEL = "shards"

@@ -194,14 +194,14 @@ if TYPE_CHECKING:
         Store,
         Trigger,
     )
-    from kcr.leaderelection import LeaderElectionConfig, LeaderElector
     from kcr.manager import Manager
     from kcr.metrics import Metrics
-    from kcr.namespaces import Namespaces
+    from kcr.scopes.leaderelection import LeaderElectionConfig, LeaderElector
+    from kcr.scopes.namespaces import Namespaces
+    from kcr.scopes.sharding import Sharding
     from kcr.serving.ports import SecureServing
     from kcr.serving.webhooks import WebhookRequest
     from kcr.serving.webhooks.converters import converts
-    from kcr.sharding import Sharding
     from kcr.workqueue import RateLimiter, Reason, WorkQueue
 
 __all__ = [
@@ -355,11 +355,11 @@ _HOMES = {
     "kcr.serving.ports": "SecureServing",
     "kcr.events": "EventRecorder",
     "kcr.informer": "Handler Informer InformerHandle Selection Store Trigger",
-    "kcr.leaderelection": "LeaderElectionConfig LeaderElector",
+    "kcr.scopes.leaderelection": "LeaderElectionConfig LeaderElector",
     "kcr.manager": "Manager",
     "kcr.metrics": "Metrics",
-    "kcr.namespaces": "Namespaces",
-    "kcr.sharding": "Sharding",
+    "kcr.scopes.namespaces": "Namespaces",
+    "kcr.scopes.sharding": "Sharding",
     "kcr.serving.webhooks": "WebhookRequest",
     "kcr.serving.webhooks.converters": "converts",
     "kcr.workqueue": "RateLimiter Reason WorkQueue",

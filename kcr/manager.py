@@ -23,12 +23,13 @@ from kcr.events import EventRecorder, EventsApi, event_kind
 from kcr.informer import Informer, InformerHandle, Selection, Store
 from kcr.informer.cache import InformerCache
 from kcr.keywords import Keywords
-from kcr.leaderelection import Leadership
 from kcr.log import get_logger
 from kcr.metrics import Metrics
-from kcr.namespaces import Namespaces
 from kcr.runnables import Phase, Runnable, RunnableGroup, first_failure, running
-from kcr.scopes import unsettled_keys
+from kcr.scopes.gate import unsettled_keys
+from kcr.scopes.leaderelection import Leadership
+from kcr.scopes.namespaces import Namespaces
+from kcr.scopes.sharding import OnFirstShard, ShardedReplica, Shards
 from kcr.serving.debug.access import DebugOptions
 from kcr.serving.health import Health
 from kcr.serving.observability import Observability
@@ -36,7 +37,6 @@ from kcr.serving.ports import SecureServing
 from kcr.serving.webhooks import WebhookOptions, Webhooks
 from kcr.serving.webhooks.attach import attach
 from kcr.serving.webhooks.options import WebhookServing
-from kcr.sharding import OnFirstShard, ShardedReplica, Shards
 from kcr.workqueue import FairBy, RateLimiter, WorkQueue
 
 if TYPE_CHECKING:  # the registration checks webhooks: method by method
@@ -124,7 +124,7 @@ class Manager:
             self._observability.add_election(election)
         self._limits = [one for one in (self.namespaces, self._replica) if one is not None]  # of the watches
         if self.namespaces is not None:
-            self.namespaces.connect(self._cache, self.health, self._watching.add)
+            self.namespaces.connect(self._cache, self.health.add_ready, self._watching.add)
 
     @checked
     def select(self, *selections: Selection[Any]) -> None:

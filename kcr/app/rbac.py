@@ -12,7 +12,7 @@ from kcr.controller import Right, rights
 from kcr.errors import ConfigError
 from kcr.events import event_kind
 from kcr.manager import Manager
-from kcr.namespaces import Namespaces
+from kcr.scopes.namespaces import Namespaces
 
 # The requests of an elector for its Lease, and its event.
 LEASE_RIGHTS = rights(Lease, "get", "create", "update") | rights(Event, "create", "patch")

@@ -41,15 +41,15 @@ from kcr.client.credentials import PluginCredentials, PluginSpec
 from kcr.clock import SystemClock
 from kcr.errors import ApiError, ConfigError, TransportError
 from kcr.keywords import Flag, Keywords
-from kcr.leaderelection import ElectorThread, LeaderElectionConfig
 from kcr.log import get_logger
 from kcr.log.lines import flush_stderr
 from kcr.manager import Manager
 from kcr.metrics import Metrics
-from kcr.namespaces import Namespaces
+from kcr.scopes.leaderelection import ElectorThread, LeaderElectionConfig
+from kcr.scopes.namespaces import Namespaces
+from kcr.scopes.sharding import ShardedReplica, Sharding
 from kcr.serving.debug.access import DebugOptions
 from kcr.serving.ports import SecureServing
-from kcr.sharding import ShardedReplica, Sharding
 
 
 class _Keywords(ProgramOptions, frozen=True, kw_only=True):

@@ -19,7 +19,7 @@ from kcr.client.credentials import PluginCredentials
 from kcr.clock import SystemClock
 from kcr.errors import ApiError, ConfigError, TransportError
 from kcr.log.lines import one_line
-from kcr.namespaces import Namespaces
+from kcr.scopes.namespaces import Namespaces
 
 
 @click.command(

@@ -74,7 +74,7 @@ def complete_namespaces(ctx: click.Context, parameter: click.Parameter, incomple
 def complete_programs(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return the programs with Leases of sharding in the namespace; none when the cluster cannot be asked."""
     from kcr.api.coordination import Lease  # noqa: PLC0415  # see above
-    from kcr.sharding.leases import GROUP_LABEL  # noqa: PLC0415  # see above
+    from kcr.scopes.sharding.leases import GROUP_LABEL  # noqa: PLC0415  # see above
 
     return _items("", _names(ctx, Lease, lambda lease: lease.metadata.labels.get(GROUP_LABEL, "")), incomplete)
 

@@ -13,9 +13,3 @@ Leadership, a shard, a namespace that may change and a member cluster are scopes
 What differs is a small strategy each: which scope a key belongs to, how its caches are filled, and whether others wait
 for it (`sharding`, `namespaces`, `clusters`, `leaderelection`).
 """
-
-from kcr.scopes.gate import ScopeGate, unsettled_keys
-from kcr.scopes.keeper import ScopeKeeper
-from kcr.scopes.phase import ScopePhase
-
-__all__ = ["ScopeGate", "ScopeKeeper", "ScopePhase", "unsettled_keys"]

@@ -13,9 +13,10 @@ from kcr.controller import Controller
 from kcr.errors import ConfigError
 from kcr.informer import Informer, Selection
 from kcr.informer.cache import informer_name
-from kcr.leaderelection import Leadership
 from kcr.metrics import Metrics
 from kcr.runnables import RunnableGroup
+from kcr.scopes.leaderelection import Leadership
+from kcr.scopes.sharding.shards import Shards
 from kcr.serving.debug.access import DebugOptions
 from kcr.serving.debug.port import serve_probes
 from kcr.serving.debug.sources import StateSources, WatchedKind
@@ -28,7 +29,6 @@ from kcr.serving.ports import (
     SecureServing,
     ServerCertificate,
 )
-from kcr.sharding.shards import Shards
 
 # How long the first list of an informer may take that was opened while the manager is ready.
 LATE_SYNC_SECONDS = 60.0

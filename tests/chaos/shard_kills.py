@@ -20,10 +20,10 @@ from kcr.api import codec
 from kcr.api.coordination import Lease
 from kcr.client import Client
 from kcr.errors import LeadershipLostError
-from kcr.leaderelection import LeaderElectionConfig
-from kcr.sharding import ShardedReplica
-from kcr.sharding.leases import shard_number
-from kcr.sharding.replica import same_loop
+from kcr.scopes.leaderelection import LeaderElectionConfig
+from kcr.scopes.sharding import ShardedReplica
+from kcr.scopes.sharding.leases import shard_number
+from kcr.scopes.sharding.replica import same_loop
 from kcr.testing import CrashingTransport, VirtualClock
 from kcr.testing.loop import VirtualLoop
 from kcr_devcluster.apiserver.kinds.catalogue import KINDS

@@ -27,10 +27,10 @@ from kcr.api.slots import SLOT_LABEL, labelled_slot, shard_of, slot_of
 from kcr.client import Client, Request, Response, Transport
 from kcr.clock import TIMER_SLACK_SECONDS, Clock
 from kcr.errors import ApiError, LeadershipLostError
-from kcr.leaderelection import LeaderElectionConfig, LeaderElector
-from kcr.sharding import ShardedReplica
-from kcr.sharding.relabel import SETTLE_SECONDS
-from kcr.sharding.replica import same_loop
+from kcr.scopes.leaderelection import LeaderElectionConfig, LeaderElector
+from kcr.scopes.sharding import ShardedReplica
+from kcr.scopes.sharding.relabel import SETTLE_SECONDS
+from kcr.scopes.sharding.replica import same_loop
 from kcr.testing import CrashingTransport, VirtualClock
 from kcr.testing.loop import VirtualLoop
 from kcr_devcluster.calls import call_of

@@ -12,7 +12,7 @@ import pytest
 
 from kcr.client import Client
 from kcr.errors import LeadershipLostError
-from kcr.leaderelection import LeaderElectionConfig, LeaderElector
+from kcr.scopes.leaderelection import LeaderElectionConfig, LeaderElector
 from kcr.testing import CrashingTransport, VirtualClock
 from kcr.testing.loop import VirtualLoop
 from kcr_devcluster.cluster import EmbeddedCluster

@@ -19,8 +19,8 @@ from kcr.app.rbac import LEASE_RIGHTS, SHARDING_RIGHTS, rights_of, with_events_a
 from kcr.client import Client
 from kcr.controller import policy_rules
 from kcr.errors import ApiError
-from kcr.leaderelection import LeaderElectionConfig, LeaderElector
 from kcr.manager import Manager
+from kcr.scopes.leaderelection import LeaderElectionConfig, LeaderElector
 from kcr.testing import VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.charts import NEEDS_HELM, account, collection, documents, install, manifests, of_kind, rights_in

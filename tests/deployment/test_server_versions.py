@@ -16,8 +16,8 @@ from kcr.api.core import Event
 from kcr.app.checks import NEWEST, OLDEST
 from kcr.app.plugins import attach, find_plugins
 from kcr.client import Client, Request
-from kcr.leaderelection import LeaderElectionConfig, LeaderElector
 from kcr.manager import Manager
+from kcr.scopes.leaderelection import LeaderElectionConfig, LeaderElector
 from kcr.testing import VirtualClock, eventually
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.documents import ROOT

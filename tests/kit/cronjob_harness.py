@@ -17,8 +17,8 @@ from kcr.client import Client, Transport
 from kcr.clock import Clock
 from kcr.controllers.cronjob.controller import Options, setup
 from kcr.controllers.cronjob.decisions.jobs import SCHEDULED_AT
-from kcr.leaderelection import LeaderElector
 from kcr.manager import Manager
+from kcr.scopes.leaderelection import LeaderElector
 from kcr.testing import VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.open_manager import OpenManager, running

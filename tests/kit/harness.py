@@ -16,9 +16,9 @@ from kcr.clock import Clock
 from kcr.controllers.job import ttl
 from kcr.controllers.job.controller import Options, setup
 from kcr.controllers.job.decisions.pods import is_tracked
-from kcr.leaderelection import LeaderElector
 from kcr.manager import Manager
-from kcr.sharding import ShardedReplica
+from kcr.scopes.leaderelection import LeaderElector
+from kcr.scopes.sharding import ShardedReplica
 from kcr.testing import eventually
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.open_manager import OpenManager, running

@@ -8,10 +8,10 @@ from typing import Protocol
 
 from kcr.client import Client
 from kcr.clock import Clock
-from kcr.leaderelection import LeaderElectionConfig
 from kcr.manager import Manager
-from kcr.sharding import ShardedReplica
-from kcr.sharding.replica import same_loop
+from kcr.scopes.leaderelection import LeaderElectionConfig
+from kcr.scopes.sharding import ShardedReplica
+from kcr.scopes.sharding.replica import same_loop
 from kcr_devcluster.cluster import EmbeddedCluster
 
 

@@ -11,9 +11,9 @@ import kcr
 from kcr.api.core import ConfigMap, Secret
 from kcr.api.meta import Key, ObjectMeta
 from kcr.client import Client
-from kcr.leaderelection import LeaderElectionConfig, LeaderElector
-from kcr.sharding import ShardedReplica
-from kcr.sharding.replica import same_loop
+from kcr.scopes.leaderelection import LeaderElectionConfig, LeaderElector
+from kcr.scopes.sharding import ShardedReplica
+from kcr.scopes.sharding.replica import same_loop
 from kcr.testing import VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.late_creates import LateCreates

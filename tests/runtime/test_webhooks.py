@@ -16,7 +16,7 @@ from kcr.api.core import ConfigMap
 from kcr.api.full import apps_v1, core_v1
 from kcr.api.scale import Scale
 from kcr.api.selectors import LabelSelector
-from kcr.leaderelection import LeaderElectionConfig, LeaderElector
+from kcr.scopes.leaderelection import LeaderElectionConfig, LeaderElector
 from kcr.testing import CrashingTransport, FakeManager, FaultyTransport, VirtualClock, eventually
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.reviews import Website, WebsiteSpec, WebsiteStatus

@@ -10,10 +10,10 @@ from kcr.api.meta import Key
 from kcr.client import Client
 from kcr.controller import Controller, ControllerOptions, Result
 from kcr.errors import TransportError
-from kcr.leaderelection import LeaderElectionConfig
 from kcr.metrics import QUEUE_BUCKETS, Metrics
-from kcr.scopes import ScopePhase
-from kcr.sharding.shards import Shards
+from kcr.scopes.leaderelection import LeaderElectionConfig
+from kcr.scopes.phase import ScopePhase
+from kcr.scopes.sharding.shards import Shards
 from kcr.testing import VirtualClock
 from kcr.workqueue import LOW_PRIORITY, ItemExponential, WorkQueue
 from tests.kit.scripted_transport import Say, Script, failure

@@ -14,7 +14,7 @@ from kcr.app.rbac import rights_of
 from kcr.cli import options as shared
 from kcr.cli.output import write_output
 from kcr.controller import Right
-from kcr.namespaces import Namespaces
+from kcr.scopes.namespaces import Namespaces
 from kcr_devcluster.generators.roles import NO_RIGHTS, certificates_of, rbac_manifests
 from kcr_devcluster.generators.webhooks import namespaced
 from kcr_devcluster.yaml_writer import yaml_documents

@@ -18,9 +18,9 @@ from kcr.client import Client
 from kcr.clock import SystemClock
 from kcr.errors import ConfigError, NotFoundError
 from kcr.log.lines import printable
-from kcr.sharding.leases import GROUP_LABEL, is_group
-from kcr.sharding.overview import LeaseState, Overview, overview, state_of
-from kcr.sharding.shards import shown
+from kcr.scopes.sharding.leases import GROUP_LABEL, is_group
+from kcr.scopes.sharding.overview import LeaseState, Overview, overview, state_of
+from kcr.scopes.sharding.shards import shown
 
 
 @click.command(

@@ -9,11 +9,11 @@ import resource
 import sys
 from pathlib import Path
 
+from kcr.scopes.sharding.shards import shown
 from kcr.serving.debug.keys import ControllerReader
 from kcr.serving.debug.sources import StateSources, WatchedKind, retried
 from kcr.serving.debug.state import DebugState, InformerState, LeadershipState, LoopState, ProcessState, ShardingState
 from kcr.serving.ports import ProgramLoop
-from kcr.sharding.shards import shown
 
 
 class StateReader:

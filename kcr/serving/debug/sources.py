@@ -9,10 +9,10 @@ from kcr.api.resources import ResourceType
 from kcr.clock import Clock, SystemClock
 from kcr.controller import Controller
 from kcr.informer import Informer, Selection
-from kcr.leaderelection import Leadership
+from kcr.scopes.leaderelection import Leadership
+from kcr.scopes.sharding.shards import Shards
 from kcr.serving.debug.access import DebugOptions
 from kcr.serving.health import Health, LoopMonitor
-from kcr.sharding.shards import Shards
 
 T = TypeVar("T")
 

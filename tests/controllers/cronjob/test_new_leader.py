@@ -9,8 +9,8 @@ import pytest
 from kcr.api.batch import CronJob, Job
 from kcr.api.meta import Key
 from kcr.client import Client, Transport
-from kcr.leaderelection import LeaderElectionConfig, LeaderElector
 from kcr.manager import Manager
+from kcr.scopes.leaderelection import LeaderElectionConfig, LeaderElector
 from kcr.testing import FaultyTransport, VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.cronjob_harness import at, create, cronjob_controller, manifest, names_of, until

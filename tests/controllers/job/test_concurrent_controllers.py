@@ -10,7 +10,7 @@ from structlog.typing import EventDict
 
 from kcr.api.batch import Job
 from kcr.api.meta import Key
-from kcr.leaderelection import LeaderElectionConfig, LeaderElector
+from kcr.scopes.leaderelection import LeaderElectionConfig, LeaderElector
 from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.testing.losses import Loss

@@ -13,8 +13,8 @@ import pytest
 from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.client import Client, Transport
-from kcr.leaderelection import LeaderElectionConfig, LeaderElector
 from kcr.manager import Manager
+from kcr.scopes.leaderelection import LeaderElectionConfig, LeaderElector
 from kcr.testing import FaultyTransport, VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.harness import create, finished, job_controller, manifest, read

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kcr.api.slots import SLOT_LABEL
-from kcr.leaderelection import LeaderElectionConfig, LeaderElector
+from kcr.scopes.leaderelection import LeaderElectionConfig, LeaderElector
 from kcr.testing import VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.node import RunResult

@@ -17,9 +17,9 @@ from kcr.api.meta import Key, ObjectMeta
 from kcr.api.selectors import LabelSelector
 from kcr.api.slots import SLOT_LABEL, slot_of
 from kcr.client import Client, Transport
-from kcr.leaderelection import LeaderElectionConfig
-from kcr.sharding import ShardedReplica
-from kcr.sharding.replica import same_loop
+from kcr.scopes.leaderelection import LeaderElectionConfig
+from kcr.scopes.sharding import ShardedReplica
+from kcr.scopes.sharding.replica import same_loop
 from kcr.testing import FakeManager, FaultyTransport, VirtualClock, build, eventually
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.crash import WriteFault, crash_after_writes, lose_replies, surviving

@@ -13,9 +13,9 @@ from kcr.api.slots import shard_of, slot_of
 from kcr.cli.objects.inside import Inside
 from kcr.client import Client
 from kcr.errors import KcrError
-from kcr.sharding.leases import GROUP_LABEL
-from kcr.sharding.overview import LeaseState, ShardView, overview
-from kcr.sharding.shards import UNSHARDED
+from kcr.scopes.sharding.leases import GROUP_LABEL
+from kcr.scopes.sharding.overview import LeaseState, ShardView, overview
+from kcr.scopes.sharding.shards import UNSHARDED
 
 # Finished objects, and those of another controller, are reconciled by no replica.
 _SETTLED = frozenset({Code.FINISHED, Code.FAILED, Code.MANAGED_BY_ANOTHER, Code.NOT_FOUND})

@@ -8,15 +8,15 @@ from prometheus_client import CollectorRegistry, Histogram
 
 from kcr.api.core import Pod
 from kcr.informer import Selection
-from kcr.leaderelection import LeaderElectionConfig, LeaderElector
-from kcr.scopes import ScopePhase
+from kcr.scopes.leaderelection import LeaderElectionConfig, LeaderElector
+from kcr.scopes.phase import ScopePhase
+from kcr.scopes.sharding.shards import Shards
 from kcr.serving.debug.access import DebugOptions
 from kcr.serving.debug.snapshot import StateReader, informer_state, resident_bytes
 from kcr.serving.debug.sources import StateSources, WatchedKind
 from kcr.serving.debug.state import LeadershipState
 from kcr.serving.health import Health, LoopMonitor
 from kcr.serving.ports import ProgramLoop
-from kcr.sharding.shards import Shards
 from kcr.testing import FakeInformer, VirtualClock, build
 from kcr_devcluster.cluster import EmbeddedCluster
 

@@ -20,7 +20,7 @@ from kcr.api.meta import Key, ObjectMeta
 from kcr.client import Request
 from kcr.clock import SystemClock
 from kcr.errors import TransportError
-from kcr.leaderelection import LeaderElectionConfig, LeaderElector
+from kcr.scopes.leaderelection import LeaderElectionConfig, LeaderElector
 from kcr.serving.webhooks.attach import attach
 from kcr.serving.webhooks.options import WebhookServing
 from kcr.testing import eventually
