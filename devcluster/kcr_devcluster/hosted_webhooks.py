@@ -35,10 +35,9 @@ class _Replicas:
         # Users see no Service for it, so the configurations have a URL.
         self.url = f"https://{service.name}.{service.namespace}.svc"
 
-    async def handle(self, path_and_query: str, body: bytes) -> tuple[int, bytes]:
-        path, _, query = path_and_query.partition("?")
+    async def handle(self, path: str, body: bytes, seconds: float) -> tuple[int, bytes]:
         replicas = self.live if path == CONVERT else self.reviewing
-        return await replicas[0].handle(path, query, body, "application/json")
+        return await replicas[0].handle(path, seconds, body, "application/json")
 
 
 # By the webhooks' configurations, as JSON. The server itself knows nothing of managers.

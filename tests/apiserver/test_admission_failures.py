@@ -56,9 +56,7 @@ BROKEN: dict[str, tuple[Any, str]] = {
 class RefusingCaller:
     """A caller that cannot read the authority of a webhook."""
 
-    async def call(
-        self, client_config: dict[str, Any], path_and_query: str, body: bytes, timeout: float
-    ) -> tuple[int, bytes]:
+    async def call(self, client_config: dict[str, Any], body: bytes, seconds: float) -> tuple[int, bytes]:
         raise NoClientError("unable to load root certificates: unable to parse bytes as PEM block")
 
 
@@ -73,9 +71,7 @@ async def test_webhook_without_a_readable_authority_is_not_called(api: Api, webh
 class DefectiveCaller:
     """A caller with a defect."""
 
-    async def call(
-        self, client_config: dict[str, Any], path_and_query: str, body: bytes, timeout: float
-    ) -> tuple[int, bytes]:
+    async def call(self, client_config: dict[str, Any], body: bytes, seconds: float) -> tuple[int, bytes]:
         raise LookupError("no such thing")
 
 

@@ -112,13 +112,13 @@ class Story:
         self.fails = False
         replace_webhook(self.api, self.answer)
 
-    async def answer(self, target: str, body: bytes) -> tuple[int, bytes]:
+    async def answer(self, target: str, body: bytes, seconds: float) -> tuple[int, bytes]:
         """Answer a review, sometimes late, sometimes not at all."""
         for _ in range(self.random.choice((0, 0, 1, 3))):
             await asyncio.sleep(0.001)
         if self.fails:
             return 500, b"the webhook is down"
-        return await self.converter(target, body)
+        return await self.converter(target, body, seconds)
 
     def spec(self) -> Json:
         """Draw a spec of version 1."""

@@ -157,9 +157,9 @@ async def test_watch_ends_with_an_error_where_conversion_fails(api: Api) -> None
 async def test_reader_that_is_cancelled_misses_nothing(api: Api) -> None:
     converter = await install(api)
 
-    async def slow(target: str, body: bytes) -> tuple[int, bytes]:
+    async def slow(target: str, body: bytes, seconds: float) -> tuple[int, bytes]:
         await asyncio.sleep(1)
-        return await converter(target, body)
+        return await converter(target, body, seconds)
 
     replace_webhook(api, slow)
     watch = await api.watch(f"{V2}?")
@@ -221,9 +221,9 @@ async def test_object_that_changes_meanwhile_loses_no_write(api: Api) -> None:
     await api.post(V1, v1("w", {"host": "a", "port": 1, "replicas": 0}))
     gate, real = asyncio.Event(), converter.__call__
 
-    async def slow(target: str, body: bytes) -> tuple[int, bytes]:
+    async def slow(target: str, body: bytes, seconds: float) -> tuple[int, bytes]:
         await gate.wait()
-        return await real(target, body)
+        return await real(target, body, seconds)
 
     replace_webhook(api, slow)
     async with asyncio.TaskGroup() as group:
@@ -240,10 +240,10 @@ async def test_read_of_a_busy_object_is_answered(api: Api) -> None:
     await api.post(V1, v1("w"))
     real = converter.__call__
 
-    async def busy(target: str, body: bytes) -> tuple[int, bytes]:
+    async def busy(target: str, body: bytes, seconds: float) -> tuple[int, bytes]:
         number = len(converter.reviews)
         await api.patch(f"{V1}/w", {"spec": {"port": number + 10}})
-        return await real(target, body)
+        return await real(target, body, seconds)
 
     replace_webhook(api, busy)
     assert (await api.get(f"{V2}/w"))["spec"] == {"address": "a:1"}
@@ -256,10 +256,10 @@ async def test_definition_that_changes_meanwhile_is_used_anew(api: Api) -> None:
     await api.post(V1, v1("w"))
     real = converter.__call__
 
-    async def redefining(target: str, body: bytes) -> tuple[int, bytes]:
+    async def redefining(target: str, body: bytes, seconds: float) -> tuple[int, bytes]:
         replace_webhook(api, real)
         await redefine(api, "v2")
-        return await real(target, body)
+        return await real(target, body, seconds)
 
     replace_webhook(api, redefining)
     await api.patch(f"{V2}/w", {"spec": {"size": 5}})
@@ -330,9 +330,9 @@ async def test_silent_webhook_ends_the_request_in_time(api: Api) -> None:
     await api.post(V1, v1("w"))
     delay = 1000.0
 
-    async def slow(target: str, body: bytes) -> tuple[int, bytes]:
+    async def slow(target: str, body: bytes, seconds: float) -> tuple[int, bytes]:
         await asyncio.sleep(delay)
-        return await Converter()(target, body)
+        return await Converter()(target, body, seconds)
 
     replace_webhook(api, slow)
     reply = await api.call("GET", f"{V2}/w")

@@ -87,11 +87,11 @@ class Converter:
         self.status = 200
         self.change: Callable[[Json], Any] = lambda review: review
 
-    async def __call__(self, target: str, body: bytes) -> tuple[int, bytes]:
+    async def __call__(self, target: str, body: bytes, seconds: float) -> tuple[int, bytes]:
         """Answer a review."""
         review = msgspec.json.decode(body)
         request = review["request"]
-        self.reviews.append({**request, "target": target})
+        self.reviews.append({**request, "target": f"{target}?timeout={seconds:g}s"})
         convert = to_v2 if request["desiredAPIVersion"] == "ex.io/v2" else to_v1
         response = {
             "uid": request["uid"],

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -125,9 +124,9 @@ class Recorder:
         caller.handlers[HOOKS] = self._handle
         api.server.admission.caller = caller
 
-    async def _handle(self, target: str, body: bytes) -> tuple[int, bytes]:
-        name, review = urlsplit(target).path.strip("/"), msgspec.json.decode(body)
-        self._reviews.append(RecordedReview(name, target, {}, review))
+    async def _handle(self, target: str, body: bytes, seconds: float) -> tuple[int, bytes]:
+        name, review = target.strip("/"), msgspec.json.decode(body)
+        self._reviews.append(RecordedReview(name, f"{target}?timeout={seconds:g}s", {}, review))
         answer = dict(self._answers.get(name, {}))
         answer.pop("type", None)
         await asyncio.sleep(answer.pop("sleep", 0))

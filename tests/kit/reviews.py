@@ -7,6 +7,7 @@ from typing import Any
 import kcr
 from kcr.metrics import Metrics
 from kcr.serving.webhooks import WebhookOptions, Webhooks
+from kcr.serving.webhooks.webhooks import timeout_in
 
 UID = "705ab4f5-6393-11e8-b7cc-42010a800002"
 
@@ -77,7 +78,7 @@ async def post(
 ) -> tuple[int, dict[str, Any]]:
     """Return the status and the decoded body of the answer."""
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    status, answer = await webhooks.handle(path, query, data, content_type)
+    status, answer = await webhooks.handle(path, timeout_in(query), data, content_type)
     return status, json.loads(answer)
 
 

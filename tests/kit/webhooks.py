@@ -62,11 +62,11 @@ class Webhooks:
             **fields,
         }
 
-    def handler(self, name: str, answer: Answer) -> Callable[[str, bytes], Awaitable[tuple[int, bytes]]]:
+    def handler(self, name: str, answer: Answer) -> Callable[[str, bytes, float], Awaitable[tuple[int, bytes]]]:
         """Return a handler that answers the reviews of a webhook."""
 
-        async def handle(path: str, body: bytes) -> tuple[int, bytes]:
-            self.paths.append(path)
+        async def handle(path: str, body: bytes, seconds: float) -> tuple[int, bytes]:
+            self.paths.append(f"{path}?timeout={seconds:g}s")
             review = msgspec.json.decode(body)
             self.requests[name].append(review["request"])
             found = answer(review["request"])

@@ -14,6 +14,7 @@ from kcr.api.meta import Resource
 from kcr.api.unstructured import unstructured
 from kcr.metrics import Metrics
 from kcr.serving.webhooks import WebhookOptions, WebhookRequest, Webhooks
+from kcr.serving.webhooks.webhooks import timeout_in
 from kcr_devcluster.apiserver.patch import json_patch
 from tests.kit.recorded_reviews import RecordedReview, converted, recorded_requests
 
@@ -229,7 +230,7 @@ async def check_answer(webhooks: Webhooks, row: str, review: RecordedReview) -> 
 async def answer_to(webhooks: Webhooks, path: str, review: RecordedReview) -> tuple[int, Any]:
     """Return the answer to a review."""
     query, body = review.target.partition("?")[2], json.dumps(review.review).encode()
-    status, data = await webhooks.handle(path, query, body, review.headers["Content-Type"])
+    status, data = await webhooks.handle(path, timeout_in(query), body, review.headers["Content-Type"])
     return status, json.loads(data)
 
 

@@ -19,7 +19,7 @@ from kcr.serving.webhooks.webhooks import MAX_BODY_BYTES, refusal, timeout_in
 if TYPE_CHECKING:
     from aiohttp import web
 
-Handle = Callable[[str, str, bytes, str], Awaitable[tuple[int, bytes]]]
+Handle = Callable[[str, float, bytes, str], Awaitable[tuple[int, bytes]]]
 
 # Reviews that run at once. Most await nothing, and those that await one of the API server's answers are few.
 CONCURRENT = 200
@@ -29,7 +29,6 @@ _HELD_BYTES = 256 * 1024 * 1024
 _READ_SECONDS = 5.0
 # Of the caller's timeout: the answer needs some time to arrive.
 _SHARE_OF_TIMEOUT = 0.9
-_UNNOTICED_SECONDS = 0.01
 # Where to dial a port that is open on all interfaces.
 _LOCAL = {"": "localhost", "0.0.0.0": "127.0.0.1", "::": "::1"}
 # Source: controller-runtime/pkg/webhook/server.go, StartedChecker and Start.
@@ -182,12 +181,10 @@ class WebhookServer:
                 async with self._places:
                     # From here on the webhook has the rest of the time.
                     left = (deadline.when() or 0.0) - asyncio.get_running_loop().time()
-                    if left <= _UNNOTICED_SECONDS / 10:  # less than a query can say
+                    if left <= 0:
                         raise TimeoutError
                     deadline.reschedule(None)
-                    waited = seconds - left > _UNNOTICED_SECONDS
-                    query = f"timeout={left / _SHARE_OF_TIMEOUT:.3f}s" if waited else request.query_string
-                    return await self._handle(request.path, query, body, request.content_type)
+                    return await self._handle(request.path, left / _SHARE_OF_TIMEOUT, body, request.content_type)
         except TimeoutError:
             return refusal(504, "Timeout", f"{request.path[:253]}: waited {limit:g} s for {what}")
         finally:

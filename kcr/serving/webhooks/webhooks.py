@@ -173,12 +173,12 @@ class Webhooks:
         made: InProcess = host(self) if self and host is not None else _Elsewhere()
         return made
 
-    async def handle(self, path: str, query: str, body: bytes, content_type: str) -> tuple[int, bytes]:
+    async def handle(self, path: str, seconds: float, body: bytes, content_type: str) -> tuple[int, bytes]:
         """Answer a POST.
 
         Args:
             path: Its path.
-            query: Its query; `timeout=10s` says how long the caller waits.
+            seconds: How long the caller waits; `timeout_in` reads it from a query.
             body: Its body.
             content_type: The media type of the body.
 
@@ -193,7 +193,7 @@ class Webhooks:
         began = now()
         metrics.in_flight += 1
         try:
-            status, answer = await self._answer(path, endpoint, query, body, content_type)
+            status, answer = await self._answer(path, endpoint, seconds, body, content_type)
         finally:
             metrics.in_flight -= 1
             metrics.seconds.observe(now() - began)
@@ -201,7 +201,7 @@ class Webhooks:
         return status, answer
 
     async def _answer(
-        self, path: str, endpoint: _Endpoint, query: str, body: bytes, content_type: str
+        self, path: str, endpoint: _Endpoint, seconds: float, body: bytes, content_type: str
     ) -> tuple[int, bytes]:
         if len(body) > MAX_BODY_BYTES:
             return refusal(413, "RequestEntityTooLarge", f"the body has more than {MAX_BODY_BYTES} bytes")
@@ -209,7 +209,7 @@ class Webhooks:
             return refusal(
                 415, "UnsupportedMediaType", f"Content-Type is {content_type[:253]!r}: send application/json"
             )
-        deadline = asyncio.timeout(_SHARE_OF_TIMEOUT * timeout_in(query))
+        deadline = asyncio.timeout(_SHARE_OF_TIMEOUT * seconds)
         # Replicas serve, whether they lead or not, and for a while after the lease is released.
         token = WRITE_CONTEXT.set(WriteContext(every_replica=True, has_slots=WRITE_CONTEXT.get().has_slots))
         try:

@@ -13,6 +13,7 @@ import kcr
 from kcr.api import codec
 from kcr.metrics import Metrics
 from kcr.serving.webhooks import WebhookOptions, Webhooks
+from kcr.serving.webhooks.webhooks import timeout_in
 from kcr.testing import VirtualClock
 from kcr_devcluster.apiserver.patch.json_patch import json_patch
 from tests.chaos.webhooks.random_reviews import Sent, draw
@@ -50,7 +51,7 @@ class WebsiteWebhook:
 
 async def send(webhooks: Webhooks, sent: Sent) -> tuple[int, bytes]:
     async with asyncio.timeout(MOST_SECONDS):
-        return await webhooks.handle(sent.path, sent.query, sent.body, sent.content_type)
+        return await webhooks.handle(sent.path, timeout_in(sent.query), sent.body, sent.content_type)
 
 
 def check(sent: Sent, status: int, body: bytes) -> None:

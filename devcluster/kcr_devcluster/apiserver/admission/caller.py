@@ -10,8 +10,8 @@ from kcr.errors import KcrError
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.replay import suspended
 
-# Answers a call: gets path with query, and the body; returns the HTTP status and the body.
-Handler = Callable[[str, bytes], Awaitable[tuple[int, bytes]]]
+# Answers a call: gets the path, the body, and the seconds that the caller waits; returns the HTTP status and the body.
+Handler = Callable[[str, bytes, float], Awaitable[tuple[int, bytes]]]
 _DEFAULT_PORT = 443
 _PORT = re.compile(r":([0-9]{1,18})$", re.ASCII)
 _log = logging.getLogger(__name__)
@@ -28,16 +28,13 @@ class NoClientError(WebhookCallError):
 class WebhookCaller(Protocol):
     """Calls webhooks: an HTTP client, or handlers in the same process."""
 
-    async def call(
-        self, client_config: Manifest, path_and_query: str, body: bytes, timeout: float
-    ) -> tuple[int, bytes]:
+    async def call(self, client_config: Manifest, body: bytes, seconds: float) -> tuple[int, bytes]:
         """Send a POST and return the HTTP status and the body of the response.
 
         Args:
             client_config: The `clientConfig`: a `url`, or a `service` with `namespace`, `name`, `port`; a `caBundle`.
-            path_and_query: Of the URL, such as `/validate-v1-pod?timeout=10s`.
             body: The body, JSON.
-            timeout: Seconds after which the caller gives up; the server stops waiting then in any case.
+            seconds: How long the server waits, which the webhook is told.
 
         Raises:
             WebhookCallError: There is no response.
@@ -49,9 +46,7 @@ class WebhookCaller(Protocol):
 class NoCaller:
     """The caller of a server that cannot call webhooks."""
 
-    async def call(
-        self, client_config: Manifest, path_and_query: str, body: bytes, timeout: float
-    ) -> tuple[int, bytes]:
+    async def call(self, client_config: Manifest, body: bytes, seconds: float) -> tuple[int, bytes]:
         """Refuse the call."""
         raise WebhookCallError("this server has no connections to webhooks")
 
@@ -68,21 +63,19 @@ class InProcessCaller:
         self.handlers: dict[str, Handler] = {}
         self.fallback: WebhookCaller = fallback or NoCaller()
 
-    async def call(
-        self, client_config: Manifest, path_and_query: str, body: bytes, timeout: float
-    ) -> tuple[int, bytes]:
+    async def call(self, client_config: Manifest, body: bytes, seconds: float) -> tuple[int, bytes]:
         """Call the handler of a webhook, or the fallback."""
         target = target_of(client_config)
         handler = self.handlers.get(target.service or target.base)
         if handler is None:
-            return await self.fallback.call(client_config, path_and_query, body, timeout)
+            return await self.fallback.call(client_config, body, seconds)
         try:
             with suspended():
-                return await handler(path_and_query, body)
+                return await handler(target.path, body, seconds)
         except WebhookCallError:
             raise
         except Exception:
-            _log.exception("webhook %s%s failed", target.base, path_and_query)
+            _log.exception("webhook %s failed", target.url(seconds))
             raise WebhookCallError("EOF") from None
 
 
@@ -102,6 +95,10 @@ class Target(NamedTuple):
     service: str
     port: int
     host: str
+
+    def url(self, seconds: float) -> str:
+        """Return the URL of a call, which says how long the server waits."""
+        return f"{self.base}{self.path}?timeout={seconds:g}s"
 
 
 def target_of(client_config: Manifest) -> Target:

@@ -158,12 +158,11 @@ class WebhookCalls:
             target, seconds = target_of(webhook.client_config), webhook.timeout_seconds
         except NoClientError as error:
             raise CallFailedError(f"{_NO_CLIENT}: {error}") from None
-        path = f"{target.path}?timeout={seconds}s"
-        sent = f'failed to call webhook: Post "{target.base}{path}"'
+        sent = f'failed to call webhook: Post "{target.url(seconds)}"'
         deadline = asyncio.timeout(seconds)
         try:
             async with deadline:
-                return await self.caller.call(webhook.client_config, path, body, seconds)
+                return await self.caller.call(webhook.client_config, body, seconds)
         except TimeoutError:
             if not deadline.expired():
                 raise

@@ -96,18 +96,17 @@ class ConversionWebhook:
             target = target_of(self._config)
         except WebhookCallError as error:
             raise ReviewError(str(error)) from None
-        path = f"{target.path}?timeout={TIMEOUT_SECONDS:g}s"
         deadline = asyncio.timeout(TIMEOUT_SECONDS)
         try:
             async with deadline:
-                return await self._admission.caller.call(self._config, path, body, TIMEOUT_SECONDS)
+                return await self._admission.caller.call(self._config, body, TIMEOUT_SECONDS)
         except TimeoutError:
             if not deadline.expired():
                 raise
             why = "context deadline exceeded"
         except WebhookCallError as error:
             why = str(error)
-        raise ReviewError(f'Post "{target.base}{path}": {why}')
+        raise ReviewError(f'Post "{target.url(TIMEOUT_SECONDS)}": {why}')
 
 
 def _failure(message: str) -> StatusError:

@@ -67,8 +67,13 @@ def decode_metadata(kind: Kind, given: object) -> Manifest:
     return kept
 
 
-def with_server_metadata(kind: Kind, given: Manifest, namespace: str) -> Manifest:
-    """Return an object with valid metadata, kind and apiVersion.
+def prepared(kind: Kind, given: Manifest, namespace: str) -> tuple[Manifest, list[str]]:
+    """Return an object with valid metadata, kind and apiVersion, and the warnings for its client.
+
+    Args:
+        kind: Its kind.
+        given: The object as it was sent.
+        namespace: That of the request.
 
     Raises:
         StatusError: 400, a member has the wrong type, or the namespace is not that of the request.
@@ -81,7 +86,8 @@ def with_server_metadata(kind: Kind, given: Manifest, namespace: str) -> Manifes
         if said:
             raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
         metadata["namespace"] = namespace
-    return {**given, "kind": kind.type.kind, "apiVersion": kind.type.api_version, "metadata": metadata}
+    obj = {**given, "kind": kind.type.kind, "apiVersion": kind.type.api_version, "metadata": metadata}
+    return obj, _without_duplicate_owners(metadata)
 
 
 def undecodable(kind: Kind, why: str) -> UndecodableError:
@@ -89,7 +95,7 @@ def undecodable(kind: Kind, why: str) -> UndecodableError:
     return UndecodableError(kind.type.kind, kind.type.version, why)
 
 
-def remove_duplicate_owners(metadata: Manifest) -> list[str]:
+def _without_duplicate_owners(metadata: Manifest) -> list[str]:
     """Keep the first reference to each owner, and return the texts that warn of more."""
     kept: dict[str, Manifest] = {}
     repeated: dict[str, None] = {}
@@ -110,9 +116,10 @@ def remove_duplicate_owners(metadata: Manifest) -> list[str]:
 
 
 def set_initial_fields(metadata: Manifest, uid: str, now: datetime) -> None:
-    """Set the fields of a new object that only the server sets."""
-    for name in _SERVER_FIELDS:
+    """Set the fields of a new object that only the server sets; it has no version yet, and no manager."""
+    for name in (*_SERVER_FIELDS, "managedFields"):
         metadata.pop(name, None)
+    metadata["resourceVersion"] = ""
     metadata["uid"] = uid
     metadata["creationTimestamp"] = timestamp(now)
 

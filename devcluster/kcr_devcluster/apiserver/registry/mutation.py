@@ -47,7 +47,7 @@ def as_sent(new: Manifest, given: Manifest) -> Manifest:
 def with_initial_fields(attributes: AdmissionAttributes, changed: Manifest, drawn: Manifest) -> Manifest:
     """Return a new object that the mutating phase has changed, with the metadata that the server has set before."""
     namespace = drawn.get("namespace", "")
-    obj = meta.with_server_metadata(attributes.kind, changed, namespace)
+    obj, _ = meta.prepared(attributes.kind, changed, namespace)
     metadata = obj["metadata"]
     for name in ("uid", "creationTimestamp", "resourceVersion"):
         metadata[name] = drawn[name]

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from kcr.api.equality import same_json
 from kcr_devcluster.apiserver.apply.tracking import Tracking, track
-from kcr_devcluster.apiserver.apply.versions import MANAGED_FIELDS
 from kcr_devcluster.apiserver.kinds.catalogue import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, PRIORITY_CLASSES
 from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.kinds.priority_classes import SYSTEM_PRIORITY_CLASSES
@@ -166,16 +165,13 @@ class Registry:
             StatusError: The object or its namespace does not allow it.
         """
         now = self.now()
-        obj = meta.with_server_metadata(kind, given, namespace)
+        obj, warnings = meta.prepared(kind, given, namespace)
         metadata = obj["metadata"]
         self._check_namespace(kind, namespace, metadata.get("name", ""))
         if refusal := kind.strategy.create_refusal:
             raise forbidden(kind.type, metadata.get("name", ""), refusal)
-        warnings = meta.remove_duplicate_owners(metadata)
         if _is_version(metadata["resourceVersion"]):
             raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
-        metadata["resourceVersion"] = ""
-        metadata.pop(MANAGED_FIELDS, None)
         meta.set_initial_fields(metadata, drawn("uid", self._new_uid), now)
         attributes = attributes_of(CREATE, kind, metadata, "", context)
         self._generate_name(kind, metadata)
@@ -291,13 +287,13 @@ class Registry:
 
     def _with_kept_fields(self, old: Record, given: Manifest, before: Manifest) -> tuple[Manifest, list[str]]:
         """Return a new version with the metadata that no update may change, and the warnings about the others."""
-        new = meta.with_server_metadata(old.kind, given, old.metadata.namespace)
+        new, warnings = meta.prepared(old.kind, given, old.metadata.namespace)
         metadata = new["metadata"]
         if metadata["resourceVersion"] not in ("", "0", before["metadata"]["resourceVersion"]):
             raise self._version_conflict(old, metadata["resourceVersion"])
         metadata["resourceVersion"] = before["metadata"]["resourceVersion"]
         meta.keep_server_fields(metadata, before["metadata"])
-        return new, meta.remove_duplicate_owners(metadata)
+        return new, warnings
 
     def store(self, old: Record, new: Manifest, before: Manifest, *, dry_run: bool = False) -> Record:
         """Store a prepared version; nothing when it equals `before`, a removal when no finalizer is left."""

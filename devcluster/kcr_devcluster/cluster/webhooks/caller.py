@@ -45,16 +45,13 @@ class HTTPCaller:
         # By caBundle.
         self._contexts: dict[str, ssl.SSLContext] = {}
 
-    async def call(
-        self, client_config: Manifest, path_and_query: str, body: bytes, timeout: float
-    ) -> tuple[int, bytes]:
+    async def call(self, client_config: Manifest, body: bytes, seconds: float) -> tuple[int, bytes]:
         """Send a POST and return the HTTP status and the body of the response.
 
         Args:
             client_config: Where the webhook is served, and the authority of its certificate.
-            path_and_query: Of the URL.
             body: The body, JSON.
-            timeout: The caller ends the call by then.
+            seconds: How long the server waits, as the URL says; the caller ends the call by then.
 
         Raises:
             WebhookCallError: There is no response.
@@ -68,7 +65,7 @@ class HTTPCaller:
 
         for is_last in (False, True):
             try:
-                return await self._post(target, address, context, path_and_query, body)
+                return await self._post(target, address, context, body, seconds)
             except aiohttp.ServerDisconnectedError:
                 # The server has closed a kept connection, perhaps in this moment: a new one shows that.
                 if is_last:
@@ -78,7 +75,7 @@ class HTTPCaller:
         raise WebhookCallError("EOF")
 
     async def _post(
-        self, target: Target, address: WebhookAddress, context: ssl.SSLContext, path: str, body: bytes
+        self, target: Target, address: WebhookAddress, context: ssl.SSLContext, body: bytes, seconds: float
     ) -> tuple[int, bytes]:
         if self._session is None:
             import aiohttp  # noqa: PLC0415  # as above
@@ -90,7 +87,7 @@ class HTTPCaller:
         host = f"[{address.host}]" if ":" in address.host else address.host
         named = target.base.removeprefix("https://").removesuffix(":443")
         async with self._session.post(
-            f"https://{host}:{address.port}{path}",
+            target._replace(base=f"https://{host}:{address.port}").url(seconds),
             data=body,
             headers={**_HEADERS, "Host": named},
             ssl=context,

@@ -97,7 +97,7 @@ def test_faults_name_their_fields(kind: Kind, given: Manifest, fields: list[str]
 
 def test_first_reference_to_each_owner_is_kept() -> None:
     given: Manifest = {"ownerReferences": [{"uid": "a", "name": "x"}, {"uid": "b"}, {"uid": "a", "name": "y"}]}
-    (warning,) = meta.remove_duplicate_owners(given)
+    obj, (warning,) = meta.prepared(CONFIG_MAPS, {"metadata": given}, "shop")
     assert warning.endswith("duplicate UID(s) observed: a")
-    assert given["ownerReferences"] == [{"uid": "a", "name": "x"}, {"uid": "b"}]
-    assert meta.remove_duplicate_owners(given) == []
+    assert [one["uid"] for one in obj["metadata"]["ownerReferences"]] == ["a", "b"]
+    assert meta.prepared(CONFIG_MAPS, obj, "shop") == (obj, [])

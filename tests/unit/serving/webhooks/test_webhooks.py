@@ -156,7 +156,7 @@ def test_exception_of_any_kind_does_not_end_the_thread(error: BaseException) -> 
 
     webhooks.add_endpoint("/fail", fail)
     with ThreadPoolExecutor() as threads:
-        status, answer = threads.submit(asyncio.run, webhooks.handle("/fail", "", b"{}", "application/json")).result(5)
+        status, answer = threads.submit(asyncio.run, webhooks.handle("/fail", 10, b"{}", "application/json")).result(5)
     assert (status, b"[recovered]" in answer) == (500, True)
     assert counted(metrics, "panics_total") == 1
 
@@ -172,7 +172,7 @@ async def test_webhook_writes_without_the_lease(kcr_cluster: EmbeddedCluster) ->
         return b"{}"
 
     webhooks.add_endpoint("/create", create)
-    assert (await webhooks.handle("/create", "", b"a", "application/json"))[0] == 200
+    assert (await webhooks.handle("/create", 10, b"a", "application/json"))[0] == 200
     with pytest.raises(LeadershipLostError):
         await create(b"b")
 
@@ -217,8 +217,8 @@ async def test_other_endpoints_have_a_path_of_their_own() -> None:
         return body
 
     webhooks.add_endpoint("/convert", convert, panics="conversion")
-    assert await webhooks.handle("/convert", "", b"{}", "application/json") == (200, b"{}")
-    assert (await webhooks.handle("/convert", "", b"", "application/json"))[0] == 500
+    assert await webhooks.handle("/convert", 10, b"{}", "application/json") == (200, b"{}")
+    assert (await webhooks.handle("/convert", 10, b"", "application/json"))[0] == 500
     assert metrics.registry.get_sample_value("controller_runtime_conversion_webhook_panics_total") == 1
 
 
