@@ -10,7 +10,10 @@ from kcr.testing.answers import MadeUp
 
 
 class LateCreates:
-    """Delivers the creates of one resource late, by a task of its own: a cancelled sender takes none back."""
+    """Delivers the creates of one resource late, by a task of its own: a cancelled sender takes none back.
+
+    Applies count as creates.
+    """
 
     def __init__(
         self,
@@ -20,6 +23,7 @@ class LateCreates:
         *,
         seconds: Callable[[], float],
         cut_after: float | None = None,
+        is_answered: bool = True,
     ) -> None:
         """Send all other requests at once.
 
@@ -29,25 +33,35 @@ class LateCreates:
             plural: The resource, as in the path.
             seconds: Returns how late the next create arrives.
             cut_after: When the connection of its sender is cut; None for never.
+            is_answered: Whether the sender gets the answers; else it waits for the timeout of the request.
         """
         self.is_late = True
-        self._inner, self._group, self._path = inner, group, f"/{plural}"
-        self._seconds, self._cut_after = seconds, cut_after
+        self._inner, self._group, self._plural = inner, group, plural
+        self._seconds, self._cut_after, self._is_answered = seconds, cut_after, is_answered
 
     @asynccontextmanager
     async def send(self, request: Request) -> AsyncIterator[Response]:
         """Send one request."""
-        if request.method != "POST" or not self.is_late or not request.target.partition("?")[0].endswith(self._path):
+        if not self.is_late or not self._is_create(request):
             async with self._inner.send(request) as response:
                 yield response
             return
         delivery = self._group.create_task(self._deliver(request._replace(fence=None), self._seconds()))
+        cut_after = self._cut_after if self._is_answered else request.timeout_seconds or 30
         try:
-            async with asyncio.timeout(self._cut_after):
+            async with asyncio.timeout(cut_after):
                 answer = await asyncio.shield(delivery)
+                if not self._is_answered:
+                    await asyncio.get_running_loop().create_future()
         except TimeoutError:
             raise TransportError(f"{request.method} {request.target}: the connection was cut") from None
         yield answer
+
+    def _is_create(self, request: Request) -> bool:
+        path = request.target.partition("?")[0]
+        # Only those of one object that is applied.
+        is_apply = "apply-patch" in request.headers.get("Content-Type", "")
+        return path.split("/")[-2 if is_apply else -1] == self._plural and (is_apply or request.method == "POST")
 
     async def _deliver(self, request: Request, seconds: float) -> MadeUp:
         await asyncio.sleep(seconds)
