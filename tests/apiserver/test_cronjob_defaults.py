@@ -45,36 +45,6 @@ def test_defaulting_twice_changes_nothing_more() -> None:
     assert prepared(once) == once
 
 
-@pytest.mark.parametrize(
-    ("sent", "member", "value"),
-    [
-        pytest.param({"concurrencyPolicy": ""}, "concurrencyPolicy", "Allow", id="empty-policy"),
-        pytest.param({"suspend": None}, "suspend", False, id="null-suspend"),
-        pytest.param({"successfulJobsHistoryLimit": 0}, "successfulJobsHistoryLimit", 0, id="zero-limit-stays"),
-        pytest.param({"failedJobsHistoryLimit": None}, "failedJobsHistoryLimit", 1, id="null-limit"),
-        pytest.param({"startingDeadlineSeconds": 0}, "startingDeadlineSeconds", 0, id="zero-deadline-stays"),
-        pytest.param({"timeZone": None}, "timeZone", None, id="no-zone"),
-        pytest.param({}, "startingDeadlineSeconds", None, id="no-deadline"),
-    ],
-)
-def test_default_fills_what_was_not_said(sent: Manifest, member: str, value: object) -> None:
-    # BA 3.2
-    assert prepared(cronjob(**sent))["spec"].get(member) == value
-
-
-def test_condition_pattern_without_status_matches_true() -> None:
-    # BA 3.2
-    rules = [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]
-    made = prepared(cronjob(job_spec={"podFailurePolicy": {"rules": rules}}))["spec"]["jobTemplate"]["spec"]
-    assert made["podFailurePolicy"]["rules"][0]["onPodConditions"][0]["status"] == "True"
-    assert "podReplacementPolicy" not in made
-
-
-def test_status_sent_along_is_dropped_on_create() -> None:
-    # BA 4
-    assert prepared({**cronjob(), "status": {"lastScheduleTime": "2026-01-01T00:00:00Z"}})["status"] == {}
-
-
 def test_moments_of_the_status_are_whole_seconds() -> None:
     obj = {**cronjob(), "status": {"lastScheduleTime": "2026-01-01T01:00:00.5+01:00", "lastSuccessfulTime": None}}
     CRON_JOBS.default(obj)

@@ -4,56 +4,15 @@ Source: kubernetes/pkg/apis/core/validation/validation_test.go; pkg/apis/core/he
 """
 
 from copy import deepcopy
-from functools import partial
 
 import pytest
 
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
-from tests.kit import manifests
 from tests.kit.api import Api, pod_binding
 from tests.kit.api import pod as plain_pod
 from tests.kit.manifests import PODS, changed, pod, refused, refused_pod_status, stored_pod
 
-refused_update = partial(manifests.refused_update, strategy=PODS)
-
-
 PATH = "/api/v1/namespaces/default/pods"
-REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-
-
-def zone(*names: str) -> Manifest:
-    return {"key": "zone", "operator": "In", "values": list(names)}
-
-
-def terms(*expressions: list[Manifest]) -> Manifest:
-    """A node affinity with one term for each list of expressions."""
-    return {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": one} for one in expressions]}}
-
-
-def test_pod_without_gates_keeps_its_affinity_and_selector() -> None:
-    # batch-api §12.1
-    old = stored_pod(pod())
-    for change in ({"affinity": {"nodeAffinity": terms([zone("a")])}}, {"nodeSelector": {"a": "b"}}):
-        (fault,) = refused_update(old, changed(old, **change))
-        assert fault.startswith("spec: Forbidden: pod updates may not change fields other than ")
-
-
-def test_deadline_may_stay_or_sink_beside_other_changes() -> None:
-    # batch-api §12.1
-    old = stored_pod(pod(activeDeadlineSeconds=5))
-    new = changed(old, activeDeadlineSeconds=5)
-    new["spec"]["containers"][0]["image"] = "other"
-    assert refused_update(old, new) == refused_update(old, changed(old, activeDeadlineSeconds=4)) == []
-    # Where it rises, nothing else is looked at.
-    (fault,) = refused_update(old, changed(old, activeDeadlineSeconds=6, restartPolicy="Never"))
-    assert fault.startswith("spec.activeDeadlineSeconds: ")
-
-
-def test_grace_becomes_one_second_only_when_it_was_negative() -> None:
-    # batch-api §12.1
-    for seconds, faults in ((-1, 0), (0, 1), (30, 1)):
-        old = stored_pod(pod(terminationGracePeriodSeconds=seconds))
-        assert len(refused_update(old, changed(old, terminationGracePeriodSeconds=1))) == faults
 
 
 def test_warnings_of_a_pod_come_again_with_another_spec() -> None:

@@ -1,25 +1,16 @@
-"""Requests to the embedded server that are almost right: one seed, one request, drawn from valid ones and mutated.
+"""Requests to the embedded server that are almost right: one seed, one request, drawn from valid ones and mutated."""
 
-What must hold of every answer: it comes at once, it is an answer, and a fault of the server it is only where the real
-server has one too. Run one seed with `python -m tests.kit.invalid_requests SEED`.
-"""
-
-import asyncio
 import random
-import sys
 from collections.abc import Iterator
 from copy import deepcopy
-from time import process_time
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
 
 import msgspec
 import yaml
 
-from kcr.testing.loop import VirtualClock, VirtualLoop
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.server import HTTPRequest
-from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.api import config_map, job, pod
 from tests.kit.protobuf import PROTOBUF, body, message
 
@@ -294,69 +285,3 @@ def _json(value: Any) -> bytes:
         return msgspec.json.encode(value)
     except RecursionError:
         return b"[" * 1_001 + b"]" * 1_001
-
-
-class Found(NamedTuple):
-    """An answer that should not be."""
-
-    seed: int
-    request: HTTPRequest
-    why: str
-
-
-def wrongs_of(first: int, count: int) -> list[Found]:
-    """Send the requests of some seeds to one server, each twice; return those whose answers are wrong."""
-    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
-        return runner.run(_wrongs_of(first, count))
-
-
-async def _wrongs_of(first: int, count: int) -> list[Found]:
-    found: list[Found] = []
-    clock = VirtualClock()
-    async with EmbeddedCluster(
-        clock=clock, random=random.Random(first), runtime=None, legacy_apis=True, gangs=True
-    ) as c:
-        for seed in range(first, first + count):
-            if seed % 5 == first % 5:
-                await _restore(c)
-            request = RequestMutator(seed).request()
-            why = await _why_wrong(c, request)
-            if why:
-                found.append(Found(seed, request, why))
-        # Whatever was stored can be read and deleted.
-        for path in OBJECTS:
-            for accept in ACCEPTS[:3] + ACCEPTS[6:8]:
-                answer = await c.server.handle(HTTPRequest("GET", path, {"Accept": accept}))
-                if answer.status != 200:
-                    found.append(Found(-1, HTTPRequest("GET", path, {"Accept": accept}), str(answer.body)))
-    return found
-
-
-async def _restore(cluster: EmbeddedCluster) -> None:
-    """Make the objects that requests have deleted."""
-    for path, value in OBJECTS.items():
-        await cluster.server.handle(HTTPRequest("POST", path, {}, msgspec.json.encode(value)))
-
-
-async def _why_wrong(cluster: EmbeddedCluster, request: HTTPRequest) -> str:
-    began = process_time()
-    try:
-        async with asyncio.timeout(7_200):
-            answer = await cluster.server.handle(request)
-            body = answer.body
-            if not isinstance(body, bytes):
-                await body.aclose()
-                body = b""
-    except Exception as error:
-        return repr(error)
-    if (took := process_time() - began) > _PATIENCE_SECONDS:
-        return f"took {took:.1f} s"
-    if not 200 <= answer.status < 600:
-        return f"status {answer.status}"
-    if answer.status >= 500 and b'"InternalError"' in body:
-        return body.decode("utf-8", "replace")
-    return "msgspec's words" if any(words in body for words in (b"Expected `", b" - at `$", b"is malformed: ")) else ""
-
-
-if __name__ == "__main__":
-    print(*wrongs_of(int(sys.argv[1]), int((*sys.argv, "1")[2])), sep="\n\n")
