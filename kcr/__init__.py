@@ -64,8 +64,8 @@ coalesced, and a failed key is requeued with exponential backoff.
   other fields as bytes, decoded when read. `metadata_only(Pod)` requests and caches metadata alone.
 - `Client` sends every read to the server; cached reads are `Manager.store`, with indexes (`Store.add_index`).
   `Selection` limits the cached objects of a kind.
-- `watch(Kind, predicate=…)` filters changes: `generation_changed`, `labels_changed`, `annotations_changed`,
-  `finalizers_changed`, `resource_version_changed`, `labels_match`, combined by `any_of`, `all_of` and `none_of`.
+- `watch(Kind, predicate=…)` filters changes: `generation_changed`, and those of `kcr.controller`: `labels_changed`,
+  `annotations_changed`, `finalizers_changed`, `labels_match`, combined by `any_of`, `all_of` and `none_of`.
   `map_to=keys_by_index(…)` enqueues the objects that refer to a changed one; `Result(requeue_after=600, jitter=0.1)`
   resyncs.
 - `Manager.add_watch` and `Manager.open_informer` watch further kinds at run time; closing the last `InformerHandle`
@@ -85,296 +85,62 @@ coalesced, and a failed key is requeued with exponential backoff.
   `validate_update`, `validate_delete`, which raise `Denied`; see `WebhookRequest`. `Manager.add_conversion(Kind)`
   serves the functions of `converts` between versions of a kind.
 - For controllers that own other objects: creation and deletion with events (`DependentControl`), all wanted
-  children of several kinds (`Children`), adoption (`claim`),
-  owner references (`set_controller`), finalizers (`finalized`), and `create_or_patch`.
+  children of several kinds (`Children`), owner references (`set_controller`), finalizers (`finalized`), and
+  `create_or_patch`; more is in `kcr.dependents`.
 - `kcr.testing` runs controllers in virtual time; `kcr dev` is a development cluster in one process.
 """
 
 import importlib
-from typing import TYPE_CHECKING
+import re
+import warnings
+from functools import cache
+from pathlib import Path
 
-if TYPE_CHECKING:
-    from kcr.api.conditions import find_condition, is_condition_true, remove_condition, set_condition
-    from kcr.api.crd.manifest import crd_manifest
-    from kcr.api.explanation import Code, Explanation, Step
-    from kcr.api.markers import IntOrString, ListType, PrinterColumn, Quantity, ScaleSubresource, Validation
-    from kcr.api.meta import (
-        Condition,
-        FullResource,
-        Key,
-        Object,
-        ObjectMeta,
-        OwnerReference,
-        PartialObjectMetadata,
-        Resource,
-        ResourceView,
-        controller_reference,
-        is_controlled_by,
-        metadata_only,
-    )
-    from kcr.api.unstructured import Unstructured, unstructured
-    from kcr.app.run import run
-    from kcr.client import Client, HttpTransport, load_config, retry_on_conflict
-    from kcr.client.explainers import explains
-    from kcr.clock import Clock, SystemClock
-    from kcr.clusters import Clusters, MemberCluster
-    from kcr.controller import (
-        Controller,
-        ControllerOptions,
-        Expectations,
-        OwnWrites,
-        Reconciler,
-        Result,
-        Source,
-        ThreadBusyError,
-        ThreadTimeoutError,
-        WaitFor,
-        WaitTimeoutError,
-        all_of,
-        annotations_changed,
-        any_of,
-        channel,
-        finalizers_changed,
-        generation_changed,
-        in_thread,
-        is_abandoned,
-        keys_by_index,
-        labels_changed,
-        labels_match,
-        none_of,
-        owned,
-        reconcile_requested_at,
-        resource_version_changed,
-        rights,
-        watch,
-    )
-    from kcr.dependents import (
-        Children,
-        DependentControl,
-        add_finalizer,
-        claim,
-        create_or_patch,
-        finalized,
-        has_finalizer,
-        has_owner,
-        remove_finalizer,
-        remove_owner,
-        set_controller,
-        set_owner,
-        slow_start,
-    )
-    from kcr.errors import (
-        AlreadyExistsError,
-        ApiError,
-        BadRequestError,
-        ConfigError,
-        ConflictError,
-        Denied,
-        ForbiddenError,
-        GoneError,
-        InvalidError,
-        KcrError,
-        LeadershipLostError,
-        NotFoundError,
-        NotSyncedError,
-        RetryLater,
-        ServerError,
-        TerminalError,
-        TooManyRequestsError,
-        TransportError,
-        UnauthorizedError,
-        is_namespace_ending,
-    )
-    from kcr.events import EventRecorder
-    from kcr.informer import (
-        Handler,
-        Informer,
-        InformerHandle,
-        Selection,
-        Store,
-        Trigger,
-    )
-    from kcr.manager import Manager
-    from kcr.metrics import Metrics
-    from kcr.scopes.leaderelection import LeaderElectionConfig, LeaderElector
-    from kcr.scopes.namespaces import Namespaces
-    from kcr.scopes.sharding import Sharding
-    from kcr.serving.ports import SecureServing
-    from kcr.serving.webhooks import WebhookRequest
-    from kcr.serving.webhooks.converters import converts
-    from kcr.workqueue import RateLimiter, Reason, WorkQueue
-
-__all__ = [
-    "AlreadyExistsError",
-    "ApiError",
-    "BadRequestError",
-    "Children",
-    "Client",
-    "Clock",
-    "Clusters",
-    "Code",
-    "Condition",
-    "ConfigError",
-    "ConflictError",
-    "Controller",
-    "ControllerOptions",
-    "Denied",
-    "DependentControl",
-    "EventRecorder",
-    "Expectations",
-    "Explanation",
-    "ForbiddenError",
-    "FullResource",
-    "GoneError",
-    "Handler",
-    "HttpTransport",
-    "Informer",
-    "InformerHandle",
-    "IntOrString",
-    "InvalidError",
-    "KcrError",
-    "Key",
-    "LeaderElectionConfig",
-    "LeaderElector",
-    "LeadershipLostError",
-    "ListType",
-    "Manager",
-    "MemberCluster",
-    "Metrics",
-    "Namespaces",
-    "NotFoundError",
-    "NotSyncedError",
-    "Object",
-    "ObjectMeta",
-    "OwnWrites",
-    "OwnerReference",
-    "PartialObjectMetadata",
-    "PrinterColumn",
-    "Quantity",
-    "RateLimiter",
-    "Reason",
-    "Reconciler",
-    "Resource",
-    "ResourceView",
-    "Result",
-    "RetryLater",
-    "ScaleSubresource",
-    "SecureServing",
-    "Selection",
-    "ServerError",
-    "Sharding",
-    "Source",
-    "Step",
-    "Store",
-    "SystemClock",
-    "TerminalError",
-    "ThreadBusyError",
-    "ThreadTimeoutError",
-    "TooManyRequestsError",
-    "TransportError",
-    "Trigger",
-    "UnauthorizedError",
-    "Unstructured",
-    "Validation",
-    "WaitFor",
-    "WaitTimeoutError",
-    "WebhookRequest",
-    "WorkQueue",
-    "add_finalizer",
-    "all_of",
-    "annotations_changed",
-    "any_of",
-    "channel",
-    "claim",
-    "controller_reference",
-    "converts",
-    "crd_manifest",
-    "create_or_patch",
-    "explains",
-    "finalized",
-    "finalizers_changed",
-    "find_condition",
-    "generation_changed",
-    "has_finalizer",
-    "has_owner",
-    "in_thread",
-    "is_abandoned",
-    "is_condition_true",
-    "is_controlled_by",
-    "is_namespace_ending",
-    "keys_by_index",
-    "labels_changed",
-    "labels_match",
-    "load_config",
-    "metadata_only",
-    "none_of",
-    "owned",
-    "reconcile_requested_at",
-    "remove_condition",
-    "remove_finalizer",
-    "remove_owner",
-    "resource_version_changed",
-    "retry_on_conflict",
-    "rights",
-    "run",
-    "set_condition",
-    "set_controller",
-    "set_owner",
-    "slow_start",
-    "unstructured",
-    "watch",
-]
-
-# Where the names live. They are imported when first used: the pytest plugin and the command line import this
-# package in every process, and the HTTP client alone takes a sixth of a second.
-_HOMES = {
-    "kcr.api.conditions": "find_condition is_condition_true remove_condition set_condition",
-    "kcr.api.crd.manifest": "crd_manifest",
-    "kcr.api.markers": "IntOrString ListType PrinterColumn Quantity ScaleSubresource Validation",
-    "kcr.api.explanation": "Code Explanation Step",
-    "kcr.api.meta": (
-        "Condition FullResource Key Object ObjectMeta OwnerReference PartialObjectMetadata Resource ResourceView "
-        "controller_reference is_controlled_by metadata_only"
-    ),
-    "kcr.api.unstructured": "Unstructured unstructured",
-    "kcr.app.run": "run",
-    "kcr.client": "Client HttpTransport load_config retry_on_conflict",
-    "kcr.client.explainers": "explains",
-    "kcr.clock": "Clock SystemClock",
-    "kcr.clusters": "Clusters MemberCluster",
-    "kcr.controller": (
-        "Controller ControllerOptions Expectations OwnWrites Reconciler Result Source ThreadBusyError "
-        "ThreadTimeoutError WaitFor WaitTimeoutError all_of annotations_changed any_of channel finalizers_changed "
-        "generation_changed in_thread is_abandoned keys_by_index labels_changed labels_match none_of owned "
-        "reconcile_requested_at resource_version_changed rights watch"
-    ),
-    "kcr.dependents": (
-        "Children DependentControl add_finalizer claim create_or_patch finalized has_finalizer has_owner "
-        "remove_finalizer remove_owner set_controller set_owner slow_start"
-    ),
-    "kcr.serving.ports": "SecureServing",
-    "kcr.events": "EventRecorder",
-    "kcr.informer": "Handler Informer InformerHandle Selection Store Trigger",
-    "kcr.scopes.leaderelection": "LeaderElectionConfig LeaderElector",
-    "kcr.manager": "Manager",
-    "kcr.metrics": "Metrics",
-    "kcr.scopes.namespaces": "Namespaces",
-    "kcr.scopes.sharding": "Sharding",
-    "kcr.serving.webhooks": "WebhookRequest",
-    "kcr.serving.webhooks.converters": "converts",
+# Names that were here in 0.1, and their modules; they warn until the next minor version.
+_MOVED = {
+    "kcr.errors": ("BadRequestError GoneError UnauthorizedError TooManyRequestsError ServerError LeadershipLostError"),
     "kcr.workqueue": "RateLimiter Reason WorkQueue",
+    "kcr.controller": (
+        "WaitTimeoutError ThreadTimeoutError ThreadBusyError is_abandoned all_of "
+        "none_of any_of annotations_changed resource_version_changed labels_changed "
+        "finalizers_changed labels_match Source reconcile_requested_at ControllerOptions"
+    ),
+    "kcr.client": "retry_on_conflict HttpTransport load_config",
+    "kcr.dependents": (
+        "slow_start has_finalizer has_owner remove_finalizer remove_owner add_finalizer set_owner claim"
+    ),
+    "kcr.clock": "Clock SystemClock",
+    "kcr.api.meta": "PartialObjectMetadata OwnerReference controller_reference is_controlled_by",
+    "kcr.informer": "Handler Informer InformerHandle Trigger",
+    "kcr.scopes.leaderelection": "LeaderElectionConfig LeaderElector",
+    "kcr.metrics": "Metrics",
+    "kcr.serving.ports": "SecureServing",
+    "kcr.clusters": "MemberCluster",
 }
 
 
-if not TYPE_CHECKING:  # type checkers have the imports above, and must refuse all other names
+@cache
+def _homes() -> dict[str, str]:
+    """Return the module of each public name, as `__init__.pyi` lists them."""
+    text = Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+    found = re.findall(r"^from (\S+) import (\([^)]*\)|.*)$", text, re.MULTILINE)
+    return {name: home for home, names in found for name in sorted(re.findall(r"\w+(?= as )", names))}
 
-    def __getattr__(name: str) -> object:
-        if name not in __all__:
-            raise AttributeError(f"module 'kcr' has no attribute {name!r}")
-        home = next((home for home, names in _HOMES.items() if name in names.split()), "kcr.errors")
-        value = globals()[name] = getattr(importlib.import_module(home), name)
+
+# Modules are imported when a name of them is first used: the pytest plugin and the command line import this package in
+# every process, and the HTTP client alone takes a sixth of a second.
+def __getattr__(name: str) -> object:
+    if name == "__all__":
+        return sorted(_homes())
+    if name in _homes():
+        value = globals()[name] = getattr(importlib.import_module(_homes()[name]), name)
         return value
+    home = next((home for home, names in _MOVED.items() if name in names.split()), None)
+    if home is None:
+        raise AttributeError(f"module 'kcr' has no attribute {name!r}")
+    warnings.warn(f"kcr.{name} is {home}.{name}: import it from there", DeprecationWarning, stacklevel=2)
+    return getattr(importlib.import_module(home), name)
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return sorted(_homes())

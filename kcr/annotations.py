@@ -66,9 +66,9 @@ _NOUNS: Mapping[Any, str] = {
 _WORDS: Mapping[str, str] = {
     "AsyncIterable": "an asynchronous iterator", "Channel": "a kcr.channel(…)", "ConditionFields": "a kcr.Condition(…)",
     "Model": "a model of kubernetes-asyncio (for a mapping there are create_manifest and apply_manifest)",
-    "Key": "a kcr.Key(namespace, name)", "Leadership": "a kcr.LeaderElector(client, config, …)",
+    "Key": "a kcr.Key(namespace, name)", "Leadership": "a LeaderElector(client, config, …)",
     "Resource": "an object, such as a ConfigMap", "Right": "a kcr.rights(…)",
-    "ShardedReplica": "a kcr.LeaderElector(client, config, …)", "Source": "a kcr.watch(…) or kcr.owned(…)",
+    "ShardedReplica": "a LeaderElector(client, config, …)", "Source": "a kcr.watch(…) or kcr.owned(…)",
 }  # fmt: skip
 _PLURALS = {"class": "classes"}
 _MOST_SHOWN = 100
@@ -185,7 +185,11 @@ def noun_of(kind: type) -> str:
         case name if name in _WORDS:
             return _WORDS[name]
         case name:
-            return f"a kcr.{name}" if name in public else _with_article(name)
+            if name in public:
+                return f"a kcr.{name}"
+            home = ".".join(kind.__module__.split(".")[:2])
+            is_exported = home.startswith("kcr.") and name in getattr(sys.modules.get(home), "__all__", ())
+            return f"a {home}.{name}" if is_exported else _with_article(name)
 
 
 def _instance(kind: type, noun: str = "") -> Check:

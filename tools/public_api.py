@@ -99,7 +99,13 @@ def unexplained(old: list[str], new: list[str], notes: str) -> list[str]:
     today = {name_in(line): line for line in new}
     named = set(re.findall(r"[\w-]+", " ".join(re.findall(r"`([^`]*)`", notes.replace("\n", " ")))))
     broken = (line for line in old if breaks(line, today.get(name_in(line))))
-    return [line for line in broken if re.split(r"[. ]", name_in(line))[-1] not in named]
+
+    def is_named(name: str) -> bool:
+        # A class that is gone takes its members along.
+        owner = name.rpartition(".")[0]
+        return re.split(r"[. ]", name)[-1] in named or (owner.count(".") > 0 and owner not in today and is_named(owner))
+
+    return [line for line in broken if not is_named(name_in(line))]
 
 
 def _line(package: str, name: str, code: str) -> str:

@@ -33,6 +33,23 @@ from tools import completions
 COMMAND_LINE = "command-line.md"
 FOLDER = Path(__file__).parents[1] / "docs" / "reference"
 PACKAGES = ("kcr", "kcr.client", "kcr.dependents", "kcr.testing")
+# Names that fewer programs need, by module; the others of these modules are kcr's own.
+NAMES = {
+    "kcr.api.meta": "PartialObjectMetadata OwnerReference controller_reference is_controlled_by",
+    "kcr.clock": "Clock SystemClock",
+    "kcr.clusters": "MemberCluster",
+    "kcr.controller": (
+        "ControllerOptions Source ThreadBusyError ThreadTimeoutError WaitTimeoutError all_of annotations_changed "
+        "any_of finalizers_changed is_abandoned labels_changed labels_match none_of reconcile_requested_at "
+        "resource_version_changed"
+    ),
+    "kcr.errors": ("BadRequestError GoneError UnauthorizedError TooManyRequestsError ServerError LeadershipLostError"),
+    "kcr.informer": "Handler Informer InformerHandle Trigger",
+    "kcr.metrics": "Metrics",
+    "kcr.scopes.leaderelection": "LeaderElectionConfig LeaderElector",
+    "kcr.serving.ports": "SecureServing",
+    "kcr.workqueue": "RateLimiter Reason WorkQueue",
+}
 METRICS = """Made from the code by `python -m tools.reference`.
 
 The metrics of `/metrics` with all three controllers of kcr; `--metrics-bind-address` sets the address
@@ -64,7 +81,7 @@ def _is_made(function: Any) -> bool:
 
 def pages() -> dict[str, str]:
     """Return the text of each page by its file name."""
-    made = {f"{package}.md": _page(package) for package in PACKAGES} | {"metrics.md": _metrics()}
+    made = {f"{package}.md": _page(package) for package in (*PACKAGES, *NAMES)} | {"metrics.md": _metrics()}
     return {name: "\n".join(lines).rstrip() + "\n" for name, lines in made.items()} | {COMMAND_LINE: _command_line()}
 
 
@@ -138,9 +155,11 @@ def _metrics() -> Iterator[str]:
 def _page(package: str) -> Iterator[str]:
     module = importlib.import_module(package)
     yield from (f"# {package}", "", f"Made from the docstrings of `{package}` by `python -m tools.reference`.", "")
-    yield from (*_text(module), "")
-    for name in sorted(module.__all__, key=str.lower):
-        yield from _entry(name, getattr(module, name), frozenset(module.__all__))
+    names = NAMES[package].split() if package in NAMES else module.__all__
+    if package in PACKAGES:
+        yield from (*_text(module), "")
+    for name in sorted(names, key=str.lower):
+        yield from _entry(name, getattr(module, name), frozenset(names))
 
 
 def _entry(name: str, value: Any, documented: frozenset[str]) -> Iterator[str]:

@@ -13,6 +13,7 @@ import kcr
 from kcr.api.core import ConfigMap
 from kcr.api.meta import controller_of
 from kcr.dependents import DependentControl, claim, finalized
+from kcr.informer import Handler
 from kcr.workqueue import ItemExponential
 
 FINALIZER = "example.dev/replicas"
@@ -40,7 +41,7 @@ def keys(obj: ConfigMap) -> Iterable[kcr.Key]:
         yield kcr.Key(obj.metadata.namespace, obj.metadata.labels[OF])
 
 
-class Observer(kcr.Handler[ConfigMap]):
+class Observer(Handler[ConfigMap]):
     """Counts the creations and deletions that the watch shows."""
 
     def __init__(self, expectations: kcr.Expectations) -> None:

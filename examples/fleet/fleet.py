@@ -15,6 +15,8 @@ from msgspec.structs import replace
 
 import kcr
 from kcr.api.core import ConfigMap
+from kcr.clusters import MemberCluster
+from kcr.controller import labels_match
 
 COPY, COPIED = "fleet.example.dev/copy", "fleet.example.dev/copied"
 NAMESPACE = "fleet"
@@ -48,7 +50,7 @@ class FleetReconciler:
             self._recorder.event(source, "Warning", "NameTaken", message)
         return kcr.Result()
 
-    async def _create(self, member: kcr.MemberCluster, source: ConfigMap) -> kcr.Result:
+    async def _create(self, member: MemberCluster, source: ConfigMap) -> kcr.Result:
         try:
             await member.client.create(copy_of(source))
         except (kcr.NotFoundError, kcr.ForbiddenError) as error:
@@ -59,7 +61,7 @@ class FleetReconciler:
             return kcr.Result(requeue_after=PATIENCE)
         return kcr.Result()
 
-    async def _delete(self, member: kcr.MemberCluster, copy: ConfigMap) -> None:
+    async def _delete(self, member: MemberCluster, copy: ConfigMap) -> None:
         try:
             await member.client.delete(ConfigMap, copy.key, uid=copy.metadata.uid)
         except kcr.NotFoundError:
@@ -87,8 +89,8 @@ def attach(manager: kcr.Manager, clusters: kcr.Clusters) -> None:
         rights=kcr.rights(ConfigMap, "list", "watch"),
     )
     # A source that changes, and one that asks no longer, enqueues a key for each member; a copy enqueues its own.
-    clusters.watch_home(controller, kcr.watch(ConfigMap, predicate=kcr.labels_match({COPY: "true"})))
-    clusters.watch(controller, kcr.watch(ConfigMap, predicate=kcr.labels_match({COPIED: "true"})))
+    clusters.watch_home(controller, kcr.watch(ConfigMap, predicate=labels_match({COPY: "true"})))
+    clusters.watch(controller, kcr.watch(ConfigMap, predicate=labels_match({COPIED: "true"})))
 
 
 def setup(manager: kcr.Manager) -> None:

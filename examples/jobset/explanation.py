@@ -9,12 +9,13 @@ from examples.jobset.decisions import JOBSET, attempt_of, decide, is_started
 from kcr.api.batch import FAILED, Job
 from kcr.api.core import Event
 from kcr.api.explanation import counted
+from kcr.api.meta import is_controlled_by
 
 
 async def explain_jobset(client: kcr.Client, jobset: JobSet, _: Sequence[Event], now: datetime) -> kcr.Explanation:
     """Explain a JobSet from the API server alone."""
     jobs = await client.list(Job, jobset.metadata.namespace, labels=f"{JOBSET}={jobset.metadata.name}")
-    return explain(jobset, [job for job in jobs if kcr.is_controlled_by(job, jobset)], now)
+    return explain(jobset, [job for job in jobs if is_controlled_by(job, jobset)], now)
 
 
 def explain(jobset: JobSet, jobs: Sequence[Job], now: datetime) -> kcr.Explanation:

@@ -10,6 +10,7 @@ from examples.jobset.api import JobSet
 from examples.jobset.controller import JobSetReconciler
 from examples.jobset.decisions import ATTEMPT, INDEX, JOBSET, REPLICATED_JOB
 from kcr.api.batch import Job, JobStatus
+from kcr.api.meta import is_controlled_by
 from kcr.testing import FakeManager
 
 pytestmark = pytest.mark.kcr_virtual
@@ -65,7 +66,7 @@ async def test_jobs_and_pods_carry_labels_and_owner() -> None:
     pod = msgspec.json.decode(job.spec.template)
     assert expected.items() <= job.metadata.labels.items()
     assert expected.items() <= pod["metadata"]["labels"].items()
-    assert kcr.is_controlled_by(job, jobset)
+    assert is_controlled_by(job, jobset)
     assert job.spec.pod_failure_policy is not None
 
 

@@ -14,7 +14,9 @@ from examples.website.api import Website, WebsiteStatus
 from kcr.api.core import ConfigMap
 from kcr.api.full.apps_v1 import Deployment, DeploymentSpec, DeploymentStatus
 from kcr.api.full.core_v1 import ConfigMapEnvSource, Container, EnvFromSource, PodSpec, PodTemplateSpec
+from kcr.api.meta import controller_reference
 from kcr.api.selectors import LabelSelector
+from kcr.controller import any_of, finalizers_changed
 
 # The ConfigMap of a namespace that lists its websites. It belongs to none of them, so deleting a website must take
 # its entry out: that is what the finalizer is for.
@@ -107,7 +109,7 @@ def owned_by(website: Website) -> kcr.ObjectMeta:
         name=website.metadata.name,
         namespace=website.metadata.namespace,
         labels={NAME: website.metadata.name},
-        owner_references=(kcr.controller_reference(website),),
+        owner_references=(controller_reference(website),),
     )
 
 
@@ -156,7 +158,7 @@ def setup(manager: kcr.Manager) -> None:
         WebsiteReconciler(manager),
         watches=[
             # Not for the status that it writes itself.
-            kcr.watch(Website, predicate=kcr.any_of(kcr.generation_changed, kcr.finalizers_changed)),
+            kcr.watch(Website, predicate=any_of(kcr.generation_changed, finalizers_changed)),
             kcr.owned(Deployment, by=Website),
             kcr.owned(ConfigMap, by=Website),
         ],

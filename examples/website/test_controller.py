@@ -10,6 +10,7 @@ from examples.website.api import Website, WebsiteSpec
 from examples.website.controller import FINALIZER, SITES, WebsiteReconciler, compute_status, deployment, setup
 from kcr.api.core import ConfigMap
 from kcr.api.full.apps_v1 import Deployment, DeploymentStatus
+from kcr.api.meta import is_controlled_by
 from kcr.testing import FakeManager, VirtualClock, build, eventually, namespace_ends
 from kcr_devcluster.cluster import EmbeddedCluster
 
@@ -69,7 +70,7 @@ async def test_reconcile_applies_what_belongs_to_a_website() -> None:
     assert (await client.get(Website, KEY)).metadata.finalizers == (FINALIZER,)
     page = await client.get(ConfigMap, KEY)
     assert page.data["html"] == "<h1>Hello</h1>"
-    assert kcr.is_controlled_by(page, created)
+    assert is_controlled_by(page, created)
     assert (await client.get(Deployment, KEY)).spec.replicas == 2
 
 

@@ -77,7 +77,7 @@ class Clusters:
 
         Args:
             manager: The manager of the home cluster; its namespaces are watched in the members as well.
-            members: Members that are open from the start: `{"east": kcr.load_config(context="east")}`.
+            members: Members that are open from the start: `{"east": kcr.client.load_config(context="east")}`.
             connect: Returns the context of a connection to a cluster; None for HTTP.
 
         Raises:
@@ -124,7 +124,7 @@ class Clusters:
 
         Args:
             name: Its name.
-            config: How to reach it, from `kcr.load_config`.
+            config: How to reach it, from `kcr.client.load_config`.
 
         Raises:
             ValueError: The name is empty, or has a slash.

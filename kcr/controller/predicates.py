@@ -1,7 +1,7 @@
 """Which changes of a watched object matter.
 
 ```python
-kcr.watch(Website, predicate=kcr.any_of(kcr.generation_changed, kcr.labels_changed))
+kcr.watch(Website, predicate=any_of(kcr.generation_changed, labels_changed))
 ```
 
 A predicate is a function of the object before and the object after: None before means that it was created or is seen

@@ -81,8 +81,8 @@ def owned(
         by: The kind of the owner. Versions of its group are one kind.
         only_controller_owner: Whether only the owner counts that controls the object, and no other owner.
         predicate: Filters the changes; without it, every change enqueues.
-        adopts: Whether the controller adopts objects (`kcr.claim`): under sharding, every replica then keeps those that
-            have no controller. Objects of owners that are no controllers are kept from all shards.
+        adopts: Whether the controller adopts objects (`kcr.dependents.claim`): under sharding, every replica then keeps
+            those that have no controller. Objects of owners that are no controllers are kept from all shards.
     """
     if not only_controller_owner:
         return Source(kind, partial(_every_owner, by), predicate)

@@ -3,8 +3,8 @@
 - **Deadline.** With `timeout` the caller gets a `ThreadTimeoutError` when the time is over. Nothing can stop a thread
   from outside: the function runs on, abandoned, so give the library a timeout of its own, shorter than this one.
 - **Cancellation.** A caller that is cancelled, by `reconcile_timeout` or the end of the program, is cancelled at once,
-  and the function runs on, abandoned. A loop in it may ask `kcr.is_abandoned()`, and end early. Its result is dropped;
-  an exception is logged.
+  and the function runs on, abandoned. A loop in it may ask `is_abandoned()`, and end early. Its result is dropped; an
+  exception is logged.
 - **One call for a key.** A function that was abandoned may still write. So as long as it runs, another call with the
   same `key` is refused with a `ThreadBusyError`: the reconcile fails and is retried with backoff.
 - **A bound.** While `MOST_ABANDONED` calls are abandoned and running, every call is refused so: a library that hangs

@@ -23,7 +23,7 @@ class Trigger(NamedTuple):
 
     ```python
     def on_add(self, obj: Pod, initial: bool) -> None:
-        self.queue.add(obj.key, *kcr.Trigger.added(obj, initial))
+        self.queue.add(obj.key, *Trigger.added(obj, initial))
     ```
 
     Attributes:

@@ -137,7 +137,7 @@ class Metrics:
 
         Args:
             resource: Its name, and the watched group, version and plural.
-            informer: A `kcr.Informer`, which counts for itself.
+            informer: A `kcr.informer.Informer`, which counts for itself.
         """
         self._informers.sources[resource] = informer
 
@@ -150,7 +150,7 @@ class Metrics:
 
         Args:
             name: Of its Lease.
-            elector: A `kcr.LeaderElector`, which counts for itself.
+            elector: A `kcr.scopes.leaderelection.LeaderElector`, which counts for itself.
         """
         self._elections.sources[name,] = elector
 

@@ -13,7 +13,7 @@ class Reason(msgspec.Struct, frozen=True, gc=False):
     """One cause why a key is queued. It is advisory: reconciling is level-triggered, and may find something else.
 
     ```python
-    queue.add(key, reason=kcr.Reason("webhook", "push", detail="refs/heads/main"))
+    queue.add(key, reason=Reason("webhook", "push", detail="refs/heads/main"))
     ```
 
     Attributes:

@@ -19,7 +19,7 @@ from kcr_devcluster.dev import snapshot
 from kcr_devcluster.generators import crd, kubeconfig, policy, rbac, types, webhooks
 from tests.kit.documents import ROOT
 from tools.completions import TABLE, table, variables
-from tools.reference import FOLDER, PACKAGES, pages
+from tools.reference import FOLDER, NAMES, PACKAGES, pages
 
 COMMAND_LINE = (FOLDER / "command-line.md").read_text(encoding="utf-8")
 
@@ -86,7 +86,9 @@ def written() -> Mapping[str, str]:
     return pages()
 
 
-@pytest.mark.parametrize("name", [*(f"{package}.md" for package in PACKAGES), "command-line.md", "metrics.md"])
+@pytest.mark.parametrize(
+    "name", [*(f"{package}.md" for package in (*PACKAGES, *NAMES)), "command-line.md", "metrics.md"]
+)
 def test_page_is_what_the_code_says(written: Mapping[str, str], name: str) -> None:
     assert (FOLDER / name).read_text(encoding="utf-8") == written[name], "run python -m tools.reference"
 

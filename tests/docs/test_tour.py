@@ -6,6 +6,7 @@ import pytest
 
 import kcr
 from kcr.api.core import ConfigMap
+from kcr.api.meta import is_controlled_by
 from kcr.testing import FakeManager
 from tests.kit.generated import imported
 
@@ -22,6 +23,6 @@ async def test_website_gets_its_configuration() -> None:
         await tour.WebsiteReconciler(manager).reconcile(website.key)
         made = await manager.client.get(ConfigMap, website.key)
         assert made.data == {"image": "nginx"}
-        assert kcr.is_controlled_by(made, website)
+        assert is_controlled_by(made, website)
         assert kcr.crd_manifest(tour.Website)["metadata"]["name"] == "websites.example.dev"
         tour.setup(FakeManager())

@@ -17,6 +17,7 @@ import msgspec
 import kcr
 from kcr.api.core import ConfigMap
 from kcr.serving.debug.access import DebugOptions
+from kcr.workqueue import WorkQueue
 from kcr_devcluster.cluster import EmbeddedCluster
 
 # The longest that a test blocks the loop for, should nothing end it before.
@@ -91,7 +92,7 @@ class PortReader:
 
 
 @asynccontextmanager
-async def debugged(reconciler: object, **options: Any) -> AsyncIterator[tuple[PortReader, kcr.WorkQueue[kcr.Key]]]:
+async def debugged(reconciler: object, **options: Any) -> AsyncIterator[tuple[PortReader, WorkQueue[kcr.Key]]]:
     addresses: list[str] = []
     async with EmbeddedCluster(runtime=None) as cluster:
         manager = kcr.Manager(kcr.Client(cluster.transport), random=random.Random(0))

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 import kcr
+from kcr.errors import ServerError
 from kcr.serving.webhooks.conversion import WebhookService
 from kcr.testing import VirtualClock, eventually
 from kcr_devcluster.cluster import EmbeddedCluster
@@ -91,7 +92,7 @@ async def test_object_that_cannot_be_converted_is_refused_by_name(
 ) -> None:
     client = kcr_cluster.client
     async with converting(client, kcr_clock).running():
-        with pytest.raises(kcr.ServerError, match="default/a, to_hub: ValueError: this host cannot be converted"):
+        with pytest.raises(ServerError, match="default/a, to_hub: ValueError: this host cannot be converted"):
             await client.create(SiteV1Beta1(metadata=META, spec=Tagged(host="bad")))
         assert not await client.list(Site)
 
@@ -125,7 +126,7 @@ async def test_service_of_the_definition_leads_to_the_manager(
     async with converting(client, kcr_clock).running():
         await client.create(Site(metadata=META, spec=Hosted(hosts=("a.dev",))))
         assert (await client.get(SiteV1Beta1, kcr.Key("default", "a"))).spec.host == "a.dev"
-    with pytest.raises(kcr.ServerError, match=r"conversion webhook for example\.dev/v1, Kind=Site failed"):
+    with pytest.raises(ServerError, match=r"conversion webhook for example\.dev/v1, Kind=Site failed"):
         await client.get(SiteV1Beta1, kcr.Key("default", "a"))
 
 

@@ -16,7 +16,7 @@ from kcr.api.core import Event, Namespace, Pod
 from kcr.api.meta import Key, ObjectMeta
 from kcr.app.faults import unexpected
 from kcr.client import Client
-from kcr.errors import ForbiddenError
+from kcr.errors import ForbiddenError, LeadershipLostError
 from kcr.informer import Selection
 from kcr.serving.health import ProbeResult
 from kcr.testing import CrashingTransport, FakeSource, FaultyTransport, VirtualClock
@@ -288,7 +288,7 @@ async def test_many_cached_objects_are_spared_the_collector(
     [
         pytest.param(LookupError, ["other"], id="kept"),
         # Each write of a process that has lost its Lease fails for the same reason.
-        pytest.param(kcr.LeadershipLostError, [], id="of-a-lost-lease"),
+        pytest.param(LeadershipLostError, [], id="of-a-lost-lease"),
     ],
 )
 async def test_second_failure_is_not_lost(

@@ -12,8 +12,8 @@ from structlog.testing import capture_logs
 import kcr
 from kcr.api.core import ConfigMap, Event
 from kcr.api.meta import Key, ObjectMeta
-from kcr.controller import StaleStoreError
-from kcr.errors import LeadershipLostError, TooManyRequestsError
+from kcr.controller import StaleStoreError, labels_changed
+from kcr.errors import LeadershipLostError, ServerError, TooManyRequestsError
 from kcr.testing import VirtualClock
 from kcr.workqueue import ItemExponential
 from kcr_devcluster.cluster import EmbeddedCluster
@@ -124,7 +124,7 @@ async def test_change_or_request_gives_a_parked_key_new_retries(
 async def test_request_enqueues_a_key_whatever_the_predicate_says(
     kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
 ) -> None:
-    async with running(kcr_cluster, kcr_clock, max_retries=None, predicate=kcr.labels_changed) as run:
+    async with running(kcr_cluster, kcr_clock, max_retries=None, predicate=labels_changed) as run:
         run.reconciler.error = None
         await kcr_clock.advance(60)
         assert await run.times_after({"data": {"a": "b"}}) == []
@@ -189,7 +189,7 @@ async def test_end_of_a_pause_gives_a_parked_key_new_retries(
     [
         kcr.RetryLater("no address yet"),
         kcr.TransportError("refused"),
-        kcr.ServerError(503, "", "away"),
+        ServerError(503, "", "away"),
         TooManyRequestsError(429, "", "slow down"),
         LeadershipLostError("lost"),
         StaleStoreError("late"),

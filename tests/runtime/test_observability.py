@@ -14,6 +14,8 @@ import kcr
 from kcr.api.core import ConfigMap, Namespace
 from kcr.client import Transport
 from kcr.errors import ForbiddenError
+from kcr.metrics import Metrics
+from kcr.serving.ports import SecureServing
 from kcr.testing import CrashingTransport, FaultyTransport, eventually
 from kcr_devcluster.apiserver.authentication.users import user_named
 from kcr_devcluster.cluster import EmbeddedCluster
@@ -48,7 +50,7 @@ async def cluster() -> AsyncIterator[EmbeddedCluster]:
 
 
 def manager_on(transport: Transport) -> kcr.Manager:
-    metrics = kcr.Metrics()
+    metrics = Metrics()
     client = kcr.Client(transport, observer=metrics.requests("api"))
     manager = kcr.Manager(client, random=random.Random(0), metrics=metrics)
     manager.expose(metrics="127.0.0.1:0", probes="127.0.0.1:0")
@@ -164,7 +166,7 @@ async def test_metrics_tell_of_queues_controllers_requests_and_stores(cluster: E
 
 async def test_protected_metrics_ask_the_api_server_and_probes_do_not(cluster: EmbeddedCluster) -> None:
     manager = kcr.Manager(kcr.Client(cluster.transport), random=random.Random(0))
-    manager.expose(metrics="127.0.0.1:0", probes="127.0.0.1:0", metrics_secure=kcr.SecureServing())
+    manager.expose(metrics="127.0.0.1:0", probes="127.0.0.1:0", metrics_secure=SecureServing())
     cluster.server.users["t0p"] = user_named("prometheus")
     async with running(manager) as ports, aiohttp.ClientSession() as session:
         url = f"https://{ports.address('metrics')}"
@@ -181,7 +183,7 @@ async def test_protected_metrics_ask_the_api_server_and_probes_do_not(cluster: E
 
 async def test_protected_metrics_need_an_address(cluster: EmbeddedCluster) -> None:
     with pytest.raises(kcr.ConfigError, match="metrics are served nowhere"):
-        kcr.Manager(kcr.Client(cluster.transport)).expose(metrics_secure=kcr.SecureServing())
+        kcr.Manager(kcr.Client(cluster.transport)).expose(metrics_secure=SecureServing())
 
 
 async def test_taken_port_ends_the_manager_with_one_error(cluster: EmbeddedCluster) -> None:

@@ -13,6 +13,7 @@ import kcr
 from kcr.api.core import ConfigMap
 from kcr.api.meta import Key, ObjectMeta
 from kcr.client import Client, Transport
+from kcr.errors import ServerError
 from kcr.informer import Selection
 from kcr.testing import FaultyTransport, VirtualClock, build, eventually
 from kcr_devcluster.cluster import EmbeddedCluster
@@ -201,7 +202,7 @@ async def test_reconcile_waits_for_the_server_after_a_lost_reply(kcr_clock: Virt
             faults.on("create", ConfigMap, nth=1).lose_reply()
             faults.on("watch", ConfigMap).lag(0.3)
             down = faults.on("list", ConfigMap)
-            down.fail(kcr.ServerError(500, "InternalError", "down"))
+            down.fail(ServerError(500, "InternalError", "down"))
             await create_pool(cluster)
             await kcr_clock.advance(1)
             # The list that looks the create up fails, and nothing else is sent.

@@ -16,6 +16,7 @@ from kcr.api.core import ConfigMap
 from kcr.api.full import apps_v1, core_v1
 from kcr.api.scale import Scale
 from kcr.api.selectors import LabelSelector
+from kcr.errors import ServerError
 from kcr.scopes.leaderelection import LeaderElectionConfig, LeaderElector
 from kcr.testing import CrashingTransport, FakeManager, FaultyTransport, VirtualClock, eventually
 from kcr_devcluster.cluster import EmbeddedCluster
@@ -213,7 +214,7 @@ async def test_failure_policy_applies_to_bugs_and_deadlines(
     async with manager.running():
         for name, message in (("bug", r"KeyError: 'image' \[recovered\]"), ("slow", "no answer within 90%")):
             if is_refused:
-                with pytest.raises(kcr.ServerError, match=f"failed calling webhook .*{message}"):
+                with pytest.raises(ServerError, match=f"failed calling webhook .*{message}"):
                     await kcr_cluster.client.create(with_image("nginx:1", name))
             else:
                 await kcr_cluster.client.create(with_image("nginx:1", name))

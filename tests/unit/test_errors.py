@@ -14,8 +14,7 @@ import pytest
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
-import kcr
-from kcr.errors import RetryLater, is_bug
+from kcr.errors import RetryLater, ServerError, is_bug
 
 REQUEST = aiohttp.RequestInfo(URL("https://billing"), "GET", CIMultiDictProxy(CIMultiDict()), URL("https://billing"))
 
@@ -48,7 +47,7 @@ class NotInStockError(KeyError):
         pytest.param(MemoryError(), id="memory"),
         pytest.param(OfALibraryError("503"), id="library"),
         pytest.param(NotInStockError("paint"), id="of-the-author"),
-        pytest.param(kcr.ServerError(500, "", "boom"), id="api"),
+        pytest.param(ServerError(500, "", "boom"), id="api"),
         pytest.param(RetryLater("later"), id="retry-later"),
     ],
 )

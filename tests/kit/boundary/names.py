@@ -29,6 +29,7 @@ from kcr.api.core import ConfigMap, Pod, Secret
 from kcr.app.faults import run_command
 from kcr.app.logs import configure_logs
 from kcr.app.plugins import attach
+from kcr.clock import SystemClock
 from kcr.testing import FakeInformer, FakeManager, FakeSource, build
 
 # For the rows alone.
@@ -194,7 +195,7 @@ def informer() -> "FakeInformer[Site]":
 
 
 def recorder() -> kcr.EventRecorder:
-    return kcr.EventRecorder(client(), "web", clock=kcr.SystemClock(), random=dice)
+    return kcr.EventRecorder(client(), "web", clock=SystemClock(), random=dice)
 
 
 def children() -> kcr.Children:

@@ -30,17 +30,17 @@ PAGES = ("kcr", "kcr.testing", "kcr.testing.build", "kcr.dependents", "kcr.clien
 EXEMPT: Mapping[str, str] = {
     **dict.fromkeys(
         (
-            "kcr.Condition", "kcr.ControllerOptions", "kcr.Explanation", "kcr.FullResource", "kcr.Key", "kcr.Object",
-            "kcr.ObjectMeta", "kcr.OwnerReference", "kcr.PartialObjectMetadata", "kcr.Reason", "kcr.Resource",
-            "kcr.ResourceView", "kcr.Result", "kcr.Step",
+            "kcr.Condition", "kcr.controller.ControllerOptions", "kcr.Explanation", "kcr.FullResource", "kcr.Key",
+            "kcr.Object", "kcr.ObjectMeta", "kcr.api.meta.OwnerReference", "kcr.api.meta.PartialObjectMetadata",
+            "kcr.workqueue.Reason", "kcr.Resource", "kcr.ResourceView", "kcr.Result", "kcr.Step",
             "kcr.workqueue.Reason", "kcr.Unstructured", "kcr.WebhookRequest",
         ),
         "values that are made often: what takes them checks them",
     ),
     **dict.fromkeys(
         (
-            "kcr.InformerHandle", "kcr.LeaderElector", "kcr.MemberCluster", "kcr.Metrics", "kcr.Source", "kcr.Store",
-            "kcr.Trigger",
+            "kcr.informer.InformerHandle", "kcr.scopes.leaderelection.LeaderElector", "kcr.clusters.MemberCluster",
+            "kcr.metrics.Metrics", "kcr.controller.Source", "kcr.Store", "kcr.informer.Trigger",
             "kcr.client.Credential", "kcr.client.FixedCredentials", "kcr.client.PemSource", "kcr.client.Pressure",
             "kcr.client.Request", "kcr.dependents.Attempts", "kcr.dependents.Claimed", "kcr.dependents.Ensured",
             "kcr.dependents.EnsuredChildren", "kcr.dependents.Failure", "kcr.dependents.Scaling",
@@ -50,9 +50,10 @@ EXEMPT: Mapping[str, str] = {
     ),
     **dict.fromkeys(
         (
-            "kcr.annotations_changed", "kcr.finalizers_changed", "kcr.generation_changed", "kcr.labels_changed",
-            "kcr.resource_version_changed", "kcr.Handler", "kcr.Namespaces.on_add", "kcr.Namespaces.on_delete",
-            "kcr.Namespaces.on_update", "kcr.reconcile_requested_at",
+            "kcr.controller.annotations_changed", "kcr.controller.finalizers_changed", "kcr.generation_changed",
+            "kcr.controller.labels_changed", "kcr.controller.resource_version_changed", "kcr.informer.Handler",
+            "kcr.Namespaces.on_add", "kcr.Namespaces.on_delete", "kcr.Namespaces.on_update",
+            "kcr.controller.reconcile_requested_at",
         ),
         "kcr calls them, with every change",
     ),
@@ -77,14 +78,14 @@ METHODS: Mapping[str, str] = {
         "with_options"
     ),
     "kcr.Controller": "watch declare",
-    "kcr.HttpTransport": "",
-    "kcr.Informer": "add_handler",
+    "kcr.client.HttpTransport": "",
+    "kcr.informer.Informer": "add_handler",
     "kcr.Namespaces": "change",
     "kcr.OwnWrites": "wrote require_version await_deletion",
     "kcr.Selection": "",
     "kcr.Store": "get list by_index add_index",
     "kcr.WaitFor": "absence",
-    "kcr.WorkQueue": "add add_after",
+    "kcr.workqueue.WorkQueue": "add add_after",
     "kcr.client.RateLimit": "",
     "kcr.dependents.EventEmitter": "",
     "kcr.testing.CrashingTransport": "crash_after lose_reply",

@@ -35,6 +35,7 @@ import kcr
 from kcr.api.batch import Job
 from kcr.client import Client, RateLimit
 from kcr.client import api_client as api_client_of
+from kcr.errors import TooManyRequestsError
 from kcr.metrics import HostRequests
 from kcr.testing import FakeManager, FaultyTransport, VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
@@ -209,7 +210,7 @@ async def test_kinds_of_models_are_asked_for_once(kcr_clock: VirtualClock) -> No
 async def test_calls_keep_to_the_limit_are_retried_and_counted(kcr_clock: VirtualClock) -> None:
     async with virtual_cluster(kcr_clock) as cluster:
         faults, counted = FaultyTransport(cluster.transport), HostRequests()
-        faults.on("list", nth=1).fail(kcr.TooManyRequestsError, retry_after_seconds=5)
+        faults.on("list", nth=1).fail(TooManyRequestsError, retry_after_seconds=5)
         client = Client(faults, limiter=RateLimit(qps=1, burst=1), observer=counted)
         began = kcr_clock.now()
         assert (await BatchV1Api(api_client_of(client)).list_namespaced_job("default")).items == []

@@ -14,6 +14,8 @@ from examples.fleet.fleet import COPY, attach
 from kcr.api.core import ConfigMap
 from kcr.api.full.apiextensions_v1 import CustomResourceDefinition
 from kcr.client import ClusterConfig, Transport
+from kcr.errors import LeadershipLostError
+from kcr.scopes.leaderelection import LeaderElectionConfig, LeaderElector
 from kcr.testing import VirtualClock
 from tests.kit.fleets import COLORS, CutLine, Fleet, colors, config_of, fleet_of
 from tests.kit.replicas import sharded_replica
@@ -314,8 +316,8 @@ async def test_lost_reply_is_looked_up_in_the_member_while_its_watch_is_late(
 
 async def test_standby_has_the_caches_and_writes_to_no_member(fleet: Fleet, kcr_clock: VirtualClock) -> None:
     def program(identity: str) -> tuple[kcr.Manager, kcr.Clusters]:
-        config = kcr.LeaderElectionConfig(name="fleet", namespace="default", identity=identity)
-        elector = kcr.LeaderElector(fleet.home.client, config, clock=kcr_clock, random=random.Random(0))
+        config = LeaderElectionConfig(name="fleet", namespace="default", identity=identity)
+        elector = LeaderElector(fleet.home.client, config, clock=kcr_clock, random=random.Random(0))
         manager = kcr.Manager(fleet.home.client, clock=kcr_clock, random=random.Random(0), leader_election=elector)
         clusters = fleet.clusters(manager, "east", "west")
         attach(manager, clusters)
@@ -476,13 +478,13 @@ async def test_kind_that_a_member_lacks_delays_its_keys_alone(fleet: Fleet, kcr_
 
 
 async def test_replica_that_does_not_lead_may_not_write_to_a_member(fleet: Fleet, kcr_clock: VirtualClock) -> None:
-    config = kcr.LeaderElectionConfig(name="fleet", namespace="default", identity="one")
-    elector = kcr.LeaderElector(fleet.home.client, config, clock=kcr_clock, random=random.Random(0))
+    config = LeaderElectionConfig(name="fleet", namespace="default", identity="one")
+    elector = LeaderElector(fleet.home.client, config, clock=kcr_clock, random=random.Random(0))
     manager = kcr.Manager(fleet.home.client, clock=kcr_clock, random=random.Random(0), leader_election=elector)
     clusters = fleet.clusters(manager, "east")
     async with manager.running():
         await kcr_clock.advance(5)
         client = clusters["east"].client
         await client.create(colors("blue"))
-    with pytest.raises(kcr.LeadershipLostError):
+    with pytest.raises(LeadershipLostError):
         await client.delete(ConfigMap, COLORS)

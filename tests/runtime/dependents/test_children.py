@@ -13,7 +13,7 @@ import kcr
 from kcr.api.core import ConfigMap, Event, Namespace
 from kcr.api.full.apps_v1 import Deployment, DeploymentSpec
 from kcr.api.full.core_v1 import Container, PodSpec, PodTemplateSpec, Service, ServicePort, ServiceSpec
-from kcr.api.meta import Key, ObjectMeta
+from kcr.api.meta import Key, ObjectMeta, is_controlled_by
 from kcr.api.selectors import LabelSelector
 from kcr.api.slots import SLOT_LABEL, slot_of
 from kcr.client import Client, Transport
@@ -137,7 +137,7 @@ async def test_children_are_applied_in_order_once(kcr_clock: VirtualClock) -> No
         await kcr_clock.advance(60)
         assert run.writes == [(["ConfigMap", "Service", "Deployment"], [])]
         deployment = await run.client.get(Deployment, NAME)
-        assert kcr.is_controlled_by(deployment, site)
+        assert is_controlled_by(deployment, site)
         assert SLOT_LABEL not in deployment.metadata.labels
         # The owner changes otherwise, and so do the children's status and labels of other clients.
         assert await run.writes_after({"metadata": {"labels": {"a": "b"}}}) == []

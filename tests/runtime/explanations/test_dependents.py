@@ -10,6 +10,7 @@ import kcr
 from kcr.api.apps import Deployment
 from kcr.api.batch import Job
 from kcr.api.core import Event, ObjectReference, Pod
+from kcr.api.meta import controller_reference
 from kcr.api.unstructured import unstructured
 from kcr.testing import VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
@@ -58,7 +59,7 @@ async def test_own_kind_leads_to_the_pods_of_its_deployment(
     fail_runs(kcr_cluster)
     site = await kcr_cluster.client.create(Site(metadata=kcr.ObjectMeta(name="shop", namespace="default")))
     made = deployment(replicas=2)
-    made["metadata"]["ownerReferences"] = [msgspec.to_builtins(kcr.controller_reference(site))]
+    made["metadata"]["ownerReferences"] = [msgspec.to_builtins(controller_reference(site))]
     await kcr_cluster.client.create_manifest(Deployment, made, "default")
     await kcr_clock.advance(20)
     assert await explained_object(kcr_cluster.client, kcr_clock, "site/shop") == text("""
@@ -81,7 +82,7 @@ async def test_own_kind_leads_to_its_failed_job_and_not_to_the_completed(
     site = await kcr_cluster.client.create(Site(metadata=kcr.ObjectMeta(name="shop", namespace="default")))
     for name, limit in (("pi", 0), ("done", 6)):
         made = manifest(name, backoffLimit=limit)
-        made["metadata"]["ownerReferences"] = [msgspec.to_builtins(kcr.controller_reference(site))]
+        made["metadata"]["ownerReferences"] = [msgspec.to_builtins(controller_reference(site))]
         if name == "pi":
             fail_runs(kcr_cluster)
         await kcr_cluster.client.create_manifest(Job, made, "default")

@@ -8,6 +8,7 @@ import pytest
 
 import kcr
 from kcr.api.core import ConfigMap, Event
+from kcr.api.meta import OwnerReference, controller_reference
 from kcr.app.plugins import attach
 from kcr.client.explainers import Explainer, explainers_of
 from kcr.testing import VirtualClock
@@ -59,7 +60,7 @@ def setup(manager: kcr.Manager) -> None:
 EXPLAINERS = explainers_of(setup)
 
 
-async def create(cluster: EmbeddedCluster, *owners: kcr.OwnerReference) -> None:
+async def create(cluster: EmbeddedCluster, *owners: OwnerReference) -> None:
     metadata = kcr.ObjectMeta(name="web", namespace="default", owner_references=owners)
     await cluster.client.create(Site(metadata=metadata))
 
@@ -103,7 +104,7 @@ async def test_both_explanations_of_a_plugin_are_merged_by_rank(
 
 async def test_owner_leads_to_the_object_of_a_plugin(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
     shop = await kcr_cluster.client.create(Shop(metadata=kcr.ObjectMeta(name="books", namespace="default")))
-    await create(kcr_cluster, kcr.controller_reference(shop))
+    await create(kcr_cluster, controller_reference(shop))
     assert await explained_object(kcr_cluster.client, kcr_clock, "shop/books", explainers=EXPLAINERS) == text("""
         shop default/books: its site web has no DNS entry
           wanted      generation 1

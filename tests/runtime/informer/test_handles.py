@@ -12,7 +12,7 @@ import kcr
 from kcr.api.core import ConfigMap, Namespace
 from kcr.api.meta import Key, ObjectMeta
 from kcr.errors import ForbiddenError
-from kcr.informer import Handler
+from kcr.informer import Handler, InformerHandle
 from kcr.testing import FaultyTransport, VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.dynamic_watches import Absent, Names, OpenWatches, create_config_maps, manager_on
@@ -26,7 +26,7 @@ class Closing(Handler[ConfigMap]):
 
     def __init__(self) -> None:
         self.calls = 0
-        self.handle: kcr.InformerHandle[ConfigMap] | None = None
+        self.handle: InformerHandle[ConfigMap] | None = None
 
     def on_add(self, obj: ConfigMap, initial: bool) -> None:
         self.calls += 1
@@ -173,7 +173,7 @@ async def test_informer_closed_in_the_middle_of_a_list_stays_closed(
         assert names.seen == []
 
 
-async def waited(handle: kcr.InformerHandle[Any]) -> str:
+async def waited(handle: InformerHandle[Any]) -> str:
     with pytest.raises(kcr.NotSyncedError) as raised:
         await handle.wait_synced()
     return str(raised.value)

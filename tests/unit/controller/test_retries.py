@@ -11,6 +11,7 @@ from msgspec.structs import replace
 import kcr
 from kcr.api.core import ConfigMap
 from kcr.cli.objects.inside import ControllerView, phase_text
+from kcr.controller import ControllerOptions
 from kcr.controller.gates import GateDecision
 from kcr.controller.retries import RetryLimit, is_requested
 from kcr.metrics import ControllerMetrics
@@ -86,7 +87,7 @@ class Fails:
 @pytest.mark.kcr_virtual
 async def test_debug_page_and_explain_show_a_parked_key(kcr_clock: VirtualClock) -> None:
     informer = FakeInformer(ConfigMap)
-    options = kcr.ControllerOptions(max_retries=2, limiter=ItemExponential(1, 60))
+    options = ControllerOptions(max_retries=2, limiter=ItemExponential(1, 60))
     controller = kcr.Controller("test", Fails(), options, random=random.Random(0))
     controller.watch(kcr.watch(ConfigMap), informer)
     informer.add(build.config_map("a"))

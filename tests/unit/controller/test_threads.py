@@ -9,6 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 import kcr
+from kcr.controller import ThreadBusyError, ThreadTimeoutError, is_abandoned
 from kcr.controller.threads import MOST_ABANDONED
 from kcr.testing import VirtualClock, eventually
 
@@ -26,7 +27,7 @@ class Blocking:
     def __call__(self, value: str = "done") -> str:
         self.begun.set()
         assert self.let_go.wait(10)
-        self.saw_abandoned = kcr.is_abandoned()
+        self.saw_abandoned = is_abandoned()
         if self._fails:
             raise OSError("the provider is away")
         return value
@@ -77,7 +78,7 @@ async def test_function_has_the_context_of_its_caller() -> None:
 @pytest.mark.asyncio
 async def test_call_ends_at_its_deadline_and_the_function_runs_on() -> None:
     blocking = Blocking()
-    with pytest.raises(kcr.ThreadTimeoutError, match=r"Blocking.* took longer than 0.01 s in its thread, and runs on"):
+    with pytest.raises(ThreadTimeoutError, match=r"Blocking.* took longer than 0.01 s in its thread, and runs on"):
         await kcr.in_thread(blocking, timeout=0.01)
     await ended("abandoned call ended", blocking)
     assert blocking.saw_abandoned
@@ -105,7 +106,7 @@ async def test_key_has_one_call_at_a_time() -> None:
     blocking, calls = Blocking(), list[str]()
     key, other = kcr.Key("default", "shop"), kcr.Key("default", "other")
     await abandoned(blocking, key)
-    with pytest.raises(kcr.ThreadBusyError, match=r"is not called for default/shop: .* was abandoned for it"):
+    with pytest.raises(ThreadBusyError, match=r"is not called for default/shop: .* was abandoned for it"):
         await kcr.in_thread(calls.append, "same", key=key)
     await kcr.in_thread(calls.append, "other", key=other)
     await kcr.in_thread(calls.append, "none")
@@ -119,7 +120,7 @@ async def test_abandoned_calls_are_bounded() -> None:
     many = [Blocking() for _ in range(MOST_ABANDONED)]
     for blocking in many:
         await abandoned(blocking)
-    with pytest.raises(kcr.ThreadBusyError, match=f"{MOST_ABANDONED} abandoned calls still run: give the library a"):
+    with pytest.raises(ThreadBusyError, match=f"{MOST_ABANDONED} abandoned calls still run: give the library a"):
         await kcr.in_thread(int)
     await ended("abandoned call ended", *many)
     assert await kcr.in_thread(int) == 0

@@ -13,6 +13,7 @@ from structlog.testing import capture_logs
 import kcr
 from kcr.api.core import ConfigMap
 from kcr.cli.objects.inside import ControllerView, phase_text
+from kcr.controller import ControllerOptions
 from kcr.metrics import Metrics
 from kcr.serving.debug.keys import ControllerReader
 from kcr.serving.debug.state import KeyDetail
@@ -60,7 +61,7 @@ class Running:
 @asynccontextmanager
 async def running(reconciler: Waiting, *objects: ConfigMap, workers: int = 1) -> AsyncIterator[Running]:
     metrics, informer = Metrics(), FakeInformer(ConfigMap, *objects)
-    options = kcr.ControllerOptions(limiter=ItemExponential(1, 60), workers=workers)
+    options = ControllerOptions(limiter=ItemExponential(1, 60), workers=workers)
     controller = kcr.Controller("test", reconciler, options, random=random.Random(0), metrics=metrics)
     informers: dict[Any, Any] = {ConfigMap: informer}
     controller.waits.find_informer = informers.get

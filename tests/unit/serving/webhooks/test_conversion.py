@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 import kcr
+from kcr.errors import BadRequestError
 from kcr.serving.webhooks.conversion import answer_review
 from kcr.serving.webhooks.converters import Conversions
 
@@ -149,7 +150,7 @@ def test_one_bad_object_fails_the_whole_review(bad: Any, desired: str, message: 
     ],
 )  # fmt: skip
 def test_body_that_is_no_review_is_refused(body: bytes, message: str) -> None:
-    with pytest.raises(kcr.BadRequestError, match=re.escape(message)):
+    with pytest.raises(BadRequestError, match=re.escape(message)):
         asyncio.run(answer_review(KINDS, body))
 
 
