@@ -2,11 +2,11 @@
 
 import asyncio
 import random as randomness
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from functools import cached_property, partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, overload
 
 from kcr.annotations import Text
 from kcr.api.bindaddress import BindAddress
@@ -16,7 +16,9 @@ from kcr.client import Client, api_client
 from kcr.client.context import WRITE_CONTEXT, WriteContext, writing
 from kcr.clock import Clock, SystemClock
 from kcr.controller import Channel, Controller, Reconciler, Right, Source, rights, watch_rights
-from kcr.controller.controller import ManagedOptions
+from kcr.controller.controller import ManagedOptions, Surroundings
+from kcr.controller.gates import Gate
+from kcr.controller.read_your_writes import TrackedServer
 from kcr.controller.sources import ChannelSource
 from kcr.errors import LeadershipLostError
 from kcr.events import EventRecorder, EventsApi, event_kind
@@ -104,6 +106,8 @@ class Manager:
         self._observability = Observability(reviewer, self.metrics, self.health, clock)
         self._cache = InformerCache(self.namespace, self._make_informer, self._observability.remove_informer)
         self._controllers: dict[str, Controller] = {}
+        self._plugin = ""  # the one that adds controllers just now
+        self._members: MemberClusters | None = None
         self._has_run = False
         self._rights = frozenset[Right]()  # of controllers and recorders, beside their watches
         self._recorders: dict[str, EventRecorder] = {}
@@ -235,17 +239,41 @@ class Manager:
         """
         if name in self._controllers:
             raise ValueError(f"controller {name}: there is one of this name already")
-        controller = Controller(name, reconciler, options, random=self.random, metrics=self.metrics, client=self.client)
+        controller = Controller(
+            name, reconciler, options, random=self.random, metrics=self.metrics, client=self.client,
+            surroundings=self._surroundings(),
+        )  # fmt: skip
         self._controllers[name] = controller
-        controller.connect(self._cache, self.recorder)
         self._observability.add_controller(controller)
         self._rights |= options.rights
-        for limit in self._limits:
-            limit.add_controller(controller)
         sources = options.watches or ()
         needs = [one for source in sources if (one := self.add_watch(controller, source)) is not None]
         self._add(controller, needs, options.needs_leader_election)
         return controller
+
+    def _surroundings(self) -> Surroundings:
+        return Surroundings(
+            find_informer=self._cache.find, informers_of=self._cache.all_of, recorder=self.recorder,
+            gates=tuple(limit.make_gate for limit in self._limits),
+            members=lambda: {} if self._members is None else self._members.members,
+            member_gate=lambda controller: None if self._members is None else self._members.gate_of(controller),
+            has_slots=self._replica is not None, plugin=self._plugin,
+        )  # fmt: skip
+
+    @checked
+    @contextmanager
+    def adding_for(self, name: str) -> Iterator[None]:
+        """Give the controllers that are added meanwhile the name of their plugin."""
+        self._plugin = name
+        try:
+            yield
+        finally:
+            self._plugin = ""
+
+    @checked
+    def add_members(self, members: "MemberClusters") -> None:
+        """Reconcile the keys of member clusters as well; `kcr.Clusters` calls this."""
+        self._members = members
 
     @Keywords(WebhookOptions)
     def add_webhook(
@@ -319,7 +347,7 @@ class Manager:
         Source: controller-runtime/pkg/controller/controller.go, Watch.
         """
         if isinstance(source, Channel):
-            controller.note_source()
+            controller.watched.note_source()
             self.add(ChannelSource(controller.name, source, controller.queue))
             return None
         controller.watch(source, handle := self._cache.open(source.kind))
@@ -467,6 +495,19 @@ class Manager:
     async def wait_ready(self) -> None:
         """Wait until the stores are synced and the workers run, or stand by for leadership."""
         await self._ready.wait()
+
+
+class MemberClusters(Protocol):
+    """The member clusters of a program, as `kcr.Clusters` has them."""
+
+    @property
+    def members(self) -> Mapping[str, TrackedServer]:
+        """The open clusters by name."""
+        ...
+
+    def gate_of(self, controller: Controller) -> Gate | None:
+        """Return the gate of a controller's keys in these clusters; None for one without such keys."""
+        ...
 
 
 class _OnEveryReplica:

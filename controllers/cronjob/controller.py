@@ -106,10 +106,10 @@ def setup(manager: Manager, options: Options) -> None:
         queue=queue,
         workers=options.workers,
         own_writes=own_writes,
+        recorder=recorder,
         rights=RIGHTS,
     )
     controller.declare(manager.informer(CronJob), CronJob)
-    controller.pauses.recorder = recorder
     manager.informer(CronJob).add_handler(CronJobEvents(queue, own_writes, recorder, manager.clock, local))
     # On every replica, for each has keys of its own under sharding.
     manager.add(ClockWatch(manager.clock, lambda: enqueue_all(queue, crons)), needs_leader_election=False)

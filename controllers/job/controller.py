@@ -159,6 +159,7 @@ def setup(manager: Manager, options: Options) -> None:
         own_writes=own_writes,
         workers=options.workers,
         graceful_shutdown_timeout=GRACE_SECONDS,
+        recorder=recorder,
         rights=wanted,
     )
     orphans = manager.add_controller(
@@ -170,7 +171,6 @@ def setup(manager: Manager, options: Options) -> None:
     )
     # Their keys come from handlers of their own.
     controller.declare(manager.informer(Job), Job, manager.informer(Pod))
-    controller.pauses.recorder = recorder
     orphans.declare(manager.informer(Pod), Pod, keys_are_dependents=True)
     keys = Keys(queue, orphans.queue, memory, ours)
     manager.informer(Job).add_handler(JobEvents(keys, pods))

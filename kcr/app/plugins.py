@@ -241,10 +241,9 @@ def attach(setups: Mapping[str, Setup], manager: Manager, environ: Mapping[str, 
         ConfigError: A setup is not made as the module's docstring says.
     """
     for name, setup in setups.items():
-        kind, before = options_type(name, setup), set(manager.controllers)
-        result = _call(name, setup, [manager] if kind is None else [manager, read_options(kind, environ, given)])
-        for added in manager.controllers.keys() - before:
-            manager.controllers[added].plugin = name
+        kind = options_type(name, setup)
+        with manager.adding_for(name):
+            result = _call(name, setup, [manager] if kind is None else [manager, read_options(kind, environ, given)])
         if inspect.iscoroutine(result):
             result.close()
             remedy = "write `def setup(manager)`, and await in a component that is given to manager.add"

@@ -97,6 +97,7 @@ class Clusters:
         self._is_running = False
         self._table: MetricsTable[MemberCluster] = MetricsTable(("cluster",), CLUSTER_ROWS)
         manager.metrics.registry.register(self._table)
+        manager.add_members(self)
         manager.add(self, needs_leader_election=False)
         for name, config in members.items():
             self.open(name, config)
@@ -207,8 +208,14 @@ class Clusters:
         watched = self._watched.get(controller)
         if watched is None:
             watched = self._watched[controller] = _Watched([], [], MemberGate(controller, self.members))
-            controller.add_member_gate(watched.gate, self.members)
+            controller.watched.note_source()
         return watched
+
+    @checked
+    def gate_of(self, controller: Controller) -> MemberGate | None:
+        """Return the gate of a controller's keys in member clusters; None for one without such keys."""
+        watched = self._watched.get(controller)
+        return None if watched is None else watched.gate
 
     async def run(self) -> None:
         """Run the informers of all members until cancelled."""

@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections.abc import Callable, Iterable, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -22,16 +22,15 @@ from kcr.controller.observers.journal import ReconcileJournal
 from kcr.controller.observers.reports import DebugLog, ReconcileMetrics, ReconcileSpans
 from kcr.controller.outcome import Outcomes
 from kcr.controller.own_writes import OwnWrites
-from kcr.controller.read_your_writes import OwnWritesGate, ReadYourWrites, TrackedServer, TrackedWrites
+from kcr.controller.read_your_writes import InformersOf, OwnWritesGate, ReadYourWrites, TrackedServer, TrackedWrites
 from kcr.controller.reconcile import Reconciler, ReleasesKeys, TimedReconciler
 from kcr.controller.retries import ParkedFailure, RetryLimit
 from kcr.controller.rights import Right
-from kcr.controller.sources import Channel, EnqueueRequests, Source, own_key, owner_keys
+from kcr.controller.sources import Channel, EnqueueRequests, Source
 from kcr.controller.waits import Waits
+from kcr.controller.watched import WatchedKinds
 from kcr.controller.worker import Worker
 from kcr.informer import Informer, InformerHandle, Store
-from kcr.informer.cache import InformerCache
-from kcr.informer.slots import SlotRules
 from kcr.log import get_logger
 from kcr.metrics import ControllerMetrics, Metrics
 from kcr.tracing import find_tracer
@@ -82,6 +81,10 @@ class ControllerOptions(msgspec.Struct, frozen=True, kw_only=True):
         "Under sharding, whether each replica reconciles its share of the keys; else the replica that holds the first "
         "shard reconciles all of them, and watches all objects.",
     ] = True
+    recorder: Annotated[
+        EventSink | None,
+        "Records begin and end of pauses (`kcr.dev/paused`) as events of the object; None for no events.",
+    ] = None
     expected_errors: Annotated[
         Iterable[type[Exception]],
         "Exceptions of other libraries, or of the author, that are no bugs, such as `httpx.HTTPError`: they are logged "
@@ -104,7 +107,44 @@ class ManagedOptions(ControllerOptions, frozen=True, kw_only=True):
     ] = frozenset()
 
 
-_DEFAULTS = ControllerOptions()
+class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
+    """What a manager gives each of its controllers; the defaults are those of a controller without a manager.
+
+    Attributes:
+        find_informer: Returns the informer of a kind; None when the manager has none.
+        informers_of: Returns the informers of a kind, in any form.
+        recorder: Returns the recorder of a component; None for no events.
+        gates: Make the gates that are asked before all others, in this order: shards, namespaces.
+        members: Returns the member clusters by name.
+        member_gate: Returns the gate of keys of member clusters, when the controller runs; None without any.
+        has_slots: Whether the program is sharded.
+        plugin: The plugin that adds the controller, as `--controllers` names it; empty for a program of one's own.
+    """
+
+    find_informer: Callable[[type[Resource]], Informer[Any] | None] = lambda kind: None
+    informers_of: InformersOf | None = None
+    recorder: Callable[[str], EventSink] | None = None
+    gates: tuple[Callable[["Controller"], HandlingGate], ...] = ()
+    members: Callable[[], Mapping[str, TrackedServer]] = dict
+    member_gate: Callable[["Controller"], Gate | None] = lambda controller: None
+    has_slots: bool = False
+    plugin: str = ""
+
+
+class _Stations(NamedTuple):
+    """The stations of a key, beside the reconciler: all that a worker is made of when the controller runs."""
+
+    client: Client | None
+    random: random.Random
+    outcomes: Outcomes
+    writes: OwnWritesGate | None
+    limit: RetryLimit | None
+    gates: tuple[HandlingGate, ...]
+    hot_loops: HotLoops
+    conflicts: Conflicts | None
+
+
+_DEFAULTS, _ALONE = ControllerOptions(), Surroundings()
 
 
 class Controller:
@@ -117,18 +157,15 @@ class Controller:
         metrics: Its metrics.
         own_writes: Defers keys until the stores show the controller's writes; None if no key is deferred.
         journal: The running reconciles and the last that have ended.
-        pauses: The paused objects; with a `recorder` in it, pauses are recorded as events.
+        pauses: The paused objects.
         waits: The keys that wait for objects (`kcr.WaitFor`).
-        is_sharded: Whether, under sharding, each replica reconciles its share of the keys.
-        plugin: The plugin that has added it, as `--controllers` names it; empty for a program of one's own.
+        watched: The kinds that it watches, and their roles under sharding.
     """
 
-    plugin: str = ""
-
     @checked
-    def __init__(
+    def __init__(  # noqa: PLR0913  # what a controller is made of, all by name
         self, name: Text, reconciler: Reconciler, options: ControllerOptions = _DEFAULTS, *, random: random.Random,
-        metrics: Metrics | None = None, client: Client | None = None,
+        metrics: Metrics | None = None, client: Client | None = None, surroundings: Surroundings = _ALONE,
     ) -> None:  # fmt: skip
         """Make a controller; it does nothing before it runs.
 
@@ -140,6 +177,7 @@ class Controller:
             metrics: Where it is counted; None for metrics that are not served.
             client: Tells who else writes the objects of a hot loop; None leaves that out. When its writes are dry runs,
                 a key is reconciled at most once in ten seconds.
+            surroundings: What its manager gives it.
 
         Raises:
             TypeError: The reconciler or an option is of another type.
@@ -156,45 +194,48 @@ class Controller:
             if options.queue is None
             else options.queue
         )
-        self.is_sharded: bool = options.sharded
-        # Whether keys come to the queue, as far as it is known; else from the kinds that are watched or declared.
-        self._has_source = not isinstance(options, ManagedOptions) or options.watches is not None
-        self._has_source |= options.queue is not None
-        self._options, self._grace = options, options.graceful_shutdown_timeout
-        # Whether running reconciles must not write any more.
-        self._skips_grace = False
         self.reconciler: Reconciler = reconciler
         own = options.own_writes
         self.own_writes: OwnWrites | None = (OwnWrites() if own else None) if isinstance(own, bool) else own
-        # The gate of `own_writes`; the client reports the writes to it where the reconciler records none.
-        self._writes: OwnWritesGate | None = None if isinstance(own, bool) else ReadYourWrites(own, self.queue)
         self.metrics: ControllerMetrics = metrics.controller(name, options.workers)
-        # The kind of the keys, and all watched kinds.
-        self._own_kind: ResourceType | None = None
-        self._watched: dict[ResourceType, None] = {}
-        # The roles of the watched kinds under sharding; None for a kind of which all objects are needed.
-        self.slot_rules: dict[type[Resource], SlotRules | None] = {}
-        # Whether the objects that the keys name are themselves dependents, as orphaned pods are.
-        self.keys_are_dependents: bool = False
-        # Asked before all others, under sharding or with changing namespaces; and the informer of the keys' objects.
-        self._outer_gates: list[Gate] = []
-        self._member_gate: Gate | None = None
-        # Returns the shard of an admitted key; None without sharding.
-        self._shard_of: Callable[[Key], int | None] | None = None
-        self._own_informer: Informer[Any] | InformerHandle[Any] | None = None
         self.journal: ReconcileJournal = ReconcileJournal()
-        self.pauses: Pauses = Pauses(self.metrics)
-        self._random, self._client, self._hot_loops = random, client, HotLoops(client)
-        self._conflicts = None if client is None else Conflicts(client)
-        self.waits: Waits = Waits(self.queue)
-        self._limit = (
-            None
-            if options.max_retries is None
-            else RetryLimit(options.max_retries, lambda: self.own_store, self.queue.forget, self.metrics)
+        hot_loops, conflicts = HotLoops(client), None if client is None else Conflicts(client)
+        self.watched: WatchedKinds = WatchedKinds(hot_loops, conflicts, has_other_source=_has_other_source(options))
+        self.pauses: Pauses = Pauses(self.metrics, lambda: self.own_store, options.recorder)
+        self.waits: Waits = Waits(self.queue, surroundings.find_informer)
+        self._options, self._surroundings = options, surroundings
+        # Seconds for running reconciles to finish; None when they must not write any more.
+        self._grace: float | None = options.graceful_shutdown_timeout
+        limit = self._make_limit(options.max_retries)
+        outcomes = Outcomes(
+            self.queue, self.metrics, random=random, expected_errors=expected, waits=self.waits, limit=limit
         )
-        self._outcomes = Outcomes(
-            self.queue, self.metrics, random=random, expected_errors=expected, waits=self.waits, limit=self._limit
-        )
+        # The last, for gates ask the controller.
+        self._stations = _Stations(
+            client, random, outcomes, self._make_writes(client, random), limit,
+            tuple(make(self) for make in surroundings.gates), hot_loops, conflicts,
+        )  # fmt: skip
+        for gate in self._stations.gates:
+            self.watched.handle_with(gate)
+
+    def _make_limit(self, max_retries: int | None) -> RetryLimit | None:
+        if max_retries is None:
+            return None
+        recorder = self._surroundings.recorder and self._surroundings.recorder(self.name)
+        return RetryLimit(max_retries, lambda: self.own_store, self.queue.forget, self.metrics, recorder)
+
+    def _make_writes(self, client: Client | None, random: random.Random) -> OwnWritesGate | None:
+        """Return the gate of `own_writes`; the client reports the writes to it where the reconciler records none."""
+        if self.own_writes is None:
+            return None
+        if not isinstance(self._options.own_writes, bool):
+            return ReadYourWrites(self.own_writes, self.queue)
+        if client is None or self._surroundings.informers_of is None:
+            return None
+        return TrackedWrites(
+            self.own_writes, self.queue, client=client, informers_of=self._surroundings.informers_of,
+            members=self._surroundings.members, random=random,
+        )  # fmt: skip
 
     @checked
     def watch(self, source: Source, informer: Informer[Any] | InformerHandle[Any]) -> None:
@@ -205,13 +246,7 @@ class Controller:
                 determines the kind of this controller's keys.
             informer: Watches the kind.
         """
-        self._watched[source.kind.resource] = None
-        self._add_role(source.kind, source.slot_rules)
-        if source.enqueues_itself and self._own_kind is None:
-            self._own_kind = source.kind.resource
-        if source.enqueues_itself and (self.pauses.store is None or self.pauses.store.is_closed):
-            self._watch_own(informer)
-        self._hot_loops.watch(informer, source.map_to)
+        self.watched.add(source, informer)
         informer.add_handler(EnqueueRequests(self.name, source, self.queue.add))
 
     @checked
@@ -231,75 +266,37 @@ class Controller:
             keys_are_dependents: Whether the objects of the keys are dependents themselves, as orphaned pods are: under
                 sharding they follow their controller.
         """
-        self.keys_are_dependents = keys_are_dependents
-        self._add_role(kind, SlotRules(is_owned=True) if keys_are_dependents else SlotRules(is_root=True))
-        for dependent in dependents:
-            self._add_role(dependent.kind, SlotRules(is_owned=True, is_adoptable=True))
-        self._own_kind = kind.resource
-        self._watched |= dict.fromkeys(one.kind.resource for one in (informer, *dependents))
-        self._watch_own(informer)
-        self._hot_loops.watch(informer, own_key)
-        for dependent in dependents:
-            self._hot_loops.watch(dependent, owner_keys(kind))
-
-    def note_source(self) -> None:
-        """Note that something beside watches enqueues keys, such as a channel."""
-        self._has_source = True
+        self.watched.declare(informer, kind, dependents, keys_are_dependents=keys_are_dependents)
 
     @property
     def lacks_watches(self) -> bool:
         """Whether nothing is known to enqueue a key: neither a watch nor other code, which has its queue."""
-        return not (self._has_source or self._watched or len(self.queue))
-
-    def _add_role(self, kind: type[Resource], rules: SlotRules | None) -> None:
-        known = self.slot_rules.get(kind, SlotRules())
-        self.slot_rules[kind] = None if rules is None or known is None else known.joined(rules)
-
-    def _watch_own(self, informer: Informer[Any] | InformerHandle[Any]) -> None:
-        """Note the informer of the objects that the keys name."""
-        self.pauses.store, self._own_informer = informer.store, informer
-        if self._conflicts is not None:
-            self._conflicts.watch(informer)
-        for gate in self._outer_gates:
-            if isinstance(gate, HandlingGate):
-                informer.add_handler(gate)
-
-    def connect(self, cache: InformerCache, recorder: Callable[[str], EventSink]) -> None:
-        """Connect this with its manager: with its informers, and where events are recorded.
-
-        Args:
-            cache: The informers.
-            recorder: Returns the recorder of a component; called only if this records events.
-        """
-        self.waits.find_informer = cache.find
-        if self._client is not None and self.own_writes is not None and self._writes is None:
-            self._writes = TrackedWrites(
-                self.own_writes,
-                self.queue,
-                client=self._client,
-                informers_of=cache.all_of,
-                random=self._random,
-            )
-        if self._limit is not None:
-            self._limit.recorder = recorder(self.name)
-
-    def add_outer_gate(self, gate: Gate, shard_of: Callable[[Key], int | None] | None = None) -> None:
-        """Ask a gate before all others, but after earlier ones; a `HandlingGate` handles events of its objects."""
-        self._outer_gates.append(gate)
-        self._shard_of = shard_of or self._shard_of
-        if self._own_informer is not None and isinstance(gate, HandlingGate):
-            self._own_informer.add_handler(gate)
-
-    def add_member_gate(self, gate: Gate, members: Mapping[str, TrackedServer]) -> None:
-        """Ask a gate about the keys of member clusters, and track the writes to these clusters; before this runs."""
-        self._member_gate, self._has_source = gate, True
-        if isinstance(self._writes, TrackedWrites):
-            self._writes.members = members
+        return not (self.watched.has_other_source or self.watched.kinds or len(self.queue))
 
     @property
     def own_store(self) -> Store[Any] | None:
         """The store of the objects that the keys name; None when they name none that it knows of."""
-        return self.pauses.store
+        return self.watched.own_store
+
+    @property
+    def own_kind(self) -> ResourceType | None:
+        """The kind of the objects that the keys name; None when they name none that it knows of."""
+        return self.watched.own_kind
+
+    @property
+    def kinds(self) -> tuple[ResourceType, ...]:
+        """The kinds that it watches, each once; that of its keys is the first."""
+        return self.watched.kinds
+
+    @property
+    def is_sharded(self) -> bool:
+        """Whether, under sharding, each replica reconciles its share of the keys."""
+        return self._options.sharded
+
+    @property
+    def plugin(self) -> str:
+        """The plugin that has added it, as `--controllers` names it; empty for a program of one's own."""
+        return self._surroundings.plugin
 
     def release(self, key: Key) -> None:
         """Drop the memory of a key that another replica reconciles from now on; its delays in the queue are over."""
@@ -307,21 +304,10 @@ class Controller:
             self.own_writes.forget(key)
         self.queue.forget(key)
         self.waits.end(key)
-        if self._limit is not None:
-            self._limit.forget(key)
+        if self._stations.limit is not None:
+            self._stations.limit.forget(key)
         if isinstance(self.reconciler, ReleasesKeys):
             self.reconciler.release(key)
-
-    @property
-    def own_kind(self) -> ResourceType | None:
-        """The kind of the objects that the keys name; None when they name none that it knows of."""
-        return self._own_kind
-
-    @property
-    def kinds(self) -> tuple[ResourceType, ...]:
-        """The kinds that it watches, each once; that of its keys is the first."""
-        own = () if self._own_kind is None else (self._own_kind,)
-        return tuple(dict.fromkeys((*own, *self._watched)))
 
     @property
     def paused(self) -> tuple[Key, ...]:
@@ -331,7 +317,7 @@ class Controller:
     @property
     def parked(self) -> dict[Key, ParkedFailure]:
         """The keys that have failed `max_retries` times and are no longer retried; it may be read in any thread."""
-        return {} if self._limit is None else self._limit.parked.copy()
+        return {} if self._stations.limit is None else self._stations.limit.parked.copy()
 
     def has_timed_out(self, key: Key) -> bool:
         """Return whether the wait of a key (`kcr.WaitFor`) is longer than its timeout, as its reconciles may ask."""
@@ -344,7 +330,7 @@ class Controller:
             key: The key.
             now: The time of the controller's loop.
         """
-        return self._hot_loops.finding(key, now)
+        return self._stations.hot_loops.finding(key, now)
 
     async def run(self) -> None:
         """Reconcile until cancelled. Then no key is begun, and running reconciles get a few seconds to finish."""
@@ -360,52 +346,58 @@ class Controller:
 
     def _make_worker(self) -> Worker:
         """Make the worker that all tasks run: gates and observers that are off, such as traces, are not in it."""
-        reconciler, client, tracer = self.reconciler, self._client, find_tracer()
+        stations, reconciler, tracer = self._stations, self.reconciler, find_tracer()
+        client, writes = stations.client, stations.writes
         if self._options.reconcile_timeout is not None:
             reconciler = TimedReconciler(reconciler, self._options.reconcile_timeout, self.metrics)
-        gates: list[Gate] = [*self._outer_gates, self.pauses]
-        if self._member_gate is not None:
-            gates.insert(0, self._member_gate)
-        if self._limit is not None:
-            gates.append(self._limit)
+        member_gate = self._surroundings.member_gate(self)
+        gates: list[Gate] = [*stations.gates, self.pauses]
+        if member_gate is not None:
+            gates.insert(0, member_gate)
+        if stations.limit is not None:
+            gates.append(stations.limit)
         # The hot loops wait for the server before they let a reconcile begin: nothing else has begun by then.
         observers: list[Observer] = [DebugLog(self.queue, lambda: self.own_store)] if DebugLog.is_enabled() else []
-        if self._conflicts is not None:
-            observers.append(self._conflicts)
+        if stations.conflicts is not None:
+            observers.append(stations.conflicts)
         # The span ends before the metrics, which take its exemplar.
-        observers += (self._hot_loops, self.journal, ReconcileMetrics(self.metrics))
+        observers += (stations.hot_loops, self.journal, ReconcileMetrics(self.metrics))
         if tracer is not None:
             observers.append(ReconcileSpans(tracer, self.name, self.queue, lambda: self.own_store))
-        if self._writes is not None:
-            gates.append(self._writes)
-        if isinstance(self._writes, ReadYourWrites):
+        if writes is not None:
+            gates.append(writes)
+        if isinstance(writes, ReadYourWrites):
             # The innermost: events that arrived during a reconcile are enqueued even if another observer fails.
-            observers.append(self._writes)
-        if isinstance(self._writes, TrackedWrites):
-            reconciler = self._writes.around(reconciler)
+            observers.append(writes)
+        if isinstance(writes, TrackedWrites):
+            reconciler = writes.around(reconciler)
         if client is not None and client.is_dry_run:
             # The last, for it counts the keys that it admits as reconciled.
             gates.append(MinInterval(DRY_RUN_INTERVAL_SECONDS, self.queue))
         return Worker(
-            self.name, self.queue, reconciler, context_of=self._context_of, gates=tuple(gates), outcomes=self._outcomes,
-            observers=tuple(observers), journal=self.journal, random=self._random,
+            self.name, self.queue, reconciler, context_of=self._context_of, gates=tuple(gates),
+            outcomes=stations.outcomes, observers=tuple(observers), journal=self.journal, random=stations.random,
         )  # fmt: skip
 
     def _context_of(self, key: Key) -> WriteContext:
         """Return on whose behalf the reconcile of a key writes."""
-        tracker = self._writes if isinstance(self._writes, TrackedWrites) else None
-        if self._shard_of is None:
+        writes = self._stations.writes
+        tracker = writes if isinstance(writes, TrackedWrites) else None
+        if not self._surroundings.has_slots:
             return WriteContext(key, tracker)
-        return WriteContext(key, tracker, self._shard_of(key), has_slots=True)
+        shards = (gate.shard_of(key) for gate in self._stations.gates)
+        shard = next((shard for shard in shards if shard is not None), None)
+        return WriteContext(key, tracker, shard, has_slots=True)
 
     def skip_grace_period(self) -> None:
         """Cancel running reconciles at once when the controller stops: they must not write any more."""
-        self._grace, self._skips_grace = 0.0, True
+        self._grace = None
 
     async def _stop(self) -> None:
         dropped = self.queue.shut_down(discard=True)
         _log.debug("controller stops", controller=self.name, delayed_keys_dropped=dropped)
-        timeout = asyncio.timeout(None if self._grace < 0 else self._grace)
+        grace = self._grace or 0.0
+        timeout = asyncio.timeout(None if grace < 0 else grace)
         try:
             async with timeout:
                 await self.queue.drain()
@@ -413,7 +405,7 @@ class Controller:
             # In a task that is cancelled already, Python before 3.11.4 leaves a timeout as a cancellation.
             if not timeout.expired():
                 raise
-            if self._skips_grace:
+            if self._grace is None:
                 # The leader has lost its lease, and its manager logs that.
                 return
             processing = sorted(str(key) for key in self.queue.processing)
@@ -426,3 +418,8 @@ class Controller:
                 after_seconds=self._grace,
                 keys=processing,
             )
+
+
+def _has_other_source(options: ControllerOptions) -> bool:
+    """Return whether keys come to the queue by other code, as far as it is known before there are watches."""
+    return not isinstance(options, ManagedOptions) or options.watches is not None or options.queue is not None

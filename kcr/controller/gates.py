@@ -6,6 +6,7 @@ admission as a reconcile, such as the minimal interval, is the last.
 
 import asyncio
 from abc import abstractmethod
+from collections.abc import Callable
 from enum import Enum
 from typing import Any, Protocol
 
@@ -66,6 +67,10 @@ class HandlingGate(Handler[Any]):
     def check(self, key: Key) -> GateDecision:
         """Decide about a key; see `Gate.check`."""
 
+    def shard_of(self, key: Key) -> int | None:
+        """Return the shard in whose name the reconcile of an admitted key writes; None without sharding."""
+        return None
+
 
 def is_paused(obj: Resource) -> bool:
     """Return whether an object's annotations say that no controller reconciles it."""
@@ -87,18 +92,22 @@ class Pauses:
     annotation enqueues the key, and the reconcile finds the changes of the meantime.
 
     Source: cluster-api/util/annotations/helpers.go, HasPaused: there any value counts, and deletion is paused as well.
-
-    Attributes:
-        recorder: Records begin and end of each pause as events of the object; None for no events. After a restart of
-            the controller the begin is recorded again; an end while no controller runs is not.
-        store: The objects that the controller's keys name; None when keys name none that it knows of, and then no key
-            is paused.
     """
 
-    def __init__(self, metrics: ControllerMetrics) -> None:
-        """Know of no paused object; `metrics` count them."""
-        self.store: Store[Any] | None = None
-        self.recorder: EventSink | None = None
+    def __init__(
+        self, metrics: ControllerMetrics, find_store: Callable[[], Store[Any] | None], recorder: EventSink | None
+    ) -> None:
+        """Know of no paused object.
+
+        Args:
+            metrics: Counts the paused objects.
+            find_store: Returns the objects that the controller's keys name; None when keys name none that it knows of,
+                and then no key is paused.
+            recorder: Records begin and end of each pause as events of the object; None for no events. After a restart
+                of the controller the begin is recorded again; an end while no controller runs is not.
+        """
+        self._find_store = find_store
+        self._recorder = recorder
         # The uids of the paused objects whose keys have come: one log line for each pause, however many events.
         self._uids: dict[Key, str] = {}
         self._metrics = metrics
@@ -110,7 +119,7 @@ class Pauses:
 
     def check(self, key: Key) -> GateDecision:
         """Drop a key whose object is paused; the first decision that is new is logged."""
-        store = self.store
+        store = self._find_store()
         # A store that is not synced, or closed, shows no objects; its readers report that themselves.
         obj = store.get(key) if store is not None and store.synced and not store.is_closed else None
         if obj is None or not is_paused(obj):
@@ -127,8 +136,8 @@ class Pauses:
         return GateDecision.DROP
 
     def _record(self, obj: Resource | None, reason: str, message: str) -> None:
-        if self.recorder is not None and obj is not None:
-            self.recorder.event(obj, "Normal", reason, message)
+        if self._recorder is not None and obj is not None:
+            self._recorder.event(obj, "Normal", reason, message)
 
 
 class MinInterval:

@@ -133,7 +133,7 @@ class Outcomes:
         self._unanswered_keys: dict[Key, Outage] = {}
         # The keys that cannot create objects because their namespace is terminating, which was logged.
         self._ending: set[Key] = set()
-        self._waits = Waits(queue) if waits is None else waits
+        self._waits = Waits(queue, lambda kind: None) if waits is None else waits
         self._limit = limit
 
     def refuse(self, key: Any) -> None:

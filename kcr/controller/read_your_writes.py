@@ -125,6 +125,7 @@ class TrackedWrites(OwnWritesGate, WriteTracker):
         *,
         client: Client,
         informers_of: InformersOf,
+        members: Callable[[], Mapping[str, TrackedServer]],
         random: Random,
     ) -> None:
         """Track no writes yet.
@@ -134,6 +135,7 @@ class TrackedWrites(OwnWritesGate, WriteTracker):
             queue: Gets the keys that were deferred.
             client: Reads objects live; writes to its server are tracked.
             informers_of: Returns the informers of a kind.
+            members: Returns the member clusters by name; none for a program without them.
             random: Draws names for `metadata.generateName`.
         """
         super().__init__(own_writes, queue)
@@ -141,8 +143,7 @@ class TrackedWrites(OwnWritesGate, WriteTracker):
         self._informers_of = informers_of
         self._random = random
         self._unanswered = own_writes.unanswered
-        # The member clusters by name; none for a program without them.
-        self.members: Mapping[str, TrackedServer] = {}
+        self._members = members
 
     def around(self, reconciler: Reconciler) -> Reconciler:
         """Return a reconciler that looks up the unanswered writes of a key before its reconcile."""
@@ -207,7 +208,7 @@ class TrackedWrites(OwnWritesGate, WriteTracker):
         # There are none of a member cluster that was closed.
         if not informers:
             return
-        client = self.members[written.cluster].client if written.cluster else self._client
+        client = self._members()[written.cluster].client if written.cluster else self._client
         # A list, because a controller has the right to that for sure.
         fields = f"metadata.name={written.name}" if written.name else ""
         live = await client.list(kind, written.namespace, fields=fields)
@@ -226,10 +227,10 @@ class TrackedWrites(OwnWritesGate, WriteTracker):
             return None
         if self._client.has_same_server(client):
             return ""
-        return next((name for name, member in self.members.items() if member.is_server_of(client)), None)
+        return next((name for name, member in self._members().items() if member.is_server_of(client)), None)
 
     def _showing(self, kind: type[Resource], cluster: str) -> Iterable[Informer[Any]]:
-        member = self.members.get(cluster) if cluster else None
+        member = self._members().get(cluster) if cluster else None
         informers = self._informers_of(kind) if not cluster else () if member is None else member.informers_of(kind)
         # Of a store that is not synced nothing is known, and its readers wait for it themselves.
         return (one for one in informers if one.store.synced and not one.store.is_closed)

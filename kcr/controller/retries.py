@@ -71,12 +71,11 @@ class RetryLimit:
 
     Attributes:
         parked: The parked keys; it may be copied in any thread.
-        recorder: Records a warning about each object whose key is parked; None for no events.
     """
 
     def __init__(
         self, max_retries: int, store: Callable[[], Store[Any] | None], forget: Callable[[Key], None],
-        metrics: ControllerMetrics,
+        metrics: ControllerMetrics, recorder: EventSink | None,
     ) -> None:  # fmt: skip
         """Know of no failure.
 
@@ -85,9 +84,10 @@ class RetryLimit:
             store: Returns the store of the objects that the keys name; None when they name none that is known.
             forget: Resets the backoff of a key that is no longer parked.
             metrics: Where parked keys are counted.
+            recorder: Records a warning about each object whose key is parked; None for no events.
         """
         self.parked: dict[Key, ParkedFailure] = {}
-        self.recorder: EventSink | None = None
+        self._recorder = recorder
         self._max_retries = max_retries
         self._store = store
         self._forget = forget
@@ -129,9 +129,9 @@ class RetryLimit:
         self._metrics.parked = len(self.parked)
         remedy = f"change its spec, or set its annotation {RECONCILE_AT}: kcr reconcile"
         _log.error("parked, not retried", error=error, failures=failures, remedy=remedy)
-        if self.recorder is not None:
+        if self._recorder is not None:
             message = f"not reconciled any more after {failures} failures in a row: {error[:_MAX_ERROR]}; {remedy}"
-            self.recorder.event(obj, "Warning", "ReconcileParked", message)
+            self._recorder.event(obj, "Warning", "ReconcileParked", message)
         return True
 
     def forget(self, key: Key) -> None:

@@ -152,13 +152,17 @@ class Waits:
     """The keys of one controller that wait for objects; the module's docstring has the contract.
 
     Attributes:
-        find_informer: Returns the informer of a kind; None when the manager has none.
         parked: The keys that wait.
     """
 
-    def __init__(self, queue: WorkQueue[Key]) -> None:
-        """Know of no wait; `queue` gets the keys when their waits are over."""
-        self.find_informer: Callable[[Kind], Informer[Any] | None] = lambda kind: None
+    def __init__(self, queue: WorkQueue[Key], find_informer: Callable[[Kind], Informer[Any] | None]) -> None:
+        """Know of no wait.
+
+        Args:
+            queue: Gets the keys when their waits are over.
+            find_informer: Returns the informer of a kind; None when the manager has none.
+        """
+        self._find_informer = find_informer
         self._queue = queue
         self.parked: dict[Key, ParkedKey] = {}
         # The waiting keys by the object that they wait for.
@@ -230,7 +234,7 @@ class Waits:
 
     def _informer(self, wait: WaitFor) -> Informer[Any]:
         """Return the informer of a wait, which calls this from now on."""
-        kind, informer = wait.kind, self.find_informer(wait.kind)
+        kind, informer = wait.kind, self._find_informer(wait.kind)
         if wait.key.cluster:
             remedy = "return kcr.Result(requeue_after=…), or watch the kind there"
             raise KcrError(f"cannot wait for {wait.key}: waits are for objects of the program's cluster: {remedy}")

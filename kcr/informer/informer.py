@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Generic, TypeVar
 
@@ -57,7 +57,13 @@ class Informer(Generic[R]):
             ValueError: The selections overlap, or are of different kinds.
         """
         selections = disjoint(as_selections(selection))
-        self.store: Store[R] = (MemberStore if is_member else Store)(lambda: self.not_synced_reason)
+        # The parts of the store, as far as they are made; none where one watch fills it.
+        parts: list[StorePart[R]] = []
+        self._parts = parts
+        self.store: Store[R] = (MemberStore if is_member else Store)(
+            lambda: self.not_synced_reason,
+            parts=lambda metadata: (part.progress for part in parts if part.covers(metadata)),
+        )
         self.kind = selections[0].kind
         self._client = client
         self._random = random or Random()
@@ -72,23 +78,24 @@ class Informer(Generic[R]):
         self._tasks: set[asyncio.Task[None]] = set()
 
     def _watch_all(self) -> tuple[Reflector[R], ...]:
-        parts: list[StorePart[R]] = []
-        self.store.parts = lambda metadata: (part.progress for part in parts if part.covers(metadata))
         return tuple(
-            self._reflect(selection, StorePart(self.writer, selection.covers, parts)) for selection in self._selections
+            self._reflect(selection, StorePart(self.writer, selection.covers, self._parts))
+            for selection in self._selections
         )
 
     def _reflect(self, selection: Selection[R], writer: StoreWriter[R]) -> Reflector[R]:
         return Reflector(self._client, selection, writer, self._random, self._counts)
 
-    def shard(self, rules: SlotRules) -> PartedWatches[R]:
+    def shard(self, rules: SlotRules, on_left: Callable[[R], object] | None = None) -> PartedWatches[R]:
         """Keep only objects of the slots that are opened in the returned watches; before the informer runs.
 
         Args:
             rules: The roles of the kind for the controllers.
+            on_left: Called with an object that exists and has left the watched slots, and stays in the store; None to
+                remove it.
         """
         watches = self._part()
-        watches.shard(rules)
+        watches.shard(rules, on_left)
         return watches
 
     def follow_namespaces(self) -> PartedWatches[R] | None:
@@ -107,7 +114,7 @@ class Informer(Generic[R]):
     def _part(self) -> PartedWatches[R]:
         self._fixed = ()
         if self.parted is None:
-            self.parted = PartedWatches(self._selections, self.writer, self._reflect)
+            self.parted = PartedWatches(self._selections, self.writer, self._reflect, self._parts)
         return self.parted
 
     @property
@@ -223,7 +230,7 @@ class Informer(Generic[R]):
             obj: The object, as the server returned it.
         """
         several = self.parted is not None or len(self._selections) > 1
-        if several and next(iter(self.store.parts(obj.metadata)), None) is None:
+        if several and not any(part.covers(obj.metadata) for part in self._parts):
             return False
         # An object that a change removes from the selection leaves the store with an event of that version.
         return self.store.stored(obj.key) is not None or any(

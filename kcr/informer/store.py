@@ -47,16 +47,23 @@ class Store(Generic[R]):
     Attributes:
         synced: Whether the first list is stored.
         progress: The version that all of its parts have reached.
-        parts: Returns the parts in which an object, or the dependents of an owner, are shown; none where one watch
-            fills the store.
         undecodable: Keys whose newest version could not be decoded, and the error; the store has the last good one.
     """
 
-    def __init__(self, not_synced_reason: Callable[[], str] | None = None) -> None:
-        """Make an empty store; without the reason why it is not synced, reading never raises."""
+    def __init__(
+        self, not_synced_reason: Callable[[], str] | None = None,
+        parts: Callable[[ObjectMeta], Iterable[StoreProgress]] = lambda metadata: (),
+    ) -> None:  # fmt: skip
+        """Make an empty store.
+
+        Args:
+            not_synced_reason: Returns why it is not synced; without it, reading never raises.
+            parts: Returns the parts in which an object, or the dependents of an owner, are shown; none where one watch
+                fills the store.
+        """
         self.synced: bool = False
         self.progress: StoreProgress = StoreProgress()
-        self.parts: Callable[[ObjectMeta], Iterable[StoreProgress]] = _no_parts
+        self._parts = parts
         self._not_synced_reason = not_synced_reason
         self.undecodable: dict[Key, str] = {}
         self._objects: dict[Pair, R] = {}
@@ -86,11 +93,11 @@ class Store(Generic[R]):
 
         Where several parts may show it, that is the one that is behind.
         """
-        return min(self.parts(obj.metadata), key=_version, default=self.progress)
+        return min(self._parts(obj.metadata), key=_version, default=self.progress)
 
     def version_of_dependents(self, owner: Resource) -> int:
         """Return the version up to which all changes of an owner's dependents are shown here."""
-        shown = [part for metadata in dependents_metadata(owner) for part in self.parts(metadata)]
+        shown = [part for metadata in dependents_metadata(owner) for part in self._parts(metadata)]
         return min(map(_version, shown), default=self.resource_version)
 
     def get(self, key: Key) -> R | None:
@@ -329,10 +336,6 @@ class MemberStore(Store[R]):
     def get(self, key: Key) -> R | None:
         """Return an object, or None when there is none; see `Store.get`."""
         return super().get(key.local if isinstance(key, Key) else key)
-
-
-def _no_parts(metadata: ObjectMeta) -> Iterable[StoreProgress]:
-    return ()
 
 
 def _version(progress: StoreProgress) -> int:

@@ -4,8 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
-from kcr.api.meta import Key, ObjectMeta, Resource
-from kcr.informer.progress import StoreProgress
+from kcr.api.meta import Key, Resource
 from kcr.informer.reflector import Reflector
 from kcr.informer.selection import Selection
 from kcr.informer.slots import SlotRules, SlotSelection
@@ -64,6 +63,7 @@ class PartedWatches(Generic[R]):
         selections: tuple[Selection[R], ...],
         writer: DispatchingWriter[R],
         make: Callable[[Selection[R], StorePart[R]], Reflector[R]],
+        parts: list[StorePart[R]],
     ) -> None:
         """Hold no slots and no namespaces yet.
 
@@ -71,6 +71,7 @@ class PartedWatches(Generic[R]):
             selections: The selected objects, of all slots.
             writer: The informer's.
             make: Makes the reflector of a selection.
+            parts: The parts of the store.
         """
         self.rules: SlotRules = SlotRules()
         self.has_namespaces: bool = False
@@ -78,23 +79,23 @@ class PartedWatches(Generic[R]):
         self._writer = writer
         self._make = make
         self._slot_watches: list[_SlotWatch[R]] = []
-        self._parts: list[StorePart[R]] = []
+        self._parts = parts
         # The namespaces whose first lists may be under way, with events that are set at their ends: no shard waits for
         # them.
         self._opening: dict[str, asyncio.Event] = {}
         # Runs a reflector; None before the informer runs.
         self._spawn: Callable[[Reflector[R]], asyncio.Task[None]] | None = None
-        # Called with an object that exists and has left the watched slots; the store keeps it.
-        self.on_left: Callable[[R], object] = writer.remove
-        writer.store.parts = self._showing
+        # Called with an object that exists and has left the watched slots.
+        self._on_left: Callable[[R], object] | None = None
 
-    def shard(self, rules: SlotRules) -> None:
+    def shard(self, rules: SlotRules, on_left: Callable[[R], object] | None) -> None:
         """Watch only slots that are opened; before anything is listed.
 
         Args:
             rules: The roles of the kind.
+            on_left: Called with an object that exists and has left the watched slots; None to remove it.
         """
-        self.rules = rules
+        self.rules, self._on_left = rules, on_left
         self._slot_watches.clear()
         self._parts.clear()
 
@@ -205,7 +206,7 @@ class PartedWatches(Generic[R]):
 
     def _watch(self, opened: _SlotWatch[R], selection: Selection[R]) -> None:
         for mine in self._in_slots(selection, opened.slots):
-            part = StorePart(self._writer, mine.covers, self._parts, self.on_left)
+            part = StorePart(self._writer, mine.covers, self._parts, self._on_left)
             watch = _PartWatch(self._make(mine, part), part)
             opened.watches.append(watch)
             if self._spawn is not None:
@@ -229,8 +230,5 @@ class PartedWatches(Generic[R]):
             before = watch.reflector.selection.slots
             assert before is not None
             selection = watch.reflector.selection._replace(slots=before._replace(slots=slots))
-            watch.part.covers = selection.covers
+            watch.part.narrow(selection.covers)
             watch.reflector.narrow(selection)
-
-    def _showing(self, metadata: ObjectMeta) -> Iterator[StoreProgress]:
-        return (part.progress for part in self._parts if part.covers(metadata))

@@ -204,6 +204,10 @@ class StorePart(Generic[R]):
         self._undecodable: set[Key] = set()
         parts.append(self)
 
+    def narrow(self, covers: Callable[[ObjectMeta], bool]) -> None:
+        """Cover fewer objects from now on."""
+        self.covers = covers
+
     def share(self, obj: R) -> R:
         """Return an object that is about to be stored, made of parts that are stored already."""
         return self._writer.share(obj)

@@ -46,10 +46,12 @@ class Fails:
 
 @asynccontextmanager
 async def watching(
-    cluster: EmbeddedCluster, clock: VirtualClock, predicate: Predicate | None = None
+    cluster: EmbeddedCluster, clock: VirtualClock, predicate: Predicate | None = None, *, has_recorder: bool = False
 ) -> AsyncIterator[tuple[Fails, kcr.Manager]]:
     manager, reconciler = kcr.Manager(cluster.client, clock=clock, random=random.Random(0)), Fails()
-    manager.add_controller("colors", reconciler, watches=[kcr.watch(ConfigMap, predicate=predicate)])
+    recorder = manager.recorder("colors") if has_recorder else None
+    watches = [kcr.watch(ConfigMap, predicate=predicate)]
+    manager.add_controller("colors", reconciler, watches=watches, recorder=recorder)
     async with manager.running():
         await cluster.client.create(ConfigMap(metadata=ObjectMeta(name=KEY.name, namespace=KEY.namespace)))
         await clock.advance(1)
@@ -211,8 +213,7 @@ async def test_controller_without_a_recorder_of_pauses_writes_no_event(
 async def test_any_controller_records_its_pauses_with_a_recorder(
     kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
 ) -> None:
-    async with watching(kcr_cluster, kcr_clock) as (_, manager):
-        manager.controllers["colors"].pauses.recorder = manager.recorder("colors")
+    async with watching(kcr_cluster, kcr_clock, has_recorder=True):
         await annotate(kcr_cluster, ConfigMap, KEY, "true")
         await kcr_clock.advance(5)
         await annotate(kcr_cluster, ConfigMap, KEY, None)

@@ -115,11 +115,11 @@ class Namespaces(Handler[SelectedNamespace]):
         """Let an informer watch these namespaces only."""
         self._keeper.add_informer(informer)
 
-    def add_controller(self, controller: Controller) -> None:
-        """Let a controller reconcile the keys of open namespaces only."""
+    def make_gate(self, controller: Controller) -> NamespaceGate:
+        """Return the gate of a controller, which admits the keys of open namespaces only."""
         gate = NamespaceGate(self._keeper.phases, controller)
-        controller.add_outer_gate(gate)
         self._keeper.add_gate(gate)
+        return gate
 
     async def wait_opened(self) -> None:
         """Return once each of the present namespaces is active, or cannot be."""

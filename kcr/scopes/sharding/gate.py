@@ -83,7 +83,11 @@ class ShardGate(ScopeGate[int]):
         self._waiting.setdefault(scope, {})[key] = 0
 
     def scope_of_running(self, key: Key) -> int | None:
-        """Return the shard in which a key was admitted, in whose name its reconcile writes."""
+        """Return the shard in which a key was admitted."""
+        return self._admitted.get(key)
+
+    def shard_of(self, key: Key) -> int | None:
+        """Return the shard in whose name the reconcile of an admitted key writes."""
         return self._admitted.get(key)
 
     def opened(self, scope: int) -> None:
@@ -111,7 +115,7 @@ class ShardGate(ScopeGate[int]):
     def _is_gathering(self, key: Key) -> bool:
         """Return whether a key waits because a user has moved its object here: its dependents are gathered first."""
         obj = None if self._store is None or not self.is_sharded else self._store.stored(key)
-        if obj is None or self.controller.keys_are_dependents or not is_relabelled(obj):
+        if obj is None or self.controller.watched.keys_are_dependents or not is_relabelled(obj):
             return False
         identity = _identity(obj)
         if self._gathered.get(key) == identity:
@@ -163,7 +167,7 @@ class ShardGate(ScopeGate[int]):
     def _slot_of(self, obj: Resource) -> int:
         """Return the slot of an object of the controller's own kind."""
         slot = slot_of(obj.metadata)
-        if not self.controller.keys_are_dependents or labelled_slot(obj.metadata.labels) is not None:
+        if not self.controller.watched.keys_are_dependents or labelled_slot(obj.metadata.labels) is not None:
             return slot
         # A dependent that is itself the key is kept where its controller is.
         return hashed_slot(controller_uid(obj.metadata) or obj.metadata.uid)

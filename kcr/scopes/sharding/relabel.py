@@ -94,7 +94,9 @@ class SlotRepair:
     async def gather(self, gate: ShardGate, owner: Resource) -> None:
         """Label the dependents of an owner that came by its own label, and wait until the stores show them."""
         await asyncio.sleep(SETTLE_SECONDS)
-        kinds = {kind for kind, rules in gate.controller.slot_rules.items() if rules is not None and rules.is_owned}
+        kinds = {
+            kind for kind, rules in gate.controller.watched.slot_rules.items() if rules is not None and rules.is_owned
+        }
         for informer in tuple(self._informers()):
             while informer.kind in kinds and self._is_active(owner) and gate.is_current(owner):
                 try:

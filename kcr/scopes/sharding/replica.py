@@ -95,11 +95,11 @@ class ShardedReplica:
         self._note_drained: Callable[[int, bool], object] | None = None
         self.keeper: ShardKeeper = ShardKeeper(self.shards, self._open_informers, self._drained)
 
-    def add_controller(self, controller: Controller) -> None:
-        """Let a controller reconcile the keys of held shards only."""
+    def make_gate(self, controller: Controller) -> ShardGate:
+        """Return the gate of a controller, which admits the keys of held shards only."""
         gate = ShardGate(self.shards, controller, self.keeper.on_relabelled)
         self.keeper.gates.append(gate)
-        controller.add_outer_gate(gate, gate.scope_of_running)
+        return gate
 
     def begin(self, informers: Iterable[Informer[Any]], client: Client) -> None:
         """Let the manager's informers, which do not run yet, keep the objects of held shards."""
@@ -114,8 +114,7 @@ class ShardedReplica:
         if rules is None:
             return
         held = frozenset(self.shards.held)
-        watches = informer.shard(rules)
-        watches.on_left = partial(self.keeper.on_left, informer)
+        watches = informer.shard(rules, partial(self.keeper.on_left, informer))
         self._informers.append(informer)
         if held:
             watches.open(self.shards.slots_of(held))
@@ -198,7 +197,7 @@ def slot_rules(gates: Iterable[ShardGate]) -> dict[type[Resource], SlotRules]:
     """
     joined: dict[type[Resource], SlotRules | None] = {}
     for gate in gates:
-        for kind, rules in gate.controller.slot_rules.items():
+        for kind, rules in gate.controller.watched.slot_rules.items():
             known = joined.get(kind, SlotRules())
             shared = rules if gate.is_sharded else None
             joined[kind] = None if known is None or shared is None else known.joined(shared)

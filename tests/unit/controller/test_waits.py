@@ -14,6 +14,7 @@ import kcr
 from kcr.api.core import ConfigMap
 from kcr.cli.objects.inside import ControllerView, phase_text
 from kcr.controller import ControllerOptions
+from kcr.controller.controller import Surroundings
 from kcr.metrics import Metrics
 from kcr.serving.debug.keys import ControllerReader
 from kcr.serving.debug.state import KeyDetail
@@ -62,9 +63,11 @@ class Running:
 async def running(reconciler: Waiting, *objects: ConfigMap, workers: int = 1) -> AsyncIterator[Running]:
     metrics, informer = Metrics(), FakeInformer(ConfigMap, *objects)
     options = ControllerOptions(limiter=ItemExponential(1, 60), workers=workers)
-    controller = kcr.Controller("test", reconciler, options, random=random.Random(0), metrics=metrics)
     informers: dict[Any, Any] = {ConfigMap: informer}
-    controller.waits.find_informer = informers.get
+    controller = kcr.Controller(
+        "test", reconciler, options, random=random.Random(0), metrics=metrics,
+        surroundings=Surroundings(find_informer=informers.get),
+    )  # fmt: skip
     async with asyncio.TaskGroup() as group:
         task = group.create_task(controller.run())
         controller.queue.add(KEY, priority=7)
