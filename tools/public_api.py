@@ -96,14 +96,14 @@ def unexplained(old: list[str], new: list[str], notes: str) -> list[str]:
         new: The lines of today.
         notes: The text of the changelog since the last release.
     """
-    today = {name_in(line): line for line in new}
+    today, before = {name_in(line): line for line in new}, {name_in(line) for line in old}
     named = set(re.findall(r"[\w-]+", " ".join(re.findall(r"`([^`]*)`", notes.replace("\n", " ")))))
     broken = (line for line in old if breaks(line, today.get(name_in(line))))
 
     def is_named(name: str) -> bool:
         # A class that is gone takes its members along.
         owner = name.rpartition(".")[0]
-        return re.split(r"[. ]", name)[-1] in named or (owner.count(".") > 0 and owner not in today and is_named(owner))
+        return re.split(r"[. ]", name)[-1] in named or (owner in before and owner not in today and is_named(owner))
 
     return [line for line in broken if not is_named(name_in(line))]
 

@@ -75,7 +75,7 @@ def devcluster(tree: Path) -> Path:
 def test_wheel_has_one_top_level_package_with_all_its_files(wheel: Path) -> None:
     names = set(contents(wheel))
     assert {name.partition("/")[0] for name in names} == {"kcr", f"kcr-{VERSION}.dist-info"}
-    sources = sources_of(LINKED, (".py", ".html", ".json", ".typed"))
+    sources = sources_of(LINKED, (".py", ".pyi", ".html", ".json", ".txt", ".typed"))
     assert {name for name in names if name.startswith("kcr/")} == sources
     # The budget of decision 17.
     assert wheel.stat().st_size <= 870_000
