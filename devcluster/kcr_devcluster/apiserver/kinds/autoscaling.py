@@ -5,8 +5,7 @@ Source: kubernetes/pkg/apis/autoscaling/v2/defaults.go; pkg/apis/autoscaling/val
 
 from collections.abc import Mapping
 
-from kcr_devcluster.apiserver.kinds.generic import without_effect
-from kcr_devcluster.apiserver.kinds.strategy import Strategy
+from kcr_devcluster.apiserver.kinds.generic import Conform, Rules
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError, forbidden, invalid, not_supported, required
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.names import path_segment
@@ -31,61 +30,50 @@ _RULES: Mapping[str, Manifest] = {
 }  # fmt: skip
 
 
-class AutoscalerStrategy(Strategy):
-    """Autoscalers: at least one replica, and the CPU as metric where none is named."""
+def _default(obj: Manifest, conform: Conform) -> None:
+    """Fill in the least number of replicas, the metric, and the rules of scaling that are not said."""
+    emptied = _emptied(obj)
+    conform(obj)
+    spec = obj.setdefault("spec", {})
+    obj["status"] = {"desiredReplicas": 0, "currentMetrics": None, **(obj.get("status") or {})}
+    spec.setdefault("minReplicas", 1)
+    if not spec.get("metrics"):
+        target = {"type": "Utilization", "averageUtilization": _DEFAULT_CPU}
+        spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
+    if (behavior := spec.get("behavior")) is not None:
+        for name, rules in _RULES.items():
+            behavior[name] = rules | (behavior.get(name) or {}) | ({"policies": []} if name in emptied else {})
 
-    stored_as = ("autoscaling/v2", "HorizontalPodAutoscaler")
 
-    def default(self, obj: Manifest) -> None:
-        """Fill in the least number of replicas, the metric, and the rules of scaling that are not said."""
-        emptied = _emptied(obj)
-        super().default(obj)
-        spec = obj.setdefault("spec", {})
-        obj["status"] = {"desiredReplicas": 0, "currentMetrics": None, **(obj.get("status") or {})}
-        spec.setdefault("minReplicas", 1)
-        if not spec.get("metrics"):
-            target = {"type": "Utilization", "averageUtilization": _DEFAULT_CPU}
-            spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
-        if (behavior := spec.get("behavior")) is not None:
-            for name, rules in _RULES.items():
-                behavior[name] = rules | (behavior.get(name) or {}) | ({"policies": []} if name in emptied else {})
+def _validate_update(new: Manifest, old: Manifest) -> list[FieldError]:
+    """Return the field errors of an update; a target of before may name its kind as it did."""
+    after, before = ((one["spec"].get("scaleTargetRef") or {}) for one in (new, old))
+    errors = _validate(new)
+    if all(after.get(name) == before.get(name) for name in ("apiVersion", "kind")):
+        errors = [error for error in errors if error.field != "spec.scaleTargetRef.apiVersion"]
+    return errors
 
-    def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:
-        """Return the field errors of an update; a target of before may name its kind as it did."""
-        after, before = ((one["spec"].get("scaleTargetRef") or {}) for one in (new, old))
-        errors = self.validate(new)
-        if all(after.get(name) == before.get(name) for name in ("apiVersion", "kind")):
-            errors = [error for error in errors if error.field != "spec.scaleTargetRef.apiVersion"]
-        return errors
 
-    def prepare_create(self, obj: Manifest) -> None:
-        """Empty the status."""
-        obj["status"] = {"desiredReplicas": 0, "currentMetrics": None}
-
-    def warnings(self, new: Manifest, old: Manifest | None) -> list[str]:
-        """Return, on create, that nothing scales here."""
-        return [without_effect("horizontalpodautoscalers.autoscaling")] if old is None else []
-
-    def validate(self, obj: Manifest) -> list[FieldError]:
-        """Return the field errors of an autoscaler."""
-        spec = obj["spec"]
-        least, most = spec["minReplicas"], spec.get("maxReplicas", 0)
-        errors = [] if least >= 1 else [invalid("spec.minReplicas", least, "must be greater than or equal to 1")]
-        scales_from_zero = any(metric.get("type") in ("Object", "External") for metric in spec["metrics"])
-        if least == 0 and not scales_from_zero:
-            words = "must specify at least one Object or External metric to support scaling to zero replicas"
-            errors.append(forbidden("spec.metrics", words))
-        if most < 1:
-            errors.append(required("spec.maxReplicas", "must be set and greater than 0"))
-        if most < least:
-            errors.append(invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`"))
-        target = spec.get("scaleTargetRef") or {}
-        errors += _check_api_version(target, "spec.scaleTargetRef") + _check_reference(target, "spec.scaleTargetRef")
-        for position, metric in enumerate(spec["metrics"]):
-            errors += _check_metric(metric, f"spec.metrics[{position}]")
-        for name in _RULES:
-            errors += _check_rules((spec.get("behavior") or {}).get(name), f"spec.behavior.{name}")
-        return errors
+def _validate(obj: Manifest) -> list[FieldError]:
+    """Return the field errors of an autoscaler."""
+    spec = obj["spec"]
+    least, most = spec["minReplicas"], spec.get("maxReplicas", 0)
+    errors = [] if least >= 1 else [invalid("spec.minReplicas", least, "must be greater than or equal to 1")]
+    scales_from_zero = any(metric.get("type") in ("Object", "External") for metric in spec["metrics"])
+    if least == 0 and not scales_from_zero:
+        words = "must specify at least one Object or External metric to support scaling to zero replicas"
+        errors.append(forbidden("spec.metrics", words))
+    if most < 1:
+        errors.append(required("spec.maxReplicas", "must be set and greater than 0"))
+    if most < least:
+        errors.append(invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`"))
+    target = spec.get("scaleTargetRef") or {}
+    errors += _check_api_version(target, "spec.scaleTargetRef") + _check_reference(target, "spec.scaleTargetRef")
+    for position, metric in enumerate(spec["metrics"]):
+        errors += _check_metric(metric, f"spec.metrics[{position}]")
+    for name in _RULES:
+        errors += _check_rules((spec.get("behavior") or {}).get(name), f"spec.behavior.{name}")
+    return errors
 
 
 def _check_reference(reference: Manifest, field: str) -> list[FieldError]:
@@ -220,3 +208,13 @@ def _check_policy(policy: Manifest, field: str) -> list[FieldError]:
         words = f"must be less than or equal to {_LONGEST_PERIOD_SECONDS}"
         errors.append(invalid(f"{field}.periodSeconds", period, words))
     return errors
+
+
+# Autoscalers: at least one replica, and the CPU as metric where none is named.
+AUTOSCALERS = Rules(
+    stored_as=("autoscaling/v2", "HorizontalPodAutoscaler"),
+    default=_default,
+    validate_update=_validate_update,
+    status=lambda _: {"desiredReplicas": 0, "currentMetrics": None},
+    validate=_validate,
+)

@@ -113,7 +113,7 @@ SERVICES = _kind(
 CLAIMS = _kind(
     "v1",
     "PersistentVolumeClaim",
-    make_strategy=strategy_at("storage.claims:ClaimStrategy", "persistentvolumeclaims", has_generation=False),
+    make_strategy=strategy_at(_GENERIC, "persistentvolumeclaims", has_generation=False, rules="storage.claims:CLAIMS"),
 )
 RESOURCE_QUOTAS = _kind("v1", "ResourceQuota", "core.limits:ResourceQuotaStrategy", returns_deleted_object=True)
 LIMIT_RANGES = _kind("v1", "LimitRange", "core.limits:LimitRangeStrategy", allow_create_on_update=True)
@@ -146,7 +146,13 @@ CLUSTER_ROLE_BINDINGS = _rbac_kind("ClusterRoleBinding", "access.rbac:ClusterRol
 ROLES = _rbac_kind("Role", "access.rbac:RoleStrategy")
 ROLE_BINDINGS = _rbac_kind("RoleBinding", "access.rbac:RoleBindingStrategy")
 DISRUPTION_BUDGETS = _kind("policy/v1", "PodDisruptionBudget", "apps.budgets:BudgetStrategy")
-AUTOSCALERS = _kind("autoscaling/v2", "HorizontalPodAutoscaler", "autoscaling:AutoscalerStrategy")
+AUTOSCALERS = _kind(
+    "autoscaling/v2",
+    "HorizontalPodAutoscaler",
+    make_strategy=strategy_at(
+        _GENERIC, "horizontalpodautoscalers.autoscaling", has_generation=False, rules="autoscaling:AUTOSCALERS"
+    ),
+)
 
 
 def _admission_kind(name: str, strategy: str) -> Kind:
@@ -210,25 +216,29 @@ _WITH_STRATEGY: tuple[Kind, ...] = (
 )  # fmt: skip
 
 
-_STRATEGIES: Mapping[tuple[str, str], str] = {
-    ("v1", "Endpoints"): "networking.endpoints:EndpointsStrategy",
-    ("v1", "PersistentVolume"): "storage.volumes:VolumeStrategy",
-    ("apps/v1", "ControllerRevision"): "apps.sets:ControllerRevisionStrategy",
-    ("discovery.k8s.io/v1", "EndpointSlice"): "networking.traffic:EndpointSliceStrategy",
-    ("networking.k8s.io/v1", "Ingress"): "networking.ingresses:IngressStrategy",
-    ("networking.k8s.io/v1", "IngressClass"): "networking.ingresses:IngressClassStrategy",
-    ("networking.k8s.io/v1", "NetworkPolicy"): "networking.traffic:NetworkPolicyStrategy",
-    ("storage.k8s.io/v1", "CSIDriver"): "storage.volumes:DriverStrategy",
-    ("storage.k8s.io/v1", "CSINode"): "storage.volumes:NodeDriversStrategy",
-    ("storage.k8s.io/v1", "StorageClass"): "storage.volumes:StorageClassStrategy",
+# The rules of kinds on which nothing here acts, beside their schema.
+_RULES: Mapping[tuple[str, str], str] = {
+    ("v1", "Endpoints"): "networking.endpoints:ENDPOINTS",
+    ("v1", "PersistentVolume"): "storage.volumes:VOLUMES",
+    ("discovery.k8s.io/v1", "EndpointSlice"): "networking.traffic:ENDPOINT_SLICES",
+    ("networking.k8s.io/v1", "Ingress"): "networking.ingresses:INGRESSES",
+    ("networking.k8s.io/v1", "IngressClass"): "networking.ingresses:INGRESS_CLASSES",
+    ("networking.k8s.io/v1", "NetworkPolicy"): "networking.traffic:NETWORK_POLICIES",
+    ("storage.k8s.io/v1", "CSIDriver"): "storage.volumes:DRIVERS",
+    ("storage.k8s.io/v1", "CSINode"): "storage.volumes:NODE_DRIVERS",
+    ("storage.k8s.io/v1", "StorageClass"): "storage.volumes:STORAGE_CLASSES",
 }
 
 
 def _generic(api_version: str, name: str) -> Kind:
     kind = _kind(api_version, name)
     has_generation = "generation" in _BUILTIN[api_version, name].traits
-    place = _STRATEGIES.get((api_version, name), _GENERIC)
-    return replace(kind, make_strategy=strategy_at(place, kind.type.display, has_generation=has_generation))
+    if name == "ControllerRevision":
+        make = strategy_at("apps.sets:ControllerRevisionStrategy", kind.type.display, has_generation=has_generation)
+    else:
+        rules = _RULES.get((api_version, name), "")
+        make = strategy_at(_GENERIC, kind.type.display, has_generation=has_generation, rules=rules)
+    return replace(kind, make_strategy=make)
 
 
 _NAMED = {(kind.type.api_version, kind.type.kind) for kind in _WITH_STRATEGY}

@@ -138,18 +138,23 @@ class Strategy:
         return []
 
 
+def found_at(place: str) -> Any:
+    """Import a name of a module below `kcr_devcluster.apiserver.kinds`, such as `pods.strategy:PodStrategy`."""
+    module, _, name = place.partition(":")
+    return getattr(import_module(f"kcr_devcluster.apiserver.kinds.{module}"), name)
+
+
 def strategy_at(place: str, *arguments: Any, **options: Any) -> Callable[[], Strategy]:
     """Return a function that imports and makes a strategy: a server has many kinds, and a test uses few.
 
     Args:
-        place: Module below `kcr_devcluster.apiserver.kinds` and class, such as `pods.strategy:PodStrategy`.
+        place: Where its class is, see `found_at`.
         *arguments: For the class.
         **options: For the class.
     """
 
     def make() -> Strategy:
-        module, _, name = place.partition(":")
-        made: Strategy = getattr(import_module(f"kcr_devcluster.apiserver.kinds.{module}"), name)(*arguments, **options)
+        made: Strategy = found_at(place)(*arguments, **options)
         return made
 
     return make

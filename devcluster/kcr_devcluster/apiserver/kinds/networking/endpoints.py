@@ -5,7 +5,7 @@ ValidateEndpoints.
 """
 
 from kcr_devcluster.apiserver.kinds.formats import check_address, check_reachable_address, parse_address, port_number
-from kcr_devcluster.apiserver.kinds.generic import GenericStrategy
+from kcr_devcluster.apiserver.kinds.generic import Conform, Rules
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError, invalid, not_supported, required
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.names import dns_label, dns_subdomain, qualified_name
@@ -13,28 +13,25 @@ from kcr_devcluster.apiserver.protocol.names import dns_label, dns_subdomain, qu
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
 
 
-class EndpointsStrategy(GenericStrategy):
-    """Endpoints: the addresses behind a Service, as written by hand or by older controllers."""
+def _default(obj: Manifest, conform: Conform) -> None:
+    """Fill in the protocol of ports."""
+    conform(obj)
+    for subset in obj.get("subsets") or ():
+        for port in subset.get("ports") or ():
+            port["protocol"] = port.get("protocol") or "TCP"
 
-    stored_as = ("v1", "Endpoints")
 
-    def default(self, obj: Manifest) -> None:
-        """Fill in the protocol of ports."""
-        super().default(obj)
-        for subset in obj.get("subsets") or ():
-            for port in subset.get("ports") or ():
-                port["protocol"] = port.get("protocol") or "TCP"
+def _validate(obj: Manifest) -> list[FieldError]:
+    """Return the field errors of Endpoints."""
+    errors: list[FieldError] = []
+    for position, subset in enumerate(obj.get("subsets") or ()):
+        errors += _check_subset(subset, f"subsets[{position}]")
+    return errors
 
-    def validate(self, obj: Manifest) -> list[FieldError]:
-        """Return the field errors of Endpoints."""
-        errors: list[FieldError] = []
-        for position, subset in enumerate(obj.get("subsets") or ()):
-            errors += _check_subset(subset, f"subsets[{position}]")
-        return errors
 
-    def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:
-        """Return the field errors of an update."""
-        return self.validate(new)
+def _validate_update(new: Manifest, old: Manifest) -> list[FieldError]:
+    """Return the field errors of an update."""
+    return _validate(new)
 
 
 def _check_subset(subset: Manifest, field: str) -> list[FieldError]:
@@ -74,3 +71,12 @@ def _check_port(port: Manifest, field: str, *, needs_name: bool) -> list[FieldEr
     if (application := port.get("appProtocol")) is not None:
         errors += [invalid(f"{field}.appProtocol", application, reason) for reason in qualified_name(application)]
     return errors
+
+
+# Endpoints: the addresses behind a Service, as written by hand or by older controllers.
+ENDPOINTS = Rules(
+    stored_as=("v1", "Endpoints"),
+    default=_default,
+    validate=_validate,
+    validate_update=_validate_update,
+)

@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 from kcr_devcluster.apiserver.kinds.formats import parse_address, port_number
-from kcr_devcluster.apiserver.kinds.generic import GenericStrategy
+from kcr_devcluster.apiserver.kinds.generic import Conform, Rules
 from kcr_devcluster.apiserver.kinds.networking.load_balancers import check_ingress_status
 from kcr_devcluster.apiserver.protocol.field_errors import (
     IMMUTABLE,
@@ -41,40 +41,32 @@ _WILDCARD_MESSAGE = (
 )
 
 
-class IngressStrategy(GenericStrategy):
-    """Ingresses: hosts, paths and the services behind them."""
+def _validate_ingress(obj: Manifest) -> list[FieldError]:
+    """Return the field errors of a new Ingress."""
+    errors, spec = _check_spec(obj.get("spec") or {}), obj.get("spec") or {}
+    annotation = (obj["metadata"].get("annotations") or {}).get(_CLASS_ANNOTATION)
+    name = spec.get("ingressClassName")
+    if annotation is not None and name is not None and annotation != name:
+        words = "must match `ingressClassName` when both are specified"
+        errors.append(invalid(f"annotations.{_CLASS_ANNOTATION}", annotation, words))
+    return errors
 
-    stored_as = ("networking.k8s.io/v1", "Ingress")
 
-    def prepare_create(self, obj: Manifest) -> None:
-        """Empty the status."""
-        obj["status"] = {"loadBalancer": {}}
+def _validate_update_ingress(new: Manifest, old: Manifest) -> list[FieldError]:
+    """Return the field errors of an update; the annotation of old clients may differ from the class by then."""
+    return _check_spec(new.get("spec") or {})
 
-    def validate(self, obj: Manifest) -> list[FieldError]:
-        """Return the field errors of a new Ingress."""
-        errors, spec = _check_spec(obj.get("spec") or {}), obj.get("spec") or {}
-        annotation = (obj["metadata"].get("annotations") or {}).get(_CLASS_ANNOTATION)
-        name = spec.get("ingressClassName")
-        if annotation is not None and name is not None and annotation != name:
-            words = "must match `ingressClassName` when both are specified"
-            errors.append(invalid(f"annotations.{_CLASS_ANNOTATION}", annotation, words))
-        return errors
 
-    def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:
-        """Return the field errors of an update; the annotation of old clients may differ from the class by then."""
-        return _check_spec(new.get("spec") or {})
+def _validate_status_ingress(new: Manifest, old: Manifest) -> list[FieldError]:
+    """Return the field errors of an update of the status."""
+    return check_ingress_status(new)
 
-    def validate_status(self, new: Manifest, old: Manifest) -> list[FieldError]:
-        """Return the field errors of an update of the status."""
-        return check_ingress_status(new)
 
-    def warnings(self, new: Manifest, old: Manifest | None) -> list[str]:
-        """Return, on create, that nothing routes, and that an annotation is deprecated."""
-        found = super().warnings(new, old)
-        if old is None and _CLASS_ANNOTATION in (new["metadata"].get("annotations") or {}):
-            words = f"annotation \"{_CLASS_ANNOTATION}\" is deprecated, please use 'spec.ingressClassName' instead"
-            found.insert(0, words)
-        return found
+def _warn(obj: Manifest) -> list[str]:
+    """Return that the annotation is deprecated."""
+    if _CLASS_ANNOTATION not in (obj["metadata"].get("annotations") or {}):
+        return []
+    return [f"annotation \"{_CLASS_ANNOTATION}\" is deprecated, please use 'spec.ingressClassName' instead"]
 
 
 def _check_spec(spec: Manifest) -> list[FieldError]:
@@ -176,32 +168,29 @@ def _check_tls(tls: Manifest, field: str) -> list[FieldError]:
     return errors
 
 
-class IngressClassStrategy(GenericStrategy):
-    """IngressClasses, whose controller never changes."""
+def _default_class(obj: Manifest, conform: Conform) -> None:
+    """Fill in the scope of the parameters."""
+    conform(obj)
+    parameters = (obj.get("spec") or {}).get("parameters")
+    if parameters is not None:
+        parameters.setdefault("scope", "Cluster")
 
-    stored_as = ("networking.k8s.io/v1", "IngressClass")
 
-    def default(self, obj: Manifest) -> None:
-        """Fill in the scope of the parameters."""
-        super().default(obj)
-        parameters = (obj.get("spec") or {}).get("parameters")
-        if parameters is not None:
-            parameters.setdefault("scope", "Cluster")
+def _validate_class(obj: Manifest) -> list[FieldError]:
+    """Return the field errors of an IngressClass."""
+    spec = obj.get("spec") or {}
+    controller, parameters = spec.get("controller"), spec.get("parameters")
+    errors = [] if controller else [required("spec.controller")]
+    errors += [invalid("spec.controller", part, reason)
+               for part, reason in (domain_prefixed_path(controller) if controller else ())]  # fmt: skip
+    return errors if parameters is None else errors + _check_parameters(parameters, "spec.parameters")
 
-    def validate(self, obj: Manifest) -> list[FieldError]:
-        """Return the field errors of an IngressClass."""
-        spec = obj.get("spec") or {}
-        controller, parameters = spec.get("controller"), spec.get("parameters")
-        errors = [] if controller else [required("spec.controller")]
-        errors += [invalid("spec.controller", part, reason)
-                   for part, reason in (domain_prefixed_path(controller) if controller else ())]  # fmt: skip
-        return errors if parameters is None else errors + _check_parameters(parameters, "spec.parameters")
 
-    def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:
-        """Return the field errors of an update."""
-        after, before = ((one.get("spec") or {}).get("controller") for one in (new, old))
-        changed = [] if after == before else [invalid("spec.controller", after, IMMUTABLE)]
-        return changed + self.validate(new)
+def _validate_update_class(new: Manifest, old: Manifest) -> list[FieldError]:
+    """Return the field errors of an update."""
+    after, before = ((one.get("spec") or {}).get("controller") for one in (new, old))
+    changed = [] if after == before else [invalid("spec.controller", after, IMMUTABLE)]
+    return changed + _validate_class(new)
 
 
 def _check_parameters(parameters: Manifest, field: str) -> list[FieldError]:
@@ -217,3 +206,21 @@ def _check_parameters(parameters: Manifest, field: str) -> list[FieldError]:
     else:
         errors += [invalid(f"{field}.namespace", namespace, reason) for reason in dns_label(namespace)]
     return errors
+
+
+# Ingresses: hosts, paths and the services behind them.
+INGRESSES = Rules(
+    stored_as=("networking.k8s.io/v1", "Ingress"),
+    status=lambda _: {"loadBalancer": {}},
+    validate=_validate_ingress,
+    validate_update=_validate_update_ingress,
+    validate_status=_validate_status_ingress,
+    warnings=_warn,
+)
+# IngressClasses, whose controller never changes.
+INGRESS_CLASSES = Rules(
+    stored_as=("networking.k8s.io/v1", "IngressClass"),
+    default=_default_class,
+    validate=_validate_class,
+    validate_update=_validate_update_class,
+)

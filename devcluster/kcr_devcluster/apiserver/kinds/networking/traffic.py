@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
 
 from kcr_devcluster.apiserver.kinds.formats import check_cidr, check_reachable_address, parse_address, port_number
-from kcr_devcluster.apiserver.kinds.generic import GenericStrategy
+from kcr_devcluster.apiserver.kinds.generic import Conform, Rules
 from kcr_devcluster.apiserver.protocol.field_errors import (
     IMMUTABLE,
     FieldError,
@@ -28,39 +28,35 @@ _ADDRESS_TYPES = ("FQDN", "IPv4", "IPv6")
 _MOST_ENDPOINTS, _MOST_ADDRESSES, _MOST_PORTS = 1000, 100, 20_000
 
 
-class NetworkPolicyStrategy(GenericStrategy):
-    """NetworkPolicies: for which pods, from and to whom."""
+def _default_policy(obj: Manifest, conform: Conform) -> None:
+    """Fill in the directions and the protocol of ports."""
+    conform(obj)
+    spec = obj.setdefault("spec", {})
+    spec.setdefault("podSelector", {})
+    if not spec.get("policyTypes"):
+        spec["policyTypes"] = list(_DIRECTIONS if spec.get("egress") else _DIRECTIONS[:1])
+    for rule, _, _ in _rules(spec):
+        for port in rule.get("ports") or ():
+            port.setdefault("protocol", "TCP")
 
-    stored_as = ("networking.k8s.io/v1", "NetworkPolicy")
 
-    def default(self, obj: Manifest) -> None:
-        """Fill in the directions and the protocol of ports."""
-        super().default(obj)
-        spec = obj.setdefault("spec", {})
-        spec.setdefault("podSelector", {})
-        if not spec.get("policyTypes"):
-            spec["policyTypes"] = list(_DIRECTIONS if spec.get("egress") else _DIRECTIONS[:1])
-        for rule, _, _ in _rules(spec):
-            for port in rule.get("ports") or ():
-                port.setdefault("protocol", "TCP")
-
-    def validate(self, obj: Manifest) -> list[FieldError]:
-        """Return the field errors of a NetworkPolicy."""
-        spec = obj["spec"]
-        errors = check_selector(spec["podSelector"], "spec.podSelector")
-        for rule, field, peers in _rules(spec):
-            for position, port in enumerate(rule.get("ports") or ()):
-                errors += _check_policy_port(port, f"{field}.ports[{position}]")
-            for position, peer in enumerate(rule.get(peers) or ()):
-                errors += _check_peer(peer, f"{field}.{peers}[{position}]")
-        kinds = spec["policyTypes"]
-        if len(kinds) > len(_DIRECTIONS):
-            return [*errors, invalid("spec.policyTypes", kinds, "may not specify more than two policyTypes")]
-        return errors + [
-            not_supported(f"spec.policyTypes[{position}]", kind, _DIRECTIONS)
-            for position, kind in enumerate(kinds)
-            if kind not in _DIRECTIONS
-        ]
+def _validate_policy(obj: Manifest) -> list[FieldError]:
+    """Return the field errors of a NetworkPolicy."""
+    spec = obj["spec"]
+    errors = check_selector(spec["podSelector"], "spec.podSelector")
+    for rule, field, peers in _rules(spec):
+        for position, port in enumerate(rule.get("ports") or ()):
+            errors += _check_policy_port(port, f"{field}.ports[{position}]")
+        for position, peer in enumerate(rule.get(peers) or ()):
+            errors += _check_peer(peer, f"{field}.{peers}[{position}]")
+    kinds = spec["policyTypes"]
+    if len(kinds) > len(_DIRECTIONS):
+        return [*errors, invalid("spec.policyTypes", kinds, "may not specify more than two policyTypes")]
+    return errors + [
+        not_supported(f"spec.policyTypes[{position}]", kind, _DIRECTIONS)
+        for position, kind in enumerate(kinds)
+        if kind not in _DIRECTIONS
+    ]
 
 
 def _rules(spec: Manifest) -> Iterator[tuple[Manifest, str, str]]:
@@ -118,44 +114,34 @@ def _is_strict_part(part: IPv4Network | IPv6Network, whole: IPv4Network | IPv6Ne
     return part.network_address in whole and part.prefixlen > whole.prefixlen
 
 
-class EndpointSliceStrategy(GenericStrategy):
-    """EndpointSlices: addresses of one type, and their ports."""
+def _default_slice(obj: Manifest, conform: Conform) -> None:
+    """Fill in the name and the protocol of ports."""
+    conform(obj)
+    for port in obj.get("ports") or ():
+        port.setdefault("name", "")
+        port.setdefault("protocol", "TCP")
 
-    stored_as = ("discovery.k8s.io/v1", "EndpointSlice")
 
-    def default(self, obj: Manifest) -> None:
-        """Fill in the name and the protocol of ports."""
-        super().default(obj)
-        for port in obj.get("ports") or ():
-            port.setdefault("name", "")
-            port.setdefault("protocol", "TCP")
+def _validate_slice(obj: Manifest) -> list[FieldError]:
+    """Return the field errors of an EndpointSlice."""
+    kind, endpoints, ports = obj.get("addressType"), obj.get("endpoints") or (), obj.get("ports") or ()
+    errors: list[FieldError] = []
+    if not kind:
+        errors.append(required("addressType"))
+    elif kind not in _ADDRESS_TYPES:
+        errors.append(not_supported("addressType", kind, _ADDRESS_TYPES))
+    if len(endpoints) > _MOST_ENDPOINTS:
+        errors.append(too_many("endpoints", len(endpoints), _MOST_ENDPOINTS))
+    else:
+        for position, endpoint in enumerate(endpoints):
+            errors += _check_endpoint(endpoint, kind or "", f"endpoints[{position}]")
+    return errors + _check_ports(ports)
 
-    def prepare_update(self, new: Manifest, old: Manifest) -> None:
-        """Keep nothing: there is no status."""
 
-    def is_new_generation(self, new: Manifest, old: Manifest) -> bool:
-        """Return whether an update changes anything but metadata."""
-        return any(new.get(name) != old.get(name) for name in ("addressType", "endpoints", "ports"))
-
-    def validate(self, obj: Manifest) -> list[FieldError]:
-        """Return the field errors of an EndpointSlice."""
-        kind, endpoints, ports = obj.get("addressType"), obj.get("endpoints") or (), obj.get("ports") or ()
-        errors: list[FieldError] = []
-        if not kind:
-            errors.append(required("addressType"))
-        elif kind not in _ADDRESS_TYPES:
-            errors.append(not_supported("addressType", kind, _ADDRESS_TYPES))
-        if len(endpoints) > _MOST_ENDPOINTS:
-            errors.append(too_many("endpoints", len(endpoints), _MOST_ENDPOINTS))
-        else:
-            for position, endpoint in enumerate(endpoints):
-                errors += _check_endpoint(endpoint, kind or "", f"endpoints[{position}]")
-        return errors + _check_ports(ports)
-
-    def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:
-        """Return the field errors of an update."""
-        kind, errors = new.get("addressType"), self.validate(new)
-        return errors if kind == old.get("addressType") else [*errors, invalid("addressType", kind, IMMUTABLE)]
+def _validate_update_slice(new: Manifest, old: Manifest) -> list[FieldError]:
+    """Return the field errors of an update."""
+    kind, errors = new.get("addressType"), _validate_slice(new)
+    return errors if kind == old.get("addressType") else [*errors, invalid("addressType", kind, IMMUTABLE)]
 
 
 def _check_endpoint(endpoint: Manifest, kind: str, field: str) -> list[FieldError]:
@@ -208,3 +194,19 @@ def _check_ports(ports: Sequence[Manifest]) -> list[FieldError]:
         if application := port.get("appProtocol"):
             errors += [invalid(f"{field}.appProtocol", application, reason) for reason in qualified_name(application)]
     return errors
+
+
+# NetworkPolicies: for which pods, from and to whom.
+NETWORK_POLICIES = Rules(
+    stored_as=("networking.k8s.io/v1", "NetworkPolicy"),
+    default=_default_policy,
+    validate=_validate_policy,
+)
+# EndpointSlices: addresses of one type, and their ports.
+ENDPOINT_SLICES = Rules(
+    stored_as=("discovery.k8s.io/v1", "EndpointSlice"),
+    default=_default_slice,
+    content=("addressType", "endpoints", "ports"),
+    validate=_validate_slice,
+    validate_update=_validate_update_slice,
+)

@@ -4,7 +4,7 @@ Source: kubernetes/pkg/apis/core/validation/validation.go, ValidatePersistentVol
 ValidatePersistentVolumeClaimUpdate; pkg/registry/core/persistentvolumeclaim/strategy.go.
 """
 
-from kcr_devcluster.apiserver.kinds.generic import GenericStrategy
+from kcr_devcluster.apiserver.kinds.generic import Conform, Rules
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError, forbidden, invalid, not_supported, required
 from kcr_devcluster.apiserver.protocol.manifests import Manifest, semantic_equal
 from kcr_devcluster.apiserver.protocol.names import check_selector, dns_subdomain
@@ -48,40 +48,44 @@ def check_claim_spec(spec: Manifest, field: str) -> list[FieldError]:
     return errors
 
 
-class ClaimStrategy(GenericStrategy):
-    """Claims of volumes: nothing here provisions or binds them, which a warning says."""
+def _default_claim(obj: Manifest, conform: Conform) -> None:
+    """Name the source of the data in both fields that there are for it.
 
-    def default(self, obj: Manifest) -> None:
-        """Name the source of the data in both fields that there are for it.
+    Source: kubernetes/pkg/registry/core/persistentvolumeclaim/strategy.go, NormalizeDataSources.
+    """
+    conform(obj)
+    spec = obj["spec"]
+    source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
+    if source and not reference:
+        spec["dataSourceRef"] = dict(source)
+    elif reference and not source and not reference.get("namespace"):
+        spec["dataSource"] = dict(reference)
 
-        Source: kubernetes/pkg/registry/core/persistentvolumeclaim/strategy.go, NormalizeDataSources.
-        """
-        super().default(obj)
-        spec = obj["spec"]
-        source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
-        if source and not reference:
-            spec["dataSourceRef"] = dict(source)
-        elif reference and not source and not reference.get("namespace"):
-            spec["dataSource"] = dict(reference)
 
-    def prepare_create(self, obj: Manifest) -> None:
-        """Set the phase."""
-        obj["status"] = {"phase": "Pending"}
+def _validate_claim(obj: Manifest) -> list[FieldError]:
+    """Return the field errors of a claim."""
+    return check_claim_spec(obj.get("spec") or {}, "spec")
 
-    def validate(self, obj: Manifest) -> list[FieldError]:
-        """Return the field errors of a claim."""
-        return check_claim_spec(obj.get("spec") or {}, "spec")
 
-    def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:
-        """Return the field errors of an update: the volume is set once, and requests of bound claims may grow."""
-        after, before = dict(new["spec"]), dict(old["spec"])
-        if not before.get("volumeName"):
-            before.pop("volumeName", None)
-            after.pop("volumeName", None)
-        if (new.get("status") or {}).get("phase") == "Bound":
-            after.pop("resources", None)
-            before.pop("resources", None)
-        errors = self.validate(new)
-        if not semantic_equal(after, before):
-            errors.append(forbidden("spec", _FIXED))
-        return errors
+def _validate_update_claim(new: Manifest, old: Manifest) -> list[FieldError]:
+    """Return the field errors of an update: the volume is set once, and requests of bound claims may grow."""
+    after, before = dict(new["spec"]), dict(old["spec"])
+    if not before.get("volumeName"):
+        before.pop("volumeName", None)
+        after.pop("volumeName", None)
+    if (new.get("status") or {}).get("phase") == "Bound":
+        after.pop("resources", None)
+        before.pop("resources", None)
+    errors = _validate_claim(new)
+    if not semantic_equal(after, before):
+        errors.append(forbidden("spec", _FIXED))
+    return errors
+
+
+# Claims of volumes: nothing here provisions or binds them, which a warning says.
+CLAIMS = Rules(
+    default=_default_claim,
+    status=lambda _: {"phase": "Pending"},
+    validate=_validate_claim,
+    validate_update=_validate_update_claim,
+)

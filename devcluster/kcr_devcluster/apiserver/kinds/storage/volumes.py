@@ -4,7 +4,7 @@ Source: kubernetes/pkg/apis/core/validation/validation.go, ValidatePersistentVol
 ValidatePersistentVolumeUpdate; pkg/apis/storage/validation/validation.go, ValidateStorageClass.
 """
 
-from kcr_devcluster.apiserver.kinds.generic import GenericStrategy
+from kcr_devcluster.apiserver.kinds.generic import Conform, Rules
 from kcr_devcluster.apiserver.kinds.storage.claims import VOLUME_MODES, check_modes
 from kcr_devcluster.apiserver.kinds.storage.sources import check_driver_name, check_nfs
 from kcr_devcluster.apiserver.protocol.field_errors import (
@@ -38,51 +38,44 @@ def _sources(spec: Manifest) -> list[str]:
     return sorted(name for name in known if spec.get(name) is not None)
 
 
-class VolumeStrategy(GenericStrategy):
-    """PersistentVolumes: one source, which never changes."""
+def _default_volume(obj: Manifest, conform: Conform) -> None:
+    """Fill in the spec."""
+    if obj.get("spec") is None:
+        obj["spec"] = {}
+    conform(obj)
 
-    stored_as = ("v1", "PersistentVolume")
 
-    def default(self, obj: Manifest) -> None:
-        """Fill in the spec."""
-        if obj.get("spec") is None:
-            obj["spec"] = {}
-        super().default(obj)
+def _validate_volume(obj: Manifest) -> list[FieldError]:
+    """Return the field errors of a volume."""
+    spec, sources = obj["spec"], _sources(obj["spec"])
+    errors = check_modes(spec.get("accessModes") or [], "spec.accessModes", "")
+    errors += _check_capacity(spec.get("capacity") or {})
+    policy, mode = spec["persistentVolumeReclaimPolicy"], spec["volumeMode"]
+    if policy not in _RECLAIM_POLICIES:
+        errors.append(not_supported("spec.persistentVolumeReclaimPolicy", policy, _RECLAIM_POLICIES))
+    if not sources:
+        errors.append(required("spec", "must specify a volume type"))
+    errors += [forbidden(f"spec.{name}", "may not specify more than 1 volume type") for name in sources[1:]]
+    if (spec.get("hostPath") or {}).get("path") == "/" and policy == "Recycle":
+        words = "may not be 'recycle' for a hostPath of '/'"
+        errors.append(forbidden("spec.persistentVolumeReclaimPolicy", words))
+    if nfs := spec.get("nfs"):
+        errors += check_nfs(nfs, "spec.nfs")
+    if sources == ["local"] and not spec.get("nodeAffinity"):
+        errors.append(required("spec.nodeAffinity", "Local volume requires node affinity"))
+    if name := spec.get("storageClassName"):
+        errors += [invalid("spec.storageClassName", name, reason) for reason in dns_subdomain(name)]
+    return errors if mode in VOLUME_MODES else [*errors, not_supported("spec.volumeMode", mode, VOLUME_MODES)]
 
-    def prepare_create(self, obj: Manifest) -> None:
-        """Set the phase, and since when the volume is in it."""
-        obj["status"] = {"phase": "Pending", "lastPhaseTransitionTime": obj["metadata"]["creationTimestamp"]}
 
-    def validate(self, obj: Manifest) -> list[FieldError]:
-        """Return the field errors of a volume."""
-        spec, sources = obj["spec"], _sources(obj["spec"])
-        errors = check_modes(spec.get("accessModes") or [], "spec.accessModes", "")
-        errors += _check_capacity(spec.get("capacity") or {})
-        policy, mode = spec["persistentVolumeReclaimPolicy"], spec["volumeMode"]
-        if policy not in _RECLAIM_POLICIES:
-            errors.append(not_supported("spec.persistentVolumeReclaimPolicy", policy, _RECLAIM_POLICIES))
-        if not sources:
-            errors.append(required("spec", "must specify a volume type"))
-        errors += [forbidden(f"spec.{name}", "may not specify more than 1 volume type") for name in sources[1:]]
-        if (spec.get("hostPath") or {}).get("path") == "/" and policy == "Recycle":
-            words = "may not be 'recycle' for a hostPath of '/'"
-            errors.append(forbidden("spec.persistentVolumeReclaimPolicy", words))
-        if nfs := spec.get("nfs"):
-            errors += check_nfs(nfs, "spec.nfs")
-        if sources == ["local"] and not spec.get("nodeAffinity"):
-            errors.append(required("spec.nodeAffinity", "Local volume requires node affinity"))
-        if name := spec.get("storageClassName"):
-            errors += [invalid("spec.storageClassName", name, reason) for reason in dns_subdomain(name)]
-        return errors if mode in VOLUME_MODES else [*errors, not_supported("spec.volumeMode", mode, VOLUME_MODES)]
-
-    def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:
-        """Return the field errors of an update."""
-        errors, (after, before) = self.validate(new), (new["spec"], old["spec"])
-        if any(not semantic_equal(after.get(name), before.get(name)) for name in {*_sources(after), *_sources(before)}):
-            errors.append(forbidden("spec.persistentvolumesource", _FIXED_SOURCE))
-        if after["volumeMode"] != before["volumeMode"]:
-            errors.append(invalid("volumeMode", after["volumeMode"], IMMUTABLE))
-        return errors
+def _validate_update_volume(new: Manifest, old: Manifest) -> list[FieldError]:
+    """Return the field errors of an update."""
+    errors, (after, before) = _validate_volume(new), (new["spec"], old["spec"])
+    if any(not semantic_equal(after.get(name), before.get(name)) for name in {*_sources(after), *_sources(before)}):
+        errors.append(forbidden("spec.persistentvolumesource", _FIXED_SOURCE))
+    if after["volumeMode"] != before["volumeMode"]:
+        errors.append(invalid("volumeMode", after["volumeMode"], IMMUTABLE))
+    return errors
 
 
 def _check_capacity(capacity: Manifest) -> list[FieldError]:
@@ -95,68 +88,84 @@ def _check_capacity(capacity: Manifest) -> list[FieldError]:
     return errors
 
 
-class DriverStrategy(GenericStrategy):
-    """CSIDrivers: the capabilities of a driver of volumes."""
-
-    stored_as = ("storage.k8s.io/v1", "CSIDriver")
-
-    def default(self, obj: Manifest) -> None:
-        """Fill in in which ways volumes live."""
-        super().default(obj)
-        if not obj["spec"].get("volumeLifecycleModes"):
-            obj["spec"]["volumeLifecycleModes"] = [_LIFECYCLES[0]]
-
-    def validate(self, obj: Manifest) -> list[FieldError]:
-        """Return the field errors of a driver."""
-        modes = obj["spec"]["volumeLifecycleModes"]
-        return [not_supported("spec.volumeLifecycleModes", one, _LIFECYCLES) for one in modes if one not in _LIFECYCLES]
+def _default_driver(obj: Manifest, conform: Conform) -> None:
+    """Fill in in which ways volumes live."""
+    conform(obj)
+    if not obj["spec"].get("volumeLifecycleModes"):
+        obj["spec"]["volumeLifecycleModes"] = [_LIFECYCLES[0]]
 
 
-class NodeDriversStrategy(GenericStrategy):
-    """CSINodes: the drivers of volumes on a node, none at first."""
-
-    stored_as = ("storage.k8s.io/v1", "CSINode")
-
-    def default(self, obj: Manifest) -> None:
-        """Have no list where it is empty, as after a passage through protobuf."""
-        super().default(obj)
-        if "spec" in obj:
-            obj["spec"]["drivers"] = obj["spec"].get("drivers") or None
-
-    def validate(self, obj: Manifest) -> list[FieldError]:
-        """Return the field errors of the drivers: each needs a unique name and the id of its node."""
-        errors: list[FieldError] = []
-        seen: set[str] = set()
-        for position, driver in enumerate((obj.get("spec") or {}).get("drivers") or ()):
-            field, name = f"spec.drivers[{position}]", driver.get("name", "")
-            errors += check_driver_name(name, f"{field}.name")
-            errors += [] if driver.get("nodeID") else [required(f"{field}.nodeID")]
-            errors += [duplicate(f"{field}.name", name)] if name in seen else []
-            seen.add(name)
-        return errors
+def _validate_driver(obj: Manifest) -> list[FieldError]:
+    """Return the field errors of a driver."""
+    modes = obj["spec"]["volumeLifecycleModes"]
+    return [not_supported("spec.volumeLifecycleModes", one, _LIFECYCLES) for one in modes if one not in _LIFECYCLES]
 
 
-class StorageClassStrategy(GenericStrategy):
-    """StorageClasses: the provisioner, its parameters, the reclaim policy and the binding mode are immutable."""
+def _default_node(obj: Manifest, conform: Conform) -> None:
+    """Have no list where it is empty, as after a passage through protobuf."""
+    conform(obj)
+    if "spec" in obj:
+        obj["spec"]["drivers"] = obj["spec"].get("drivers") or None
 
-    stored_as = ("storage.k8s.io/v1", "StorageClass")
 
-    def validate(self, obj: Manifest) -> list[FieldError]:
-        """Return the field errors of a class."""
-        provisioner, policy, mode = (obj.get(one) for one in ("provisioner", "reclaimPolicy", "volumeBindingMode"))
-        errors = [] if provisioner else [required("provisioner")]
-        reasons = qualified_name(provisioner.lower()) if provisioner else ()
-        errors += [invalid("provisioner", provisioner, reason) for reason in reasons]
-        if policy not in _CLASS_POLICIES:
-            errors.append(not_supported("reclaimPolicy", policy, _CLASS_POLICIES))
-        if mode not in _BINDING_MODES:
-            errors.append(not_supported("volumeBindingMode", mode, _BINDING_MODES))
-        return errors
+def _validate_node(obj: Manifest) -> list[FieldError]:
+    """Return the field errors of the drivers: each needs a unique name and the id of its node."""
+    errors: list[FieldError] = []
+    seen: set[str] = set()
+    for position, driver in enumerate((obj.get("spec") or {}).get("drivers") or ()):
+        field, name = f"spec.drivers[{position}]", driver.get("name", "")
+        errors += check_driver_name(name, f"{field}.name")
+        errors += [] if driver.get("nodeID") else [required(f"{field}.nodeID")]
+        errors += [duplicate(f"{field}.name", name)] if name in seen else []
+        seen.add(name)
+    return errors
 
-    def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:
-        """Return the field errors of an update."""
-        errors = self.validate(new)
-        for name in ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"):
-            if not semantic_equal(new.get(name), old.get(name)):
-                errors.append(invalid(name, new.get(name), IMMUTABLE))
-        return errors
+
+def _validate_class(obj: Manifest) -> list[FieldError]:
+    """Return the field errors of a class."""
+    provisioner, policy, mode = (obj.get(one) for one in ("provisioner", "reclaimPolicy", "volumeBindingMode"))
+    errors = [] if provisioner else [required("provisioner")]
+    reasons = qualified_name(provisioner.lower()) if provisioner else ()
+    errors += [invalid("provisioner", provisioner, reason) for reason in reasons]
+    if policy not in _CLASS_POLICIES:
+        errors.append(not_supported("reclaimPolicy", policy, _CLASS_POLICIES))
+    if mode not in _BINDING_MODES:
+        errors.append(not_supported("volumeBindingMode", mode, _BINDING_MODES))
+    return errors
+
+
+def _validate_update_class(new: Manifest, old: Manifest) -> list[FieldError]:
+    """Return the field errors of an update."""
+    errors = _validate_class(new)
+    for name in ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"):
+        if not semantic_equal(new.get(name), old.get(name)):
+            errors.append(invalid(name, new.get(name), IMMUTABLE))
+    return errors
+
+
+# PersistentVolumes: one source, which never changes.
+VOLUMES = Rules(
+    stored_as=("v1", "PersistentVolume"),
+    default=_default_volume,
+    status=lambda obj: {"phase": "Pending", "lastPhaseTransitionTime": obj["metadata"]["creationTimestamp"]},
+    validate=_validate_volume,
+    validate_update=_validate_update_volume,
+)
+# CSIDrivers: the capabilities of a driver of volumes.
+DRIVERS = Rules(
+    stored_as=("storage.k8s.io/v1", "CSIDriver"),
+    default=_default_driver,
+    validate=_validate_driver,
+)
+# CSINodes: the drivers of volumes on a node, none at first.
+NODE_DRIVERS = Rules(
+    stored_as=("storage.k8s.io/v1", "CSINode"),
+    default=_default_node,
+    validate=_validate_node,
+)
+# StorageClasses: the provisioner, its parameters, the reclaim policy and the binding mode are immutable.
+STORAGE_CLASSES = Rules(
+    stored_as=("storage.k8s.io/v1", "StorageClass"),
+    validate=_validate_class,
+    validate_update=_validate_update_class,
+)
