@@ -70,14 +70,6 @@ async def test_kcr_run_takes_over_all_three_controllers(kcr: Start, tmp_path: Pa
 
 
 @pytest.mark.soak
-async def test_unknown_zone_is_one_line_and_two(kcr: Start) -> None:
-    async with kcr("dev", KCR_CRONJOB_TIME_ZONE="Nowhere/At_All") as dev:
-        assert await dev.end() == 2
-    line = dev.err.splitlines()[-1]
-    assert line.startswith("kcr: KCR_CRONJOB_TIME_ZONE: unknown time zone Nowhere/At_All; write a name such as")
-
-
-@pytest.mark.soak
 @NEEDS_KUBECTL
 async def test_kubectl_follows_and_steers_a_cronjob(kcr: Start, tmp_path: Path, environment: Mapping[str, str]) -> None:
     async with kcr("dev", "-f", hello(tmp_path)) as dev:

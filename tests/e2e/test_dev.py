@@ -2,7 +2,6 @@
 
 import re
 import signal
-import socket
 from pathlib import Path
 from urllib.parse import quote
 
@@ -169,19 +168,6 @@ async def test_pods_of_an_indexed_job_know_their_index(kcr: Start, tmp_path: Pat
         assert await dev.end() == 0, dev.err
         lines = sorted(dev.out.splitlines())
         assert [line.split(" | ")[1] for line in lines] == ["index 0", "index 1"]
-
-
-@pytest.mark.soak
-async def test_port_in_use_is_one_line(kcr: Start) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        async with kcr("dev", "--port", str(port)) as dev:
-            assert await dev.end() == 1
-            assert dev.err == (
-                f"kcr: cannot listen on port {port} of 127.0.0.1: Address already in use: name another with --port\n"
-            )
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

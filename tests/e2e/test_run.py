@@ -121,44 +121,10 @@ async def test_unreachable_server_is_one_line(kcr: Start, tmp_path: Path) -> Non
         assert run.err.startswith("kcr: cannot reach the API server https://127.0.0.1:")
 
 
-@pytest.mark.soak
-async def test_unknown_context_is_one_line(kcr: Start, serve: Serve) -> None:
-    async with serve() as path:
-        kubeconfig = str(path)
-        async with kcr("run", "--kubeconfig", kubeconfig, "--context", "nowhere") as run:
-            assert await run.end() == 1
-            assert run.err.count("\n") == 1
-            assert "nowhere" in run.err
-
-
-@pytest.mark.soak
-async def test_bad_plugin_option_names_its_variable(kcr: Start, serve: Serve) -> None:
-    async with serve() as path:
-        kubeconfig = str(path)
-        async with kcr("run", "--kubeconfig", kubeconfig, KCR_MAX_UNCOUNTED_PODS="lots") as run:
-            assert await run.end() == 2
-            value = "its value is not a whole number of at least 1"
-            assert run.err == f"kcr: KCR_MAX_UNCOUNTED_PODS: {value}: see 'kcr run --help'\n"
-
-
 async def test_embedded_cluster_is_not_loaded() -> None:
     code = "import sys, kcr.cli.run; sys.exit(any(name.startswith('kcr_devcluster') for name in sys.modules))"
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", code, cwd=ROOT)
     assert await process.wait() == 0
-
-
-@pytest.mark.soak
-async def test_signal_shows_stacks_of_both_commands(kcr: Start) -> None:
-    async with kcr("dev", "--no-controllers") as dev:
-        kubeconfig = str(await dev.kubeconfig())
-        async with kcr("run", "--kubeconfig", kubeconfig, "--log-level", "info") as run:
-            await run.ready()
-            for process in (dev.process, run.process):
-                process.send_signal(signal.SIGUSR1)
-            await eventually(lambda: "queue.py" in run.err and "job worker 0" in run.err)
-            await eventually(lambda: "stacks, because of SIGUSR1" in dev.err)
-            assert await run.stop() == 0
-            assert await dev.stop() == 0
 
 
 @pytest.mark.soak

@@ -4,18 +4,14 @@ import asyncio
 import json
 import re
 import signal
-import threading
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Mapping
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import aiohttp
 import pytest
-import yaml
 
 from kcr.api.batch import Job
 from kcr.api.meta import Key
@@ -167,55 +163,3 @@ async def test_busy_worker_ends_within_a_second(kcr: Start, serve: Serve, tmp_pa
                 if took[-1] < 1:
                     return
     pytest.fail(f"it took {took} s, at best")
-
-
-class OtherServer(BaseHTTPRequestHandler):
-    """An API server that is not the embedded one, as far as it is asked."""
-
-    def do_GET(self) -> None:
-        body = b'{"gitVersion": "v1.36.2"}'
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the name that is given
-        """Say nothing."""
-
-
-@contextmanager
-def other_server() -> Iterator[str]:
-    """Serve for as long as the context lives, and give the URL."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), OtherServer) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize(
-    ("controllers", "name", "other"),
-    [
-        pytest.param("job,ttl", "ttl", "ttl-after-finished-controller", id="ttl"),
-        pytest.param("cronjob,job,ttl", "cronjob", "cronjob-controller", id="cronjob"),
-    ],
-)
-async def test_controller_beside_another_is_one_line_and_one(
-    kcr: Start, tmp_path: Path, controllers: str, name: str, other: str
-) -> None:
-    path = tmp_path / "config"
-    with other_server() as url:
-        parts = {"clusters": [{"name": "a", "cluster": {"server": url}}], "users": [{"name": "a", "user": {}}]}
-        contexts = {"contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}], "current-context": "a"}
-        config = {"apiVersion": "v1", "kind": "Config", **parts, **contexts}
-        path.write_text(yaml.safe_dump(config), encoding="utf-8")
-        async with kcr("run", "--controllers", controllers, "--kubeconfig", str(path)) as run:
-            assert await run.end() == 1
-            assert run.err == (
-                f"kcr: controller '{name}' cannot share a cluster with kube-controller-manager's own: "
-                f"start that with --controllers=*,-{other}, and this one with take_over (kcr run --take-over)\n"
-            )

@@ -3,9 +3,8 @@ from typing import Any
 import pytest
 
 from kcr_devcluster.apiserver.kinds.core.cluster import NamespaceStrategy, NodeStrategy
-from kcr_devcluster.apiserver.kinds.core.config import ConfigMapStrategy, SecretStrategy
+from kcr_devcluster.apiserver.kinds.core.config import ConfigMapStrategy
 from kcr_devcluster.apiserver.kinds.core.events import EventStrategy, LeaseStrategy
-from kcr_devcluster.apiserver.kinds.core.limits import LimitRangeStrategy
 from kcr_devcluster.apiserver.kinds.strategy import UndecodableError
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from tests.kit.manifests import texts
@@ -21,31 +20,6 @@ def test_config_map_is_held_to_keys_and_size() -> None:
     assert faults_of_config_map(data={"a": "x"}, binaryData={"a": ""})[0].startswith("data[a]: Invalid value")
     # AS 16.5
     assert faults_of_config_map(data={"a": "x" * 1048577}) == ["[]: Too long: may not be more than 1048576 bytes"]
-
-
-def test_sealed_config_map_does_not_change() -> None:
-    words = "Forbidden: field is immutable when `immutable` is set"
-    old: Manifest = {"metadata": {}, "immutable": True, "data": {"a": "b"}}
-    faults = ConfigMapStrategy().validate_update({"metadata": {}, "data": {"a": "c"}}, old)
-    assert texts(faults) == [f"immutable: {words}", f"data: {words}"]
-    assert ConfigMapStrategy().validate_update(dict(old), old) == []
-
-
-def test_secret_folds_text_into_base64() -> None:
-    # AS 16.5
-    obj: Manifest = {"metadata": {}, "data": {"a": "eA=="}, "stringData": {"b": "y"}}
-    SecretStrategy().default(obj)
-    assert obj == {"metadata": {}, "type": "Opaque", "data": {"a": "eA==", "b": "eQ=="}}
-
-
-def test_secret_with_bad_base64_is_no_secret() -> None:
-    with pytest.raises(UndecodableError, match="illegal base64 data"):
-        SecretStrategy().default({"metadata": {}, "data": {"a": "?"}})
-
-
-def test_type_of_secret_does_not_change() -> None:
-    (fault,) = SecretStrategy().validate_update({"type": "a"}, {"type": "b"})
-    assert texts([fault]) == ['type: Invalid value: "a": field is immutable']
 
 
 def event(**members: Any) -> Manifest:
@@ -138,32 +112,3 @@ def test_node_registers_with_its_status() -> None:
     # Go writes these even when they are empty.
     assert obj["status"]["nodeInfo"]["kubeletVersion"] == ""
     assert obj["status"]["daemonEndpoints"] == {"kubeletEndpoint": {"Port": 0}}
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ({"min": "2", "max": "1"}, ("min", "2", "min value 2 is greater than max value 1")),
-        (
-            {"min": "2", "defaultRequest": "1"},
-            ("defaultRequest", "1", "min value 2 is greater than default request value 1"),
-        ),
-        (
-            {"defaultRequest": "2", "max": "1"},
-            ("defaultRequest", "2", "default request value 2 is greater than max value 1"),
-        ),
-        (
-            {"defaultRequest": "2", "default": "1"},
-            ("defaultRequest", "2", "default request value 2 is greater than default limit value 1"),
-        ),
-        ({"min": "2", "default": "1"}, ("default", "2", "min value 2 is greater than default value 1")),
-        ({"default": "2", "max": "1"}, ("default", "1", "default value 2 is greater than max value 1")),
-    ],
-)
-def test_bounds_of_a_limit_range_are_in_their_order(given: dict[str, str], expected: tuple[str, str, str]) -> None:
-    # Source: kubernetes/pkg/apis/core/validation/validation.go, ValidateLimitRange.
-    item = {"type": "Container", **{member: {"cpu": value} for member, value in given.items()}}
-    (error,) = LimitRangeStrategy().validate({"metadata": {"name": "a"}, "spec": {"limits": [item]}})
-    member, value, words = expected
-    assert error.field == f"spec.limits[0].{member}[cpu]"
-    assert error.message == f'Invalid value: "{value}": {words}'
