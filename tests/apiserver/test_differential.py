@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from kcr.client.wire.transport import Request
+from kcr.testing import eventually
 from kcr_devcluster.testing.controlplane import ApiServer, find_assets
 from tests.kit.api import Api
 from tests.kit.differential import Section, Send, mismatch, rows, sections
@@ -27,6 +28,12 @@ async def mismatches(send: Send, namespace: str, section: Section) -> dict[str, 
     for given in section.given:
         code, body = await send("POST", given.path.replace("{ns}", namespace), given.object)
         assert code == 201, body
+
+    async def is_served() -> bool:
+        return (await send("GET", section.path.replace("{ns}", namespace), None))[0] != 404
+
+    # A real server serves a kind some time after its definition came.
+    await eventually(is_served)
     return {row.name: why for row in rows(section) if (why := await mismatch(send, namespace, row))}
 
 

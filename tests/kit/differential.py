@@ -29,6 +29,8 @@ REASONS = {
     "Unsupported value": "FieldValueNotSupported", "Duplicate value": "FieldValueDuplicate",
     "Not found": "FieldValueNotFound", "Too long": "FieldValueTooLong", "Too many": "FieldValueTooMany",
 }  # fmt: skip
+# What the schemas of custom resources say of a value of another type, which has a reason of its own.
+_OF_TYPE = " in body must be of type "
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 
 # Sends a request: method, target, body; returns code and body.
@@ -180,7 +182,7 @@ def _causes(row: Row, wanted: Sequence[str], body: Any) -> str:
     for text in wanted:
         field, _, message = text.removeprefix("~").partition(": ")
         field = _long(row.section, field)
-        reason = REASONS[message.partition(":")[0]]
+        reason = "FieldValueTypeInvalid" if _OF_TYPE in message else REASONS[message.partition(":")[0]]
         exact = not text.startswith("~")
         for cause in left:
             if cause[:2] == (field, reason) and (not exact or cause[2] == message):
