@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import AsyncIterator, Mapping
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -11,24 +10,6 @@ from tests.e2e.kubectl import NEEDS_KUBECTL, Kubectl
 from tests.e2e.processes import Serve
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120), pytest.mark.asyncio, NEEDS_KUBECTL]
-
-MANIFEST = """
-apiVersion: batch/v1
-kind: CronJob
-metadata:
-  name: hello
-spec:
-  schedule: "*/5 * * * *"
-  jobTemplate:
-    spec:
-      template:
-        spec:
-          containers:
-          - name: hello
-            image: busybox
-            command: [date]
-          restartPolicy: OnFailure
-"""
 
 
 @pytest_asyncio.fixture
@@ -76,35 +57,3 @@ async def test_describe_tells_what_a_cron_job_does(kubectl: Kubectl) -> None:
     assert lines["Successful Job History Limit"] == "3"
     assert lines["Starting Deadline Seconds"] == "<unset>"
     assert (lines["Last Schedule Time"], lines["Active Jobs"], lines["Events"]) == ("<unset>", "<none>", "<none>")
-
-
-@pytest.mark.soak
-async def test_job_made_from_a_cron_job_goes_with_it(kubectl: Kubectl) -> None:
-    await create(kubectl)
-    assert await kubectl("create job manual --from=cronjob/hello") == "job.batch/manual created\n"
-    path = "{.metadata.annotations}{.metadata.ownerReferences[0].kind}/{.metadata.ownerReferences[0].name}"
-    shown = await kubectl("get job manual -o", f"jsonpath={path} {{.spec.template.spec.containers[0].command}}")
-    assert shown == '{"cronjob.kubernetes.io/instantiate":"manual"}CronJob/hello ["sh","-c","date"]'
-    assert await kubectl("delete cronjob hello") == 'cronjob.batch "hello" deleted\n'
-    await kubectl("wait --for=delete job/manual --timeout=60s")
-    assert (await kubectl("get jobs")).startswith("No resources found")
-
-
-@pytest.mark.soak
-async def test_orphaned_job_survives_its_cron_job(kubectl: Kubectl) -> None:
-    await create(kubectl)
-    await kubectl("create job manual --from=cronjob/hello")
-    await kubectl("delete cronjob hello --cascade=orphan")
-    await kubectl("wait --for=delete cronjob/hello --timeout=60s")
-    assert await kubectl("get job manual -o", "jsonpath={.metadata.name}{.metadata.ownerReferences}") == "manual"
-
-
-@pytest.mark.soak
-async def test_applied_cron_job_changes_only_where_it_differs(kubectl: Kubectl, tmp_path: Path) -> None:
-    manifest = tmp_path / "cronjob.yaml"
-    manifest.write_text(MANIFEST, encoding="utf-8")
-    assert await kubectl(f"apply -f {manifest}") == "cronjob.batch/hello created\n"
-    assert await kubectl(f"apply -f {manifest}") == "cronjob.batch/hello unchanged\n"
-    manifest.write_text(MANIFEST.replace("*/5", "*/7"), encoding="utf-8")
-    assert await kubectl(f"apply -f {manifest}") == "cronjob.batch/hello configured\n"
-    assert table(await kubectl("get cj hello"))[1][1] == "*/7 * * * *"

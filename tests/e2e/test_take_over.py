@@ -1,14 +1,9 @@
 """`kcr run --controllers job,ttl --take-over` with one worker, told everything by the environment."""
 
-import asyncio
 import json
 import re
-import signal
 from collections import defaultdict
 from collections.abc import Mapping
-from pathlib import Path
-from random import Random
-from typing import Any
 
 import aiohttp
 import pytest
@@ -19,7 +14,7 @@ from kcr.client import Client, HttpTransport, load_config
 from kcr.errors import NotFoundError
 from kcr.testing import eventually
 from tests.e2e.processes import Running, Serve, Start
-from tests.kit.harness import conditions, create, ended, finished, manifest, nothing_left_behind, pods_of
+from tests.kit.harness import create, finished, manifest
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120), pytest.mark.asyncio]
 
@@ -35,7 +30,6 @@ TUNED = {
     "KCR_MAX_UNCOUNTED_PODS": "2",
     "KCR_MAX_POD_CREATE_DELETE_PER_SYNC": "2",
 }
-SLOW = {"sim.kcr.dev/run-for": "60s"}
 # How the names of upstream's counters begin.
 PREFIX = "job_controller_"
 
@@ -100,66 +94,3 @@ async def counts_are_right(run: Running) -> bool:
     assert {f"{PREFIX}{name}" for name in ("job_syncs_total", "job_sync_duration_seconds_count")} <= names
     assert {f"{PREFIX}{name}_total" for name in ("jobs_finished", "terminated_pods_tracking_finalizer")} <= names
     return True
-
-
-@pytest.mark.parametrize("lives", [3, pytest.param(8, marks=pytest.mark.soak)])
-@pytest.mark.soak
-async def test_worker_that_is_started_and_stopped_all_the_time_gets_done(
-    kcr: Start, serve: Serve, tmp_path: Path, lives: int
-) -> None:
-    random, ready, took = Random(5), tmp_path / "ready", list[float]()
-    now = asyncio.get_running_loop().time
-    async with serve(runtime="process") as path:
-        kubeconfig = str(path)
-        tuned: dict[str, Any] = {**TUNED, "KCR_KUBECONFIG": kubeconfig, "KCR_READY_FILE": str(ready)}
-        async with HttpTransport(load_config(kubeconfig)) as transport:
-            client = Client(transport)
-            sleeps = [{"name": "c", "image": "busybox", "command": ["sleep", "0.3"]}]
-            await create(client, manifest(containers=sleeps, completions=40, parallelism=8, backoffLimit=0))
-            for life in range(lives):
-                async with kcr("run", **tuned) as run:
-                    if life % 2:
-                        # At any moment of its start, before it hears signals as well.
-                        await asyncio.sleep(random.random())
-                    else:
-                        await eventually(ready.exists)
-                        await asyncio.sleep(random.random() / 4)
-                    began = now()
-                    assert await run.stop() in (0, -signal.SIGTERM), run.err
-                    took.append(now() - began)
-                    assert "Traceback" not in run.err
-                    # Killed before it could begin, it leaves no such file.
-                    assert not ready.exists()
-            async with kcr("run", **tuned):
-                job = await finished(client, seconds=60)
-            assert conditions(job)[-1] == ("Complete", "CompletionsReached")
-            assert (job.status.succeeded, job.status.failed) == (40, 0)
-            pods = await pods_of(client)
-            assert len(pods) == 40
-            assert nothing_left_behind(pods)
-    # Others may use the machine as well: what counts is what it takes at best.
-    assert min(took[::2]) < 1
-
-
-@pytest.mark.soak
-async def test_busy_worker_ends_within_a_second(kcr: Start, serve: Serve, tmp_path: Path) -> None:
-    ready, took = tmp_path / "ready", list[float]()
-    now = asyncio.get_running_loop().time
-    async with serve() as path:
-        kubeconfig = str(path)
-        async with HttpTransport(load_config(kubeconfig)) as transport:
-            client = Client(transport)
-            for life in range(3):
-                # Its pods outlive the process, however late this one notices that it is ready.
-                await create(client, manifest(f"big-{life}", completions=400, parallelism=400, annotations=SLOW))
-                variables = {"KCR_KUBECONFIG": kubeconfig, "KCR_READY_FILE": str(ready)}
-                async with kcr("run", "--take-over", "--workers", "1", **variables) as run:
-                    await eventually(ready.exists)
-                    await asyncio.sleep(0.1)
-                    assert await ended(client, f"big-{life}") is None
-                    began = now()
-                    assert await run.stop() == 0, run.err
-                    took.append(now() - began)
-                if took[-1] < 1:
-                    return
-    pytest.fail(f"it took {took} s, at best")
