@@ -21,7 +21,10 @@ TABLE = Path(__file__).parents[1] / "kcr" / "cli" / "completions.json"
 
 def table() -> str:
     """Return the table, one command a line."""
-    lines = [f"{json.dumps(name)}: {json.dumps(_command(one))}" for name, one in _commands().items()]
+    commands = {name: _command(one) for name, one in _commands().items()}
+    # Where there is a development cluster, its command can be imported.
+    del commands["dev"]["parameters"]
+    lines = [f"{json.dumps(name)}: {json.dumps(one)}" for name, one in commands.items()]
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 

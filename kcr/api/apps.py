@@ -101,3 +101,23 @@ class Deployment(FullResource, api_version="apps/v1", plural="deployments"):
     def detached(self) -> Self:
         """Return the Deployment with a template of its own, so that the page it came in can be freed (ST-7)."""
         return replace(self, spec=replace(self.spec, template=self.spec.template.copy()))
+
+
+class ScaleSpec(Object):
+    """How many replicas are wanted."""
+
+    replicas: int = 0
+
+
+class ScaleStatus(Object):
+    """How many replicas there are; `selector` is the text that finds their pods."""
+
+    replicas: int = 0
+    selector: str = ""
+
+
+class Scale(FullResource, api_version="autoscaling/v1", plural="scales"):
+    """The scale of an object, under that object's name; the server has no list of them."""
+
+    spec: ScaleSpec = ScaleSpec()
+    status: ScaleStatus = ScaleStatus()

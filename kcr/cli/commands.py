@@ -32,7 +32,7 @@ class Commands(click.Group):
         Raises:
             ConfigError: The package that adds it cannot be imported, or adds something else.
         """
-        if ctx.resilient_parsing and cmd_name in outlines():
+        if ctx.resilient_parsing and cmd_name in outlines() and cmd_name != "dev":
             return outline(cmd_name, outlines()[cmd_name])
         if cmd_name in COMMANDS:
             command = importlib.import_module(f"kcr.cli.{COMMANDS[cmd_name]}").command

@@ -8,9 +8,9 @@ from msgspec import Meta
 
 from kcr.annotations import Count
 from kcr.api import codec
+from kcr.api.apps import Scale
 from kcr.api.core import Pod
 from kcr.api.meta import Key, Resource
-from kcr.api.scale import Scale
 from kcr.arguments import checked, checked_on_failure
 from kcr.client.calls import Calls
 from kcr.client.context import report_deleted, report_failure, report_wrote

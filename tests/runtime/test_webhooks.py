@@ -12,9 +12,9 @@ import pytest
 from msgspec.structs import replace
 
 import kcr
+from kcr.api.apps import Scale
 from kcr.api.core import ConfigMap
 from kcr.api.full import apps_v1, core_v1
-from kcr.api.scale import Scale
 from kcr.api.selectors import LabelSelector
 from kcr.errors import ServerError
 from kcr.scopes.leaderelection import LeaderElectionConfig, LeaderElector

@@ -17,7 +17,7 @@ An answer's body decides its value as proof, for a proxy between us and the API 
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
@@ -27,7 +27,6 @@ from kcr.api import codec
 from kcr.api.codec import WatchEvent
 from kcr.api.integers import parse_int
 from kcr.api.meta import Key, ListMeta, Object, ObjectMeta, Resource, Status
-from kcr.client.wire.salvage import elements, members
 from kcr.errors import ApiError, Cause, ForbiddenError, ServerError, TransportError, error_for
 
 R = TypeVar("R", bound=Resource)
@@ -385,3 +384,54 @@ def warnings_in(header: str) -> list[str]:
 def retry_after(headers: Mapping[str, str]) -> float:
     """Return the seconds of a Retry-After header, 0 when it is absent or a date."""
     return float(max(0, parse_int(headers.get("retry-after", "")) or 0))
+
+
+_STRING = rb'"(?:[^"\\]|\\.)*"'
+_TOKEN = re.compile(_STRING + rb"|[{}\[\],]", re.DOTALL)
+_MEMBER = re.compile(rb"\s*(" + _STRING + rb")\s*:", re.DOTALL)
+
+
+def members(document: bytes) -> dict[bytes, bytes]:
+    """Split an object into its members: the names without quotes, the values as they stand.
+
+    Raises:
+        ValueError: The document is no object, or ends inside it.
+    """
+    found: dict[bytes, bytes] = {}
+    for part in _parts(document, b"{"):
+        name = _MEMBER.match(part)
+        if name is None:
+            raise ValueError("no JSON: a member without a name")
+        found[name[1][1:-1]] = part[name.end() :].strip()
+    return found
+
+
+def elements(document: bytes) -> list[bytes]:
+    """Split an array into its elements, as they stand.
+
+    Raises:
+        ValueError: The document is no array, or ends inside it.
+    """
+    return list(_parts(document, b"["))
+
+
+def _parts(document: bytes, opening: bytes) -> Iterator[bytes]:
+    document = document.strip()
+    if not document.startswith(opening):
+        raise ValueError(f"no JSON: {opening.decode()} expected, found {document[:20]!r}")
+    depth, begin = 0, 1
+    for token in _TOKEN.finditer(document):
+        match token[0]:
+            case b"{" | b"[":
+                depth += 1
+            case b"}" | b"]":
+                depth -= 1
+                if depth == 0:
+                    last = document[begin : token.start()]
+                    if last.strip():
+                        yield last
+                    return
+            case b"," if depth == 1:
+                yield document[begin : token.start()]
+                begin = token.end()
+    raise ValueError("no JSON: it ends too early")

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal, NamedTuple, Protocol
 import msgspec
 
 from kcr.annotations import is_list, is_misfit, noun_of, results_of
+from kcr.api.apps import Scale
 from kcr.api.meta import Resource
 from kcr.api.resources import ResourceType
-from kcr.api.scale import Scale
 from kcr.api.unstructured import unstructured
 from kcr.arguments import check_fields
 from kcr.serving.webhooks.review import Operation, WebhookRequest

@@ -12,7 +12,7 @@ import pytest
 
 import kcr
 import kcr.api.full
-from kcr.api import apps, batch, codec, coordination, core, scale, scheduling
+from kcr.api import apps, batch, codec, coordination, core, scheduling
 from kcr.api.crd.structural import object_schema
 from kcr.api.full.autoscaling_v2 import HorizontalPodAutoscaler
 from kcr.api.full.core_v1 import PodTemplateSpec, Secret
@@ -28,7 +28,7 @@ KINDS = [
 ]  # fmt: skip
 
 SMALL = [
-    one for module in (apps, batch, coordination, core, scale, scheduling) for one in vars(module).values()
+    one for module in (apps, batch, coordination, core, scheduling) for one in vars(module).values()
     if isinstance(one, type) and issubclass(one, kcr.Resource) and one.__module__ == module.__name__
 ]  # fmt: skip
 

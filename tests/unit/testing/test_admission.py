@@ -7,8 +7,8 @@ import pytest
 from msgspec.structs import replace
 
 import kcr
+from kcr.api.apps import Scale, ScaleSpec
 from kcr.api.core import ConfigMap
-from kcr.api.scale import Scale, ScaleSpec
 from kcr.client.context import WRITE_CONTEXT
 from kcr.errors import Cause
 from kcr.serving.webhooks import UserInfo

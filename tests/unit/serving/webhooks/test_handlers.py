@@ -10,9 +10,9 @@ import pytest
 from msgspec.structs import replace
 
 import kcr
+from kcr.api.apps import Scale
 from kcr.api.core import ConfigMap, Pod
 from kcr.api.full import apps_v1, core_v1
-from kcr.api.scale import Scale
 from kcr.client.context import WRITE_CONTEXT
 from kcr.testing import FakeManager
 from tests.kit.reviews import MUTATE, VALIDATE, Website, answered, post, review, serve, website

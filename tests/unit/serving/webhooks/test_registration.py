@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 import kcr
+from kcr.api.apps import Scale
 from kcr.api.core import Pod
 from kcr.api.full import apps_v1
-from kcr.api.scale import Scale
 from kcr.serving.webhooks.registration import WebhookOptions, WebhookRule, register
 from tests.kit.reviews import Website
 
