@@ -22,12 +22,14 @@ from tests.chaos.fuzz_jobs.defects import DEFECTS as POLICY_DEFECTS
 from tests.chaos.job_defects import DEFECTS as JOB_DEFECTS
 from tests.chaos.planting import Defect, Edit
 from tests.chaos.requests.request_defects import DEFECTS as REQUEST_DEFECTS
+from tests.chaos.scope_defects import DEFECTS as SCOPE_DEFECTS
 from tests.chaos.shard_defects import DEFECTS as SHARD_DEFECTS
 from tests.chaos.shard_defects import WAITS as SHARD_WAITS
 
 ROOT = Path(__file__).parents[2]
 SEEDS, STORIES = 1000, 60
-DEFECTS = (*JOB_DEFECTS, *POLICY_DEFECTS, *SHARD_DEFECTS, *SHARD_WAITS, *REQUEST_DEFECTS)
+SCOPES = tuple(defect for defect, _ in SCOPE_DEFECTS)
+DEFECTS = (*JOB_DEFECTS, *POLICY_DEFECTS, *SHARD_DEFECTS, *SHARD_WAITS, *SCOPES, *REQUEST_DEFECTS)
 
 
 @pytest.mark.soak
@@ -65,17 +67,32 @@ def test_defect_of_the_server_breaks_an_invariant(defect: Defect, tmp_path: Path
     _hunt(defect, tmp_path, "tests.chaos.requests.story", "0", str(STORIES), "--whole")
 
 
+@pytest.mark.soak
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize(("defect", "tests"), [pytest.param(*one, id=one[0].name) for one in SCOPE_DEFECTS])
+def test_defect_of_scopes_fails_a_test(defect: Defect, tests: str, tmp_path: Path) -> None:
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    found = _run(defect, tmp_path, "pytest", "-q", "-x", "-p", "no:cacheprovider", tests)
+    assert "1 failed" in found.splitlines()[-1], f"{defect.name} was not found by {tests}"
+
+
 def _hunt(defect: Defect, tree: Path, module: str, *seeds: str) -> None:
     """Run the seeds on a copy of the project that has a defect, and find one that shows it."""
+    found = _run(defect, tree, module, *seeds)
+    assert found.startswith("seed "), f"{defect.name} was not found by {module} {' '.join(seeds)}"
+
+
+def _run(defect: Defect, tree: Path, module: str, *arguments: str) -> str:
+    """Run a module on a copy of the project that has a defect, and return what it prints."""
     ignored = shutil.ignore_patterns("__pycache__")
     for package in ("kcr", "controllers", "devcluster", "tests"):
         shutil.copytree(ROOT / package, tree / package, symlinks=True, ignore=ignored)
     defect.plant(tree)
-    command = [sys.executable, "-m", module, *seeds]
+    command = [sys.executable, "-m", module, *arguments]
     environment = {**os.environ, "PYTHONPATH": f"{tree}{os.pathsep}{tree / 'devcluster'}"}
     found = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
     print(found.stdout, found.stderr)
-    assert found.stdout.startswith("seed "), f"{defect.name} was not found by {' '.join(command)}"
+    return found.stdout
 
 
 @pytest.mark.parametrize("defect", [pytest.param(defect, id=defect.name) for defect in DEFECTS])
