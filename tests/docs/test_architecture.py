@@ -1,5 +1,6 @@
 """What no linter checks: code in documents is code, and what documents list is there."""
 
+import ast
 import re
 import tomllib
 from pathlib import Path
@@ -79,5 +80,29 @@ def test_map_of_the_development_cluster_has_its_floors() -> None:
 
 def test_table_of_layers_names_every_package() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text()
-    named = set(re.findall(r"`(\w+)`", re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)[0]))
+    table = re.findall(r"(?:^\|.*\n)+", text[text.index("## Layers") :], re.MULTILINE)[0]
+    named = set(re.findall(r"`(\w+)`", table))
     assert set().union(*floors("kcr has six floors, and plugins")) - named == {"__main__"}
+
+
+WALK = re.findall(r"`([a-z_/]+\.py)`: ((?:`[A-Za-z_.]+`(?:, )?)+)", (ROOT / "docs" / "architecture.md").read_text())
+
+
+def test_walk_has_five_tables_of_files_and_functions() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    walk = text[text.index("## A walk through the code") : text.index("## Layers")]
+    assert walk.count("|---|---|") == 5
+    rows = [line for line in walk.splitlines() if line.startswith("| ") and not line.startswith("| step")]
+    assert all(re.search(r"`[a-z_/]+\.py`: `", row) for row in rows)
+
+
+@pytest.mark.parametrize(("file", "names"), WALK)
+def test_function_of_the_walk_is_where_it_is_said_to_be(file: str, names: str) -> None:
+    tree = ast.parse((ROOT / file).read_text())
+    found = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
+    for name in re.findall(r"`([^`]+)`", names):
+        owner, _, method = name.partition(".")
+        assert owner in found, f"{file} has no {owner}"
+        body = getattr(found[owner], "body", [])
+        methods = {one.name for one in body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)}
+        assert not method or method in methods, f"{file}: {owner} has no {method}"
