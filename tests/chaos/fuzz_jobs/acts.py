@@ -26,6 +26,8 @@ from tests.chaos.random_user import SEEN, job_labels
 from tests.kit.fake_node import FakeNode
 
 _GONE_SECONDS = 120
+# What an act answers that found nothing to do.
+NOTHING = "nothing to do"
 
 
 class Controller(Protocol):
@@ -55,6 +57,8 @@ class World:
         controller: Its controller.
         refused: The refusals in force, by name.
         policy_seconds: How long the API server may take to enforce a policy.
+        at_once: How many pods may succeed at a time. A controller may or may not act between two.
+        ever_refused: All refusals that have been in force.
         on_refusal: Called with the name of a refusal, and whether it is now in force.
         said: What has happened, for a reader.
     """
@@ -67,6 +71,8 @@ class World:
         self.controller = controller
         self.refused: set[str] = set()
         self.policy_seconds = 0.0
+        self.at_once = 100
+        self.ever_refused: set[str] = set()
         self.on_refusal: Callable[[str, bool], object] = lambda name, in_force: None
         self.said: list[str] = []
         self._gifts = 0
@@ -115,7 +121,7 @@ class World:
             await ACTS[act].do(self, Random(dice))
         except ApiError as error:
             self.said.append(f"refused: {error}")
-        return ", ".join(self.said) or "nothing to do"
+        return ", ".join(self.said) or NOTHING
 
 
 def index_of(pod: Pod) -> int:
@@ -163,7 +169,7 @@ async def run(world: World, pods: Sequence[Pod], *, ready: bool = True) -> None:
 async def _succeed(world: World, dice: Random) -> None:
     pods = [pod for pod in await world.pods() if is_live(pod)]
     count = dice.choice((1, 1, 2, len(pods)))
-    for pod in dice.sample(pods, min(count, len(pods))):
+    for pod in dice.sample(pods, min(count, len(pods), world.at_once)):
         await world.node.succeed(world.say_pod(pod))
 
 
@@ -200,6 +206,7 @@ async def confirm_deletions(world: World) -> None:
     for pod in await world.pods():
         if pod.metadata.deletion_timestamp is not None:
             with suppress(ApiError):
+                world.say_pod(pod)
                 if not is_terminal(pod):
                     await world.node.end(pod, "Failed", 143)
                 await world.node.kill([pod])
@@ -290,6 +297,7 @@ async def _give(world: World, dice: Random) -> None:
 async def _tell(world: World, dice: Random) -> None:
     """Write a condition of one's own."""
     if job := await world.read():
+        world.said.append(SEEN)
         own = {"type": SEEN, "status": "True", "reason": "Told", "message": "by hand"}
         conditions = [msgspec.to_builtins(one) for one in job.status.conditions if one.type != SEEN]
         metadata = {"resourceVersion": job.metadata.resource_version}
@@ -322,6 +330,7 @@ async def _refuse(world: World, dice: Random) -> None:
     if name not in world.refused:
         world.said.append(name)
         world.refused.add(name)
+        world.ever_refused.add(name)
         world.on_refusal(name, True)
         await REFUSALS[name].begin(world.client, world.namespace, dice)
         await asyncio.sleep(world.policy_seconds)
@@ -343,22 +352,43 @@ async def lift(world: World) -> None:
 
 async def succeed_all(world: World) -> None:
     """Let the Job have pods, run them all, and let them succeed; without end."""
-    if await world.read() is None:
-        await world.create()
-    await world.do("resume", "")
-    await world.do("scale-up", "")
+    for act in PREPARE:
+        await world.do(act, "")
     while True:
-        await confirm_deletions(world)
-        for pod in filter(is_live, await world.pods()):
-            # The controller may delete it meanwhile.
-            with suppress(ApiError):
-                await (world.node.succeed(pod) if pod.spec.node_name else run(world, [pod]))
-        world.said.clear()
+        for act in ROUND:
+            await world.do(act, "")
         await asyncio.sleep(5.0)
 
 
+async def _create(world: World, dice: Random) -> None:
+    if await world.read() is None:
+        world.said.append("created")
+        await world.create()
+
+
+async def _confirm(world: World, dice: Random) -> None:
+    await confirm_deletions(world)
+
+
+async def _succeed_bound(world: World, dice: Random) -> None:
+    bound = [pod for pod in await world.pods() if is_live(pod) and pod.spec.node_name]
+    for pod in bound[: world.at_once]:
+        # The controller may delete it meanwhile.
+        with suppress(ApiError):
+            await world.node.succeed(world.say_pod(pod))
+
+
+async def _run_all(world: World, dice: Random) -> None:
+    for pod in await world.pods():
+        if is_live(pod) and not pod.spec.node_name:
+            with suppress(ApiError):
+                await run(world, [pod])
+
+
 async def _wait(world: World, dice: Random) -> None:
-    await asyncio.sleep(dice.choice((5.0, 12.0, 25.0)))
+    seconds = dice.choice((5.0, 12.0, 25.0))
+    world.said.append(f"{seconds:g} s")
+    await asyncio.sleep(seconds)
 
 
 async def _restart(world: World, dice: Random) -> None:
@@ -413,5 +443,12 @@ ACTS: dict[str, Act] = {
     "leave": Act(1, _leave),
     "crash-soon": Act(2, _crash_soon),
     # Not drawn: so that the Job can end.
+    "create": Act(0, _create),
     "scale-up": Act(0, _scale_up),
+    "confirm": Act(0, _confirm),
+    "succeed-bound": Act(0, _succeed_bound),
+    "run-all": Act(0, _run_all),
 }
+# What lets a Job end: once, and then again and again.
+PREPARE = ("create", "resume", "scale-up")
+ROUND = ("confirm", "succeed-bound", "run-all")

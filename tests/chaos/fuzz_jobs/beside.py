@@ -1,21 +1,27 @@
 """Scenarios side by side: the same acts in two namespaces, of which each has another controller.
 
 Both are compared at every quiet point: when nothing has changed for a while in either. What differs is a defect of one
-of them, or a row of docs/reference/differences.md; after a difference without a row a scenario ends.
+of them, or a row of docs/reference/differences.md. A scenario ends after a difference without a row, and after one that
+leaves other pods: the same acts would not be the same any more.
 """
 
 import asyncio
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Coroutine, Iterable
+from contextlib import suppress
+from typing import Any, NamedTuple, TypeVar
 
+from kcr.api.batch import Job
 from kcr.api.core import Namespace
 from kcr.api.meta import ObjectMeta
 from kcr.client import Client
 from kcr.clock import Clock
-from tests.chaos.fuzz_jobs.acts import World, lift, succeed_all
+from kcr.errors import NotFoundError
+from tests.chaos.fuzz_jobs.acts import NOTHING, PREPARE, ROUND, World
 from tests.chaos.fuzz_jobs.scenarios import Scenario
 from tests.chaos.fuzz_jobs.views import Difference, View, differences, events_of, known, known_of_events, view_of
+from tests.chaos.random_user import SEEN
 
+T = TypeVar("T")
 Tell = Callable[[str], None]
 
 
@@ -83,32 +89,73 @@ async def compare(
     scenario: Scenario, upstream: World, ours: World, pace: Pace, tell: Tell = lambda _: None
 ) -> list[Found]:
     """Go through a scenario in both worlds, and return how they differed."""
-    found: list[Found] = []
-    both = (upstream, ours)
+    comparison = _Comparison(scenario, upstream, ours, pace, tell)
+    await comparison.run()
+    return comparison.found
 
-    async def look(after: str) -> bool:
-        before, now = await _quiet(upstream, ours, pace)
-        tell(f"  upstream: {before[1:]}\n  kcr:      {now[1:]}")
-        if before.is_like(now):
+
+class _Comparison:
+    """One scenario in both worlds."""
+
+    def __init__(self, scenario: Scenario, upstream: World, ours: World, pace: Pace, tell: Tell) -> None:
+        self.found: list[Found] = []
+        self._scenario = scenario
+        self._worlds = (upstream, ours)
+        self._pace = pace
+        self._tell = tell
+
+    async def run(self) -> None:
+        steps = ((step.act, step.dice) for step in self._scenario.steps)
+        for act, dice in (("create", ""), *steps, ("lift", ""), *((act, "") for act in PREPARE)):
+            if not await self._step(act, dice):
+                return
+        if await self._end() and not self.found:
+            self.found += await _events(self._scenario, *self._worlds)
+
+    async def _step(self, act: str, dice: str) -> bool:
+        """Do something in both worlds at the same time, as deadlines count down in both; return whether to go on."""
+        done = await _together(_do(world, act, dice) for world in self._worlds)
+        self._tell(f"{act}\n  upstream: {done[0]}\n  kcr:      {done[1]}")
+        return set(done) == {NOTHING} or await self._look(act)
+
+    async def _look(self, after: str) -> bool:
+        upstream, ours = await _quiet(*self._worlds, self._pace)
+        self._tell(f"  upstream: {upstream.compared}\n  kcr:      {ours.compared}")
+        if upstream.is_like(ours):
             return True
-        found.append(Found(scenario.seed, after, known(before, now), tuple(differences(before, now))))
-        tell(str(found[-1]))
-        return bool(found[-1].known)
+        fields = tuple(differences(upstream, ours))
+        found = Found(self._scenario.seed, after, known(upstream, ours), fields)
+        self.found.append(found)
+        self._tell(str(found))
+        return bool(found.known) and not upstream.parts_from(ours)
 
-    for world in both:
-        await world.create()
-    going = await look("the creation")
-    for number, step in enumerate(scenario.steps):
-        if not going:
-            return found
-        done = [await world.do(step.act, step.dice) for world in both]
-        tell(f"{number}. {step.act}\n  upstream: {done[0]}\n  kcr:      {done[1]}")
-        going = await look(f"step {number}, {step.act}")
-    if going:
-        await _end(both, pace)
-        if await look("the end"):
-            found += await _events(scenario, upstream, ours)
-    return found
+    async def _end(self) -> bool:
+        """Let both Jobs end: all pods succeed; return whether they did without another difference."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self._pace.end
+        while loop.time() < until:
+            for act in ROUND:
+                if not await self._step(act, ""):
+                    return False
+            if all([(await view_of(world)).has_ended for world in self._worlds]):
+                break
+            await asyncio.sleep(self._pace.poll)
+        return await self._look("the end")
+
+
+async def _together(acts: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(act) for act in acts]
+    return [task.result() for task in tasks]
+
+
+async def _do(world: World, act: str, dice: str) -> str:
+    """Do something; what was refused until then is repeated at once, not whenever a retry is due."""
+    done = await world.do(act, dice)
+    if act == "lift":
+        with suppress(NotFoundError):
+            await world.client.merge_patch(Job, world.key, {"metadata": {"annotations": {SEEN: done}}})
+    return done
 
 
 async def _quiet(upstream: World, ours: World, pace: Pace) -> tuple[View, View]:
@@ -127,24 +174,10 @@ async def _quiet(upstream: World, ours: World, pace: Pace) -> tuple[View, View]:
             return views
 
 
-async def _end(worlds: tuple[World, World], pace: Pace) -> None:
-    """Let both Jobs end: nothing is refused any more, and all pods succeed."""
-    for world in worlds:
-        await lift(world)
-    until = asyncio.get_running_loop().time() + pace.end
-    async with asyncio.TaskGroup() as group:
-        kubelets = [group.create_task(succeed_all(world)) for world in worlds]
-        while asyncio.get_running_loop().time() < until:
-            if all([(await view_of(world)).has_ended for world in worlds]):
-                break
-            await asyncio.sleep(pace.poll)
-        for kubelet in kubelets:
-            kubelet.cancel()
-
-
 async def _events(scenario: Scenario, upstream: World, ours: World) -> list[Found]:
     theirs, own = await events_of(upstream), await events_of(ours)
-    if theirs == own:
+    if theirs.events == own.events:
         return []
-    only = tuple(one for one in theirs if one not in own), tuple(one for one in own if one not in theirs)
-    return [Found(scenario.seed, "the end", known_of_events(theirs, own), (Difference("events", *only),))]
+    only = sorted(theirs.events - own.events), sorted(own.events - theirs.events)
+    row = known_of_events(theirs, own, upstream.ever_refused)
+    return [Found(scenario.seed, "the end", row, (Difference("events", *only),))]

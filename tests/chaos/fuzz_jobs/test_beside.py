@@ -44,7 +44,7 @@ def test_difference_is_found_at_the_next_quiet_point_and_ends_the_scenario() -> 
         job={**scenario.job, "spec": {**spec, "parallelism": spec["parallelism"] + 1, "completions": 9}}
     )
     (found,) = in_virtual_time(beside_itself(scenario, other))
-    assert (found.after, found.known) == ("the creation", "")
+    assert (found.after, found.known) == ("create", "")
     assert "active" in {one.field for one in found.differences}
 
 

@@ -1,8 +1,8 @@
 """What is compared of two worlds: the status of the Job, its pods and its events, without names, UIDs and times."""
 
 import re
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Set
+from typing import NamedTuple
 
 from kcr.api.batch import FAILED, Job, is_finished
 from kcr.api.conditions import is_condition_true
@@ -12,6 +12,8 @@ from kcr.controllers.job.decisions.lifecycle import INTERIM, SUSPENDED
 from tests.chaos.fuzz_jobs.acts import World, looks
 
 _ANY = 1_000_000
+# Upstream's recorder drops those beyond.
+_MOST_EVENTS = 25
 # One per pod, or a summary of them.
 _PER_POD = frozenset({"SuccessfulCreate", "SuccessfulDelete"})
 
@@ -41,18 +43,31 @@ class View(NamedTuple):
 
     Attributes:
         job: The Job, to look at; it is not compared.
+        refused: The policies in force, by name; they are not compared.
         numbers: Fields of the status.
         conditions: Type, status, reason and message of each.
         pods: All pods of the namespace.
     """
 
     job: Job | None
+    refused: frozenset[str]
     numbers: tuple[tuple[str, object], ...]
     conditions: tuple[tuple[str, ...], ...]
     pods: tuple[PodLooks, ...]
 
     def is_like(self, other: "View") -> bool:
-        return self[1:] == other[1:]
+        return self.compared == other.compared
+
+    @property
+    def compared(self) -> tuple[object, ...]:
+        """What is compared."""
+        return self.numbers, self.conditions, self.pods
+
+    def parts_from(self, other: "View") -> bool:
+        """Return whether the same acts would choose among other pods from now on."""
+        return [pod._replace(is_tracked=False) for pod in self.pods] != [
+            pod._replace(is_tracked=False) for pod in other.pods
+        ]
 
     @property
     def has_ended(self) -> bool:
@@ -83,10 +98,11 @@ async def view_of(world: World) -> View:
     """Return what is seen of a world."""
     job = await world.read()
     pods = tuple(sorted((PodLooks(*looks(pod)) for pod in await world.pods()), key=repr))
+    refused = frozenset(world.refused)
     if job is None:
-        return View(None, (), (), pods)
+        return View(None, refused, (), (), pods)
     conditions = sorted((one.type, one.status, one.reason, plain(world, one.message)) for one in job.status.conditions)
-    return View(job, _numbers(job), tuple(conditions), pods)
+    return View(job, refused, _numbers(job), tuple(conditions), pods)
 
 
 def _numbers(job: Job) -> tuple[tuple[str, object], ...]:
@@ -106,11 +122,23 @@ def plain(world: World, text: str) -> str:
     return re.sub(rf"\b{name}-(?:\d+-)?(?:[a-z0-9]{{5}}\b)?", "POD", text).replace(world.namespace, "NAMESPACE")
 
 
-async def events_of(world: World) -> tuple[tuple[str, ...], ...]:
-    """Return the events of the Job, those of single pods by their reason only."""
+class Told(NamedTuple):
+    """The events of a Job.
+
+    Attributes:
+        events: Type, reason and message of each; those of single pods without a message.
+        recorded: How many there are, repetitions included.
+    """
+
+    events: frozenset[tuple[str, ...]]
+    recorded: int
+
+
+async def events_of(world: World) -> Told:
+    """Return the events of the Job."""
     found = await world.client.list(Event, world.namespace, fields="involvedObject.kind=Job")
-    told = {(one.type, one.reason, "" if one.reason in _PER_POD else plain(world, one.message)) for one in found}
-    return tuple(sorted(told))
+    told = ((one.type, one.reason, "" if one.reason in _PER_POD else plain(world, one.message)) for one in found)
+    return Told(frozenset(told), sum(max(one.count, 1) for one in found))
 
 
 def differences(upstream: View, ours: View) -> list[Difference]:
@@ -162,10 +190,49 @@ def _completed_index_failed(upstream: View, ours: View) -> bool:
     return any(pod.phase == "Failed" and pod.is_tracked and pod.completion_index in done for pod in upstream.pods)
 
 
+def _waits_with_an_index(upstream: View, ours: View) -> bool:
+    """Whether kcr has gone on with a higher index while upstream waits for, or has replaced, one in backoff."""
+    if ours.job is None or ours.job.spec.backoff_limit_per_index is None:
+        return False
+    theirs, own = ({pod.completion_index for pod in view.pods if pod.is_active} for view in (upstream, ours))
+    in_backoff = [pod.completion_index for pod in ours.pods if pod.phase == "Failed" and pod.is_tracked]
+    return bool(own - theirs and in_backoff) and min(own - theirs) > min(in_backoff)
+
+
+def _deletes_first(upstream: View, ours: View) -> bool:
+    """Whether upstream has no outcome on record: it deletes pods first, and they or the outcome are refused."""
+    if _interim(upstream):
+        return False
+    stay = [pod._replace(is_terminating=False) for pod in upstream.pods]
+    if "status" in upstream.refused and not _interim(ours):
+        return upstream[2:4] == ours[2:4] and sorted(stay, key=repr) == list(ours.pods)
+    active = [[pod for pod in view.pods if pod.is_active] for view in (upstream, ours)]
+    return "deletes" in upstream.refused and bool(_interim(ours)) and active[0] == active[1] != []
+
+
+def _interim(view: View) -> list[str]:
+    conditions = view.job.status.conditions if view.job else ()
+    return [interim for interim in INTERIM.values() if is_condition_true(conditions, interim)]
+
+
+def _ready_pods_stay(upstream: View, ours: View) -> bool:
+    """Whether upstream does not count ready pods that it could not delete."""
+    numbers = {one.field for one in differences(upstream, ours)}
+    ready = sum(pod.is_active and pod.is_ready for pod in ours.pods)
+    return (
+        "deletes" in upstream.refused
+        and numbers == {"ready"}
+        and upstream.number("ready") < ready == ours.number("ready")
+    )
+
+
 def _is_released(upstream: View, ours: View) -> bool:
-    """Whether a terminating pod without its controller is waited for by upstream, and replaced by kcr."""
-    released = any(pod.is_terminating and not pod.has_controller for pod in upstream.pods)
-    return released and sum(pod.is_active for pod in upstream.pods) < sum(pod.is_active for pod in ours.pods)
+    """Whether a terminating pod without its controller is counted and waited for by upstream, and replaced by kcr."""
+    released = sum(pod.is_terminating and not pod.has_controller for pod in upstream.pods)
+    surplus = upstream.number("terminating") - ours.number("terminating")
+    if {one.field for one in differences(upstream, ours)} == {"terminating"}:
+        return 0 < surplus <= released
+    return bool(released) and sum(pod.is_active for pod in upstream.pods) < sum(pod.is_active for pod in ours.pods)
 
 
 # By the names of the rows of docs/reference/differences.md: whether a difference between two views is that one.
@@ -174,7 +241,10 @@ KNOWN: dict[str, Callable[[View, View], bool]] = {
     "suspended-end": _suspended_and_open,
     "double-count": _counts_twice,
     "completed-index-fails": _completed_index_failed,
+    "index-in-backoff": _waits_with_an_index,
     "released-while-terminating": _is_released,
+    "deleted-before-outcome": _deletes_first,
+    "ready-after-refused-deletion": _ready_pods_stay,
 }
 
 
@@ -183,9 +253,18 @@ def known(upstream: View, ours: View) -> str:
     return next((name for name, explains in KNOWN.items() if explains(upstream, ours)), "")
 
 
-def known_of_events(upstream: Any, ours: Any) -> str:
-    """Return the name of the known difference between the events of two worlds, or nothing."""
-    only_ours = set(ours) - set(upstream)
-    only_theirs = set(upstream) - set(ours)
-    reasons = {reason for _, reason, _ in only_ours}
-    return "lost-events" if not only_theirs and reasons <= {"Resumed", "Completed", "Suspended"} else ""
+def known_of_events(upstream: Told, ours: Told, refused: Set[str]) -> str:
+    """Return the name of the known difference between the events of two worlds, or nothing.
+
+    Args:
+        upstream: The events of upstream.
+        ours: Those of kcr.
+        refused: The policies that have been in force.
+    """
+    only_theirs, only_ours = (
+        {reason for _, reason, _ in one.events - other.events} for one, other in ((upstream, ours), (ours, upstream))
+    )
+    if "status" in refused and not only_ours and only_theirs <= {"Suspended", "Resumed"}:
+        return "repeated-events"
+    is_lost = upstream.recorded >= _MOST_EVENTS and only_ours <= {"Resumed", "Completed", "Suspended"}
+    return "lost-events" if is_lost and not only_theirs else ""

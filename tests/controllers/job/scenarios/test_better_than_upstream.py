@@ -83,6 +83,20 @@ async def test_completed_index_stays_completed_when_a_pod_of_it_fails(sim: Simul
     assert (job.status.completed_indexes, job.status.failed_indexes or "") == ("0-2", "")
 
 
+@scenario(disturbed=False)
+async def test_index_in_backoff_frees_its_place(sim: Simulation) -> None:
+    # Difference: index-in-backoff.
+    await sim.create(completionMode="Indexed", parallelism=1, completions=2, backoffLimitPerIndex=1)
+    await sim.until("A1")
+    await sim.fail(*sim.active(0))
+    await sim.wait(lambda: bool(sim.active(1)), seconds=5)
+    await sim.succeed(*sim.active(1))
+    await sim.wait(lambda: bool(sim.active(0)))
+    await sim.succeed(*sim.active(0))
+    job = await sim.ends("Complete", "CompletionsReached")
+    assert (job.status.completed_indexes, job.status.failed) == ("0,1", 1)
+
+
 @scenario()
 async def test_pod_that_loses_its_owner_while_it_terminates_is_replaced(sim: Simulation) -> None:
     # Difference: released-while-terminating.
@@ -94,6 +108,46 @@ async def test_pod_that_loses_its_owner_while_it_terminates_is_replaced(sim: Sim
     change = {"metadata": {"ownerReferences": None}}
     await sim.client.merge_patch(Pod, pod.key, change)
     await sim.until("A1", seconds=5 if sim.undisturbed else 60)
+
+
+@scenario(disturbed=False)
+async def test_no_pod_is_deleted_while_the_outcome_is_refused(sim: Simulation) -> None:
+    # Difference: deleted-before-outcome.
+    await sim.create(activeDeadlineSeconds=10, parallelism=2, completions=2)
+    await sim.until("A2")
+    sim.faults.on("patch", Job).fail(ForbiddenError)
+    await sim.clock.advance(60)
+    assert len(sim.active()) == 2
+    sim.faults.heal()
+    await sim.ends("Failed", "DeadlineExceeded")
+
+
+@scenario(disturbed=False)
+async def test_outcome_is_on_record_while_deletions_are_refused(sim: Simulation) -> None:
+    # Difference: deleted-before-outcome.
+    await sim.create(activeDeadlineSeconds=10, parallelism=2, completions=2)
+    await sim.until("A2")
+    sim.faults.on("delete", Pod).fail(ForbiddenError)
+    await sim.interim("FailureTarget", "DeadlineExceeded")
+    assert len(sim.active()) == 2
+    sim.faults.heal()
+    await sim.ends("Failed", "DeadlineExceeded")
+
+
+@scenario(disturbed=False)
+async def test_ready_pods_that_could_not_be_deleted_are_counted_as_ready(sim: Simulation) -> None:
+    # Difference: ready-after-refused-deletion.
+    await sim.create(parallelism=2, completions=2, held=True)
+    await sim.until("A2")
+    await sim.bind(*sim.active())
+    await sim.ready(*sim.active())
+    await sim.until("A2 R2")
+    sim.faults.on("delete", Pod).fail(ForbiddenError)
+    await sim.patch(suspend=True)
+    await sim.clock.advance(30)
+    assert (sim.job().status.active, sim.job().status.ready) == (2, 2)
+    sim.faults.heal()
+    await sim.until("T2", start_time=None)
 
 
 @scenario(disturbed=False)
