@@ -167,7 +167,7 @@ def pytest_asyncio_loop_factories(item: pytest.Item) -> Generator[None, LoopFact
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
     """Note the objects that stores get from now on, in tests that use them."""
-    if "kcr.informer" in sys.modules:
+    if "kcr.informer" in sys.modules or item.get_closest_marker("kcr_virtual"):
         from kcr.testing.mutations import unchanged_stores  # noqa: PLC0415  # see the module's docstring
 
         stores = item.stash[STORES] = ExitStack()
