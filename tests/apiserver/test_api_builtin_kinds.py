@@ -89,34 +89,6 @@ async def test_namespace_takes_its_objects_of_all_kinds_along(api: Api, kcr_cloc
     assert (await api.get("/apis/apps/v1/statefulsets"))["items"] == []
 
 
-@pytest.mark.parametrize(
-    ("place", "obj", "fields"),
-    [
-        pytest.param("storage.k8s.io/v1/csidrivers", {}, [], id="spec"),
-        pytest.param(
-            "storage.k8s.io/v1/csinodes",
-            {"spec": {"drivers": [{"name": "d"}]}},
-            ["spec.drivers[0].nodeID"],
-            id="items-of-lists",
-        ),
-        pytest.param(
-            "rbac.authorization.k8s.io/v1/namespaces/default/rolebindings",
-            {"roleRef": {"apiGroup": "", "kind": "Role", "name": ""}},
-            ["roleRef.name"],
-            id="empty-string",
-        ),
-        pytest.param("storage.k8s.io/v1/storageclasses", {}, ["provisioner"], id="no-spec"),
-        # Absent numbers are zero in Go.
-        pytest.param("scheduling.k8s.io/v1/priorityclasses", {}, [], id="number"),
-    ],
-)
-async def test_fields_that_the_schema_requires_are_demanded(api: Api, place: str, obj: Any, fields: list[str]) -> None:
-    reply = await api.call("POST", f"/apis/{place}", {"metadata": {"name": "a"}, **obj})
-    assert reply.status == (422 if fields else 201), reply.body
-    causes = [(one["field"], one["message"], one["reason"]) for one in reply.body.get("details", {}).get("causes", ())]
-    assert causes == [(field, "Required value", "FieldValueRequired") for field in fields]
-
-
 async def test_constant_defaults_of_the_kind_are_set(api: Api) -> None:
     spec = (await api.post(STATEFUL_SETS, stateful_set(revisionHistoryLimit=0)))["spec"]
     found = [spec[name] for name in ("replicas", "updateStrategy", "revisionHistoryLimit", "podManagementPolicy")]

@@ -65,38 +65,6 @@ async def test_create_needs_a_namespace_that_exists(api: Api) -> None:
 
 
 @pytest.mark.parametrize(
-    ("metadata", "field", "message"),
-    [
-        pytest.param({}, "metadata.name", "Required value: name or generateName is required", id="no-name"),
-        pytest.param({"name": "A"}, "metadata.name", 'Invalid value: "A": a lowercase RFC 1123 subdomain', id="name"),
-        pytest.param({"name": "a", "labels": {"b": "-"}}, "metadata.labels", 'Invalid value: "-"', id="label-value"),
-        pytest.param({"name": "a", "labels": {"-": "b"}}, "metadata.labels", 'Invalid value: "-"', id="label-key"),
-        pytest.param(
-            {"name": "a", "finalizers": ["foo"]}, "metadata.finalizers[0]",
-            'Invalid value: "foo": name is neither a standard finalizer name nor is it fully qualified', id="finalizer",
-        ),
-        pytest.param(
-            {"name": "a", "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "p"}]},
-            "metadata.ownerReferences.uid", 'Invalid value: "": must not be empty', id="owner-without-uid",
-        ),
-        pytest.param(
-            {"name": "a", "ownerReferences": [
-                {"apiVersion": "v1", "kind": "Pod", "name": n, "uid": n, "controller": True} for n in "pq"
-            ]},
-            "metadata.ownerReferences", "Only one reference can have Controller set to true", id="two-controllers",
-        ),
-    ],
-)  # fmt: skip
-async def test_bad_metadata_are_invalid(api: Api, metadata: Any, field: str, message: str) -> None:
-    reply = await api.call("POST", CONFIG_MAPS, {"metadata": metadata})
-    assert (reply.status, reply.body["reason"], reply.body["details"]["kind"]) == (422, "Invalid", "ConfigMap")
-    cause = reply.body["details"]["causes"][0]
-    assert cause["field"] == field
-    assert message in cause["message"]
-    assert reply.body["message"].startswith(f'ConfigMap "{metadata.get("name", "")}" is invalid: ')
-
-
-@pytest.mark.parametrize(
     ("body", "message"),
     [
         pytest.param(b"{", "the object provided is unrecognized (must be of type ConfigMap)", id="no-json"),

@@ -122,41 +122,6 @@ async def test_request_that_was_changed_is_refused(api: Api) -> None:
     assert (await api.call("POST", REQUESTS, body)).status == 422
 
 
-@pytest.mark.parametrize(
-    ("spec", "message"),
-    [
-        pytest.param(
-            {"request": "bm9uZQ=="},
-            'spec.request: Invalid value: "bm9uZQ==": PEM block type must be CERTIFICATE REQUEST', id="request",
-        ),
-        pytest.param({"usages": []}, "spec.usages: Required value", id="usages"),
-        pytest.param(
-            {"usages": ["client auth", "client auth"]}, 'spec.usages[1]: Duplicate value: "client auth"', id="twice"
-        ),
-        pytest.param({"signerName": ""}, "spec.signerName: Required value", id="no-signer"),
-        pytest.param(
-            {"signerName": "mine"},
-            'spec.signerName: Invalid value: "mine": must be a fully qualified domain and path of the form '
-            "'example.com/signer-name'", id="signer",
-        ),
-        pytest.param(
-            {"signerName": "kubernetes.io/legacy-unknown"},
-            'spec.signerName: Invalid value: "kubernetes.io/legacy-unknown": the legacy signerName is not allowed via '
-            "this API version", id="legacy",
-        ),
-        pytest.param(
-            {"expirationSeconds": 599},
-            "spec.expirationSeconds: Invalid value: 599: may not specify a duration less than 600 seconds (10 minutes)",
-            id="short",
-        ),
-    ],
-)  # fmt: skip
-async def test_invalid_request_is_refused(api: Api, spec: dict[str, Any], message: str) -> None:
-    reply = await api.call("POST", REQUESTS, signing_request(**spec))
-    head = 'CertificateSigningRequest.certificates.k8s.io "jane" is invalid: '
-    assert (reply.status, reply.body["message"]) == (422, head + message)
-
-
 async def test_group_of_masters_cannot_be_requested(api: Api) -> None:
     reply = await api.call("POST", REQUESTS, signing_request(groups=("system:masters",)))
     assert (reply.status, reply.body["message"]) == (

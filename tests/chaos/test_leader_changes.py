@@ -26,7 +26,7 @@ from tests.kit.environment import setting
 from tests.kit.harness import job_controller
 
 SEEDS = int(setting("KCR_SEEDS", "1000"))
-QUICK, PARTS = 6, 8
+QUICK, PARTS = 2, 8
 CHANGES = 6
 
 

@@ -165,6 +165,7 @@ main()
 """
 
 
+@pytest.mark.soak
 async def test_disk_that_becomes_full_ends_the_cluster_in_one_line(kcr: Start, tmp_path: Path) -> None:
     program, folder = tmp_path / "on_full_disk.py", tmp_path / "data"
     program.write_text(FULL_DISK)

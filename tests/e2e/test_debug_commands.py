@@ -131,6 +131,7 @@ current-context: c
 """
 
 
+@pytest.mark.soak
 async def test_blocked_loop_is_told_in_place_of_a_server_that_does_not_answer(kcr: Start, tmp_path: Path) -> None:
     config = tmp_path / "config"
     config.write_text(CONFIG, encoding="utf-8")

@@ -170,7 +170,7 @@ async def test_pods_of_an_indexed_job_know_their_index(kcr: Start, tmp_path: Pat
         assert [line.split(" | ")[1] for line in lines] == ["index 0", "index 1"]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.soak)])
 async def test_signal_leaves_neither_process_nor_kubeconfig(kcr: Start, tmp_path: Path, number: signal.Signals) -> None:
     pids = tmp_path / "pids"
     # A manifest says `$$` for a dollar sign that is to stay one.
@@ -185,6 +185,7 @@ async def test_signal_leaves_neither_process_nor_kubeconfig(kcr: Start, tmp_path
         assert not any(is_alive(int(pid)) for pid in pids.read_text(encoding="utf-8").split())
 
 
+@pytest.mark.soak
 async def test_interrupted_wait_is_no_success(kcr: Start, tmp_path: Path) -> None:
     async with kcr("dev", "-f", manifest(tmp_path, "long", "sleep 1000"), "--wait") as dev:
         await eventually(lambda: "job long: Running: 0/1 succeeded, 1 active" in dev.err)

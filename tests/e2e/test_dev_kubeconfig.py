@@ -64,6 +64,7 @@ async def test_file_of_a_killed_one_is_taken_over(kcr: Start) -> None:
             await assert_usable(other)
 
 
+@pytest.mark.soak
 async def test_two_that_start_at_once_share_nothing(kcr: Start) -> None:
     async with kcr(*DEV) as first, kcr(*DEV) as second:
         files = {await first.kubeconfig(), await second.kubeconfig()}

@@ -24,28 +24,6 @@ spec:
       restartPolicy: Never
       containers: [{name: main, image: busybox, command: [sh, -c, "sleep 1; echo hello π"]}]
 """
-# The log of such a pod is waited for, 5 s at the most.
-BESIDE = """\
----
-apiVersion: v1
-kind: Pod
-metadata: {name: bare}
-spec:
-  restartPolicy: Never
-  containers: [{name: main, image: busybox, command: [sleep, "60"]}]
----
-apiVersion: batch/v1
-kind: CronJob
-metadata: {name: yearly}
-spec:
-  schedule: "0 0 1 1 *"
-  jobTemplate:
-    spec:
-      template:
-        spec:
-          restartPolicy: Never
-          containers: [{name: main, image: busybox, command: [echo, "2026"]}]
-"""
 
 
 @pytest.fixture
@@ -98,21 +76,6 @@ async def test_terminal_without_pictures_shows_plain_lines(
     # Where to look is for clusters that stay.
     assert "kubectl" not in terminal.text
     assert "page http" not in terminal.text
-
-
-@pytest.mark.asyncio
-async def test_picture_shows_cronjobs_and_bare_pods(kcr: Start, tmp_path: Path) -> None:
-    manifest = tmp_path / "all.yaml"
-    manifest.write_text(JOB + BESIDE)
-    terminal = Terminal()
-    async with kcr("dev", "-f", str(manifest), "--wait", terminal=terminal.side, TERM="xterm", COLUMNS="120") as dev:
-        assert await dev.end() == 0, terminal.text
-    last = terminal.text.rpartition("\x1b[2K")[2]
-    terminal.close()
-    assert "0 0 1 1 *" in last
-    assert "next in " in last
-    assert "1/1 ready" in last
-    assert "greeting" in last
 
 
 @pytest.mark.parametrize("closed", ["2>&-", "2>&- <&-"])

@@ -60,6 +60,7 @@ async def operator(
             await process.wait()
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "command",
     [

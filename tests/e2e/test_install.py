@@ -104,6 +104,7 @@ async def test_commands_do_what_the_guides_say(environment: Mapping[str, str], k
         )
 
 
+@pytest.mark.soak
 @NEEDS_KUBECTL
 @pytest.mark.asyncio
 async def test_dry_run_tells_what_it_would_write(environment: Mapping[str, str], kcr: Start, serve: Serve) -> None:

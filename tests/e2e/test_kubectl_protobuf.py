@@ -85,6 +85,7 @@ async def test_objects_are_described_alike_from_json_and_protobuf(kubectl: Two, 
     assert kubectl.served.content_types == {PROTOBUF}
 
 
+@pytest.mark.soak
 async def test_answers_to_protobuf_bodies_are_decoded(kubectl: Two) -> None:
     one = kubectl.protobuf
     assert await one("create deployment web --image=busybox --replicas=0") == "deployment.apps/web created\n"

@@ -33,6 +33,7 @@ async def kubectl(serve: Serve, environment: Mapping[str, str]) -> AsyncIterator
         yield Kubectl(path, environment)
 
 
+@pytest.mark.soak
 async def test_conflicts_are_shown_and_forced(kubectl: Kubectl, tmp_path: Path) -> None:
     mine, theirs = tmp_path / "mine.yaml", tmp_path / "theirs.yaml"
     mine.write_text(DEPLOYMENT, encoding="utf-8")

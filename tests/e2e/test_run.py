@@ -2,8 +2,8 @@
 
 import asyncio
 import json
-import signal
 import sys
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -85,14 +85,13 @@ async def test_ready_file_stands_while_it_works(kcr: Start, serve: Serve, tmp_pa
             assert "Traceback" not in run.err
 
 
-async def test_stop_is_quick_when_the_server_is_gone(kcr: Start, tmp_path: Path) -> None:
+async def test_stop_is_quick_when_the_server_is_gone(kcr: Start, serve: Serve, tmp_path: Path) -> None:
     ready = tmp_path / "ready"
-    async with kcr("dev", "--no-controllers") as dev:
-        kubeconfig = str(await dev.kubeconfig())
+    async with AsyncExitStack() as server:
+        kubeconfig = str(await server.enter_async_context(serve()))
         async with kcr("run", "--kubeconfig", kubeconfig, "--ready-file", str(ready)) as run:
             await eventually(ready.exists)
-            dev.send(signal.SIGKILL)
-            await dev.end()
+            await server.aclose()
             async with asyncio.timeout(5):
                 assert await run.stop() == 0, run.err
 
@@ -110,11 +109,9 @@ async def test_wrong_token_is_one_line(kcr: Start, serve: Serve, tmp_path: Path)
             assert str(path) in run.err
 
 
-async def test_unreachable_server_is_one_line(kcr: Start, tmp_path: Path) -> None:
-    async with kcr("dev", "--no-controllers") as dev:
-        path = tmp_path / "kept"
-        path.write_text((await dev.kubeconfig()).read_text(encoding="utf-8"), encoding="utf-8")
-        await dev.stop()
+async def test_unreachable_server_is_one_line(kcr: Start, serve: Serve) -> None:
+    async with serve() as path:
+        pass
     async with kcr("run", "--kubeconfig", str(path)) as run:
         assert await run.end() == 1
         assert run.err.count("\n") == 1

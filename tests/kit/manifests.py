@@ -39,11 +39,6 @@ def indexed(completions: int | None = 5, parallelism: int | None = 2, **spec: An
     return job(**{"completionMode": "Indexed", "completions": completions, "parallelism": parallelism, **spec})
 
 
-def with_container(**container: Any) -> Manifest:
-    """A Job with these fields in its container."""
-    return job(pod={"containers": [{"name": "c", "image": "i", **container}]})
-
-
 def true(*types: str, status: str = "True") -> list[Manifest]:
     """Conditions that hold."""
     return [{"type": kind, "status": status} for kind in types]

@@ -238,6 +238,7 @@ async def test_requeues_at_once_are_named_again_after_ten_minutes(kcr_clock: Vir
     assert len([line for line in logs if line["log_level"] == "warning"]) == 2
 
 
+@pytest.mark.soak
 async def test_writers_that_never_wait_let_virtual_time_pass(
     kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

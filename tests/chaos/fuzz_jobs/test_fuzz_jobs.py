@@ -11,7 +11,7 @@ from tests.chaos.fuzz_jobs.scenarios import scenario_of
 from tests.chaos.fuzz_jobs.stories import wrongs_of
 
 SEEDS = int(os.environ.get("KCR_FUZZ_SEEDS", "2000"))
-QUICK, STEP = 20, 10
+QUICK, STEP = 8, 8
 PARTS = 16
 
 

@@ -82,6 +82,7 @@ async def test_pods_that_the_last_leader_created_are_not_created_again(
         assert len(pods.all) == 3
 
 
+@pytest.mark.soak
 async def test_job_that_the_last_leader_finished_is_not_run_again(
     kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
 ) -> None:

@@ -184,6 +184,7 @@ def test_faults_at_every_write_during_preemption_exceed_no_quota() -> None:
     lose_replies(live)
 
 
+@pytest.mark.soak
 @pytest.mark.kcr_virtual
 async def test_pause_by_the_queue_is_seen_in_kubectl_and_events(kcr_clock: VirtualClock) -> None:
     async with world(kcr_clock, {"reserved": 4}) as found, job_controller(found.cluster, kcr_clock, take_over=False):

@@ -21,7 +21,7 @@ def a_minute(pod: Any, container: str, restarts: int) -> RunResult:
     return RunResult(run_for=60)
 
 
-@pytest.mark.parametrize("label", ["another replica's", None])
+@pytest.mark.parametrize("label", ["another replica's", pytest.param(None, marks=pytest.mark.soak)])
 async def test_pod_whose_label_is_changed_is_neither_lost_nor_replaced(
     kcr_clock: VirtualClock, label: str | None
 ) -> None:

@@ -180,6 +180,7 @@ process.run_to_end(main)
 """
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "work",
     [
