@@ -4,7 +4,7 @@ from tests.chaos.shard_runs import wrongs_of
 from tests.kit.environment import setting
 
 SEEDS = int(setting("KCR_SEEDS", "2000"))
-QUICK, PARTS = 2, 8
+QUICK, PARTS = 1, 8
 
 
 @pytest.mark.timeout(60)

@@ -157,6 +157,7 @@ async def assert_shown_as_text(tab: Tab) -> None:
     assert any("Content Security Policy" in text for text in tab.complaints)
 
 
+@pytest.mark.soak
 async def test_process_that_is_gone_is_said_to_be(browser: Browser) -> None:
     async with showing(in_trouble()) as (process, server), browser.open(process.url) as tab:
         await tab.wait_for("1,000 keys")

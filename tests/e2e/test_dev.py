@@ -132,6 +132,7 @@ async def test_logs_of_several_jobs_say_whose_they_are(kcr: Start, tmp_path: Pat
         assert [line[:4] for line in lines] == ["one-", "two-"]
 
 
+@pytest.mark.soak
 async def test_invalid_job_is_refused_by_file_object_and_field(kcr: Start, tmp_path: Path) -> None:
     path = manifest(tmp_path, "bad", "true", policy="Always")
     async with kcr("dev", "-f", path, "--wait") as dev:

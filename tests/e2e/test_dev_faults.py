@@ -57,6 +57,7 @@ async def answers(commands: str, kubeconfig: Path, environment: Mapping[str, str
     return [json.loads(line)["faults"] for line in out.splitlines()]
 
 
+@pytest.mark.soak
 @NEEDS_KUBECTL
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not on the PATH")
 async def test_commands_of_the_guide_change_the_faults(

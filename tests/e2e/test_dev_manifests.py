@@ -41,6 +41,7 @@ async def test_unknown_field_is_refused_by_file_object_and_field(kcr: Start, tmp
         assert dev.err.splitlines()[-1] == f'kcr: {path}: Job typo: unknown field "spec.completion"'
 
 
+@pytest.mark.soak
 async def test_folder_of_manifests_is_applied(kcr: Start, tmp_path: Path) -> None:
     (tmp_path / "b.yml").write_text(JOB % ("b", "bee"))
     (tmp_path / "a.yaml").write_text(JOB % ("a", "ay"))

@@ -49,6 +49,7 @@ async def test_describe_tells_a_jobs_story(kubectl: Kubectl) -> None:
     assert "Created pod: job-example-" in text
 
 
+@pytest.mark.soak
 async def test_pods_selected_by_job_name_are_named(kubectl: Kubectl) -> None:
     await kubectl("create -f examples/hello-job.yaml")
     await kubectl("wait --for=condition=complete job/job-example --timeout=60s")

@@ -283,6 +283,7 @@ async def test_leader_of_a_suspended_machine_writes_nothing_more(
                 assert "writes refused until the lease is renewed" in first.err
 
 
+@pytest.mark.soak
 async def test_standby_without_rights_on_the_lease_does_not_start(kcr: Start, serve: Serve, tmp_path: Path) -> None:
     async with serve(authorization="rbac") as path:
         async with HttpTransport(load_config(str(path))) as transport:

@@ -61,6 +61,7 @@ async def test_run_rehearses_production_without_the_option(kcr: Start, tmp_path:
             assert "job plain: Complete" not in dev.err
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("name", ["ttl", "cronjob"])
 async def test_controller_that_replaces_the_clusters_own_says_so_on_every_server(
     kcr: Start, serve: Serve, name: str

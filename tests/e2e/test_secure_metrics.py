@@ -85,6 +85,7 @@ async def test_renewed_certificate_is_served(kcr: Start, serve: Serve, tmp_path:
             assert (await get(metrics, token, issue()))[0] == 200
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("options", "code", "words"),
     [

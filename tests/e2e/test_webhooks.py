@@ -47,6 +47,7 @@ def manifests(port: int, chain: Path, authority: trustme.CA) -> dict[str, Any]:
     ]}  # fmt: skip
 
 
+@pytest.mark.soak
 async def test_service_of_a_webhook_leads_to_its_pod(
     serve: Serve, environment: Mapping[str, str], tmp_path: Path
 ) -> None:

@@ -82,6 +82,7 @@ def test_wheel_has_one_top_level_package_with_all_its_files(wheel: Path) -> None
     assert {"kcr/controllers/job/controller.py", "kcr/controllers/cronjob/controller.py"} < sources
 
 
+@pytest.mark.soak
 def test_wheel_of_the_development_cluster_has_its_package_alone(devcluster: Path) -> None:
     names = set(contents(devcluster))
     assert {name.partition("/")[0] for name in names} == {"kcr_devcluster", f"kcr_devcluster-{VERSION}.dist-info"}

@@ -58,6 +58,7 @@ async def look() -> Look:
     return seen
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("factory", [pytest.param(None, id="standard"), pytest.param(fast_loop(), id="fast")])
 def test_blocked_loop_is_named_with_its_line(factory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(port, "STUCK_SECONDS", 0.5)

@@ -116,6 +116,7 @@ async def test_finding_is_kept_for_ten_minutes(kcr_cluster: EmbeddedCluster, kcr
         assert controller.hot_loop(KEY, running.time()) == found
 
 
+@pytest.mark.soak
 async def test_one_name_of_two_writers_is_said_to_be_one(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
     lines = await paint(kcr_cluster, kcr_clock, "red", "blue", manager="painter")
     for line in lines:

@@ -268,6 +268,7 @@ async def test_nothing_is_added_to_a_manager_that_stops(
         manager.add_controller("greeter", Greeter(manager))
 
 
+@pytest.mark.soak
 async def test_many_cached_objects_are_spared_the_collector(
     kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -167,6 +167,7 @@ async def test_reviews_are_answered_while_the_loop_of_the_program_is_blocked(tmp
             assert answers > 10, time.perf_counter() - began
 
 
+@pytest.mark.soak
 async def test_deleted_secret_is_made_again_and_no_review_fails(tmp_path: Path) -> None:  # WH-11
     async with program(tmp_path) as running:
         before = await running.cluster.client.get(Secret, KEY)

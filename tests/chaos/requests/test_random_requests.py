@@ -8,7 +8,7 @@ import pytest
 
 from tests.chaos.requests.story import failure_of
 
-QUICK, ALL = 2, 250
+QUICK, ALL = 1, 250
 
 
 @pytest.mark.timeout(60)

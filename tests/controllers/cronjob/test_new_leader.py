@@ -28,6 +28,7 @@ def replica(
     return cronjob_controller(server, clock, transport=transport, leader_election=elector)
 
 
+@pytest.mark.soak
 async def test_recorded_run_whose_job_is_deleted_is_not_started_again(
     server: EmbeddedCluster, kcr_clock: VirtualClock
 ) -> None:

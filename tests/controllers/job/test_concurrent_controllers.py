@@ -95,6 +95,7 @@ async def test_controller_alone_does_not_warn(kcr_cluster: EmbeddedCluster, kcr_
     assert warnings(logs) == []
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("step", [pytest.param(12, id="some"), pytest.param(1, id="all", marks=pytest.mark.soak)])
 @pytest.mark.parametrize("loss", EVERY_LOSS)
 async def test_own_write_without_an_answer_is_no_other_clients(

@@ -128,7 +128,7 @@ def test_lost_reply_of_any_write_costs_no_backoff(loss: Loss | None) -> None:
     [
         # Shorter and longer than a reconcile waits for its own writes.
         pytest.param({"jobs": 0.4, "pods": 0.4}, id="shortly"),
-        pytest.param({"jobs": 20.0, "pods": 2.0}, id="for-long"),
+        pytest.param({"jobs": 20.0, "pods": 2.0}, marks=pytest.mark.soak, id="for-long"),
         pytest.param({"jobs": 3.0}, marks=pytest.mark.soak, id="jobs"),
         pytest.param({"pods": 3.0}, marks=pytest.mark.soak, id="pods"),
     ],
@@ -139,7 +139,9 @@ def test_late_watches_make_no_pod_too_many(late: Mapping[str, float]) -> None:
 
 
 @pytest.mark.parametrize("most", MOST_WRITES)
-@pytest.mark.parametrize("late", [{"jobs": 3.0}, {"jobs": 2.0, "pods": 2.0}], ids=str)
+@pytest.mark.parametrize(
+    "late", [pytest.param({"jobs": 3.0}, marks=pytest.mark.soak), {"jobs": 2.0, "pods": 2.0}], ids=str
+)
 def test_lost_replies_with_late_watches_lose_nothing(late: Mapping[str, float], most: int | None) -> None:
     lose_replies(live_small, most, late=late)
 

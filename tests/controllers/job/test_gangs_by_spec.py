@@ -212,6 +212,7 @@ def test_crash_after_any_write_makes_no_pod_outside_the_group(most: int | None) 
     crash_after_writes(live, most)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("most", MOST_WRITES)
 @pytest.mark.parametrize("loss", EVERY_LOSS)
 def test_lost_reply_of_any_write_makes_no_pod_outside_the_group(loss: Loss | None, most: int | None) -> None:

@@ -78,6 +78,7 @@ def held(**spec: Any) -> dict[str, Any]:
     return job
 
 
+@pytest.mark.soak
 async def test_counted_pods_add_up_over_many_small_writes(kcr_clock: VirtualClock) -> None:
     # Row 12: limits of 10 for one pass, 54 pods at a time, 56 successes, 2 failures.
     async with metered_controller(kcr_clock, max_uncounted_pods=10, max_pod_create_delete_per_sync=10) as it:

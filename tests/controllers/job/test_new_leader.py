@@ -96,6 +96,7 @@ async def test_job_that_the_last_leader_finished_is_not_run_again(
         assert len(pods.all) == 2
 
 
+@pytest.mark.soak
 async def test_pod_that_ends_before_its_job_is_seen_is_counted(
     kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
 ) -> None:

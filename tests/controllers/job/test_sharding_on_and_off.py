@@ -59,6 +59,7 @@ async def test_pods_of_before_sharding_are_counted_by_the_replica_of_their_job(k
             assert {SLOT_LABEL in one for one in labels} == {False, True}
 
 
+@pytest.mark.soak
 async def test_rolling_update_turns_sharding_on_and_off(kcr_clock: VirtualClock) -> None:
     async with jobs(kcr_clock) as cluster:
         old, new = candidate(cluster, kcr_clock, "old"), candidate(cluster, kcr_clock, "new")

@@ -78,6 +78,7 @@ async def test_failing_command_restarts_the_container() -> None:
         await eventually(is_gone)
 
 
+@pytest.mark.soak
 async def test_command_that_takes_too_long_fails_the_probe() -> None:
     probe = {"exec": {"command": ["sleep", "30"]}, "timeoutSeconds": 1, "periodSeconds": 1}
     container = {"name": "main", "image": "bash:5", "command": ["sleep", "60"], "readinessProbe": probe}

@@ -324,6 +324,7 @@ async def test_event_names_the_container_and_the_node(kcr_cluster: EmbeddedClust
     assert (event.source.component, event.source.host) == ("kubelet", "kcr-node-0")
 
 
+@pytest.mark.soak
 async def test_many_pods_run_side_by_side_with_own_addresses(
     kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
 ) -> None:

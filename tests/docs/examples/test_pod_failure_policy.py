@@ -51,6 +51,7 @@ async def test_evicted_pod_is_replaced_and_not_counted(kcr_clock: VirtualClock) 
     assert (job.status.succeeded, job.status.failed, len(seen.phases)) == (12, 0, 13)
 
 
+@pytest.mark.soak
 async def test_ordinary_failure_is_counted_and_tried_again(kcr_clock: VirtualClock) -> None:
     # Examples row 5; job-controller row 99.
     ends = iter([RunResult(exit_code=1, run_for=5)])

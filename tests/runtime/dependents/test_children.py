@@ -373,6 +373,7 @@ def test_crash_after_any_write_leaves_the_wanted_children() -> None:
     crash_after_writes(live)
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(60)
 def test_lost_reply_of_any_write_leaves_the_wanted_children() -> None:
     lose_replies(live)

@@ -52,6 +52,7 @@ def test_crash_after_any_write_leaves_what_was_asked_for() -> None:
     crash_after_writes(live)
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(60)
 def test_lost_reply_of_any_write_leaves_what_was_asked_for() -> None:
     lose_replies(live)

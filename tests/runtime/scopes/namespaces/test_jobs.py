@@ -152,6 +152,7 @@ async def test_deleted_namespace_is_left_after_its_jobs(kcr_clock: VirtualClock)
         await check_ended(cluster, "b")
 
 
+@pytest.mark.soak
 async def test_names_change_at_run_time(kcr_clock: VirtualClock) -> None:
     async with cluster_with_jobs(kcr_clock) as cluster:
         namespaces = kcr.Namespaces("a")
@@ -203,10 +204,12 @@ def test_crash_after_each_write_loses_and_doubles_nothing() -> None:
     crash_after_writes(relabelled, most=1)
 
 
+@pytest.mark.soak
 def test_lost_reply_to_each_write_loses_and_doubles_nothing() -> None:
     lose_replies(relabelled, most=1)
 
 
+@pytest.mark.soak
 async def test_namespaces_change_under_sharding(kcr_clock: VirtualClock) -> None:
     async with cluster_with_jobs(kcr_clock) as cluster:
         first, second = (

@@ -46,6 +46,7 @@ def mutant(change: str) -> Mutant:
     return next(one for one in mutants("code_of_mine.py", CODE) if change in one.identity)
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(120)
 def test_mutant_is_killed_by_the_first_test_that_fails(copy: Copy, tmp_path: Path) -> None:
     boundary = mutant("`<` in a < 3 => <=")
