@@ -20,7 +20,7 @@ RUN pip --python /opt/kcr/bin/python install --no-cache-dir --no-deps --no-index
 
 FROM ${PYTHON_IMAGE}
 ARG PYTHON_IMAGE
-ARG VERSION=0.1.0
+ARG VERSION=0.2.0
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="kcr" \
       org.opencontainers.image.description="Job, CronJob and TTL controllers for Kubernetes, in Python" \
