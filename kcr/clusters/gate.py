@@ -12,8 +12,7 @@ from kcr.clusters.member import MemberCluster
 from kcr.controller import Controller
 from kcr.controller.gates import GateDecision
 from kcr.informer import Informer
-from kcr.scopes.gate import ScopeGate
-from kcr.scopes.phase import ScopePhase
+from kcr.scopes.gate import ScopeGate, ScopePhase
 from kcr.workqueue import Reason
 
 # How often the watches of a cluster that does not answer are checked, while a key waits for them.

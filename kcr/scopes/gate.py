@@ -2,15 +2,31 @@
 
 from abc import abstractmethod
 from collections.abc import Iterable
+from enum import Enum
 from typing import ClassVar, Generic, TypeVar
 
 from kcr.api.meta import Key
 from kcr.controller import Controller
 from kcr.controller.gates import GateDecision, HandlingGate
-from kcr.scopes.phase import ScopePhase
 from kcr.workqueue import Reason
 
 S = TypeVar("S", int, str)
+
+
+class ScopePhase(Enum):
+    """How far a scope is; one that is not held has no phase.
+
+    Attributes:
+        OPENING: Its caches are being filled: its keys wait.
+        ACTIVE: Its keys are reconciled.
+        DRAINING: It is being given up: no key is begun, except to settle a write without an answer.
+        CLOSED: Nothing is written in its name any more, and it is about to be released.
+    """
+
+    OPENING = "opening"
+    ACTIVE = "active"
+    DRAINING = "draining"
+    CLOSED = "closed"
 
 
 class ScopeGate(HandlingGate, Generic[S]):

@@ -31,10 +31,10 @@ from kcr.testing.waiting import consistently, eventually
 
 if TYPE_CHECKING:
     from kcr.testing import build
-    from kcr.testing.admission import AdmissionResult, admit
     from kcr.testing.fakes import FakeInformer, FakeManager, FakeRecorder
     from kcr.testing.mutations import MutatedError, unchanged_stores
     from kcr.testing.source import FakeSource
+    from kcr_devcluster.testing.admission import AdmissionResult, admit
     from kcr_devcluster.testing.clusters import simulated_cluster
     from kcr_devcluster.testing.controlplane import ApiServer
     from kcr_devcluster.testing.crash import CrashingTransport
@@ -68,8 +68,8 @@ __all__ = [
 
 # Imported when first used: the pytest plugin imports this package in every project, and the client brings aiohttp.
 _HOMES = {
-    "AdmissionResult": "kcr.testing.admission",
-    "admit": "kcr.testing.admission",
+    "AdmissionResult": "kcr_devcluster.testing.admission",
+    "admit": "kcr_devcluster.testing.admission",
     "ApiServer": "kcr_devcluster.testing.controlplane",
     "CrashingTransport": "kcr_devcluster.testing.crash",
     "FakeInformer": "kcr.testing.fakes",

@@ -11,8 +11,8 @@ from kcr.client import Client
 from kcr.controller import Controller, ControllerOptions, Result
 from kcr.errors import TransportError
 from kcr.metrics import QUEUE_BUCKETS, Metrics
+from kcr.scopes.gate import ScopePhase
 from kcr.scopes.leaderelection import LeaderElectionConfig
-from kcr.scopes.phase import ScopePhase
 from kcr.scopes.sharding.shards import Shards
 from kcr.testing import VirtualClock
 from kcr.workqueue import LOW_PRIORITY, ItemExponential, WorkQueue

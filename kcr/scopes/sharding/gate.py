@@ -9,8 +9,7 @@ from kcr.controller import Controller
 from kcr.controller.gates import GateDecision
 from kcr.informer import Store
 from kcr.informer.slots import controller_uid
-from kcr.scopes.gate import ScopeGate
-from kcr.scopes.phase import ScopePhase
+from kcr.scopes.gate import ScopeGate, ScopePhase
 from kcr.scopes.sharding.shards import UNSHARDED, Shards
 from kcr.workqueue import Reason
 from kcr.workqueue.priorities import LOW_PRIORITY

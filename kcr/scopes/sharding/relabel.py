@@ -24,7 +24,7 @@ from kcr.informer import Informer
 from kcr.informer.slots import controller_uid
 from kcr.informer.store import version_of
 from kcr.log import get_logger
-from kcr.scopes.phase import ScopePhase
+from kcr.scopes.gate import ScopePhase
 from kcr.scopes.sharding.gate import ShardGate
 from kcr.scopes.sharding.shards import Shards
 

@@ -11,10 +11,10 @@ from kcr.clock import Clock
 from kcr.errors import ConfigError, LeadershipLostError
 from kcr.metrics.controllers import HANDOVER_BUCKETS
 from kcr.metrics.table import Histogram
+from kcr.scopes.gate import ScopePhase
 from kcr.scopes.leaderelection.config import LeaderElectionConfig
 from kcr.scopes.leaderelection.fence import Fence, Reading
 from kcr.scopes.leaderelection.leadership import SAFETY_SECONDS, TOLERATED_SECONDS
-from kcr.scopes.phase import ScopePhase
 from kcr.scopes.sharding.group import GroupLease
 from kcr.scopes.sharding.leases import LeaseNames
 

@@ -8,8 +8,8 @@ from prometheus_client import CollectorRegistry, Histogram
 
 from kcr.api.core import Pod
 from kcr.informer import Selection
+from kcr.scopes.gate import ScopePhase
 from kcr.scopes.leaderelection import LeaderElectionConfig, LeaderElector
-from kcr.scopes.phase import ScopePhase
 from kcr.scopes.sharding.shards import Shards
 from kcr.serving.debug.access import DebugOptions
 from kcr.serving.debug.snapshot import StateReader, informer_state, resident_bytes

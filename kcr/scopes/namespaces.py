@@ -1,17 +1,86 @@
-"""The keeper: opens the watches of namespaces that come, and closes those of namespaces that leave."""
+"""Namespaces that may change: watches come and go with them, without a restart.
+
+`kcr.Namespaces` is the set that a program works in: names that `change` replaces, or the namespaces whose labels a
+selector matches. Guarantees:
+
+- *A namespace that comes* is listed and watched for each kind; its keys are reconciled once the caches of their
+  controller are filled with it.
+- *A namespace that leaves*: first, none of its keys is reconciled any more; running reconciles end, and unanswered
+  creates are settled; then its watches are closed, its objects leave the stores, and the memory of its keys is dropped.
+  So no reconcile of its keys sees a part of its objects.
+- *One namespace never delays another*: where the rights are missing, that namespace is not ready, and a log line names
+  the remedy; the others are reconciled.
+
+Nothing is stored: after a restart, the present set is opened.
+"""
 
 import asyncio
-from collections.abc import Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, ClassVar
 
-from kcr.informer import Informer
-from kcr.informer.cache import SYNC_SECONDS
+from kcr.api.meta import Key, PartialObjectMetadata
+from kcr.arguments import checked
+from kcr.controller import Controller
+from kcr.informer import Handler, Informer, Selection
+from kcr.informer.cache import SYNC_SECONDS, InformerCache
 from kcr.informer.watches import PartedWatches
 from kcr.log import get_logger
+from kcr.scopes.gate import ScopeGate, ScopePhase
 from kcr.scopes.keeper import ScopeKeeper
-from kcr.scopes.namespaces.gate import NamespaceGate
-from kcr.scopes.phase import ScopePhase
+from kcr.workqueue import Reason
+
+
+class NamespaceGate(ScopeGate[str]):
+    """Admits the keys of open namespaces, of no namespace, and of member clusters, where all namespaces are watched.
+
+    A namespace is open for a controller once the caches are filled that this controller reads, others or not.
+    """
+
+    opened_reason: ClassVar[Reason] = Reason("namespaces", "namespace opened")
+    settled_reason: ClassVar[Reason] = Reason("namespaces", "namespace leaves", detail="a create is not answered yet")
+
+    def __init__(self, phases: Mapping[str, ScopePhase], controller: Controller) -> None:
+        """Make the gate of a controller.
+
+        Args:
+            phases: The phases of the namespaces, as they change.
+            controller: The controller.
+        """
+        super().__init__(controller)
+        self._phases = phases
+        # The namespaces with which all caches of this controller are filled.
+        self._open: set[str] = set()
+
+    def scope_of(self, key: Key) -> str | None:
+        """Return the namespace of a key; None without one, and for those of member clusters."""
+        return key.namespace if key.namespace and not key.cluster else None
+
+    def phase(self, scope: str) -> ScopePhase | None:
+        """Return the phase of a namespace for this controller."""
+        if scope in self._open:
+            return ScopePhase.ACTIVE
+        phase = self._phases.get(scope)
+        return ScopePhase.OPENING if phase is ScopePhase.ACTIVE else phase
+
+    def refuse(self, key: Key, scope: str) -> None:
+        """Drop the memory of a key: its object may have been deleted before, and then no list names the key."""
+        self.controller.release(key)
+
+    def is_open(self, namespace: str) -> bool:
+        """Return whether the keys of a namespace are admitted."""
+        return namespace in self._open
+
+    def opened(self, scope: str) -> None:
+        """Admit the keys of a namespace, and enqueue those that have waited for it."""
+        self._open.add(scope)
+        super().opened(scope)
+
+    def closed(self, scope: str) -> None:
+        """Begin no key of a namespace any more."""
+        self._open.discard(scope)
+        super().closed(scope)
+
 
 _POLL_SECONDS = 0.01
 # How often absent kinds are searched, and how often a namespace that is not ready is noticed.
@@ -202,3 +271,120 @@ class NamespaceKeeper(ScopeKeeper[str, NamespaceGate]):
         tasks = self._opening.setdefault(name, set())
         tasks.add(task)
         task.add_done_callback(tasks.discard)
+
+
+class SelectedNamespace(
+    PartialObjectMetadata, api_version="v1", kind="Namespace", plural="namespaces", namespaced=False
+):
+    """A namespace that the selector matches; a type of its own, because controllers may watch all namespaces."""
+
+
+class Namespaces(Handler[SelectedNamespace]):
+    """The namespaces that a program works in, which may change while it runs.
+
+    ```python
+    kcr.run(setup, namespaces=kcr.Namespaces(labels="team=blue"))
+    kcr.run(setup, namespaces=kcr.Namespaces("a", "b"))  # until manager.namespaces.change({"b", "c"})
+    ```
+
+    Kinds without namespaces, and those for which `Manager.select` names namespaces, are watched as without this. The
+    keys of other namespaces are dropped. A reconcile may miss objects of another namespace than that of its key.
+    """
+
+    @checked
+    def __init__(self, *names: str, labels: str = "") -> None:
+        """Name the namespaces, or select them.
+
+        Args:
+            names: Their names; they need not exist.
+            labels: A label selector, such as `team=blue`; the program watches the namespaces that match it. Empty for
+                names alone.
+
+        Raises:
+            ValueError: There are both, or a name is empty.
+        """
+        if labels and names:
+            raise ValueError("namespaces have names or a label selector: leave one of them away")
+        self.labels: str = labels
+        self._keeper = NamespaceKeeper()
+        self._add_all(names)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The namespaces to work in; some may not be open yet."""
+        return self._keeper.wanted
+
+    @property
+    def active(self) -> frozenset[str]:
+        """The namespaces whose keys are reconciled by all controllers."""
+        return frozenset(name for name, phase in self._keeper.phases.items() if phase is ScopePhase.ACTIVE)
+
+    @checked
+    def change(self, names: Iterable[str]) -> None:
+        """Work in these namespaces from now on; on the event loop of the manager, or before it runs.
+
+        Args:
+            names: All of them. Those that come are listed first; of those that leave, no further key is reconciled.
+
+        Raises:
+            ValueError: The namespaces are selected by labels, or a name is empty.
+        """
+        if self.labels:
+            raise ValueError(f"namespaces are selected by {self.labels}: change their labels")
+        names = frozenset(names)
+        self._add_all(names)
+        for name in self.names - names:
+            self._keeper.discard(name)
+
+    def _add_all(self, names: Iterable[str]) -> None:
+        if "" in names:
+            raise ValueError("a namespace has no name: name it, or leave `namespaces` away for all")
+        for name in sorted(names):
+            self._keeper.add(name)
+
+    # The methods below are the manager's and its informer's.
+
+    def connect(
+        self,
+        cache: InformerCache,
+        add_ready: Callable[..., object],
+        add: Callable[[Callable[[], Awaitable[None]], str], object],
+    ) -> None:  # fmt: skip
+        """Follow the namespaces while a manager runs.
+
+        Args:
+            cache: The manager's informers.
+            add_ready: Adds a check of readiness, which names the namespaces that fail, and does not depend on them.
+            add: Runs a component beside the informers.
+        """
+        add_ready("namespaces", str, remark=self._keeper.remark)
+        add(self._keeper.run, "namespaces")
+        if self.labels:
+            cache.select((Selection(SelectedNamespace, labels=self.labels),))
+            cache.informer(SelectedNamespace).add_handler(self)
+
+    def on_add(self, obj: SelectedNamespace, initial: bool) -> None:
+        """Work in a namespace that matches from now on."""
+        self._keeper.add(obj.metadata.name)
+
+    def on_delete(self, obj: SelectedNamespace, final_state_unknown: bool) -> None:
+        """Work no more in a namespace that matches no more, or is deleted."""
+        self._keeper.discard(obj.metadata.name)
+
+    def add_informer(self, informer: Informer[Any]) -> None:
+        """Let an informer watch these namespaces only."""
+        self._keeper.add_informer(informer)
+
+    def make_gate(self, controller: Controller) -> NamespaceGate:
+        """Return the gate of a controller, which admits the keys of open namespaces only."""
+        gate = NamespaceGate(self._keeper.phases, controller)
+        self._keeper.add_gate(gate)
+        return gate
+
+    async def wait_opened(self) -> None:
+        """Return once each of the present namespaces is active, or cannot be."""
+        await self._keeper.wait_opened()
+
+    def follows(self, selection: Selection[Any]) -> bool:
+        """Return whether a selection is made in each of these namespaces, instead of everywhere."""
+        return selection.kind.resource.namespaced and not selection.namespace
