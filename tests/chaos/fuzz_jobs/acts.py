@@ -57,6 +57,7 @@ class World:
         controller: Its controller.
         refused: The refusals in force, by name.
         policy_seconds: How long the API server may take to enforce a policy.
+        pause: How many seconds a pod that has ended stays before it vanishes, so that any controller sees its end.
         at_once: How many pods may succeed at a time. A controller may or may not act between two.
         ever_refused: All refusals that have been in force.
         on_refusal: Called with the name of a refusal, and whether it is now in force.
@@ -71,6 +72,7 @@ class World:
         self.controller = controller
         self.refused: set[str] = set()
         self.policy_seconds = 0.0
+        self.pause = 0.0
         self.at_once = 100
         self.ever_refused: set[str] = set()
         self.on_refusal: Callable[[str, bool], object] = lambda name, in_force: None
@@ -198,18 +200,22 @@ async def _end_going(world: World, dice: Random) -> None:
         world.said.append(f"{phase} {code}")
         await world.node.end(pod, phase, code)
         if not stays:
+            await asyncio.sleep(world.pause)
             await world.node.kill([pod])
 
 
 async def confirm_deletions(world: World) -> None:
     """End the pods that were deleted, and let the kubelet confirm it."""
-    for pod in await world.pods():
-        if pod.metadata.deletion_timestamp is not None:
-            with suppress(ApiError):
-                world.say_pod(pod)
-                if not is_terminal(pod):
-                    await world.node.end(pod, "Failed", 143)
-                await world.node.kill([pod])
+    deleted = [pod for pod in await world.pods() if pod.metadata.deletion_timestamp is not None]
+    going = [pod for pod in deleted if not is_terminal(pod)]
+    for pod in going:
+        with suppress(ApiError):
+            await world.node.end(pod, "Failed", 143)
+    if going:
+        await asyncio.sleep(world.pause)
+    for pod in deleted:
+        with suppress(ApiError):
+            await world.node.kill([world.say_pod(pod)])
 
 
 async def _scale(world: World, dice: Random) -> None:

@@ -15,6 +15,7 @@ from kcr.api.core import Namespace
 from kcr.api.meta import ObjectMeta
 from kcr.client import Client
 from kcr.clock import Clock
+from kcr.controllers.job.decisions.lifecycle import time_to_deadline
 from kcr.errors import NotFoundError
 from tests.chaos.fuzz_jobs.acts import NOTHING, PREPARE, ROUND, World
 from tests.chaos.fuzz_jobs.scenarios import Scenario
@@ -33,12 +34,14 @@ class Pace(NamedTuple):
         calm: How many seconds nothing may change before a point is quiet.
         patience: How many seconds two worlds may differ, before that is a difference.
         end: How many seconds a Job may take to end.
+        act: How many seconds an act may take.
     """
 
     poll: float = 1.0
     calm: float = 3.0
     patience: float = 40.0
     end: float = 240.0
+    act: float = 10.0
 
 
 class Undisturbed:
@@ -114,9 +117,20 @@ class _Comparison:
 
     async def _step(self, act: str, dice: str) -> bool:
         """Do something in both worlds at the same time, as deadlines count down in both; return whether to go on."""
+        if not await self._let_deadline_pass():
+            return False
         done = await _together(_do(world, act, dice) for world in self._worlds)
         self._tell(f"{act}\n  upstream: {done[0]}\n  kcr:      {done[1]}")
         return set(done) == {NOTHING} or await self._look(act)
+
+    async def _let_deadline_pass(self) -> bool:
+        """Wait for a deadline that would come during an act, and in which part of it is chance."""
+        job = await self._worlds[0].read()
+        left = time_to_deadline(job, self._worlds[0].node.clock.now()) if job else None
+        if left is None or not 0 < left.total_seconds() < self._pace.act:
+            return True
+        await asyncio.sleep(left.total_seconds() + self._pace.poll)
+        return await self._look("the deadline")
 
     async def _look(self, after: str) -> bool:
         upstream, ours = await _quiet(*self._worlds, self._pace)

@@ -38,8 +38,8 @@ OURS = "kcr.dev/job-controller"
 CONTROLLERS = ("job-controller", "garbage-collector-controller", "resourcequota-controller")
 # How many scenarios at a time: they mostly wait.
 TOGETHER = int(os.environ.get("KCR_FUZZ_TOGETHER", "24"))
-# How long a policy may take to be enforced by every part of the API server.
-POLICY_SECONDS = 3.0
+# How long a policy may take to be enforced by every part of the API server, and a controller to see the end of a pod.
+NOTICE_SECONDS = 3.0
 # A controller that has more to do than usual makes others wait.
 TRIES = 2
 
@@ -127,7 +127,7 @@ async def _run(client: Client, seed: int, tell: Tell = lambda _: None) -> list[F
             await world_of(client, clock, scenario, names[1], managed_by=OURS),
         ]
         for world in worlds:
-            world.policy_seconds = POLICY_SECONDS
+            world.policy_seconds = world.pause = NOTICE_SECONDS
             # A success may end the pods that would succeed next.
             world.at_once = 1 if "successPolicy" in scenario.job["spec"] else world.at_once
         try:

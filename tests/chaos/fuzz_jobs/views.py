@@ -44,6 +44,7 @@ class View(NamedTuple):
     Attributes:
         job: The Job, to look at; it is not compared.
         refused: The policies in force, by name; they are not compared.
+        ever_refused: Those that have been in force.
         numbers: Fields of the status.
         conditions: Type, status, reason and message of each.
         pods: All pods of the namespace.
@@ -51,6 +52,7 @@ class View(NamedTuple):
 
     job: Job | None
     refused: frozenset[str]
+    ever_refused: frozenset[str]
     numbers: tuple[tuple[str, object], ...]
     conditions: tuple[tuple[str, ...], ...]
     pods: tuple[PodLooks, ...]
@@ -98,11 +100,11 @@ async def view_of(world: World) -> View:
     """Return what is seen of a world."""
     job = await world.read()
     pods = tuple(sorted((PodLooks(*looks(pod)) for pod in await world.pods()), key=repr))
-    refused = frozenset(world.refused)
+    refused = frozenset(world.refused), frozenset(world.ever_refused)
     if job is None:
-        return View(None, refused, (), (), pods)
+        return View(None, *refused, (), (), pods)
     conditions = sorted((one.type, one.status, one.reason, plain(world, one.message)) for one in job.status.conditions)
-    return View(job, refused, _numbers(job), tuple(conditions), pods)
+    return View(job, *refused, _numbers(job), tuple(conditions), pods)
 
 
 def _numbers(job: Job) -> tuple[tuple[str, object], ...]:
@@ -174,10 +176,11 @@ def _suspended_and_open(upstream: View, ours: View) -> bool:
 
 
 def _counts_twice(upstream: View, ours: View) -> bool:
-    def ends(view: View) -> int:
-        return view.number("succeeded") + view.number("failed")
-
-    return _fails(upstream) and ends(upstream) > len(upstream.pods) >= ends(ours)
+    """Whether upstream has counted pods of a failed Job again, whose finalizer could not be removed."""
+    if "untracks" not in upstream.ever_refused or not _fails(upstream) or upstream.parts_from(ours):
+        return False
+    theirs, own = (view.number("succeeded") + view.number("failed") for view in (upstream, ours))
+    return theirs > own
 
 
 def _fails(view: View) -> bool:
@@ -188,6 +191,14 @@ def _completed_index_failed(upstream: View, ours: View) -> bool:
     """Whether a failed pod of a completed index keeps upstream from writing its status."""
     done = IndexSet.parse(upstream.job.status.completed_indexes if upstream.job else "", _ANY)
     return any(pod.phase == "Failed" and pod.is_tracked and pod.completion_index in done for pod in upstream.pods)
+
+
+def _draws_again(upstream: View, ours: View) -> bool:
+    """Whether only more pods have lost their finalizer, while deletions are refused."""
+    tracked = [sum(pod.is_tracked for pod in view.pods) for view in (upstream, ours)]
+    fields = {one.field for one in differences(upstream, ours)}
+    is_refused = "deletes" in upstream.refused and fields <= {"ready", "pods"}
+    return is_refused and tracked[0] < tracked[1] and not upstream.parts_from(ours)
 
 
 def _waits_with_an_index(upstream: View, ours: View) -> bool:
@@ -205,7 +216,7 @@ def _deletes_first(upstream: View, ours: View) -> bool:
         return False
     stay = [pod._replace(is_terminating=False) for pod in upstream.pods]
     if "status" in upstream.refused and not _interim(ours):
-        return upstream[2:4] == ours[2:4] and sorted(stay, key=repr) == list(ours.pods)
+        return upstream.compared[:2] == ours.compared[:2] and sorted(stay, key=repr) == list(ours.pods)
     active = [[pod for pod in view.pods if pod.is_active] for view in (upstream, ours)]
     return "deletes" in upstream.refused and bool(_interim(ours)) and active[0] == active[1] != []
 
@@ -245,6 +256,7 @@ KNOWN: dict[str, Callable[[View, View], bool]] = {
     "released-while-terminating": _is_released,
     "deleted-before-outcome": _deletes_first,
     "ready-after-refused-deletion": _ready_pods_stay,
+    "refused-deletion-draws-again": _draws_again,
 }
 
 

@@ -11,6 +11,7 @@ from kcr.api.batch import COMPLETE, FAILED, Job
 from kcr.api.conditions import is_condition_true
 from kcr.api.core import Event, Namespace, Pod
 from kcr.api.meta import Key
+from kcr.controllers.job.decisions.pods import is_tracked
 from kcr.errors import ForbiddenError
 from tests.kit.harness import manifest
 from tests.kit.scenario import Simulation, index_of, scenario
@@ -148,6 +149,19 @@ async def test_ready_pods_that_could_not_be_deleted_are_counted_as_ready(sim: Si
     assert (sim.job().status.active, sim.job().status.ready) == (2, 2)
     sim.faults.heal()
     await sim.until("T2", start_time=None)
+
+
+@scenario(disturbed=False)
+async def test_refused_deletion_is_repeated_for_the_same_pod(sim: Simulation) -> None:
+    # Difference: refused-deletion-draws-again.
+    await sim.create(parallelism=3, completions=3)
+    await sim.until("A3")
+    sim.faults.on("delete", Pod).fail(ForbiddenError)
+    await sim.patch(parallelism=2)
+    await sim.clock.advance(300)
+    assert [is_tracked(pod) for pod in sim.active()].count(False) == 1
+    sim.faults.heal()
+    await sim.until("A2")
 
 
 @scenario(disturbed=False)
