@@ -58,6 +58,7 @@ class World:
         refused: The refusals in force, by name.
         policy_seconds: How long the API server may take to enforce a policy.
         pause: How many seconds a pod that has ended stays before it vanishes, so that any controller sees its end.
+        apart: How many seconds lie between two pods that become ready: the earlier one is kept longer.
         at_once: How many pods may succeed at a time. A controller may or may not act between two.
         ever_refused: All refusals that have been in force.
         on_refusal: Called with the name of a refusal, and whether it is now in force.
@@ -73,6 +74,7 @@ class World:
         self.refused: set[str] = set()
         self.policy_seconds = 0.0
         self.pause = 0.0
+        self.apart = 0.0
         self.at_once = 100
         self.ever_refused: set[str] = set()
         self.on_refusal: Callable[[str, bool], object] = lambda name, in_force: None
@@ -166,6 +168,7 @@ async def run(world: World, pods: Sequence[Pod], *, ready: bool = True) -> None:
     for pod in pods:
         await world.node.bind(world.say_pod(pod))
         await (world.node.ready(pod) if ready else world.node.restarted(pod, 0))
+        await asyncio.sleep(world.apart)
 
 
 async def _succeed(world: World, dice: Random) -> None:

@@ -2,7 +2,7 @@
 
 Both are compared at every quiet point: when nothing has changed for a while in either. What differs is a defect of one
 of them, or a row of docs/reference/differences.md. A scenario ends after a difference without a row, and after one that
-leaves other pods: the same acts would not be the same any more.
+leaves other pods, or a choice among equals: the same acts would not be the same any more.
 """
 
 import asyncio
@@ -19,7 +19,16 @@ from kcr.controllers.job.decisions.lifecycle import time_to_deadline
 from kcr.errors import NotFoundError
 from tests.chaos.fuzz_jobs.acts import NOTHING, PREPARE, ROUND, World
 from tests.chaos.fuzz_jobs.scenarios import Scenario
-from tests.chaos.fuzz_jobs.views import Difference, View, differences, events_of, known, known_of_events, view_of
+from tests.chaos.fuzz_jobs.views import (
+    Difference,
+    View,
+    differences,
+    events_of,
+    is_drawn,
+    known,
+    known_of_events,
+    view_of,
+)
 from tests.chaos.random_user import SEEN
 
 T = TypeVar("T")
@@ -137,6 +146,8 @@ class _Comparison:
         self._tell(f"  upstream: {upstream.compared}\n  kcr:      {ours.compared}")
         if upstream.is_like(ours):
             return True
+        if is_drawn(upstream, ours):
+            return False
         fields = tuple(differences(upstream, ours))
         found = Found(self._scenario.seed, after, known(upstream, ours), fields)
         self.found.append(found)

@@ -128,6 +128,8 @@ async def _run(client: Client, seed: int, tell: Tell = lambda _: None) -> list[F
         ]
         for world in worlds:
             world.policy_seconds = world.pause = NOTICE_SECONDS
+            # Conditions have whole seconds.
+            world.apart = 1.1
             # A success may end the pods that would succeed next.
             world.at_once = 1 if "successPolicy" in scenario.job["spec"] else world.at_once
         try:

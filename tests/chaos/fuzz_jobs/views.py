@@ -66,10 +66,18 @@ class View(NamedTuple):
         return self.numbers, self.conditions, self.pods
 
     def parts_from(self, other: "View") -> bool:
-        """Return whether the same acts would choose among other pods from now on."""
-        return [pod._replace(is_tracked=False) for pod in self.pods] != [
-            pod._replace(is_tracked=False) for pod in other.pods
-        ]
+        """Return whether the worlds go different ways: other pods to choose among, or another outcome."""
+        return self._course != other._course
+
+    @property
+    def _course(self) -> tuple[object, ...]:
+        return [pod._replace(is_tracked=False) for pod in self.pods], self.outcomes
+
+    @property
+    def outcomes(self) -> list[str]:
+        """The interim conditions that hold."""
+        conditions = self.job.status.conditions if self.job else ()
+        return [interim for interim in INTERIM.values() if is_condition_true(conditions, interim)]
 
     @property
     def has_ended(self) -> bool:
@@ -159,6 +167,19 @@ def differences(upstream: View, ours: View) -> list[Difference]:
     return found
 
 
+def is_drawn(upstream: View, ours: View) -> bool:
+    """Whether only another one of several pods is left that are equally good to delete: upstream draws one."""
+    completions = ours.job.spec.completions if ours.job else None
+    if completions is None or upstream.compared[:2] != ours.compared[:2]:
+        return False
+    for view in (upstream, ours):
+        active = [pod.completion_index for pod in view.pods if pod.is_active]
+        if len({*active}) < len(active) or not all(0 <= index < completions for index in active):
+            return False
+    bare = [sorted((pod._replace(completion_index=0) for pod in view.pods), key=repr) for view in (upstream, ours)]
+    return bare[0] == bare[1]
+
+
 def _stands_still(upstream: View, ours: View) -> bool:
     """Whether upstream's status does not say how many pods are active, while a failed pod waits for the next one."""
     active = sum(pod.is_active for pod in upstream.pods)
@@ -212,18 +233,13 @@ def _waits_with_an_index(upstream: View, ours: View) -> bool:
 
 def _deletes_first(upstream: View, ours: View) -> bool:
     """Whether upstream has no outcome on record: it deletes pods first, and they or the outcome are refused."""
-    if _interim(upstream):
+    if upstream.outcomes:
         return False
     stay = [pod._replace(is_terminating=False) for pod in upstream.pods]
-    if "status" in upstream.refused and not _interim(ours):
+    if "status" in upstream.refused and not ours.outcomes:
         return upstream.compared[:2] == ours.compared[:2] and sorted(stay, key=repr) == list(ours.pods)
     active = [[pod for pod in view.pods if pod.is_active] for view in (upstream, ours)]
-    return "deletes" in upstream.refused and bool(_interim(ours)) and active[0] == active[1] != []
-
-
-def _interim(view: View) -> list[str]:
-    conditions = view.job.status.conditions if view.job else ()
-    return [interim for interim in INTERIM.values() if is_condition_true(conditions, interim)]
+    return "deletes" in upstream.refused and ours.outcomes != [] and active[0] == active[1] != []
 
 
 def _ready_pods_stay(upstream: View, ours: View) -> bool:
