@@ -181,10 +181,14 @@ def is_drawn(upstream: View, ours: View) -> bool:
 
 
 def _stands_still(upstream: View, ours: View) -> bool:
-    """Whether upstream's status does not say how many pods are active, while a failed pod waits for the next one."""
-    active = sum(pod.is_active for pod in upstream.pods)
-    has_failed = any(pod.phase == "Failed" for pod in upstream.pods)
-    return has_failed and upstream.number("active") != active and not upstream.has_ended
+    """Whether upstream reports no active pods, or can report nothing, while a failed pod waits for the next one."""
+    if "status" in upstream.refused or upstream.outcomes or upstream.parts_from(ours):
+        return False
+    active = sum(pod.is_active for pod in ours.pods)
+    has_failed = any(pod.phase == "Failed" for pod in ours.pods)
+    is_refused = any(pod.is_active and pod.is_ready for pod in ours.pods)
+    wrong = upstream.number("active") != active if is_refused else upstream.number("active") == 0 < active
+    return has_failed and wrong and ours.number("active") == active
 
 
 def _suspended_and_open(upstream: View, ours: View) -> bool:
@@ -210,6 +214,8 @@ def _fails(view: View) -> bool:
 
 def _completed_index_failed(upstream: View, ours: View) -> bool:
     """Whether a failed pod of a completed index keeps upstream from writing its status."""
+    if upstream.refused & {"status", "untracks"}:
+        return False
     done = IndexSet.parse(upstream.job.status.completed_indexes if upstream.job else "", _ANY)
     return any(pod.phase == "Failed" and pod.is_tracked and pod.completion_index in done for pod in upstream.pods)
 
@@ -227,8 +233,9 @@ def _waits_with_an_index(upstream: View, ours: View) -> bool:
     if ours.job is None or ours.job.spec.backoff_limit_per_index is None:
         return False
     theirs, own = ({pod.completion_index for pod in view.pods if pod.is_active} for view in (upstream, ours))
-    in_backoff = [pod.completion_index for pod in ours.pods if pod.phase == "Failed" and pod.is_tracked]
-    return bool(own - theirs and in_backoff) and min(own - theirs) > min(in_backoff)
+    # Their pods have failed, or were deleted.
+    ended = {pod.completion_index for pod in ours.pods if pod.phase == "Failed" or pod.is_terminating}
+    return bool(own - theirs and ended - own) and min(own - theirs) > min(ended - own)
 
 
 def _deletes_first(upstream: View, ours: View) -> bool:
