@@ -127,7 +127,8 @@ def _numbers(job: Job) -> tuple[tuple[str, object], ...]:
 
 
 def plain(world: World, text: str) -> str:
-    """Return a message without what is drawn: the ends of names, and the namespace."""
+    """Return a message without what is drawn: the ends of names, the namespace, and how much of a quota is used."""
+    text = re.sub(r"\bused: pods=\d+", "used: pods=N", text)
     name = re.escape(world.key.name)
     return re.sub(rf"\b{name}-(?:\d+-)?(?:[a-z0-9]{{5}}\b)?", "POD", text).replace(world.namespace, "NAMESPACE")
 
