@@ -113,7 +113,15 @@ def test_events_are_lost_only_beyond_the_limit(recorded: int, row: str) -> None:
     assert known_of_events(kept, all_, frozenset()) == row
 
 
-@pytest.mark.parametrize(("refused", "row"), [("status", "repeated-events"), ("deletes", "")])
-def test_suspension_is_told_again_only_while_the_status_is_refused(refused: str, row: str) -> None:
-    told, silent = Told(frozenset({("Normal", "Suspended", "Job suspended")}), 1), Told(frozenset(), 0)
-    assert known_of_events(told, silent, frozenset({refused})) == row
+@pytest.mark.parametrize(
+    ("reason", "refused", "row"),
+    [
+        ("Suspended", "status", "repeated-events"),
+        ("Suspended", "deletes", ""),
+        ("FailedDelete", "status deletes", "deleted-before-outcome"),
+        ("FailedDelete", "deletes", ""),
+    ],
+)
+def test_event_is_told_more_only_under_the_refusals_of_its_row(reason: str, refused: str, row: str) -> None:
+    told, silent = Told(frozenset({("Normal", reason, "said")}), 1), Told(frozenset(), 0)
+    assert known_of_events(told, silent, frozenset(refused.split())) == row

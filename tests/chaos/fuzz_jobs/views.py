@@ -302,5 +302,7 @@ def known_of_events(upstream: Told, ours: Told, refused: Set[str]) -> str:
     )
     if "status" in refused and not only_ours and only_theirs <= {"Suspended", "Resumed"}:
         return "repeated-events"
+    if refused >= {"status", "deletes"} and not only_ours and only_theirs == {"FailedDelete"}:
+        return "deleted-before-outcome"
     is_lost = upstream.recorded >= _MOST_EVENTS and only_ours <= {"Resumed", "Completed", "Suspended"}
     return "lost-events" if is_lost and not only_theirs else ""
