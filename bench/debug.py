@@ -21,9 +21,9 @@ from kcr.controller.observers.journal import ReconcileJournal
 from kcr.metrics import Metrics
 from kcr.serving.debug.access import DebugOptions
 from kcr.serving.debug.keys import ControllerReader
-from kcr.serving.debug.port import serve_probes
 from kcr.serving.debug.sources import StateSources
 from kcr.serving.health import Health, LoopMonitor
+from kcr.serving.observability import serve_probes
 from kcr.testing import eventually
 from kcr.workqueue import ItemExponential, WorkQueue
 

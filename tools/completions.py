@@ -13,8 +13,7 @@ import click
 
 from kcr.app.fields import PATHS, OptionField
 from kcr.app.plugins import VARIABLES, find_plugins, variables_of, variables_of_options
-from kcr.cli.commands import COMMANDS
-from kcr.cli.main import cli
+from kcr.cli.main import COMMANDS, cli
 
 TABLE = Path(__file__).parents[1] / "kcr" / "cli" / "completions.json"
 

@@ -18,6 +18,7 @@ from kcr.client.explainers import explains
 from kcr.clock import Clock
 from kcr.controller import OwnWrites, resource_version_changed, rights, watch
 from kcr.controller.gates import is_resumed
+from kcr.controllers import require_take_over
 from kcr.controllers.cronjob.actions import Actions
 from kcr.controllers.cronjob.decisions.jobs import BY_CONTROLLER, controller_names
 from kcr.controllers.cronjob.decisions.schedule import requeue_delay, timetable_of
@@ -26,7 +27,6 @@ from kcr.controllers.cronjob.memory import Memory
 from kcr.controllers.cronjob.metrics import CronJobMetrics
 from kcr.controllers.cronjob.reconciler import CronJobReconciler
 from kcr.controllers.cronjob.wall_clock import ClockWatch, local_zone
-from kcr.controllers.policy import require_take_over
 from kcr.events import EventRecorder
 from kcr.informer import Handler, Store, Trigger
 from kcr.manager import Manager

@@ -1,14 +1,114 @@
-"""The entry point of the command line."""
+"""The entry point of the command line, and its commands.
 
+They are kcr's own, and those that installed packages add as entry points of the group `kcr.commands`.
+"""
+
+import importlib
 import os
 import sys
+from collections.abc import Mapping
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from typing import NoReturn
 
 import click
+from click.shell_completion import CompletionItem
 
-from kcr.app.faults import run_command
-from kcr.cli.commands import Commands
+from kcr.app.faults import import_fault, run_command
+from kcr.cli.completers import outline, outlines
+from kcr.errors import ConfigError
 from kcr.log.lines import flush_stderr
+
+# The modules of the host's commands, each imported when it is called: `kcr run` never imports `kcr explain`.
+COMMANDS: Mapping[str, str] = {
+    "check": "check", "completion": "completion", "debug": "debug.commands", "explain": "objects.explain",
+    "reconcile": "objects.reconcile", "run": "run", "shards": "objects.shards", "version": "version",
+}  # fmt: skip
+
+
+class Commands(click.Group):
+    """The group of all commands; imports each when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names, those of installed packages among them."""
+        return sorted({*COMMANDS, *outlines(), *_added()})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command, None for no such name.
+
+        Raises:
+            ConfigError: The package that adds it cannot be imported, or adds something else.
+        """
+        if ctx.resilient_parsing and cmd_name in outlines() and cmd_name != "dev":
+            return outline(cmd_name, outlines()[cmd_name])
+        if cmd_name in COMMANDS:
+            command = importlib.import_module(f"kcr.cli.{COMMANDS[cmd_name]}").command
+            assert isinstance(command, click.Command)
+            return command
+        point = _added().get(cmd_name)
+        if point is not None and (cmd_name not in outlines() or _is_importable(point)):
+            return _loaded(point)
+        return _absent(cmd_name) if cmd_name in outlines() else None
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the commands and options that begin so; no command is imported for its line of help."""
+        names = (name for name in self.list_commands(ctx) if name.startswith(incomplete))
+        found = [CompletionItem(name, help=_summaries().get(name)) for name in names]
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the names with their summaries."""
+        rows = _summaries()
+        for name, point in _added().items():
+            if name not in rows:
+                try:
+                    rows[name] = _loaded(point).get_short_help_str(formatter.width)
+                except ConfigError as error:
+                    rows[name] = str(error)
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(rows.items()))
+
+
+def _summaries() -> dict[str, str]:
+    """Return the lines in the help by name: help imports no command of kcr or kcr-devcluster."""
+    return {name: found["help"] for name, found in outlines().items()}
+
+
+def _added() -> dict[str, EntryPoint]:
+    """Return the commands of installed packages by name; none may take the name of one of kcr's own."""
+    points = sorted(entry_points(group="kcr.commands"), key=lambda point: point.value.startswith("kcr."))
+    return {point.name: point for point in points if point.name not in COMMANDS}
+
+
+def _is_importable(point: EntryPoint) -> bool:
+    try:
+        importlib.import_module(point.module.partition(".")[0])
+    except ModuleNotFoundError:
+        return False
+    return True
+
+
+def _loaded(point: EntryPoint) -> click.Command:
+    try:
+        command = point.load()
+    except Exception as error:
+        hint = "reinstall the package that adds it, or remove it"
+        raise ConfigError(f"command {point.name}: {import_fault(error, point.module, hint)}") from error
+    if not isinstance(command, click.Command):
+        raise ConfigError(f"command {point.name}: {point.value} is no click.Command: correct the entry point")
+    return command
+
+
+def _absent(name: str) -> click.Command:
+    """Return a command of kcr-devcluster, which is not installed: it only names the extra."""
+
+    def refuse(arguments: tuple[str, ...]) -> NoReturn:
+        raise ConfigError(f"kcr {name} needs the extra 'embedded': pip install 'kcr[embedded]'")
+
+    return click.Command(
+        name, callback=refuse, params=[click.Argument(["arguments"], nargs=-1, type=click.UNPROCESSED)],
+        short_help=_summaries()[name], add_help_option=False, context_settings={"ignore_unknown_options": True},
+    )  # fmt: skip
 
 
 @click.group(cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})

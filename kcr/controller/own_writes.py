@@ -39,8 +39,7 @@ from kcr.controller.generated_names import UnansweredCreates
 from kcr.controller.pending_objects import PendingObjects, is_running
 from kcr.errors import KcrError
 from kcr.informer import Store
-from kcr.informer.progress import StoreProgress
-from kcr.informer.store import version_of
+from kcr.informer.store import StoreProgress, version_of
 
 # How long a key is deferred for a store, before that becomes an error.
 STALE_SECONDS = 0.5

@@ -7,7 +7,6 @@
 - `create_or_patch` creates or patches a single object.
 """
 
-from kcr.dependents.altered import AlteredObjectError
 from kcr.dependents.children import Children, EnsuredChildren
 from kcr.dependents.claim import Claimed, claim, claim_decision
 from kcr.dependents.control import DependentControl
@@ -15,7 +14,7 @@ from kcr.dependents.create import Ensured, UnconfirmedCreateError, create_or_pat
 from kcr.dependents.emitter import EventEmitter
 from kcr.dependents.finalizers import add_finalizer, finalized, has_finalizer, remove_finalizer
 from kcr.dependents.ownership import AlreadyOwnedError, has_owner, remove_owner, set_controller, set_owner
-from kcr.dependents.quota import QuotaExceededError
+from kcr.dependents.refused import AlteredObjectError, QuotaExceededError
 from kcr.dependents.replicas import (
     Scaling,
     adopters,

@@ -18,11 +18,17 @@ from kcr.arguments import checked, checked_on_failure
 from kcr.client import Client
 from kcr.controller.generated_names import generated_name
 from kcr.controller.own_writes import OwnWrites
-from kcr.dependents.altered import AlteredObjectError, CreateBackoffs, Selects, alterations
 from kcr.dependents.create import UnconfirmedCreateError, create_until_answered, find_own
 from kcr.dependents.emitter import EventEmitter
 from kcr.dependents.ownership import set_controller
-from kcr.dependents.quota import QuotaExceededError, QuotaLimits
+from kcr.dependents.refused import (
+    AlteredObjectError,
+    CreateBackoffs,
+    QuotaExceededError,
+    QuotaLimits,
+    Selects,
+    alterations,
+)
 from kcr.dependents.slow_start import Attempts, Failure, slow_start
 from kcr.errors import AlreadyExistsError, ApiError, ConflictError, KcrError, NotFoundError
 from kcr.events import EventRecorder

@@ -6,8 +6,7 @@ from typing import Generic, NamedTuple, TypeVar, cast
 
 from kcr.annotations import Count
 from kcr.arguments import awaited, checked
-from kcr.dependents.altered import AlteredObjectError
-from kcr.dependents.quota import QuotaExceededError
+from kcr.dependents.refused import AlteredObjectError, QuotaExceededError
 from kcr.errors import ApiError, KcrError, NotFoundError, ServerError, TransportError, is_namespace_ending
 
 T = TypeVar("T")

@@ -4,8 +4,16 @@ The repeats of a series of events.k8s.io have the same message. Upstream's serie
 loses all but the first, such as the cause of a second failure; kcr's has them all from the tenth message on.
 
 Source: client-go/tools/record/events_cache.go; for series client-go/tools/events/event_broadcaster.go, recordToSink.
+
+The repeats of an open series are counted in memory, and the counts are written now and then. The first repeat is
+written at once. After that a series is written once in half an hour while it lasts, and once more when it is over: when
+the event has not happened for six minutes. A process that is killed loses the counts since the last write; the event
+itself and its first repeat are on the server.
+
+Source: client-go/tools/events/event_broadcaster.go, refreshExistingEventSeries and finishSeries.
 """
 
+import asyncio
 import random
 import uuid
 from collections import Counter, OrderedDict
@@ -17,7 +25,7 @@ from msgspec.structs import replace
 
 from kcr.api.meta import Resource
 from kcr.api.resources import is_object_name
-from kcr.clock import Clock
+from kcr.clock import TIMER_SLACK_SECONDS, Clock
 from kcr.events.forms import EventForm, Note
 from kcr.tokenbucket import TokenBucket
 
@@ -35,6 +43,8 @@ _REASONS_NAMED = 5
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
+
+REFRESH_SECONDS = 1800.0
 
 
 class Seen:
@@ -213,3 +223,47 @@ class _Recent(OrderedDict[K, V]):
                 self.popitem(last=False)
         self.move_to_end(key)
         return self[key]
+
+
+class OpenSeries:
+    """The open series of one recorder; without any it has no timer."""
+
+    def __init__(self, write: Callable[[Seen], object]) -> None:
+        """Follow no series yet; `write` is called with each whose count is to be written."""
+        self._write = write
+        self._open: dict[Seen, None] = {}
+        self._timer: asyncio.Handle | None = None
+
+    def follow(self, seen: Seen) -> None:
+        """Follow the series of an event that has happened again."""
+        self._open[seen] = None
+        if self._timer is None:
+            self._start_timer()
+
+    def close(self) -> None:
+        """Write all counts, and follow no series any more: the process ends."""
+        for seen in self._open:
+            self._write_count(seen)
+        self._open.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _review(self) -> None:
+        # Too early by a hair, the end of a series would wait for the next review.
+        self._timer, now = None, asyncio.get_running_loop().time() + TIMER_SLACK_SECONDS
+        for seen in tuple(self._open):
+            if seen.is_over(now):
+                del self._open[seen]
+            elif now - seen.written_at < REFRESH_SECONDS:
+                continue
+            self._write_count(seen)
+        if self._open:
+            self._start_timer()
+
+    def _start_timer(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(SERIES_SECONDS, self._review)
+
+    def _write_count(self, seen: Seen) -> None:
+        # One that was never written was refused, or dropped as spam.
+        if 0 < seen.written < seen.count:
+            self._write(seen)

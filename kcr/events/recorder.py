@@ -17,9 +17,8 @@ from kcr.client import Client
 from kcr.client.context import WRITE_CONTEXT
 from kcr.clock import Clock
 from kcr.errors import AlreadyExistsError, ApiError, NotFoundError, TransportError
-from kcr.events.correlator import Correlator, Dropped, Seen, SpamLimit
+from kcr.events.correlator import Correlator, Dropped, OpenSeries, Seen, SpamLimit
 from kcr.events.forms import CoreForm, EventsApi, Note, cut, event_form
-from kcr.events.series import OpenSeries
 from kcr.log import get_logger
 
 _log = get_logger()

@@ -1,20 +1,25 @@
 """The store of an informer: objects by key, and indexes over them."""
 
 import asyncio
+import heapq
+import math
 import threading
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from functools import partial
+from itertools import count
 from typing import Generic, NamedTuple, TypeVar
 
 from kcr.api.meta import Key, ObjectMeta, Resource, controller_of
 from kcr.arguments import check_of_call, checked, checked_on_failure
 from kcr.errors import NotSyncedError
 from kcr.informer.index import Index, built_in, strings_of, values_of
-from kcr.informer.progress import StoreProgress
 from kcr.informer.sharing import share
 from kcr.informer.slots import dependents_metadata
+from kcr.log import get_logger
+
+_log = get_logger("kcr.informer")
 
 R = TypeVar("R", bound=Resource)
 # Keys inside are plain pairs: equal to `Key`, and not tracked by the garbage collector for long.
@@ -25,6 +30,54 @@ allow_unsynced_reads: ContextVar[bool] = ContextVar("allow_unsynced_reads", defa
 
 # How many objects of a first list are stored before others have their turn: less than a millisecond.
 _SLICE = 100
+
+
+class StoreProgress:
+    """The version up to which all changes of a store, or of one of its parts, are processed.
+
+    A store under sharding, or of several namespaces, is filled by several watches, each of which runs ahead of the
+    others. So a write is awaited in the part that will show it (`Store.progress_of`).
+
+    Attributes:
+        resource_version: The highest version that was processed, of a list, an event or a bookmark; 0 before the first,
+            and where the server's versions are no numbers. It only increases.
+        is_closed: Whether nothing more will be processed.
+    """
+
+    __slots__ = ("_order", "_waiting", "is_closed", "resource_version")
+
+    def __init__(self) -> None:
+        self.resource_version: int = 0
+        self.is_closed: bool = False
+        # Calls that wait for a version, the lowest first; the number in the middle keeps their order.
+        self._waiting: list[tuple[int, int, Callable[[], None]]] = []
+        self._order = count()
+
+    def notify_at_version(self, resource_version: int, callback: Callable[[], None]) -> None:
+        """Call back once a version has been reached; at once if it has, or never will."""
+        if resource_version <= self.resource_version or self.is_closed:
+            callback()
+        else:
+            heapq.heappush(self._waiting, (resource_version, next(self._order), callback))
+
+    def advance(self, version: int) -> None:
+        """Record that all changes up to a version are processed, and call the callbacks that wait for it."""
+        if version > self.resource_version:
+            self.resource_version = version
+            self._call_waiting(version)
+
+    def close(self) -> None:
+        """Record that nothing more will be processed, and call all callbacks."""
+        self.is_closed = True
+        self._call_waiting(math.inf)
+
+    def _call_waiting(self, reached: float) -> None:
+        while self._waiting and self._waiting[0][0] <= reached:
+            version, _, callback = heapq.heappop(self._waiting)
+            try:
+                callback()
+            except Exception:
+                _log.exception("callback failed", version=version)
 
 
 class Changes(NamedTuple, Generic[R]):

@@ -13,8 +13,7 @@ from typing import Generic, Protocol, TypeVar
 from kcr.api.codec import WatchEvent
 from kcr.api.meta import Key, ObjectMeta, Resource
 from kcr.informer.handlers import Registration
-from kcr.informer.progress import StoreProgress
-from kcr.informer.store import Changes, Store, version_of
+from kcr.informer.store import Changes, Store, StoreProgress, version_of
 
 R = TypeVar("R", bound=Resource)
 

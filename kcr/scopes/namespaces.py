@@ -26,8 +26,7 @@ from kcr.informer import Handler, Informer, Selection
 from kcr.informer.cache import SYNC_SECONDS, InformerCache
 from kcr.informer.watches import PartedWatches
 from kcr.log import get_logger
-from kcr.scopes.gate import ScopeGate, ScopePhase
-from kcr.scopes.keeper import ScopeKeeper
+from kcr.scopes.gate import ScopeGate, ScopeKeeper, ScopePhase
 from kcr.workqueue import Reason
 
 

@@ -1,9 +1,13 @@
-"""Observability of a manager: metrics, probes and debug pages of its components, and the ports that serve them."""
+"""Observability of a manager: metrics, probes and debug pages of its components, and the ports that serve them.
+
+The probe port serves probes, answered on the program's loop, and the debug pages, answered on the port's own thread.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any
+from urllib.parse import urlencode
 
 from kcr.api.bindaddress import BindAddress, bind_address
 from kcr.api.meta import Resource
@@ -17,17 +21,18 @@ from kcr.metrics import Metrics
 from kcr.runnables import RunnableGroup
 from kcr.scopes.leaderelection import Leadership
 from kcr.scopes.sharding.shards import Shards
-from kcr.serving.debug.access import DebugOptions
-from kcr.serving.debug.port import serve_probes
+from kcr.serving.debug.access import ROOT, DebugOptions
 from kcr.serving.debug.sources import StateSources, WatchedKind
-from kcr.serving.health import Health, LoopMonitor
+from kcr.serving.health import STUCK_SECONDS, Health, LoopMonitor
 from kcr.serving.ports import (
     HTTPServer,
     ProbeRequest,
     ProbeResponse,
+    ProgramLoop,
     ReviewedAccess,
     SecureServing,
     ServerCertificate,
+    ServerThread,
 )
 
 # How long the first list of an informer may take that was opened while the manager is ready.
@@ -175,3 +180,66 @@ class Observability:
 def _labels(name: str, kind: type[Resource]) -> tuple[str, str, str, str]:
     group, version, _, plural, _ = kind.resource
     return name, group, version, plural
+
+
+class ProbePort:
+    """The handler of the port's requests."""
+
+    def __init__(self, sources: StateSources, program: ProgramLoop) -> None:
+        """Make it.
+
+        Args:
+            sources: The parts of the manager.
+            program: The event loop of the program.
+        """
+        # Not with the first request: a process in trouble may have no time for it, and no file to open.
+        from kcr.serving.debug.routes import DebugPages  # noqa: PLC0415  # most that import this never listen
+
+        self._sources = sources
+        self._program = program
+        self._pages = DebugPages(sources, program)
+
+    async def answer(self, request: ProbeRequest) -> ProbeResponse | None:
+        """Answer a request; None when there is nothing at its path.
+
+        A probe waits for the program's loop, as long as its client does: a kubelet gives up after its timeout. One that
+        has waited for as long as fails liveness is answered, with the line that blocks the loop.
+        """
+        if request.path == "/":
+            query = urlencode(request.query, doseq=True)
+            place = f"{ROOT}?{query}" if query else ROOT
+            return ProbeResponse(
+                302, f"probes: /livez, /readyz; what the process does: {ROOT}\n".encode(), headers={"Location": place}
+            )
+        if request.path == "/debug" or request.path.startswith("/debug/"):
+            return await self._pages.answer(request)
+        try:
+            result = await self._program.read(
+                lambda: self._sources.health.answer(request.path, request.query), STUCK_SECONDS
+            )
+        except TimeoutError:
+            return ProbeResponse(500, self._blocked())
+        return ProbeResponse(result.status, result.text.encode()) if result is not None else None
+
+    def _blocked(self) -> bytes:
+        monitor = self._sources.monitor
+        place = monitor.blocked_at(self._program.now()) if monitor is not None else ""
+        return f"event-loop failed: the event loop has been blocked for {STUCK_SECONDS:g} s: {place}\n".encode()
+
+
+@asynccontextmanager
+async def serve_probes(address: BindAddress, sources: StateSources) -> AsyncIterator[None]:
+    """Serve probes and debug pages for as long as the context lives.
+
+    Args:
+        address: Where to listen.
+        sources: The parts of the manager.
+
+    Raises:
+        ConfigError: The address cannot be bound.
+    """
+    port = ProbePort(sources, ProgramLoop())
+    server = HTTPServer("probes", address, port.answer)
+    async with ServerThread(server, "probes"):
+        sources.options.on_listening(str(address._replace(port=server.port)))
+        yield

@@ -9,10 +9,10 @@ from kcr.api.batch import Job
 from kcr.api.meta import Key, Resource
 from kcr.app.plugins import find_explainers
 from kcr.cli.debug.port import DebugPort
+from kcr.cli.objects.explain import lines_of
 from kcr.cli.objects.inside import Inside, ask
 from kcr.cli.objects.look import look
 from kcr.cli.objects.screen import COLUMNS, LINES
-from kcr.cli.objects.show import lines_of
 from kcr.cli.target import ObjectName, parse_object, resolved
 from kcr.client import Client
 from kcr.client.explainers import Explainer

@@ -9,7 +9,8 @@ import pytest
 
 import kcr
 from kcr.app.process import fast_loop
-from kcr.serving.debug import port, routes
+from kcr.serving import observability
+from kcr.serving.debug import routes
 from kcr.serving.ports import ProbeRequest, ProbeResponse, ProgramLoop
 from kcr.testing import eventually
 from tests.kit.debug_port import BlockingReconciler, PortReader, debugged
@@ -61,7 +62,7 @@ async def look() -> Look:
 @pytest.mark.soak
 @pytest.mark.parametrize("factory", [pytest.param(None, id="standard"), pytest.param(fast_loop(), id="fast")])
 def test_blocked_loop_is_named_with_its_line(factory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(port, "STUCK_SECONDS", 0.5)
+    monkeypatch.setattr(observability, "STUCK_SECONDS", 0.5)
     monkeypatch.setattr(routes, "LOOP_SECONDS", 0.5)
     with asyncio.Runner(loop_factory=factory) as runner:
         seen = runner.run(look())

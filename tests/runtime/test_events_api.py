@@ -8,8 +8,8 @@ from kcr.api.batch import Job
 from kcr.api.core import Event
 from kcr.api.meta import Key
 from kcr.app.plugins import attach, find_plugins
+from kcr.cli.objects.explain import lines_of
 from kcr.cli.objects.look import look
-from kcr.cli.objects.show import lines_of
 from kcr.cli.target import ObjectName
 from kcr.client.explainers import last_seen
 from kcr.events.forms import SeriesEvent

@@ -21,8 +21,7 @@ from kcr.client.wire.connections import SilenceTimer
 from kcr.client.wire.requests import IDLE_SECONDS
 from kcr.clock import TIMER_SLACK_SECONDS, Clock, SystemClock
 from kcr.errors import ApiError, ServerError, TransportError
-from kcr.events.correlator import SERIES_SECONDS, Seen
-from kcr.events.series import OpenSeries
+from kcr.events.correlator import SERIES_SECONDS, OpenSeries, Seen
 from kcr.informer.watchdog import Watchdog
 from kcr.testing import VirtualClock, build
 from kcr.testing.loop import VirtualLoop

@@ -4,15 +4,20 @@ A field is required when the class needs it, and has the default of the class: t
 leaves it out, so that rules can rely on it. None is no default, nor are empty lists and maps: absence means the same,
 and a default would put the field into every object, in the name of the manager that creates it.
 
+Descriptions are made from Google-style docstrings: of a class the first paragraph, of a field its entry in
+`Attributes:`.
+
 Source: apiextensions-apiserver/pkg/apiserver/schema; sigs.k8s.io/controller-tools/pkg/crd/schema.go.
 """
 
 import collections.abc
 import inspect
 import math
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime
 from enum import Enum
+from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, NewType, Union, get_args, get_origin
 from uuid import UUID
@@ -22,10 +27,12 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import FieldInfo, fields
 
 from kcr.api import codec
-from kcr.api.crd.docstrings import attributes, summary
 from kcr.api.markers import ListType, Validation
 from kcr.api.meta import Condition, MicroTime, ObjectMeta, Resource
 from kcr.api.selectors import LabelSelector
+
+_SECTION = re.compile(r"^(Args|Attributes|Example|Examples|Note|Notes|Raises|Returns|Source|Yields):", re.MULTILINE)
+_ENTRY = re.compile(r"^ {4}(\w+)(?: \([^)]*\))?: (.*(?:\n(?: {5,}.*| *$))*)", re.MULTILINE)
 
 Schema = dict[str, Any]
 
@@ -77,6 +84,36 @@ _LIMITS = {"ge": "minimum", "gt": "minimum", "le": "maximum", "lt": "maximum", "
 _SIZES = {"string": "{}Length", "array": "{}Items", "object": "{}Properties"}
 # A value of Enum or Literal, by the type of its members.
 _MEMBERS: Mapping[type, Schema] = {str: {"type": "string"}, int: {"type": "integer"}, bool: {"type": "boolean"}}
+
+
+def summary(kind: type) -> str:
+    """Return the first paragraph of a class's own docstring, on one line; empty without one."""
+    text = _docstring(kind)
+    section = _SECTION.search(text)
+    return _line(text[: section.start()] if section else text)
+
+
+@cache
+def attributes(kind: type) -> Mapping[str, str]:
+    """Return the descriptions of fields in the docstrings of a class and its bases, by Python name."""
+    return {name: _line(text) for base in reversed(kind.__mro__) for name, text in _entries(_docstring(base))}
+
+
+def _docstring(kind: type) -> str:
+    return inspect.cleandoc(kind.__dict__.get("__doc__") or "")
+
+
+def _entries(text: str) -> Iterator[tuple[str, str]]:
+    found = re.search(r"^Attributes:\n", text, re.MULTILINE)
+    if found:
+        section = text[found.end() :]
+        end = _SECTION.search(section)
+        yield from _ENTRY.findall(section[: end.start()] if end else section)
+
+
+def _line(text: str) -> str:
+    """Return the first paragraph of a text, on one line."""
+    return " ".join(text.strip().partition("\n\n")[0].split())
 
 
 class _Place(NamedTuple):

@@ -17,8 +17,8 @@ from kcr.client import load_config
 from kcr.clock import SystemClock
 from kcr.errors import ConfigError, KcrError
 from kcr.log.lines import printable
-from kcr.serving.debug.profiler import IDLE, MAX_SECONDS
 from kcr.serving.debug.state import DebugState
+from kcr.stacks import IDLE, MAX_PROFILE_SECONDS
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -89,7 +89,7 @@ def stacks(**values: Any) -> int:
 
 
 @command.command("profile", short_help="Print what takes the event loop's time.", epilog=_CODES)
-@click.argument("seconds", type=click.IntRange(1, MAX_SECONDS))
+@click.argument("seconds", type=click.IntRange(1, MAX_PROFILE_SECONDS))
 @_connection_options
 @click.option(
     "-o", "--output", metavar="FILE", default="",

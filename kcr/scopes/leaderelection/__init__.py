@@ -9,7 +9,7 @@ the resourceVersion that was read (optimistic concurrency), so of two candidates
   sent its last successful renewal, which is earlier, and stops at the shorter `renew_deadline`.
 - *A former leader writes nothing.* `LeaderElector.check` precedes every write of the manager's client, and is called
   again once a connection is available (fencing): a process that was stopped or suspended, and wakes up after the end
-  of its lease, raises `LeadershipLostError`. `fence` describes the clocks.
+  of its lease, raises `LeadershipLostError`. `leadership` describes the clocks.
 - *Release on stop.* The manager ends its controllers, then releases the Lease, so that the next leader starts at once,
   and never beside them. While a write of this process has no answer it may still be executed: the Lease expires then.
 - *Synced caches may lag.* The next leader may not see its predecessor's last writes, because its watches may have

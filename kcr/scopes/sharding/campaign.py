@@ -17,7 +17,7 @@ from kcr.informer.store import version_of
 from kcr.log import get_logger
 from kcr.log.ratelimited import RateLimitedLogger
 from kcr.scopes.leaderelection.elector import RELEASE_SECONDS
-from kcr.scopes.leaderelection.fence import Fence, Reading
+from kcr.scopes.leaderelection.leadership import Fence, Reading
 from kcr.scopes.leaderelection.record import Observation, claimed, released
 from kcr.scopes.sharding.assignment import Reservations, plan_moves
 from kcr.scopes.sharding.leases import LeaseNames, shard_number, view_of

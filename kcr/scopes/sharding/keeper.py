@@ -16,8 +16,7 @@ from kcr.client.context import WRITE_CONTEXT, WriteContext
 from kcr.informer import Informer
 from kcr.log import get_logger
 from kcr.runnables import Runnable
-from kcr.scopes.gate import ScopePhase
-from kcr.scopes.keeper import SETTLE_SECONDS, ScopeKeeper
+from kcr.scopes.gate import SETTLE_SECONDS, ScopeKeeper, ScopePhase
 from kcr.scopes.sharding.gate import ShardGate
 from kcr.scopes.sharding.relabel import SlotRepair
 from kcr.scopes.sharding.shards import UNSHARDED, Move, Shards, shown

@@ -11,12 +11,11 @@ from kcr.api.meta import Key
 from kcr.controller import Controller
 from kcr.serving.debug.access import ROOT, refuse
 from kcr.serving.debug.page import page_headers, page_html
-from kcr.serving.debug.profiler import MAX_SECONDS, profile
 from kcr.serving.debug.snapshot import StateReader
 from kcr.serving.debug.sources import StateSources, retried
 from kcr.serving.debug.state import HotLoopState, KeyDetail
 from kcr.serving.ports import ProbeRequest, ProbeResponse, ProgramLoop
-from kcr.stacks import collect_stacks
+from kcr.stacks import MAX_PROFILE_SECONDS, collect_stacks, profile
 
 # Of each controller: so many keys, and at most so many.
 DEFAULT_KEYS, MAX_KEYS = 200, 10_000
@@ -146,7 +145,7 @@ class DebugPages:
         return ProbeResponse(200, ("\n".join(lines) + "\n").encode())
 
     async def _profile(self, request: ProbeRequest) -> ProbeResponse:
-        seconds = _number(request, "seconds", 10, 1, MAX_SECONDS)
+        seconds = _number(request, "seconds", 10, 1, MAX_PROFILE_SECONDS)
         if self._is_profiling:
             return ProbeResponse(409, b"another profile is being taken: try again when it has ended\n")
         self._is_profiling = True

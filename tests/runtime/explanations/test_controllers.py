@@ -16,10 +16,10 @@ from kcr.api.batch import Job
 from kcr.api.core import ConfigMap, Namespace
 from kcr.api.explanation import Code, Explanation, merged
 from kcr.app.plugins import attach
+from kcr.cli.objects.explain import lines_of
 from kcr.cli.objects.inside import ControllerView, Inside
 from kcr.cli.objects.kinds.controllers import findings
 from kcr.cli.objects.look import Shown
-from kcr.cli.objects.show import lines_of
 from kcr.cli.target import ObjectName
 from kcr.controllers.job.controller import Options, setup
 from kcr.serving.debug.state import KeyDetail

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kcr.cli.commands import COMMANDS
 from kcr.cli.completers import outlines
-from kcr.cli.main import exit_code_of
+from kcr.cli.main import COMMANDS, exit_code_of
 
 Install = Callable[[str, str], None]
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from kcr.client import Request
-from kcr.client.dry_run import as_dry_run, describe_write
+from kcr.client.calls import as_dry_run, describe_write
 from kcr.errors import KcrError
 
 MAPS = "/api/v1/namespaces/default/configmaps"

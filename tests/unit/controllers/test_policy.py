@@ -1,6 +1,6 @@
 import pytest
 
-from kcr.controllers.policy import require_take_over
+from kcr.controllers import require_take_over
 from kcr.errors import ConfigError
 from kcr.feature_gates import read_gates
 

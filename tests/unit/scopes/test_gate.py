@@ -12,8 +12,7 @@ from kcr.api.core import ConfigMap
 from kcr.api.meta import Key, ObjectMeta
 from kcr.controller.gates import GateDecision
 from kcr.controller.generated_names import NamelessCreate, UnansweredCreates
-from kcr.scopes.gate import ScopeGate, ScopePhase, unsettled_keys
-from kcr.scopes.keeper import SETTLE_SECONDS, ScopeKeeper
+from kcr.scopes.gate import SETTLE_SECONDS, ScopeGate, ScopeKeeper, ScopePhase, unsettled_keys
 from kcr.testing import VirtualClock
 from kcr.workqueue import Reason
 

@@ -1,8 +1,7 @@
 """The explanation of a Job: the text of a decision.
 
-`cases` has the situations of a Job, in the order in which they are judged. `active` and `pods` describe its pods,
-`pod_creation` the creates that are due or refused, `no_controller` a Job that no controller reconciles, `steps` the
-next events.
+`cases` has the situations of a Job, in the order in which they are judged. `active` and `pods` describe its pods:
+those that are wanted, and the creates that are due or refused.
 """
 
 from kcr.controllers.job.decisions.explain.evidence import CHANGE, Evidence

@@ -11,8 +11,8 @@ from kcr.api.coordination import Lease, LeaseSpec
 from kcr.api.meta import Key, ObjectMeta
 from kcr.client import Client, Request, Response, Transport
 from kcr.scopes.leaderelection import LeaderElectionConfig
-from kcr.scopes.sharding.group import GroupLease
 from kcr.scopes.sharding.leases import LeaseNames
+from kcr.scopes.sharding.shards import GroupLease
 from kcr.testing import VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
 

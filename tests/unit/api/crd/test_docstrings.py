@@ -1,6 +1,6 @@
 import pytest
 
-from kcr.api.crd.docstrings import attributes, summary
+from kcr.api.crd.structural import attributes, summary
 
 
 class Told:

@@ -1,7 +1,7 @@
 """Which functions a profile's samples are in."""
 
 from kcr.cli.debug.commands import Share, shares_of, table_of
-from kcr.serving.debug.profiler import IDLE
+from kcr.stacks import IDLE
 
 COLLAPSED = """\
 run (a.py:1);reconcile (b.py:2) 6

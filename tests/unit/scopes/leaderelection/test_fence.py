@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from kcr.scopes.leaderelection.fence import Fence, Reading
+from kcr.scopes.leaderelection.leadership import Fence, Reading
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -4,9 +4,9 @@ from datetime import timedelta
 
 from kcr.api.core import Namespace, NamespaceStatus
 from kcr.api.meta import Condition, Key, ObjectMeta
+from kcr.cli.objects.explain import lines_of
 from kcr.cli.objects.kinds.namespaces import explain_namespace, remaining_resources
 from kcr.cli.objects.look import Shown
-from kcr.cli.objects.show import lines_of
 from kcr.cli.target import ObjectName
 from tests.kit.builders import NOW
 from tests.kit.explanations import screen, text

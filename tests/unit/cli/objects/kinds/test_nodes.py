@@ -6,9 +6,9 @@ from typing import Any
 from kcr.api.explanation import Explanation
 from kcr.api.meta import Key
 from kcr.api.unstructured import unstructured
+from kcr.cli.objects.explain import lines_of
 from kcr.cli.objects.kinds.nodes import explain_lost_node, explain_node
 from kcr.cli.objects.look import Shown
-from kcr.cli.objects.show import lines_of
 from kcr.cli.target import ObjectName
 from tests.kit.builders import NOW
 from tests.kit.explanations import screen, text

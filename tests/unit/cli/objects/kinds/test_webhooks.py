@@ -9,9 +9,9 @@ import trustme
 from kcr.api.explanation import Code, Explanation
 from kcr.api.meta import Key
 from kcr.api.unstructured import unstructured
+from kcr.cli.objects.explain import lines_of
 from kcr.cli.objects.kinds.webhooks import ServiceState, explain_policy, explain_webhooks, read_webhooks
 from kcr.cli.objects.look import Shown
-from kcr.cli.objects.show import lines_of
 from kcr.cli.target import ObjectName
 from kcr.client import Client
 from tests.kit.builders import NOW

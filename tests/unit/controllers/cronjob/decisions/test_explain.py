@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from kcr.api.batch import CronJob, Job
 from kcr.api.core import Event
 from kcr.api.meta import Condition, Key
+from kcr.cli.objects.explain import lines_of
 from kcr.cli.objects.look import Shown
-from kcr.cli.objects.show import lines_of
 from kcr.cli.target import ObjectName
 from kcr.controllers.cronjob.decisions.decide import decide
 from kcr.controllers.cronjob.decisions.directives import offset_of

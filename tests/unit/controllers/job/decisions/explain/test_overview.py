@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from kcr.api.batch import Job, JobStatus
 from kcr.api.core import ContainerState, ContainerStateWaiting, ContainerStatus, Event, ObjectReference, Pod
 from kcr.api.meta import Condition, PodCondition
+from kcr.cli.objects.explain import lines_of
 from kcr.cli.objects.look import Shown
 from kcr.cli.objects.screen import condensed
-from kcr.cli.objects.show import lines_of
 from kcr.cli.target import ObjectName
 from kcr.controllers.job.decisions.explain import CHANGE, Evidence, explain
 from kcr.controllers.job.decisions.plan import Limits, Snapshot

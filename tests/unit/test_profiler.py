@@ -5,7 +5,7 @@ from types import FrameType
 
 import pytest
 
-from kcr.serving.debug.profiler import IDLE, LOOP, collapsed, profile
+from kcr.stacks import IDLE, LOOP, collapsed, profile
 
 
 def innermost() -> FrameType:
