@@ -8,13 +8,22 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from kcr.api.bindaddress import BindAddress
+from kcr.api.meta import Resource
+from kcr.client import Client
+from kcr.clock import Clock
+from kcr.informer import Informer, InformerHandle, Selection
 from kcr.log import get_logger
+from kcr.metrics import Metrics
+from kcr.runnables import Runnable
+from kcr.serving.health import Health
 from kcr.serving.ports import PortCertificate, ServerPort, ServerThread
+from kcr.serving.webhooks.authority import CertificateAuthority, ServingSecret
 from kcr.serving.webhooks.conversion import PATH as CONVERT
-from kcr.serving.webhooks.webhooks import MAX_BODY_BYTES, refusal, timeout_in
+from kcr.serving.webhooks.options import CertificateLoader, WebhookServing
+from kcr.serving.webhooks.webhooks import MAX_BODY_BYTES, Webhooks, refusal, timeout_in
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -35,6 +44,8 @@ _LOCAL = {"": "localhost", "0.0.0.0": "127.0.0.1", "::": "::1"}
 _DIAL_SECONDS, DRAIN_SECONDS = 10.0, 60.0
 # Intervals at which files are checked and the port is dialled.
 _FIRST_PAUSE, POLL_SECONDS = 0.05, 10.0
+
+R = TypeVar("R", bound=Resource)
 
 _log = get_logger("kcr.webhooks")
 
@@ -206,3 +217,68 @@ class WebhookServer:
 
 def _too_large() -> tuple[int, bytes]:
     return refusal(413, "RequestEntityTooLarge", f"the body has more than {MAX_BODY_BYTES} bytes")
+
+
+class WebhookHost(Protocol):
+    """The part of a manager that serving needs."""
+
+    client: Client
+    clock: Clock
+    health: Health
+    metrics: Metrics
+    webhooks: Webhooks
+
+    def select(self, *selections: Selection[Any]) -> None:
+        """Select the objects of a kind."""
+        ...
+
+    def informer(self, kind: type[R]) -> Informer[R]:
+        """Return the informer of a kind."""
+        ...
+
+    def open_informer(self, kind: type[R]) -> InformerHandle[R]:
+        """Open a handle of it for a while."""
+        ...
+
+    def add(self, component: Runnable, *, needs_leader_election: bool = True) -> None:
+        """Run a component once the stores are synced."""
+        ...
+
+
+def attach(
+    host: WebhookHost, serving: WebhookServing, run_early: Callable[[Callable[[], Awaitable[None]], str], None]
+) -> WebhookServer:
+    """Return the server of a manager's webhooks; the authority of its certificate is added to the manager.
+
+    Objects that are stored in another version are listed by way of the conversion. So with conversions a pod is ready
+    to serve them, and makes its certificate, before the caches are synced and a leader is elected.
+
+    Args:
+        host: The manager.
+        serving: How to serve.
+        run_early: Runs a component of this name beside the informers, before the caches are synced.
+
+    Raises:
+        ConfigError: There is no certificate.
+    """
+    certificate, converts = serving.certificate(), CONVERT in host.webhooks.paths
+    server = WebhookServer(
+        host.webhooks.handle, serving.address, certificate, shutdown_delay=serving.shutdown_delay,
+        on_synced=lambda: host.health.limit_ready(""),
+    )  # fmt: skip
+    host.health.add_ready("webhooks", server.check, remark=server.certificate_error)
+    host.metrics.certificate(certificate)
+    if converts:
+        host.health.limit_ready("webhooks")
+    if serving.service is None or not serving.makes_certificate:
+        return server
+    # With conversions it runs on all replicas. Its preconditions make it safe.
+    client = host.client.with_options(fence=lambda: None) if converts else host.client
+    authority = CertificateAuthority(client, serving.service, host.clock, host.open_informer, converts=converts)
+    host.select(Selection(ServingSecret, authority.key.namespace, fields=f"metadata.name={authority.key.name}"))
+    host.informer(ServingSecret).add_handler(CertificateLoader(certificate))
+    if converts:
+        run_early(authority.run, authority.name)
+    else:
+        host.add(authority)
+    return server
