@@ -68,8 +68,11 @@ def served_cluster(folder: Path, **options: Any) -> Iterator[ServedCluster]:
     thread.start()
     try:
         served = started.result(SECONDS)
-        yield served
-        served.call(_set(stopped))
+        try:
+            yield served
+        finally:
+            # Also where the test has failed: the thread would never end.
+            served.call(_set(stopped))
     finally:
         thread.join()
 
