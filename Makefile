@@ -79,7 +79,7 @@ newest lowest: $(STAMP)
 	.venv-$@/bin/pytest -n auto --dist worksteal -m "not soak"
 
 hint:
-	@echo "make: everything takes up to five minutes on two cores; while working, the unit tests take one: $(BIN)/pytest tests/unit -q" >&2
+	@echo "make: everything takes five to ten minutes on two cores; while working, the unit tests take one: $(BIN)/pytest tests/unit -q" >&2
 
 soak: $(STAMP) $(DOCS_STAMP)
 	$(BIN)/pytest -n auto --dist worksteal -m "soak or law" --timeout 0 --verbose --hypothesis-profile soak

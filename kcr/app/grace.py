@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from types import FrameType
 
@@ -92,11 +92,10 @@ class GracePeriod:
 
     def _watch(self) -> None:
         time.sleep(self.seconds + _BLOCKED_SECONDS)
-        frame = sys._current_frames().get(threading.main_thread().ident or 0)
-        where = [{"where": calls_of(frame, _FRAMES)}]
+        where = [{"where": calls_of(_main_frame(), _FRAMES)}]
         if not self._is_loop_closed:
             self._end("event loop is blocked, ending by force", where)
-        outermost = _outermost(frame)
+        outermost = outermost_of(_main_frame)
         if outermost is None or outermost is self._program or outermost.f_code.co_name == "<module>":
             self._is_over.set()
             return
@@ -124,6 +123,25 @@ class GracePeriod:
             sys.stdout.flush()
         finally:
             self._written.set()
+
+
+def _main_frame() -> FrameType | None:
+    return sys._current_frames().get(threading.main_thread().ident or 0)
+
+
+def outermost_of(frame_of: Callable[[], FrameType | None]) -> FrameType | None:
+    """Return the outermost frame of a thread that runs on meanwhile.
+
+    It may suspend a coroutine while this climbs to its callers, and then that frame has none: it seems the outermost.
+    The next climb begins with another frame, so two that agree are right.
+
+    Args:
+        frame_of: Returns the frame that the thread executes just now.
+    """
+    before, found = None, _outermost(frame_of())
+    while found is not before:
+        before, found = found, _outermost(frame_of())
+    return found
 
 
 def _outermost(frame: FrameType | None) -> FrameType | None:

@@ -1,14 +1,17 @@
 """How a process ends that something keeps: each program runs in a process of its own."""
 
+import asyncio
 import re
 import signal
 import subprocess
 import sys
 import threading
 from textwrap import dedent
+from types import CoroutineType
 
 import pytest
 
+from kcr.app.grace import outermost_of
 from kcr.app.process import run_to_end
 
 # Each starts a process, which imports kcr.
@@ -203,3 +206,22 @@ def test_process_of_others_outlives_a_command() -> None:
     before = threading.active_count()
     assert run_to_end(main) == 0
     assert threading.active_count() == before
+
+
+def test_coroutine_that_waits_again_is_not_the_outermost() -> None:
+    async def waiting() -> None:
+        await asyncio.sleep(0)
+
+    coroutine, here = waiting(), sys._getframe()
+    coroutine.send(None)
+    assert isinstance(coroutine, CoroutineType)
+    suspended = coroutine.cr_frame
+    assert suspended is not None
+    assert suspended.f_back is None
+    coroutine.close()
+    outermost = here
+    while outermost.f_back is not None:
+        outermost = outermost.f_back
+    # The thread ran the coroutine, which was suspended while its callers were looked for.
+    frames = iter((suspended, here, here))
+    assert outermost_of(lambda: next(frames)) is outermost
