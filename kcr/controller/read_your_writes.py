@@ -25,7 +25,7 @@ from typing import Any, Protocol
 
 from kcr.api.meta import Key, Resource
 from kcr.client import Client
-from kcr.client.context import GeneratedName, WriteTracker, WritingClient
+from kcr.client.context import GeneratedName, WritingClient
 from kcr.controller.gates import GateDecision
 from kcr.controller.generated_names import NamelessCreate, UnansweredCreates
 from kcr.controller.observers import Observer, ReconcileRun
@@ -115,7 +115,7 @@ class ReadYourWrites(OwnWritesGate, Observer):
         self._own_writes.end(key, partial(queue.add, key, priority=queue.priority(key), reason=_UNSEEN_WRITE))
 
 
-class TrackedWrites(OwnWritesGate, WriteTracker):
+class TrackedWrites(OwnWritesGate):
     """The writes of one controller's reconciles: the gate of its keys, and a reconciler around the controller's."""
 
     def __init__(
