@@ -200,8 +200,9 @@ class Controller:
         self.metrics: ControllerMetrics = metrics.controller(name, options.workers)
         self.journal: ReconcileJournal = ReconcileJournal()
         hot_loops, conflicts = HotLoops(client), None if client is None else Conflicts(client)
-        self.watched: WatchedKinds = WatchedKinds(hot_loops, conflicts, has_other_source=_has_other_source(options))
-        self.pauses: Pauses = Pauses(self.metrics, lambda: self.own_store, options.recorder)
+        watched = WatchedKinds(hot_loops, conflicts, has_other_source=_has_other_source(options))
+        self.watched: WatchedKinds = watched
+        self.pauses: Pauses = Pauses(self.metrics, lambda: watched.own_store, options.recorder)
         self.waits: Waits = Waits(self.queue, surroundings.find_informer)
         self._options, self._surroundings = options, surroundings
         # Seconds for running reconciles to finish; None when they must not write any more.
@@ -375,19 +376,22 @@ class Controller:
             # The last, for it counts the keys that it admits as reconciled.
             gates.append(MinInterval(DRY_RUN_INTERVAL_SECONDS, self.queue))
         return Worker(
-            self.name, self.queue, reconciler, context_of=self._context_of, gates=tuple(gates),
+            self.name, self.queue, reconciler, context_of=self._make_contexts(), gates=tuple(gates),
             outcomes=stations.outcomes, observers=tuple(observers), journal=self.journal, random=stations.random,
         )  # fmt: skip
 
-    def _context_of(self, key: Key) -> WriteContext:
-        """Return on whose behalf the reconcile of a key writes."""
-        writes = self._stations.writes
+    def _make_contexts(self) -> Callable[[Key], WriteContext]:
+        """Return the function that says on whose behalf the reconcile of a key writes; each reconcile pays for it."""
+        writes, gates = self._stations.writes, self._stations.gates
         tracker = writes if isinstance(writes, TrackedWrites) else None
         if not self._surroundings.has_slots:
-            return WriteContext(key, tracker)
-        shards = (gate.shard_of(key) for gate in self._stations.gates)
-        shard = next((shard for shard in shards if shard is not None), None)
-        return WriteContext(key, tracker, shard, has_slots=True)
+            return lambda key: WriteContext(key, tracker)
+
+        def context_of(key: Key) -> WriteContext:
+            shards = (gate.shard_of(key) for gate in gates)
+            return WriteContext(key, tracker, next((one for one in shards if one is not None), None), has_slots=True)
+
+        return context_of
 
     def skip_grace_period(self) -> None:
         """Cancel running reconciles at once when the controller stops: they must not write any more."""
