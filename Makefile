@@ -14,6 +14,8 @@ define install
 	@echo "make: installing kcr and the packages of $(1) into .venv, once" >&2
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-build.lock -r $(1) >&2
+	@# What a build left here would hide new entry points: findings/setuptools_stale_egg_info.sh.
+	@rm -rf kcr.egg-info devcluster/kcr_devcluster.egg-info
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e devcluster >&2
 	@touch $(BIN)/kcr
 endef
