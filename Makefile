@@ -32,7 +32,7 @@ define lock
 endef
 
 .PHONY: demo demo-example demo-website test tests newest lowest hint soak mutate lint style types workflows clean image lock audit
-.PHONY: docs version release publish kind card fuzz-jobs
+.PHONY: docs version release publish kind card fuzz-jobs parity
 
 # The Job in Perl where perl can: perl-base has no bignum, and of Math::BigFloat, 1.999830 (perl 5.36) fails at so many digits,
 # 1.999831 never ends, 1.999832 prints zeros. Nothing is computed to find out: that takes seconds. Pods get no PERL5LIB.
@@ -59,6 +59,11 @@ card: $(STAMP)
 # has it; with SEED=n one of them, told step by step.
 fuzz-jobs: $(STAMP)
 	@$(if $(SEED),$(BIN)/python -m tests.chaos.fuzz_jobs $(SEED),$(BIN)/pytest -n auto tests/chaos/fuzz_jobs -m "soak or not soak")
+
+# Asks the embedded server what the corpus of tests/apiserver/parity asks, beside kube-apiserver where KUBEBUILDER_ASSETS has one:
+# the share by area, and each row that differs. AREA=cel-types, ROW=text of its key.
+parity: $(STAMP)
+	@$(BIN)/python -m tests.apiserver.parity $(if $(AREA),--area $(AREA)) $(if $(ROW),--row '$(ROW)')
 
 # mypy has one core where its cache is empty, for half a minute; the tests have the other one.
 test: hint style

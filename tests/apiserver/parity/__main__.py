@@ -1,0 +1,83 @@
+"""`make parity`: asks the embedded server what the corpus asks, and a real one where there is one.
+
+Prints the share of rows by area, and the rows that differ.
+"""
+
+import asyncio
+import sys
+import time
+from collections.abc import Coroutine, Mapping
+from typing import Any
+
+import click
+
+from tests.apiserver.parity import corpus
+from tests.apiserver.parity.corpus import Entry, answers_of, entries
+from tests.apiserver.parity.servers import embedded, real
+
+
+@click.command()
+@click.option("--area", multiple=True, help="Only rows of this area.")
+@click.option("--row", multiple=True, help="Only rows whose key, `area/section/row`, has this text.")
+@click.option("--record", is_flag=True, help="Write the answers of the real server into the corpus.")
+@click.option("--known", is_flag=True, help="Write which rows differ into known.yaml.")
+def main(area: tuple[str, ...], row: tuple[str, ...], *, record: bool, known: bool) -> None:
+    """Compare the embedded server with a real one, or with its recorded answers."""
+    asked = {
+        key: entry for key, entry in entries().items()
+        if (not area or entry.area in area) and (not row or any(text in key for text in row))
+    }  # fmt: skip
+    sys.exit(asyncio.run(_run(asked, record=record, known=known)))
+
+
+async def _run(asked: Mapping[str, Entry], *, record: bool, known: bool) -> int:
+    truth = await _real_answers(asked)
+    if record:
+        if truth is None:
+            print("parity: --record needs a real server; KUBEBUILDER_ASSETS names none", file=sys.stderr)
+            return 2
+        corpus.record(truth)
+        asked = {key: entry._replace(answer=truth[key]) for key, entry in asked.items()}
+    changed = [key for key, entry in asked.items() if truth is not None and truth[key] != entry.answer]
+    for key in changed:
+        assert truth is not None
+        print(f"{key}\n    recorded: {asked[key].answer}\n    is now:   {truth[key]}")
+    async with embedded() as send:
+        ours = await _timed("kcr", answers_of(send, asked))
+    differing = [key for key, entry in asked.items() if ours[key] != entry.answer]
+    for key in differing:
+        print(f"{key}\n    kube-apiserver: {asked[key].answer}\n    kcr:            {ours[key]}")
+    if known:
+        corpus.write_known(differing, asked)
+    return _tell(asked, differing) or int(bool(changed))
+
+
+async def _real_answers(asked: Mapping[str, Entry]) -> dict[str, Any] | None:
+    async with real() as send:
+        return None if send is None else await _timed("kube-apiserver", answers_of(send, asked))
+
+
+def _tell(asked: Mapping[str, Entry], differing: list[str]) -> int:
+    """Print the share of each area, and what the list of known differences has not or has wrongly."""
+    reasons = corpus.known()
+    for area in corpus.areas(asked):
+        keys = [key for key, entry in asked.items() if entry.area == area]
+        alike = len(set(keys) - set(differing))
+        print(f"{area}: {alike} of {len(keys)} alike, {alike / len(keys):.1%}")
+    unknown = [key for key in differing if key not in reasons]
+    mended = [key for key in asked if key in reasons and key not in differing]
+    print(f"{len(differing)} differ, {len(unknown)} of them not in known.yaml")
+    for key in mended:
+        print(f"in known.yaml, and alike: {key}")
+    return int(bool(unknown or mended))
+
+
+async def _timed(name: str, answers: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
+    begun = time.perf_counter()
+    found = await answers
+    print(f"{name}: {len(found)} answers in {time.perf_counter() - begun:.1f} s", file=sys.stderr)
+    return found
+
+
+if __name__ == "__main__":
+    main()
