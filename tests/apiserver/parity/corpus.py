@@ -81,9 +81,9 @@ def record(answers: Mapping[str, Any]) -> None:
         text = file.read_text(encoding="utf-8")
         sections = msgspec.yaml.decode(text.encode(), type=list[expressions.Section])
         keys = (f"{file.stem}/{section.name}/{_name(row)}" for section in sections for row in section.rows)
-        lines = [_with(line, answers.get(next(keys))) if line.startswith(_ROW) else line for line in text.splitlines()]
+        lines = [_with(line, answers.get(next(keys))) if line.startswith(_ROW) else line for line in text.split("\n")]
         assert next(keys, None) is None, f"{file}: each row is one line that begins with {_ROW!r}"
-        file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        file.write_text("\n".join(lines), encoding="utf-8")
 
 
 def _with(line: str, answer: Any) -> str:
@@ -98,14 +98,21 @@ def dumped(value: Any) -> str:
     text = yaml.dump(
         value, Dumper=_Dumper, default_flow_style=True, allow_unicode=True, sort_keys=False, width=float("inf")
     )
-    return text.strip()
+    return text.removesuffix("...\n").strip()
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes what occurs twice twice."""
+    """Writes what occurs twice twice, and line breaks as escapes."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
+
+    def represent_str(self, data: str) -> yaml.ScalarNode:
+        style = '"' if len(f"{data}.".splitlines()) > 1 else None
+        return self.represent_scalar("tag:yaml.org,2002:str", data, style=style)
+
+
+_Dumper.add_representer(str, _Dumper.represent_str)
 
 
 def areas(asked: Mapping[str, Entry]) -> list[str]:

@@ -29,8 +29,10 @@ DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 TOGETHER = 40
 # No number of a schema has an effect on costs above.
 LARGEST = 1 << 40
-_WHERE = re.compile(r"^spec\.(?:validation|versions\[0\]\.schema)\.openAPIV3Schema(?:\.properties\[p\d*\])?\.?")
-_PROPERTY = re.compile(r"^p\d+(?=[.\[:])")
+_WHERE = re.compile(r"^spec\.(?:validation|versions\[0\]\.schema)\.openAPIV3Schema(?:\.properties\[parity\d*\])?\.?")
+_PROPERTY = re.compile(r"\bparity\d*\b")
+# Types of schemas have numbers that are drawn.
+_TYPE = re.compile(r"\bselfType\d+")
 
 # An entry of rules in a message, which the row has already.
 _ENTRY = re.compile(r'\{"Rule":.*?"OptionalOldSelf":\w+\}')
@@ -133,7 +135,7 @@ def _definition(schemas: Mapping[str, Any], *, root: bool) -> dict[str, Any]:
 
 async def _refused(send: Send, schema: Any, *, root: bool) -> Any:
     """Return why a definition is refused, None if it is not."""
-    definition = _definition({"p": schema}, root=root)
+    definition = _definition({"parity": schema}, root=root)
     code, body = await send("POST", f"{DEFINITIONS}?dryRun=All", definition)
     if code < 300:
         return None
@@ -150,7 +152,8 @@ def _told(answer: Any, definition: Mapping[str, Any]) -> Any:
 
 
 def _short(line: str) -> str:
-    line = _PROPERTY.sub("self", _WHERE.sub("self.", line)).replace("self.:", "self:", 1).replace("self.[", "self[", 1)
+    line = _TYPE.sub("selfType", _PROPERTY.sub("self", _WHERE.sub("self.", line)))
+    line = line.replace("self.:", "self:", 1).replace("self.[", "self[", 1)
     return _ENTRY.sub(_entry, line).replace(_ADVICE, "{advice}")
 
 
@@ -194,7 +197,7 @@ async def _bound(send: Send, case: Case) -> Any:
 async def _objects(send: Send, cases: Mapping[str, Case]) -> dict[str, list[Any]]:
     """Return how objects of accepted definitions are answered."""
     root = next(iter(cases.values())).root
-    properties = dict(zip(cases, (f"p{number}" for number in range(len(cases))), strict=True))
+    properties = dict(zip(cases, (f"parity{number}" for number in range(len(cases))), strict=True))
     definition = _definition({properties[key]: case.schema for key, case in cases.items()}, root=root)
     code, body = await send("POST", DEFINITIONS, definition)
     if code >= 300:
