@@ -89,35 +89,36 @@ def case_of(section: Section, row: Row) -> Case:
 async def answers_of(send: Send, cases: Mapping[str, Case]) -> dict[str, Any]:
     """Return how a server answers cases, by their keys.
 
-    Each definition is first tried alone, without being stored; then objects are, of definitions that share a kind.
+    What a definition is refused for is asked without storing it. Others share a kind, so that they are stored once and
+    for many rows; which they are is guessed from the recorded answers.
     """
     found: dict[str, Any] = {}
-    stored: dict[bool, list[str]] = {False: [], True: []}
+    accepted = [key for key, case in cases.items() if isinstance(case.recorded, list)]
 
     async def define(key: str, case: Case) -> None:
         if "{n}" in str(case.schema):
             found[key] = await _bound(send, case)
-            return
-        causes = await _refused(send, case.schema, root=case.root)
-        found[key] = [] if causes is None else {"refused": causes}
-        if causes is None and (case.values or case.changes):
-            stored[case.root].append(key)
+        elif causes := await _refused(send, case.schema, root=case.root):
+            found[key] = {"refused": causes}
+        elif case.values or case.changes:
+            accepted.append(key)
+        else:
+            found[key] = "ok"
 
     async with asyncio.TaskGroup() as group:
-        for key, case in cases.items():
-            group.create_task(define(key, case))
+        for key in set(cases) - set(accepted):
+            group.create_task(define(key, cases[key]))
 
     async def fill(keys: Sequence[str]) -> None:
         found.update(await _objects(send, {key: cases[key] for key in keys}))
 
     order = {key: place for place, key in enumerate(cases)}
     async with asyncio.TaskGroup() as group:
-        for root, keys in stored.items():
-            keys.sort(key=order.__getitem__)
-            size = 1 if root else TOGETHER
+        for root, size in ((False, TOGETHER), (True, 1)):
+            keys = sorted((key for key in accepted if cases[key].root is root), key=order.__getitem__)
             for start in range(0, len(keys), size):
                 group.create_task(fill(keys[start : start + size]))
-    return {key: answer if answer != [] else "ok" for key, answer in found.items()}
+    return found
 
 
 def _definition(schemas: Mapping[str, Any], *, root: bool) -> dict[str, Any]:
@@ -194,46 +195,63 @@ async def _bound(send: Send, case: Case) -> Any:
     return {"from": high, "refused": await refused(high)}
 
 
-async def _objects(send: Send, cases: Mapping[str, Case]) -> dict[str, list[Any]]:
-    """Return how objects of accepted definitions are answered."""
+async def _objects(send: Send, cases: Mapping[str, Case]) -> dict[str, Any]:
+    """Return how objects are answered, of definitions that share a kind unless they are refused."""
     root = next(iter(cases.values())).root
     properties = dict(zip(cases, (f"parity{number}" for number in range(len(cases))), strict=True))
     definition = _definition({properties[key]: case.schema for key, case in cases.items()}, root=root)
     code, body = await send("POST", DEFINITIONS, definition)
     if code >= 300:
-        # Together they cost too much.
-        assert len(cases) > 1, body
-        half = len(cases) // 2
-        parts = [dict(list(cases.items())[:half]), dict(list(cases.items())[half:])]
-        return await _objects(send, parts[0]) | await _objects(send, parts[1])
-    names = definition["spec"]["names"]
-    path = f"/apis/{GROUP}/v1/{names['plural']}"
+        if len(cases) == 1:
+            return {key: {"refused": _told(refusal(code, body), definition)} for key in cases}
+        told = str(body)
+        # Where none is named, they cost too much together.
+        named = [key for key in cases if f"[{properties[key]}]" in told] or list(cases)
+        rest = {key: case for key, case in cases.items() if key not in named}
+        found = await _objects(send, rest) if rest else {}
+        for key in named:
+            found |= await _objects(send, {key: cases[key]})
+        return found
+    kind = _Kind(send, definition, properties)
+    await kind.wait_served()
+    found = {key: await kind.answers(key, case) for key, case in cases.items()}
+    await send("DELETE", f"{DEFINITIONS}/{definition['metadata']['name']}", None)
+    return found
 
-    async def is_served() -> bool:
-        return (await send("GET", path, None))[0] == 200
 
-    # A real server serves a kind some time after its definition came.
-    await eventually(is_served)
+class _Kind:
+    """A kind that is served, whose objects have a property for each row."""
 
-    def made(key: str, value: Any) -> dict[str, Any]:
-        content = value if root else {properties[key]: value}
-        obj = {"apiVersion": f"{GROUP}/v1", "kind": names["kind"], **content}
+    def __init__(self, send: Send, definition: dict[str, Any], properties: Mapping[str, str]) -> None:
+        self._send, self._definition, self._properties = send, definition, properties
+        self._path = f"/apis/{GROUP}/v1/{definition['spec']['names']['plural']}"
+
+    async def wait_served(self) -> None:
+        """Return when it is: on a real server some time after its definition came."""
+
+        async def is_served() -> bool:
+            return (await self._send("GET", self._path, None))[0] == 200
+
+        await eventually(is_served)
+
+    async def answers(self, key: str, case: Case) -> list[Any]:
+        """Return the answers to the values and changes of a row."""
+        found = [
+            await self._send("POST", f"{self._path}?dryRun=All", self._made(key, case, one)) for one in case.values
+        ]
+        found += [await self._change(*(self._made(key, case, one) for one in change)) for change in case.changes]
+        return ["ok" if code < 300 else _told(refusal(code, body), self._definition) for code, body in found]
+
+    def _made(self, key: str, case: Case, value: Any) -> dict[str, Any]:
+        content = value if case.root else {self._properties[key]: value}
+        obj = {"apiVersion": f"{GROUP}/v1", "kind": self._definition["spec"]["names"]["kind"], **content}
         return obj | {"metadata": {"name": "x", **obj.get("metadata", {})}}
 
-    async def change(old: dict[str, Any], new: dict[str, Any]) -> tuple[int, Any]:
-        code, created = await send("POST", path, old)
+    async def _change(self, old: dict[str, Any], new: dict[str, Any]) -> tuple[int, Any]:
+        code, created = await self._send("POST", self._path, old)
         if code != 201:
             return code, created
         new["metadata"]["resourceVersion"] = created["metadata"]["resourceVersion"]
-        answer = await send("PUT", f"{path}/x", new)
-        await send("DELETE", f"{path}/x", None)
+        answer = await self._send("PUT", f"{self._path}/x", new)
+        await self._send("DELETE", f"{self._path}/x", None)
         return answer
-
-    async def ask(key: str, case: Case) -> list[Any]:
-        answers = [await send("POST", f"{path}?dryRun=All", made(key, value)) for value in case.values]
-        answers += [await change(made(key, old), made(key, new)) for old, new in case.changes]
-        return ["ok" if code < 300 else _told(refusal(code, body), definition) for code, body in answers]
-
-    found = {key: await ask(key, case) for key, case in cases.items()}
-    await send("DELETE", f"{DEFINITIONS}/{definition['metadata']['name']}", None)
-    return found
