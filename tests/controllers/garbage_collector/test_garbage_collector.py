@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 import kcr
 from kcr.api.coordination import Lease
-from kcr.api.core import ConfigMap, Namespace
+from kcr.api.core import ConfigMap, Event, Namespace
 from kcr.api.full.apiextensions_v1 import CustomResourceDefinition
 from kcr.api.meta import Key
 from kcr.client import Request, Response, Transport
@@ -191,6 +191,22 @@ async def test_reference_must_fit_whole(kcr_clock: VirtualClock, wrong: dict[str
         await make(cluster, "below", {**await make(cluster, "above"), **wrong})
         await kcr_clock.settle()
         assert await names(cluster) == ["above"]
+
+
+async def test_owner_in_another_namespace_is_an_event_on_the_deleted_object(kcr_clock: VirtualClock) -> None:
+    # Source: kubernetes/pkg/controller/garbagecollector/graph_builder.go, reportInvalidNamespaceOwnerRef.
+    async with collected(kcr_clock) as cluster:
+        await cluster.client.create_manifest(Namespace, {"metadata": {"name": "room"}})
+        above = await make(cluster, "above")
+        manifest = {"metadata": {"name": "below", "ownerReferences": [above]}}
+        below = await cluster.client.create_manifest(ConfigMap, manifest, "room")
+        await kcr_clock.advance(2)
+        assert await cluster.client.list(ConfigMap, "room") == ()
+        (event,) = await cluster.client.list(Event, "room")
+        assert (event.type, event.reason) == ("Warning", "OwnerRefInvalidNamespace")
+        assert (event.involved_object.kind, event.involved_object.uid) == ("ConfigMap", below.metadata.uid)
+        named = f"[v1/ConfigMap, namespace: room, name: above, uid: {above['uid']}]"
+        assert event.message == f'ownerRef {named} does not exist in namespace "room"'
 
 
 async def test_orphans_live_on_without_their_owner(kcr_clock: VirtualClock) -> None:

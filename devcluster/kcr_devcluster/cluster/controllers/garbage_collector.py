@@ -40,8 +40,8 @@ class GarbageCollector:
         self._kinds = {(kind.api_version, kind.kind): kind for kind in kinds}
         # Monitors of the kinds.
         self._handles: dict[ResourceType, InformerHandle[Any]] = {}
-        self._graph = Graph()
-        self._graph.on_change = self._enqueue
+        self._graph = Graph(self._enqueue, self._record_other_namespace)
+        self._events = manager.recorder("garbage-collector-controller")
         self._queue = manager.add_controller("garbage-collector", self, watches=()).queue
 
     def watch(self, kind: ResourceType) -> None:
@@ -68,6 +68,12 @@ class GarbageCollector:
 
     def _enqueue(self, uid: str, trigger: Trigger) -> None:
         self._queue.add(Key("", uid), *trigger)
+
+    def _record_other_namespace(self, dependent: PartialObjectMetadata, reference: OwnerReference) -> None:
+        namespace = dependent.metadata.namespace
+        named = f"{reference.api_version}/{reference.kind}, namespace: {namespace}, name: {reference.name}"
+        message = f'ownerRef [{named}, uid: {reference.uid}] does not exist in namespace "{namespace}"'
+        self._events.event(dependent, "Warning", "OwnerRefInvalidNamespace", message)
 
     async def reconcile(self, key: Key) -> Result:
         """Delete the object, or let its deletion proceed, if its owners and dependents require that."""

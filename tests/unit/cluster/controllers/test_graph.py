@@ -2,6 +2,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kcr.api.core import ConfigMap, Namespace
 from kcr.api.meta import ObjectMeta, OwnerReference, PartialObjectMetadata, Resource, metadata_only
@@ -21,10 +22,11 @@ def owned_by(name: str, **other: Any) -> OwnerReference:
 
 
 def graph_of(*objects: PartialObjectMetadata) -> tuple[Graph, list[str]]:
-    graph, changed = Graph(), list[str]()
+    changed = list[str]()
+    graph = Graph(lambda uid, _: changed.append(uid), lambda *_: None)
     for each in objects:
         graph.on_add(each, initial=True)
-    graph.on_change = lambda uid, _: changed.append(uid)
+    changed.clear()
     return graph, changed
 
 
@@ -92,3 +94,41 @@ def test_owner_without_a_namespace_has_dependents_in_all() -> None:
     graph, _ = graph_of(owner, near, far)
     assert graph.dependents(owner) == [near, far]
     assert graph.is_settled(far)
+
+
+OWNER = obj("owner", namespace="other")
+NEAR = obj("near", namespace="other")
+LINKED = obj("a", owned_by("ghost"), owned_by("owner"), owned_by("near"))
+CLUSTER = obj("room", owned_by("owner"), kind=Namespace)
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        pytest.param([OWNER, NEAR, LINKED], [("a", "owner")], id="owner-first"),
+        pytest.param([LINKED, OWNER], [("a", "owner")], id="owner-last"),
+        pytest.param([OWNER, CLUSTER], [("room", "owner")], id="without-a-namespace"),
+        pytest.param([OWNER, obj("a", owned_by("owner"), namespace="other")], [], id="same"),
+        pytest.param([obj("team", kind=Namespace), obj("a", owned_by("team", kind="Namespace"))], [], id="of-all"),
+        pytest.param([LINKED], [], id="absent"),
+    ],
+)
+def test_owner_in_another_namespace_is_reported_once(
+    events: list[PartialObjectMetadata], expected: list[tuple[str, str]]
+) -> None:
+    reported = list[tuple[str, str]]()
+    graph = Graph(lambda *_: None, lambda found, reference: reported.append((found.metadata.name, reference.name)))
+    for each in events:
+        graph.on_add(each, initial=False)
+    for each in events:
+        graph.on_update(each, replace(each, metadata=replace(each.metadata, labels={"new": ""})))
+    assert reported == expected
+
+
+def test_reference_that_is_added_later_is_reported() -> None:
+    reported = list[str]()
+    graph = Graph(lambda *_: None, lambda _, reference: reported.append(reference.name))
+    for each in (OWNER, NEAR, obj("a", owned_by("owner"))):
+        graph.on_add(each, initial=False)
+    graph.on_update(obj("a", owned_by("owner")), obj("a", owned_by("owner"), owned_by("near")))
+    assert reported == ["owner", "near"]
