@@ -152,7 +152,8 @@ class EmbeddedCluster:
         )
         self._scheduler = scheduler.setup(self.manager, _groups(options)) if options.runtime is not None else None
         if options.gc:
-            pod_gc.setup(self.manager, options.terminated_pod_gc_threshold)
+            has_nodes = options.runtime is not None
+            pod_gc.setup(self.manager, options.terminated_pod_gc_threshold, has_nodes=has_nodes)
         self._has_budgets = options.gc and options.quota_and_disruption
         if self._has_budgets:
             quota_status.setup(self.manager, self.server.registry.quotas)

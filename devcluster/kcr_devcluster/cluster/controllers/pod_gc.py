@@ -1,6 +1,7 @@
-"""Pod garbage collector: fails and deletes the pods of deleted nodes, and deletes finished pods beyond a threshold.
+"""Pod garbage collector: fails and deletes the pods of missing nodes, and deletes finished pods beyond a threshold.
 
-Upstream looks every 20 s and gives a missing node 40 s to come back; here a deleted node is acted upon at once.
+Upstream looks every 20 s and gives a missing node 40 s to come back; here a deleted node is acted upon at once, and a
+node that never was after a minute.
 
 Source: kubernetes/pkg/controller/podgc/gc_controller.go, gcOrphaned, gcTerminated, markFailedAndDeletePod.
 """
@@ -16,10 +17,12 @@ from kcr.controller import Result, watch
 from kcr.errors import NotFoundError
 from kcr.informer import Handler, Store, Trigger
 from kcr.manager import Manager
-from kcr.workqueue import Reason
+from kcr.workqueue import Reason, WorkQueue
 
 # Source: gc_controller.go, gcCheckPeriod; kube-controller-manager, --terminated-pod-gc-threshold.
 CHECK_SECONDS = 20.0
+# Source: gc_controller.go, quarantineTime, and one period more.
+QUARANTINE_SECONDS = 40.0 + CHECK_SECONDS
 
 _FINISHED = ("Succeeded", "Failed")
 _BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
@@ -28,10 +31,7 @@ _CLUSTER = Key("", "cluster")
 
 
 class OrphanedPodCollector:
-    """Reconciles one node that was deleted: no kubelet is left to report how its pods ended.
-
-    A pod that names a node which was never there is left alone: another client may run it.
-    """
+    """Reconciles one node that is missing: there is no kubelet to report how its pods ended."""
 
     def __init__(self, manager: Manager) -> None:
         self._client = manager.client
@@ -58,6 +58,27 @@ class OrphanedPodCollector:
         )  # fmt: skip
         change = {"metadata": {"uid": pod.metadata.uid}, "status": {"phase": "Failed", "conditions": [condition]}}
         await self._client.strategic_patch(Pod, pod.key, change, subresource="status")
+
+
+class BoundPods(Handler[Pod]):
+    """Enqueues the missing nodes that pods are bound to, after the quarantine."""
+
+    def __init__(self, nodes: Store[Node], queue: WorkQueue[Key]) -> None:
+        self._nodes, self._queue = nodes, queue
+
+    def on_add(self, obj: Pod, initial: bool) -> None:
+        """Check the node of a new pod."""
+        self._check(obj, Trigger.added(obj, initial))
+
+    def on_update(self, old: Pod, new: Pod) -> None:
+        """Check the node of a pod that is bound now."""
+        if new.spec.node_name != old.spec.node_name:
+            self._check(new, Trigger.updated(old, new))
+
+    def _check(self, pod: Pod, trigger: Trigger) -> None:
+        node = Key("", pod.spec.node_name)
+        if node.name and self._nodes.get(node) is None:
+            self._queue.add_after(node, QUARANTINE_SECONDS, *trigger)
 
 
 class FinishedPodCollector(Handler[PartialObjectMetadata]):
@@ -111,15 +132,18 @@ def surplus(pods: Iterable[Pod], threshold: int) -> list[Pod]:
     return finished[: max(0, len(finished) - threshold)]
 
 
-def setup(manager: Manager, threshold: int) -> None:
+def setup(manager: Manager, threshold: int, *, has_nodes: bool) -> None:
     """Add the two controllers.
 
     Args:
         manager: The manager.
         threshold: How many finished pods may stay; 0 for all.
+        has_nodes: Whether a pod that is bound to a node that never was is lost; else another client may run it.
     """
     deleted_nodes = watch(Node, predicate=lambda old, new: new is None)
-    manager.add_controller("pod-garbage-collector", OrphanedPodCollector(manager), watches=[deleted_nodes])
+    orphaned = manager.add_controller("pod-garbage-collector", OrphanedPodCollector(manager), watches=[deleted_nodes])
+    if has_nodes:
+        manager.informer(Pod).add_handler(BoundPods(manager.store(Node), orphaned.queue))
     if threshold:
         collector = FinishedPodCollector(manager, threshold)
         controller = manager.add_controller("finished-pod-garbage-collector", collector, watches=())
