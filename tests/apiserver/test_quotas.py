@@ -183,6 +183,81 @@ async def test_status_says_what_is_used(api: Api, kcr_clock: VirtualClock) -> No
     assert await used(api, kcr_clock) == {"pods": "1", "services": "0", "requests.memory": "1536Mi"}
 
 
+SERVICES = "/api/v1/namespaces/default/services"
+
+
+def service(name: str, kind: str, ports: int = 1, **spec: Any) -> dict[str, Any]:
+    listed = [{"name": f"p{number}", "port": 80 + number} for number in range(ports)]
+    return {"metadata": {"name": name}, "spec": {"type": kind, "ports": listed, **spec}}
+
+
+async def test_services_count_by_their_type(api: Api, kcr_clock: VirtualClock) -> None:
+    # Source: kubernetes/pkg/quota/v1/evaluator/core/services.go; the conformance test of the life of a service.
+    limits = {"services": "3", "services.nodeports": "1", "services.loadbalancers": "1"}
+    await api.post(QUOTAS, {"metadata": {"name": "q"}, "spec": {"hard": limits}})
+    await api.post(SERVICES, service("a", "ClusterIP"))
+    await api.post(SERVICES, service("b", "NodePort"))
+    for kind in ("NodePort", "LoadBalancer"):
+        assert await refusal(api, SERVICES, service("c", kind)) == (
+            'services "c" is forbidden: exceeded quota: q, requested: services.nodeports=1, '
+            "used: services.nodeports=1, limited: services.nodeports=1"
+        )
+    await api.post(SERVICES, service("c", "LoadBalancer", allocateLoadBalancerNodePorts=False))
+    assert await used(api, kcr_clock) == {
+        "services": "3", "services.nodeports": "1", "services.loadbalancers": "1"
+    }  # fmt: skip
+    assert "requested: services=1" in await refusal(api, SERVICES, service("d", "ClusterIP"))
+    for name in "abc":
+        await api.delete(f"{SERVICES}/{name}")
+    assert await used(api, kcr_clock) == dict.fromkeys(limits, "0")
+
+
+async def test_service_that_grows_is_judged_by_its_growth(api: Api, kcr_clock: VirtualClock) -> None:
+    await api.post(QUOTAS, {"metadata": {"name": "q"}, "spec": {"hard": {"services.nodeports": "2", "services": "1"}}})
+    await api.post(SERVICES, service("a", "ClusterIP"))
+    await api.patch(f"{SERVICES}/a", {"spec": {"type": "NodePort"}})
+    assert await used(api, kcr_clock) == {"services.nodeports": "1", "services": "1"}
+    ports = [{"name": f"p{number}", "port": 80 + number} for number in range(3)]
+    reply = await api.call("PATCH", f"{SERVICES}/a", {"spec": {"ports": ports}}, content_type="application/merge-patch+json")
+    assert (reply.status, reply.body["message"].partition("exceeded ")[2]) == (
+        403, "quota: q, requested: services.nodeports=2, used: services.nodeports=1, limited: services.nodeports=2"
+    )  # fmt: skip
+    await api.patch(f"{SERVICES}/a", {"metadata": {"labels": {"a": "b"}}})
+
+
+async def test_claims_count_their_storage_by_class(api: Api, kcr_clock: VirtualClock) -> None:
+    # Source: kubernetes/pkg/quota/v1/evaluator/core/persistent_volume_claims.go.
+    gold = "gold.storageclass.storage.k8s.io"
+    limits = {"persistentvolumeclaims": "5", "requests.storage": "3Gi", f"{gold}/persistentvolumeclaims": "1"}
+    await api.post(QUOTAS, {"metadata": {"name": "q"}, "spec": {"hard": limits}})
+    place = "/api/v1/namespaces/default/persistentvolumeclaims"
+
+    def claim(name: str, storage: str, storage_class: str) -> dict[str, Any]:
+        spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": storage}}}
+        return {"metadata": {"name": name}, "spec": {**spec, "storageClassName": storage_class}}
+
+    await api.post(place, claim("a", "1Gi", "gold"))
+    assert "requested: requests.storage=3Gi, used: requests.storage=1Gi" in await refusal(
+        api, place, claim("b", "3Gi", "silver")
+    )
+    assert f"requested: {gold}/persistentvolumeclaims=1" in await refusal(api, place, claim("b", "1Gi", "gold"))
+    await api.post(place, claim("b", "0.5", "silver"))
+    assert await used(api, kcr_clock) == {
+        "persistentvolumeclaims": "2", "requests.storage": "1073741825", f"{gold}/persistentvolumeclaims": "1"
+    }  # fmt: skip
+
+
+async def test_replication_controllers_count_without_a_prefix(api: Api, kcr_clock: VirtualClock) -> None:
+    limits = {"replicationcontrollers": "1", "count/replicationcontrollers": "2"}
+    await api.post(QUOTAS, {"metadata": {"name": "q"}, "spec": {"hard": limits}})
+    place = "/api/v1/namespaces/default/replicationcontrollers"
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    made = {"spec": {"replicas": 0, "template": template}}
+    await api.post(place, {"metadata": {"name": "a"}, **made})
+    assert "requested: replicationcontrollers=1" in await refusal(api, place, {"metadata": {"name": "b"}, **made})
+    assert await used(api, kcr_clock) == dict.fromkeys(limits, "1")
+
+
 async def test_limits_change_with_the_quota(api: Api, kcr_clock: VirtualClock) -> None:
     await api.post(QUOTAS, quota(pods="1", services="1"))
     await api.post(PODS, pod("a"))

@@ -28,6 +28,7 @@ from kcr_devcluster.apiserver.kinds.catalogue import (
     DISRUPTION_BUDGETS,
     KINDS,
     REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
     VALIDATING_POLICIES,
 )
 from kcr_devcluster.apiserver.kinds.gangs import BETA_POD_GROUPS, with_gangs
@@ -53,6 +54,7 @@ from kcr_devcluster.cluster.scheduling import scheduler
 from kcr_devcluster.cluster.webhooks.caller import HTTPCaller
 from kcr_devcluster.cluster.webhooks.services import Services
 from kcr_devcluster.cluster.workloads import setup as setup_workloads
+from kcr_devcluster.cluster.workloads.replicasets import setup_replication_controllers
 from kcr_devcluster.kinds import KindSource, define, definitions_of
 from kcr_devcluster.options import ClusterOptions, ServiceAccounts
 from kcr_devcluster.transport import InProcessTransport
@@ -215,6 +217,7 @@ class EmbeddedCluster:
             self._first_objects.set_up((VALIDATING_POLICIES,), self._set_up_policies)
         if self._deployments:
             self._first_objects.set_up((DEPLOYMENTS, REPLICA_SETS), setup_workloads)
+            self._first_objects.set_up((REPLICATION_CONTROLLERS,), setup_replication_controllers)
         if self.nodes:
             self._tasks.append(group.create_task(self.nodes.run(self.manager), name="nodes"))
         return self

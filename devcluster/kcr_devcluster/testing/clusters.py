@@ -58,7 +58,8 @@ async def simulated_cluster(  # noqa: PLR0913  # the options of the mark, all by
             functions `setup(manager)`. They reconcile all objects of their kinds.
         finish_pods: Whether every pod with another `restartPolicy` than `Always` succeeds after a second, unless its
             annotations say otherwise.
-        deployments: Whether Deployments and ReplicaSets are reconciled; else they are left to controllers of your own.
+        deployments: Whether Deployments, ReplicaSets and ReplicationControllers are reconciled; else they are left to
+            controllers of your own.
         authorization: Allow every request, or enforce roles and bindings (`rbac`). `client_as` of
             the cluster gives the client of a user; its `client` may do everything.
         nodes: How many nodes there are; `cluster.nodes["kcr-node-1"].silence()` cuts one off.

@@ -179,7 +179,16 @@ CUSTOM_RESOURCE_DEFINITIONS = Kind(
     requires_resource_version=True,
 )
 
+REPLICATION_CONTROLLERS = _kind(
+    "v1",
+    "ReplicationController",
+    "apps.sets:ReplicationControllerStrategy",
+    fields=_paths("status.replicas"),
+    unknown_field_message=_LABEL_NOT_SUPPORTED,
+)
+
 _PLAIN = (
+    REPLICATION_CONTROLLERS,
     _kind(
         "resource.k8s.io/v1",
         "ResourceSlice",
@@ -188,13 +197,6 @@ _PLAIN = (
         unknown_field_message=_LABEL_NOT_SUPPORTED,
     ),
     _kind("v1", "PodTemplate", "apps.sets:PodTemplateStrategy"),
-    _kind(
-        "v1",
-        "ReplicationController",
-        "apps.sets:ReplicationControllerStrategy",
-        fields=_paths("status.replicas"),
-        unknown_field_message=_LABEL_NOT_SUPPORTED,
-    ),
     _kind("apps/v1", "DaemonSet", "apps.sets:DaemonSetStrategy"),
     _kind("apps/v1", "StatefulSet", "apps.stateful_sets:StatefulSetStrategy", name_rule=dns_label),
 )

@@ -17,7 +17,6 @@ _PODS = "no controller creates their pods"
 WITHOUT_CONTROLLER: Mapping[str, str] = {
     "daemonsets.apps": _PODS,
     "statefulsets.apps": _PODS,
-    "replicationcontrollers": _PODS,
     "horizontalpodautoscalers.autoscaling": "no controller scales their targets",
     "ingresses.networking.k8s.io": "no traffic is routed",
     "networkpolicies.networking.k8s.io": "no traffic is filtered",

@@ -64,19 +64,30 @@ class TrackedQuota:
                 self._expiring[key] = usage.until
         return before.amounts != usage.amounts
 
-    def rejection(self, kind: Kind, obj: Manifest, now: datetime) -> str:
-        """Return why a new object is rejected, `""` when it is not."""
-        usage = self.usage_of(kind, obj)
+    def rejection(self, kind: Kind, obj: Manifest, old: Manifest | None, now: datetime) -> str:
+        """Return why an object is rejected, `""` when it is not.
+
+        Args:
+            kind: The kind of the object.
+            obj: The object.
+            old: The stored one; None for a new object.
+            now: The moment to judge at.
+        """
+        wanted = self.usage_of(kind, obj).amounts
         if kind is PODS and self._matches(kind, obj) and (missing := missing_resources(obj["spec"], self._limits)):
             return f"failed quota: {self.name}: must specify {missing}"
-        if not self._exceeded(usage.amounts):
+        if old is not None:
+            before = self.usage_of(kind, old).amounts
+            more = {name: value - before.get(name, 0) for name, value in wanted.items()}
+            wanted = {name: value for name, value in more.items() if value > 0}
+        if not self._exceeded(wanted):
             return ""
         self._expire(now)
-        over = self._exceeded(usage.amounts)
+        over = self._exceeded(wanted)
         if not over:
             return ""
         return (
-            f"exceeded quota: {self.name}, requested: {self._listed(usage.amounts, over)}, "
+            f"exceeded quota: {self.name}, requested: {self._listed(wanted, over)}, "
             f"used: {self._listed(self._used, over)}, limited: {self._listed(self._limits, over)}"
         )
 

@@ -1,7 +1,7 @@
-"""Quota admission: new objects are refused that would exceed a quota of their namespace; updates never are.
+"""Quota admission: objects are refused that would exceed a quota of their namespace.
 
-The watch caches notify of every change in the same step in which it happens, so a limit holds exactly: no two creations
-can both use the rest of a quota.
+Updates are checked of the kinds whose usage may grow: Services and claims. The watch caches notify of every change in
+the same step in which it happens, so a limit holds exactly: no two creations can both use the rest of a quota.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.responses import forbidden
 from kcr_devcluster.apiserver.quota.account import TrackedQuota
-from kcr_devcluster.apiserver.quota.usage import NO_USAGE
+from kcr_devcluster.apiserver.quota.usage import GROWING, NO_USAGE
 from kcr_devcluster.apiserver.storage.admission import AdmissionAttributes, AdmissionContext, AdmissionStep
 from kcr_devcluster.apiserver.storage.records import Change, Record
 
@@ -60,12 +60,24 @@ class QuotaAdmission(AdmissionStep):
         Raises:
             StatusError: 403, one is exceeded.
         """
+        self._check(attributes, obj, None)
+
+    def check_update(self, attributes: AdmissionAttributes, obj: Manifest, old: Manifest) -> None:
+        """Admit a new version that uses no more than the quotas of its namespace allow.
+
+        Raises:
+            StatusError: 403, one is exceeded.
+        """
+        if attributes.kind in GROWING:
+            self._check(attributes, obj, old)
+
+    def _check(self, attributes: AdmissionAttributes, obj: Manifest, old: Manifest | None) -> None:
         quotas = self._quotas.get(obj["metadata"].get("namespace", ""))
         if quotas is None:
             return
         kind, now = attributes.kind, self._clock.now()
         for name in sorted(quotas):
-            if why := quotas[name].rejection(kind, obj, now):
+            if why := quotas[name].rejection(kind, obj, old, now):
                 raise forbidden(kind.type, obj["metadata"]["name"], why)
 
     def all_keys(self) -> list[Key]:

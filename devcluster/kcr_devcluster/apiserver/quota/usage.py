@@ -1,6 +1,6 @@
 """Usage: the amounts that one object counts for in a quota.
 
-Source: kubernetes/pkg/quota/v1/evaluator/core/{pods,registry}.go;
+Source: kubernetes/pkg/quota/v1/evaluator/core/{pods,services,persistent_volume_claims,registry}.go;
 kubernetes/staging/src/k8s.io/component-helpers/resource/helpers.go, PodRequests, PodLimits.
 """
 
@@ -9,7 +9,15 @@ from datetime import datetime
 from typing import NamedTuple
 
 from kcr.api.durations import clamped_seconds
-from kcr_devcluster.apiserver.kinds.catalogue import CONFIG_MAPS, PODS, RESOURCE_QUOTAS, SECRETS, SERVICES
+from kcr_devcluster.apiserver.kinds.catalogue import (
+    CLAIMS,
+    CONFIG_MAPS,
+    PODS,
+    REPLICATION_CONTROLLERS,
+    RESOURCE_QUOTAS,
+    SECRETS,
+    SERVICES,
+)
 from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.kinds.pods.defaults import containers_of
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
@@ -20,8 +28,9 @@ Amounts = Mapping[str, int]
 
 ONE = 10**9
 _LIMITED = ("cpu", "memory", "ephemeral-storage")
-# Kinds that quotas may count without `count/`.
-_SHORT = (CONFIG_MAPS, RESOURCE_QUOTAS, SECRETS, SERVICES)
+# Kinds that quotas may count without `count/`, as claims.
+_SHORT = (CONFIG_MAPS, REPLICATION_CONTROLLERS, RESOURCE_QUOTAS, SECRETS, SERVICES)
+_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 # Resources that every container must state once a quota limits them.
 _STATED = frozenset(f"{kind}{name}" for kind in ("", "requests.", "limits.") for name in ("cpu", "memory"))
 
@@ -53,7 +62,7 @@ def usage_of(kind: Kind, obj: Manifest) -> Usage:
     if kind in _SHORT:
         counted[kind.type.plural] = ONE
     if kind is not PODS:
-        return Usage(counted)
+        return Usage({**counted, **_FURTHER[kind](obj)} if kind in _FURTHER else counted)
     if (obj.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
         return Usage(counted)
     metadata, amounts = obj["metadata"], {**counted, "pods": ONE, **_resources(obj["spec"])}
@@ -62,6 +71,39 @@ def usage_of(kind: Kind, obj: Manifest) -> Usage:
     # The timestamp includes the grace period already; upstream adds it once more.
     grace = clamped_seconds(metadata.get("deletionGracePeriodSeconds") or 0)
     return Usage(amounts, datetime.fromisoformat(metadata["deletionTimestamp"]) + grace, counted)
+
+
+def _service_usage(obj: Manifest) -> Amounts:
+    """Return the ports on nodes and the load balancers that a Service is to get."""
+    spec = obj["spec"]
+    service_type, ports = spec.get("type"), spec.get("ports") or ()
+    if service_type not in ("NodePort", "LoadBalancer"):
+        return {}
+    is_balanced = service_type == "LoadBalancer"
+    if is_balanced and spec.get("allocateLoadBalancerNodePorts") is False:
+        ports = [port for port in ports if port.get("nodePort")]
+    found = {"services.nodeports": len(ports) * ONE, "services.loadbalancers": is_balanced * ONE}
+    return {name: value for name, value in found.items() if value}
+
+
+def _claim_usage(obj: Manifest) -> Amounts:
+    """Return the storage that a claim requests, in whole bytes, also by its storage class."""
+    spec, allocated = obj["spec"], (obj.get("status") or {}).get("allocatedResources") or {}
+    requests = (spec.get("resources") or {}).get("requests") or {}
+    found = {"persistentvolumeclaims": ONE}
+    if "storage" in requests:
+        most = max(amount(requests["storage"]), amount(allocated.get("storage", "0")))
+        found["requests.storage"] = -(-most // ONE) * ONE
+    annotations = obj["metadata"].get("annotations") or {}
+    storage_class = annotations.get(_CLASS_ANNOTATION) or spec.get("storageClassName")
+    if storage_class:
+        found |= {f"{storage_class}.storageclass.storage.k8s.io/{name}": value for name, value in found.items()}
+    return found
+
+
+# Usage beside the number of objects. It may grow in an update, which may then exceed a quota.
+_FURTHER: Mapping[Kind, Callable[[Manifest], Amounts]] = {SERVICES: _service_usage, CLAIMS: _claim_usage}
+GROWING = tuple(_FURTHER)
 
 
 def _resources(spec: Manifest) -> dict[str, int]:

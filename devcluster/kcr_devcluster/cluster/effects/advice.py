@@ -15,6 +15,7 @@ from kcr_devcluster.apiserver.kinds.catalogue import (
     JOBS,
     PODS,
     REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
     RESOURCE_QUOTAS,
 )
 from kcr_devcluster.apiserver.kinds.generic import without_effect
@@ -35,6 +36,7 @@ _SPECS: Mapping[Kind, tuple[str, ...]] = {
     CRON_JOBS: ("spec", "jobTemplate", "spec", "template", "spec"),
     DEPLOYMENTS: ("spec", "template", "spec"),
     REPLICA_SETS: ("spec", "template", "spec"),
+    REPLICATION_CONTROLLERS: ("spec", "template", "spec"),
 }
 
 # The consequence where the controller that writes the status does not run.
@@ -74,7 +76,7 @@ def absent_controller_warnings(record: Record, before: Manifest | None) -> Itera
         before: The object before; None when it is new.
     """
     is_new = before is None and not any(owner.controller for owner in record.metadata.owner_references)
-    if is_new and record.kind in (DEPLOYMENTS, REPLICA_SETS):
+    if is_new and record.kind in (DEPLOYMENTS, REPLICA_SETS, REPLICATION_CONTROLLERS):
         yield f"{without_effect(record.kind.type.display)}: it was started with --no-controllers"
     elif is_new and record.kind in _WITHOUT_STATUS:
         why = f"{_WITHOUT_STATUS[record.kind]}: the server was started with --no-controllers"

@@ -155,12 +155,18 @@ async def test_simulated_pods_have_no_fields_without_effect(kcr_cluster: Embedde
     assert await warnings(kcr_cluster, "POST", PODS, pod(hostUsers=False)) == []
 
 
+CONTROLLERS = "/api/v1/namespaces/default/replicationcontrollers"
+
+
 async def test_deployment_without_its_controller_is_warned_of_once(kcr_cluster: EmbeddedCluster) -> None:
     kcr_cluster.server.advisers.append(absent_controller_warnings)
     assert await warnings(kcr_cluster, "POST", DEPLOYMENTS, deployment()) == [
         "deployments.apps are stored by this server, and nothing here acts on them: it was started with "
         "--no-controllers"
     ]
+    template = deployment()["spec"]["template"]
+    (older,) = await warnings(kcr_cluster, "POST", CONTROLLERS, {"metadata": {"name": "web"}, "spec": {"template": template}})
+    assert older.startswith("replicationcontrollers are stored by this server, and nothing here acts on them: ")
     for place, words in (
         ("/apis/policy/v1/namespaces/default/poddisruptionbudgets", "poddisruptionbudgets.policy"),
         ("/api/v1/namespaces/default/resourcequotas", "resourcequotas"),

@@ -1,4 +1,4 @@
-"""The strategies of DaemonSets, ReplicationControllers, PodTemplates and ControllerRevisions, which nothing acts on.
+"""The strategies of ReplicationControllers, and of DaemonSets, PodTemplates and ControllerRevisions, which are stored.
 
 Source: kubernetes/pkg/apis/apps/v1/defaults.go; pkg/apis/apps/validation/validation.go; pkg/apis/core/v1/defaults.go,
 SetDefaults_ReplicationController; pkg/apis/core/validation/validation.go, ValidateReplicationControllerSpec.
@@ -32,9 +32,10 @@ _TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 
 
 class PodSetStrategy(Strategy):
-    """Base strategy of kinds whose controllers create pods from a template; these controllers do not run here."""
+    """Base strategy of kinds whose controllers create pods from a template."""
 
     has_generation = True
+    # The name of a kind in messages whose controller does not run here; empty for others.
     display = ""
     # Whether Go's type holds the template by value.
     has_own_template = True
@@ -54,8 +55,8 @@ class PodSetStrategy(Strategy):
         return check_workload_status(new, old)
 
     def warnings(self, new: Manifest, old: Manifest | None) -> list[str]:
-        """Return, on create, that no pods are created; and the warnings about a new or changed pod template."""
-        found = [without_effect(self.display)] if old is None else []
+        """Return, on create, that no controller runs; and the warnings about a new or changed pod template."""
+        found = [without_effect(self.display)] if old is None and self.display else []
         template = new["spec"].get("template")
         if template is None or (old is not None and template == old["spec"].get("template")):
             return found
@@ -181,7 +182,6 @@ class ReplicationControllerStrategy(PodSetStrategy):
     """ReplicationControllers: the selector is a map of labels, by default those of the template."""
 
     stored_as = ("v1", "ReplicationController")
-    display = "replicationcontrollers"
     has_own_template = False
 
     def default(self, obj: Manifest) -> None:
