@@ -104,6 +104,6 @@ def serve_in_process(kinds: Sequence[KindSource] = (), *, clock: Clock, random: 
     Raises:
         ConfigError: A kind cannot be served.
     """
-    server = APIServer(Storage(), clock=clock, random=random, kinds=(*KINDS, *VIEWS))
+    server = APIServer(Storage(clock=clock), clock=clock, random=random, kinds=(*KINDS, *VIEWS))
     define(server, definitions_of(kinds))
     return InProcessTransport(server)

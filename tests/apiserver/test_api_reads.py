@@ -6,6 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from kcr.testing import VirtualClock
+from kcr_devcluster.apiserver.server import HTTPRequest
 from tests.kit.api import Api, config_map, job, names, pod, pod_binding
 
 pytestmark = pytest.mark.kcr_virtual
@@ -73,6 +75,34 @@ async def test_expired_continue_brings_a_token_that_goes_on(api: Api, bare: Any)
     assert (reply.status, reply.body["reason"]) == (410, "Expired")
     rest = await api.get(f"{CONFIG_MAPS}?continue={reply.body['metadata']['continue']}")
     assert names(rest) == ["b", "c", "d"]
+
+
+async def test_lists_of_the_past_expire_as_a_server_compacts(api: Api, bare: Any, kcr_clock: VirtualClock) -> None:
+    """Source: kubernetes/staging/src/k8s.io/apiserver/pkg/storage/etcd3/compact.go; test/e2e/apimachinery/chunking.go."""
+    await make(api, *(f"a{number:02}" for number in range(40)))
+    first = (await api.get(f"{CONFIG_MAPS}?limit=4"))["metadata"]
+    exact = f"{CONFIG_MAPS}?resourceVersionMatch=Exact&resourceVersion={first['resourceVersion']}"
+    second = f"{CONFIG_MAPS}?limit=4&continue={first['continue']}"
+    # Nothing has changed: the revision is the newest one.
+    await kcr_clock.advance(1000)
+    await api.get(second)
+    await make(api, "b")
+    await kcr_clock.advance(290)
+    assert (len(names(await api.get(exact))), first["remainingItemCount"]) == (40, 36)
+    watch = f"{CONFIG_MAPS}?watch=true&timeoutSeconds=1&resourceVersion={first['resourceVersion']}"
+    await kcr_clock.advance(310)
+    reply = await api.call("GET", second)
+    assert (reply.status, reply.body["reason"]) == (410, "Expired")
+    assert (await api.call("GET", exact)).status == 410
+    # From the last key on, at the newest version, which all further pages have.
+    rest = await api.get(f"{CONFIG_MAPS}?limit=4&continue={reply.body['metadata']['continue']}")
+    assert names(rest) == ["a04", "a05", "a06", "a07"]
+    assert rest["metadata"]["remainingItemCount"] == 33
+    assert rest["metadata"]["resourceVersion"] != first["resourceVersion"]
+    last = await api.get(f"{CONFIG_MAPS}?limit=50&continue={rest['metadata']['continue']}")
+    assert (len(names(last)), last["metadata"]["resourceVersion"]) == (33, rest["metadata"]["resourceVersion"])
+    # Watches are served from the recent changes.
+    assert (await api.server.handle(HTTPRequest("GET", watch, {}, b""))).status == 200
 
 
 async def test_version_zero_ignores_the_limit(api: Api) -> None:

@@ -122,7 +122,7 @@ class EmbeddedCluster:
 
     def _make_server(self, options: _Keywords) -> None:
         journal, signing_key = (self._data.journal, self._data.signing_key) if self._data else (None, b"")
-        self.storage: Storage = Storage(journal)
+        self.storage: Storage = Storage(journal, self._clock)
         authorizer = Rbac(self.storage) if options.authorization == "rbac" else None
         self._kinds = with_gangs(KINDS, options.gang_version) if options.gangs else KINDS
         if authorizer is not None:

@@ -53,14 +53,13 @@ async def list_page(storage: StorageReader, route: Route, query: Query) -> ListP
         return _next_page(storage, route, selection, _parse_continue(query.text("continue"), route), limit)
     if requested:
         await storage.wait_for_revision(requested)
-    cache = storage.cache(route.kind)
     exact = query.text("resourceVersionMatch") == "Exact" or (limit and not query.text("resourceVersionMatch"))
     revision = storage.revision_to_read(route.kind, requested if exact else 0)
     if route.kind.converter is not None:
         # Of one revision however often it runs, or busy objects would never all be converted.
         revision = drawn("revision", lambda: revision)
     try:
-        records, keys = cache.snapshot_at(revision)
+        records, keys = _snapshot(storage, route, revision)
     except StatusError:
         raise expired("The resourceVersion for the provided list is too old.") from None
     return _paginate(ordered(records, keys, route.namespace, ""), route, selection, limit, revision)
@@ -71,7 +70,7 @@ def _next_page(
 ) -> ListPage:
     revision = drawn("revision", lambda: storage.revision) if token.revision < 0 else token.revision
     try:
-        records, keys = storage.cache(route.kind).snapshot_at(revision)
+        records, keys = _snapshot(storage, route, revision)
     except StatusError:
         message = (
             "The provided continue parameter is too old to display a consistent list result. You can start a new list "
@@ -82,6 +81,17 @@ def _next_page(
         )
         raise expired(message, {"continue": _token(-1, token.after, route)}) from None
     return _paginate(ordered(records, keys, route.namespace, token.after), route, selection, limit, revision)
+
+
+def _snapshot(storage: StorageReader, route: Route, revision: int) -> tuple[dict[str, Record], list[str]]:
+    """Return records and ordered keys as they were at a revision.
+
+    Raises:
+        StatusError: It is compacted.
+    """
+    if revision < storage.compacted_revision:
+        raise expired("")
+    return storage.cache(route.kind).snapshot_at(revision)
 
 
 def _paginate(

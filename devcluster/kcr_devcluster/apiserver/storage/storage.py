@@ -3,7 +3,8 @@
 Objects are kept as encoded bytes beside their typed metadata. Every transition is synchronous, therefore atomic: to
 read, decide and commit without an await in between is a compare-and-swap (optimistic concurrency). A watch cache calls
 its subscribers synchronously on every change, in order of resourceVersion, each change exactly once. It keeps the last
-10,000 changes: a watch or list at an older resourceVersion gets 410 Expired.
+10,000 changes: a watch or list at an older resourceVersion gets 410 Expired. So does a list at a resourceVersion that a
+real server has had compacted, after five to ten minutes.
 """
 
 import asyncio
@@ -13,6 +14,7 @@ import msgspec
 
 from kcr.api.equality import same_json
 from kcr.api.meta import ObjectMeta
+from kcr.clock import Clock, SystemClock
 from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.protocol.manifests import Manifest, in_order
 from kcr_devcluster.apiserver.protocol.responses import StatusError, no_such_resource, too_large_version
@@ -31,6 +33,7 @@ if TYPE_CHECKING:  # loads sqlite3
     from kcr_devcluster.apiserver.storage.journal import Journal
 
 _REVISION_TIMEOUT_SECONDS = 3.0
+_COMPACTION_SECONDS = 300.0
 # The default limit of etcd, 1.5 MiB.
 _LARGEST_OBJECT = 3 << 19
 _NOT_IN_BODY = ("metadata", "kind", "apiVersion")
@@ -42,6 +45,11 @@ class StorageReader(Protocol):
     @property
     def revision(self) -> int:
         """The resourceVersion of the newest change of any kind."""
+        ...
+
+    @property
+    def compacted_revision(self) -> int:
+        """The oldest revision at which lists can be read."""
         ...
 
     def cache(self, kind: Kind) -> WatchCache:
@@ -61,14 +69,44 @@ class StorageReader(Protocol):
         ...
 
 
+class _Compaction:
+    """The compactions of a real server: every five minutes, of what was old already at the last one.
+
+    No timer runs: a write notes the revision that was the newest at the moments that have passed.
+
+    Source: kubernetes/staging/src/k8s.io/apiserver/pkg/storage/etcd3/compact.go.
+    """
+
+    def __init__(self, clock: Clock, revision: int) -> None:
+        self._clock = clock
+        self._due = clock.boottime() + _COMPACTION_SECONDS
+        self._noted = revision
+        self.revision = 0
+
+    def pass_time(self, newest: int) -> None:
+        """Compact as often as it was due.
+
+        Args:
+            newest: The newest revision; it has been so since the last call.
+        """
+        passed = self._clock.boottime() - self._due
+        if passed < 0:
+            return
+        rounds = int(passed // _COMPACTION_SECONDS) + 1
+        self._due += rounds * _COMPACTION_SECONDS
+        self.revision = self._noted if rounds == 1 else newest
+        self._noted = newest
+
+
 class Storage:
     """The watch caches of all kinds, and the resourceVersion counter."""
 
-    def __init__(self, journal: "Journal | None" = None) -> None:
+    def __init__(self, journal: "Journal | None" = None, clock: Clock | None = None) -> None:
         """Make a storage.
 
         Args:
             journal: Where the objects are that there are already, and where changes are written; None for memory only.
+            clock: The time, for compactions; that of the machine by default.
 
         Raises:
             ConfigError: The journal is damaged.
@@ -82,9 +120,16 @@ class Storage:
         self._compacted_revision = 0
         if journal is not None:
             self.revision, self._compacted_revision, self._rows = journal.read()
+        self._compaction = _Compaction(clock or SystemClock(), self.revision)
         self._caches: dict[str, WatchCache] = {}
         # Reads that ask for a revision which has not been reached. Most storages never have one.
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+
+    @property
+    def compacted_revision(self) -> int:
+        """The oldest revision at which lists can be read."""
+        self._compaction.pass_time(self.revision)
+        return self._compaction.revision
 
     def cache(self, kind: Kind) -> WatchCache:
         """Return the watch cache of a kind.
@@ -208,6 +253,7 @@ class Storage:
         # has changed.
         if self._journal is not None:
             self._journal.append(change)
+        self._compaction.pass_time(self.revision)
         self.revision = change.revision
         cache = self.cache(change.record.kind)
         # The revision moves with the object, in one step: a list can never show an object that is newer than itself.

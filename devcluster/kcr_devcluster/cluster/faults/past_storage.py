@@ -28,6 +28,11 @@ class PastStorage:
         """The resourceVersion of the newest change: watches follow the changes since."""
         return self._storage.revision
 
+    @property
+    def compacted_revision(self) -> int:
+        """The oldest revision at which lists can be read: a server that is behind has compacted nothing."""
+        return 0
+
     def cache(self, kind: Kind) -> WatchCache:
         """Return the watch cache of a kind."""
         return self._storage.cache(kind)
