@@ -67,8 +67,8 @@ class ClusterOptions(msgspec.Struct, frozen=True, kw_only=True):
     ] = True
     deployments: Annotated[
         bool,
-        "Whether Deployments, ReplicaSets and ReplicationControllers are reconciled; False for controllers of your own. "
-        "The controllers start with the first such object, and cost nothing before.",
+        "Whether Deployments, ReplicaSets and ReplicationControllers are reconciled; False for controllers of your "
+        "own. The controllers start with the first such object, and cost nothing before.",
     ] = True
     quota_and_disruption: Annotated[
         bool,

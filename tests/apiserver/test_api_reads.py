@@ -78,7 +78,7 @@ async def test_expired_continue_brings_a_token_that_goes_on(api: Api, bare: Any)
 
 
 async def test_lists_of_the_past_expire_as_a_server_compacts(api: Api, bare: Any, kcr_clock: VirtualClock) -> None:
-    """Source: kubernetes/staging/src/k8s.io/apiserver/pkg/storage/etcd3/compact.go; test/e2e/apimachinery/chunking.go."""
+    """Source: apiserver/pkg/storage/etcd3/compact.go; kubernetes/test/e2e/apimachinery/chunking.go."""
     await make(api, *(f"a{number:02}" for number in range(40)))
     first = (await api.get(f"{CONFIG_MAPS}?limit=4"))["metadata"]
     exact = f"{CONFIG_MAPS}?resourceVersionMatch=Exact&resourceVersion={first['resourceVersion']}"

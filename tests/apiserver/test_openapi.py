@@ -119,3 +119,67 @@ async def test_second_version_keeps_defaults_as_they_are(api: Api) -> None:
 
 async def test_unknown_document_is_not_found(api: Api) -> None:
     assert (await api.call("GET", "/openapi/v3/apis/none/v1")).status == 404
+
+
+HEAD = ("apiVersion", "kind", "metadata")
+FREE = {"x-kubernetes-preserve-unknown-fields": True}
+
+
+async def of_widget(api: Api, schema: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The schema of a definition in the second and the third version, without its group and version."""
+    await api.post(DEFINITIONS, definition(version("v1", schema)))
+    old = (await api.get("/openapi/v2"))["definitions"]["io.ex.v1.Widget"]
+    new = (await document(api, "apis/ex.io/v1"))["components"]["schemas"]["io.ex.v1.Widget"]
+    for one in (old, new):
+        assert one.pop("x-kubernetes-group-version-kind") == [{"group": "ex.io", "kind": "Widget", "version": "v1"}]
+    return old, new
+
+
+async def test_definition_without_a_schema_is_any_object_in_the_second_version(api: Api) -> None:
+    # Source: kubernetes/test/e2e/apimachinery/crd_publish_openapi.go: kubectl shows no field.
+    old, new = await of_widget(api, {"type": "object", **FREE})
+    assert old == {"type": "object"}
+    assert (new["type"], new["x-kubernetes-preserve-unknown-fields"], sorted(new["properties"])) == (
+        "object", True, sorted(HEAD)
+    )  # fmt: skip
+
+
+async def test_second_version_has_no_types_that_kubectl_cannot_read(api: Api) -> None:
+    # Source: apiextensions-apiserver/pkg/controller/openapi/v2/conversion.go.
+    texts = {"type": "array", "items": {"type": "string"}}
+    fields = {
+        "free": {"type": "object", "description": "d", "properties": {"a": {"type": "string"}}, **FREE},
+        "none": {"type": "object", "nullable": True, "properties": {"a": {"type": "string"}}},
+        "list": {**texts, "nullable": True},
+        "either": {"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string"}]},
+        "map": {"type": "object", "additionalProperties": texts},
+    }
+    schema = spec_schema(fields)
+    schema["properties"]["spec"]["required"] = ["free", "none"]
+    old, new = await of_widget(api, schema)
+    assert new["properties"]["spec"] == {"type": "object", "required": ["free", "none"], "properties": fields}
+    assert old["properties"]["spec"] == {
+        "type": "object", "required": ["free"], "properties": {
+            "free": {"description": "d", **FREE}, "none": {}, "list": {}, "map": fields["map"],
+            "either": {"x-kubernetes-int-or-string": True},
+        },
+    }  # fmt: skip
+    # A reference has its description beside it.
+    assert old["properties"]["metadata"].keys() == {"description", "$ref"}
+
+
+async def test_embedded_objects_are_described_as_objects(api: Api) -> None:
+    embedded = {"type": "object", "x-kubernetes-embedded-resource": True, **FREE}
+    old, new = await of_widget(api, spec_schema({"template": embedded}))
+    assert old["properties"]["spec"]["properties"]["template"] == {"x-kubernetes-embedded-resource": True, **FREE}
+    template = new["properties"]["spec"]["properties"]["template"]
+    assert (template["required"], sorted(template["properties"])) == (["kind", "apiVersion"], sorted(HEAD))
+    assert template["properties"]["kind"]["description"].startswith("kind is a string value")
+
+
+async def test_standard_fields_are_described_as_in_the_published_document(api: Api) -> None:
+    _, new = await of_widget(api, spec_schema({}))
+    schemas = (await document(api, "api/v1"))["components"]["schemas"]
+    assert {name: new["properties"][name] for name in HEAD} == {
+        name: schemas["io.k8s.api.core.v1.ConfigMap"]["properties"][name] for name in HEAD
+    }

@@ -218,7 +218,9 @@ async def test_service_that_grows_is_judged_by_its_growth(api: Api, kcr_clock: V
     await api.patch(f"{SERVICES}/a", {"spec": {"type": "NodePort"}})
     assert await used(api, kcr_clock) == {"services.nodeports": "1", "services": "1"}
     ports = [{"name": f"p{number}", "port": 80 + number} for number in range(3)]
-    reply = await api.call("PATCH", f"{SERVICES}/a", {"spec": {"ports": ports}}, content_type="application/merge-patch+json")
+    reply = await api.call(
+        "PATCH", f"{SERVICES}/a", {"spec": {"ports": ports}}, content_type="application/merge-patch+json"
+    )
     assert (reply.status, reply.body["message"].partition("exceeded ")[2]) == (
         403, "quota: q, requested: services.nodeports=2, used: services.nodeports=1, limited: services.nodeports=2"
     )  # fmt: skip

@@ -4,8 +4,8 @@ from random import Random
 
 import pytest
 
-from kcr.api.core import Node as NodeObject
 from kcr.api.core import Namespace, Pod
+from kcr.api.core import Node as NodeObject
 from kcr.api.meta import Key
 from kcr.errors import ServerError
 from kcr.testing import FaultyTransport, VirtualClock

@@ -165,7 +165,9 @@ async def test_deployment_without_its_controller_is_warned_of_once(kcr_cluster: 
         "--no-controllers"
     ]
     template = deployment()["spec"]["template"]
-    (older,) = await warnings(kcr_cluster, "POST", CONTROLLERS, {"metadata": {"name": "web"}, "spec": {"template": template}})
+    (older,) = await warnings(
+        kcr_cluster, "POST", CONTROLLERS, {"metadata": {"name": "web"}, "spec": {"template": template}}
+    )
     assert older.startswith("replicationcontrollers are stored by this server, and nothing here acts on them: ")
     for place, words in (
         ("/apis/policy/v1/namespaces/default/poddisruptionbudgets", "poddisruptionbudgets.policy"),

@@ -1,12 +1,12 @@
 """Schemas of types as OpenAPI documents have them: of built-in types, and of custom kinds.
 
-Source: the documents that kube-apiserver publishes; kubernetes/staging/src/k8s.io/apiextensions-apiserver/pkg/
-controller/openapi/builder, for custom kinds.
+Source: the documents that kube-apiserver publishes.
 """
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from kcr_devcluster.apiserver.http.openapi.custom import published
 from kcr_devcluster.apiserver.http.openapi.prose import installed_prose
 from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.schema.builtin import LIST, MAP, FieldFacts, type_facts, type_of_kind, type_shape
@@ -55,34 +55,29 @@ def custom_name(kind: Kind) -> str:
     return ".".join([*reversed(kind.type.group.split(".")), kind.type.version, kind.type.kind])
 
 
-def definitions_of(kinds: Iterable[Kind]) -> dict[str, Definition]:
-    """Return the definitions of kinds, and of all types that they need, by their full names."""
+def definitions_of(kinds: Iterable[Kind], *, in_v2: bool = False) -> dict[str, Definition]:
+    """Return the definitions of kinds, and of all types that they need, by their full names.
+
+    Args:
+        kinds: The kinds.
+        in_v2: Whether the schemas of custom kinds are for the second version of OpenAPI.
+    """
     found: dict[str, Definition] = {}
     for kind in kinds:
         known = type_of_kind(kind.type.api_version, kind.type.kind)
         if kind.openapi_schema is not None:
-            found[custom_name(kind)] = _custom(kind, kind.openapi_schema)
+            tag = {"x-kubernetes-group-version-kind": [_group_version_kind(kind)]}
+            found[custom_name(kind)] = {**published(kind.openapi_schema, in_v2=in_v2), **tag}
             _add_type(found, METADATA)
         elif known is not None:
             _add_type(found, known)
-            tag = _group_version_kind(kind)
-            found[full_name(known)] = {**found[full_name(known)], "x-kubernetes-group-version-kind": [tag]}
+            tag = {"x-kubernetes-group-version-kind": [_group_version_kind(kind)]}
+            found[full_name(known)] = {**found[full_name(known)], **tag}
     return dict(sorted(found.items()))
 
 
 def _group_version_kind(kind: Kind) -> dict[str, str]:
     return {"group": kind.type.group, "kind": kind.type.kind, "version": kind.type.version}
-
-
-def _custom(kind: Kind, schema: Definition) -> Definition:
-    """Return a custom kind's schema with the fields that all objects have."""
-    standard = _object("core.v1.ConfigMap")["properties"]
-    head = {name: standard[name] for name in ("apiVersion", "kind", "metadata")}
-    return {
-        **schema,
-        "properties": {**schema.get("properties", {}), **head},
-        "x-kubernetes-group-version-kind": [_group_version_kind(kind)],
-    }
 
 
 def _add_type(found: dict[str, Definition], name: str) -> None:

@@ -78,11 +78,12 @@ class OpenAPI:
             for root, kinds in self._by_group_version().items()
             for path, operations in _paths(root, kinds, {"type": "string"}).items()
         }
+        definitions = definitions_of(self._documented_kinds(), in_v2=True)
         return {
             "swagger": "2.0",
             "info": {"title": "kcr", "version": VERSION},
             "paths": paths,
-            "definitions": {name: _in_v2(one) for name, one in definitions_of(self._documented_kinds()).items()},
+            "definitions": {name: _in_v2(one) for name, one in definitions.items()},
         }
 
 
@@ -136,6 +137,9 @@ def _in_v2(schema: Any) -> Any:
         return [_in_v2(one) for one in schema]
     if not isinstance(schema, dict):
         return schema.replace(_V3_REFERENCE, _V2_REFERENCE) if isinstance(schema, str) else schema
+    if "allOf" in schema:
+        # Of a reference and what is said beside it.
+        schema = {name: one for name, one in schema.items() if name != "allOf"} | schema["allOf"][0]
     if "oneOf" in schema and "type" not in schema:
         schema = {**schema, "type": "string"}
     found = {name: one if name in _VALUES else _in_v2(one) for name, one in schema.items() if name not in _NOT_IN_V2}

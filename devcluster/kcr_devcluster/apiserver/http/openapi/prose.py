@@ -1,7 +1,7 @@
 """Descriptions of built-in types and fields, from Kubernetes' published document where it is installed.
 
 The document is the package `kubernetes-validate` (the extra `schema`). It is read when the first OpenAPI document is
-asked for, and is not needed for anything else.
+asked for, and is not needed for anything else. Without it the metadata that custom kinds have is described, shorter.
 """
 
 from collections.abc import Mapping
@@ -22,6 +22,27 @@ _WARNINGS: Mapping[tuple[str, str], str] = {
         "Leave it unset unless you are certain what you are doing: when true, the selector is yours, and one that is "
         "not unique makes this and other Jobs malfunction."
     ),
+}
+
+
+_METADATA = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+_METADATA_FIELDS: Mapping[str, str] = {
+    "annotations": "Annotations are a map of text for tools and libraries; objects cannot be selected by them.",
+    "creationTimestamp": "CreationTimestamp is a timestamp of the server: when the object was created. Read-only.",
+    "deletionGracePeriodSeconds": "Seconds that the object has to terminate. Read-only.",
+    "deletionTimestamp": "DeletionTimestamp is the time after which the object is deleted, once it has no finalizers. "
+    "Read-only.",
+    "finalizers": "Names of components that have work left before the object may be deleted.",
+    "generateName": "GenerateName is a prefix, to which the server adds a suffix where no name is given.",
+    "generation": "A number that grows with each change of the desired state. Read-only.",
+    "labels": "Map of names and values by which objects are selected.",
+    "managedFields": "The fields that each manager has set, for server-side apply.",
+    "name": "Name is unique within a namespace, and never changes.",
+    "namespace": "Namespace is the space within which the name is unique; empty for objects of the cluster.",
+    "ownerReferences": "The objects that this one depends on: it is garbage collected when they are all deleted.",
+    "resourceVersion": "An opaque version for watches and optimistic concurrency. Read-only.",
+    "selfLink": "Deprecated: it is no longer set.",
+    "uid": "UID is unique among all objects that there have ever been. Read-only.",
 }
 
 
@@ -61,12 +82,18 @@ class Prose:
         return known.properties[field].description
 
 
+def own_prose() -> Prose:
+    """Return the few descriptions that cannot be done without."""
+    fields = {name: Description(text) for name, text in _METADATA_FIELDS.items()}
+    return Prose({_METADATA: TypeDescription("ObjectMeta is the metadata of a stored object.", fields)})
+
+
 @cache
 def installed_prose() -> Prose:
-    """Return the descriptions of the installed document; without it, the few that cannot be done without."""
+    """Return the descriptions of the installed document; without it, those of `own_prose`."""
     try:
         raw = resources.files("kubernetes_validate").joinpath(document_path()).read_bytes()
     except (ModuleNotFoundError, FileNotFoundError):
         # The package is not there, or another version than that which the table was made of.
-        return Prose({})
+        return own_prose()
     return Prose(msgspec.json.decode(raw, type=_Document).definitions)

@@ -1,6 +1,8 @@
 import pytest
 
-from kcr_devcluster.apiserver.http.openapi.prose import Prose, installed_prose
+from kcr_devcluster.apiserver.http.openapi.definitions import METADATA, full_name
+from kcr_devcluster.apiserver.http.openapi.prose import installed_prose, own_prose
+from kcr_devcluster.apiserver.schema.builtin import type_facts
 
 JOB_SPEC = "io.k8s.api.batch.v1.JobSpec"
 
@@ -14,4 +16,12 @@ def test_installed_document_describes_types_and_fields() -> None:
 
 @pytest.mark.parametrize("field", ["selector", "manualSelector"])
 def test_fields_that_are_misused_are_described_without_it(field: str) -> None:  # api-server §4.3
-    assert "not unique" in Prose({}).of_field(JOB_SPEC, field)
+    assert "not unique" in own_prose().of_field(JOB_SPEC, field)
+
+
+def test_metadata_is_described_without_the_published_document() -> None:
+    prose, name = own_prose(), full_name(METADATA)
+    described = {field: prose.of_field(name, field) for field in type_facts(METADATA)}
+    assert prose.of_type(name)
+    assert described["creationTimestamp"].startswith("CreationTimestamp is a timestamp")
+    assert [field for field, text in described.items() if not text] == []
