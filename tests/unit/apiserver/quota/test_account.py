@@ -59,7 +59,7 @@ def test_what_is_used_is_what_a_recount_says(changes: list[tuple[str, Manifest |
 def test_limits_are_never_passed(eaters: list[Manifest]) -> None:
     kept, pods = quota(), 0
     for number, obj in enumerate(eaters):
-        if kept.rejection(PODS, obj, NOW):
+        if kept.rejection(PODS, obj, None, NOW):
             continue
         kept.set_usage(f"{number}", kept.usage_of(PODS, obj))
         pods += 1
@@ -86,7 +86,7 @@ def test_note_tells_whether_the_sum_changes() -> None:
     ids=["decimal", "binary"],
 )
 def test_amounts_are_told_in_the_limits_form(cpu: str, memory: str, text: str) -> None:
-    assert quota().rejection(PODS, eater(cpu, memory), NOW) == f"exceeded quota: q, {text}"
+    assert quota().rejection(PODS, eater(cpu, memory), None, NOW) == f"exceeded quota: q, {text}"
 
 
 @pytest.mark.parametrize(
@@ -110,5 +110,5 @@ def test_scopes_come_from_both_places(spec: Manifest, scopes: tuple[str, ...]) -
 
 def test_quota_of_a_scope_unknown_here_is_about_nothing() -> None:
     kept = quota({"pods": "0"}, scopes=["CrossNamespacePodAffinity"])
-    assert kept.rejection(PODS, eater(), NOW) == ""
+    assert kept.rejection(PODS, eater(), None, NOW) == ""
     assert kept.status(NOW) == {"hard": {"pods": "0"}, "used": {"pods": "0"}}
