@@ -1,8 +1,10 @@
 """The embedded server answers as a real one did: the corpus of `parity`, against what is recorded in it."""
 
+from pathlib import Path
+
 import pytest
 
-from tests.apiserver.parity import corpus
+from tests.apiserver.parity import corpus, upstream
 from tests.apiserver.parity.servers import embedded
 
 ENTRIES = corpus.entries()
@@ -27,3 +29,53 @@ def test_known_differences_are_of_rows_that_are_there() -> None:
 
 def test_every_row_has_the_answer_of_a_real_server() -> None:
     assert [key for key, entry in ENTRIES.items() if entry.answer is None] == []
+
+
+# Not upstream's: the forms that its table uses.
+TABLE = """
+func TestValidationExpressions(t *testing.T) {
+	tests := []struct {
+		name string
+	}{
+		// a comment
+		{name: "numbers \\"and\\" text",
+			obj:    objs(int64(1), "a", -2),
+			schema: schemas(integerType, withNullable(true, stringType), int64Type),
+			valid: []string{
+				ValsEqualThemselvesAndDataLiteral("self.val1", "self.val1", fmt.Sprintf("%d", 1)),
+				`self.val2 == "a"`,
+			},
+			errors: map[string]string{"self.val1 / 0 == 1": "division by zero", "self.val1 == 1": "refused"},
+		},
+		{name: "objects",
+			obj: map[string]interface{}{"o": map[string]interface{}{}, "l": []interface{}{"x", nil}},
+			schema: &schema.Structural{
+				Generic:    schema.Generic{Type: "object"},
+				Properties: map[string]schema.Structural{"l": listType(&stringType), "o": {
+					Extensions: schema.Extensions{XPreserveUnknownFields: true},
+				}},
+			},
+			valid: []string{"self.l.size() == 2"},
+		},
+	}
+	for i := range tests {
+	}
+}
+"""
+
+
+def test_upstream_table_is_read_from_a_checkout(tmp_path: Path) -> None:
+    file = tmp_path / "pkg/apiserver/schema/cel/validation_test.go"
+    file.parent.mkdir(parents=True)
+    file.write_text(TABLE, encoding="utf-8")
+    rows = upstream.rows(tmp_path)
+    assert [(row.name, row.rule, row.error) for row in rows] == [
+        ('numbers "and" text', "self.val1 == 1 && 1 == self.val1 && self.val1 == self.val1", None),
+        ('numbers "and" text', 'self.val2 == "a"', None),
+        ('numbers "and" text', "self.val1 / 0 == 1", "division by zero"),
+        ('numbers "and" text', "self.val1 == 1", "refused"),
+        ("objects", "self.l.size() == 2", None),
+    ]
+    assert rows[0].value == {"val1": 1, "val2": "a", "val3": -2}
+    assert rows[4].schema["properties"]["o"] == {"x-kubernetes-preserve-unknown-fields": True}
+    assert [bool(upstream.difference(row)) for row in rows] == [False, False, False, True, False]

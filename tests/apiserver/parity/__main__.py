@@ -4,14 +4,16 @@ Prints the share of rows by area, and the rows that differ.
 """
 
 import asyncio
+import os
 import sys
 import time
 from collections.abc import Coroutine, Mapping
+from pathlib import Path
 from typing import Any
 
 import click
 
-from tests.apiserver.parity import corpus
+from tests.apiserver.parity import corpus, upstream
 from tests.apiserver.parity.corpus import Entry, answers_of, entries
 from tests.apiserver.parity.servers import embedded, real
 
@@ -49,7 +51,20 @@ async def _run(asked: Mapping[str, Entry], *, record: bool, known: bool) -> int:
         print(f"{key}\n    kube-apiserver: {asked[key].answer}\n    kcr:            {ours[key]}")
     if known:
         corpus.write_known(differing, asked)
+    _tell_upstream()
     return _tell(asked, differing) or int(bool(changed))
+
+
+def _tell_upstream() -> None:
+    """Print how many rules of upstream's own table agree, where there is a checkout with it."""
+    source = os.environ.get(upstream.VARIABLE)
+    if not source:
+        return
+    rows = upstream.rows(Path(source))
+    differing = [(row, why) for row in rows if (why := upstream.difference(row))]
+    for row, why in differing:
+        print(f"upstream/{row.name}/{row.rule}\n    {why}")
+    print(f"upstream's own table: {len(rows) - len(differing)} of {len(rows)} alike")
 
 
 async def _real_answers(asked: Mapping[str, Entry]) -> dict[str, Any] | None:
