@@ -57,7 +57,8 @@ def _documents(shown: str, text: str) -> Iterator[Document]:
         raise ConfigError(f"{shown}: no YAML: {str(error).removeprefix('yaml: ')}") from error
     if twice:
         # The last one would win, as with `metadata` of two objects that are one for want of `---`.
-        line, name = twice[0]
+        line, key = twice[0]
+        name = key.strip('"')
         raise ConfigError(f"{shown}: line {line}: {name} is there twice in one mapping: keep one, or write --- between")
     if not found:
         raise ConfigError(f"{shown}: no object in it")
@@ -72,9 +73,12 @@ def _objects(source: str, value: Any) -> Iterator[Document]:
     for field in ("apiVersion", "kind"):
         if not isinstance(value.get(field), str) or not value[field]:
             raise ConfigError(f"{source}: {field} is missing")
-    if value["kind"] == "List" and isinstance(value.get("items"), list):
+    if value["kind"].endswith("List") and isinstance(value.get("items"), list):
+        # Items of `List` say what they are; those of other lists are of its kind. Source: unstructured_list.go.
+        kind = value["kind"].removesuffix("List")
+        given = {"apiVersion": value["apiVersion"], "kind": kind} if kind else {}
         for number, item in enumerate(value["items"], 1):
-            yield from _objects(f"{source}, item {number}", item)
+            yield from _objects(f"{source}, item {number}", {**given, **item} if isinstance(item, dict) else item)
     elif not _name(value):
         raise ConfigError(f"{source}: {value['kind']}: metadata.name is missing")
     else:

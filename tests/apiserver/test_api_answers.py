@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from kcr.testing.loop import VirtualClock
-from tests.kit import go_yaml
+from kcr_devcluster.yaml_json import load_yaml
 from tests.kit.api import TABLE, Api, config_map, job, names, pod, pod_binding
 
 pytestmark = pytest.mark.kcr_virtual
@@ -100,7 +100,7 @@ async def test_yaml_is_served_to_those_who_ask(api: Api) -> None:  # AS 6.1
         assert reply.body.startswith(b"apiVersion: v1\n")
     await api.patch(f"{CONFIG_MAPS}/a", {"data": {"y": "1e3", "off": "08", "lines": "a: b\n- c\n"}})
     reply = await api.call("GET", f"{CONFIG_MAPS}/a", accept="application/yaml")
-    assert go_yaml.read(reply.body.decode()) == [await api.get(f"{CONFIG_MAPS}/a")]
+    assert load_yaml(reply.body) == await api.get(f"{CONFIG_MAPS}/a")
     reply = await api.call("GET", f"{CONFIG_MAPS}/b", accept="application/yaml;q=1,application/json;q=0.5")
     assert (reply.status, yaml.safe_load(reply.body)["reason"]) == (404, "NotFound")
     reply = await api.call("GET", CONFIG_MAPS, accept="application/json,application/yaml")

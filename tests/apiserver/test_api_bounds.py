@@ -135,8 +135,8 @@ async def test_deep_object_is_stored_shown_and_deleted(api: Api) -> None:
         pytest.param(b"", "", "unexpected end of JSON input", id="nothing"),
         pytest.param(b"hope", "", "invalid character 'h' looking for beginning of value", id="word"),
         pytest.param(b'{"a": 1e999}', "", "json: cannot unmarshal number into Go value of type float64", id="number"),
-        pytest.param(b"a: [", "application/yaml", "yaml: line 1, column 5", id="yaml"),
-        pytest.param(b"a: !!int x", "application/yaml", "yaml: a value does not have the type of its tag", id="tag"),
+        pytest.param(b"a: [", "application/yaml", "yaml: line 1: did not find expected node content", id="yaml"),
+        pytest.param(b"a: !!int x", "application/yaml", "yaml: cannot decode !!str `x` as a !!int", id="tag"),
         pytest.param(b"k8s\x00\xff", PROTOBUF, "unexpected EOF", id="protobuf"),
     ],
 )
@@ -151,7 +151,7 @@ async def test_bytes_that_are_no_text_become_the_replacement_character(api: Api)
     assert (await api.call("POST", CONFIG_MAPS, body)).body["data"] == {"x": "\ufffd"}
     assert (await api.call("GET", "/api/v1/namespaces/default/configmaps/\udcff")).status == 404
     reply = await api.call("POST", CONFIG_MAPS, b'metadata: {name: "\\ud800"}', content_type="application/yaml")
-    assert reply.status == 422
+    assert (reply.status, "found invalid Unicode character escape code" in reply.body["message"]) == (400, True)
 
 
 def doubling(times: int) -> list[Any]:
@@ -189,7 +189,7 @@ LONG = b"a: &a '" + b"x" * 500 + b"'\nb: &b [" + b",".join([b"*a"] * 100) + b"]\
         pytest.param("POST", CONFIG_MAPS, merges(12, 9), "application/yaml", 400, id="merge-keys"),
         pytest.param("POST", CONFIG_MAPS, LONG + b"*b," * 100 + b"]", "application/yaml", 400, id="long-aliases"),
         pytest.param("POST", CONFIG_MAPS, b"a: &a [*a]", "application/yaml", 400, id="circle"),
-        pytest.param("POST", CONFIG_MAPS, b"a: 1" + b":1" * 400, "application/yaml", 400, id="base-60"),
+        pytest.param("POST", CONFIG_MAPS, b"a: " + b"9" * 100_000 + b"{", "application/yaml", 422, id="digits"),
     ],
 )  # fmt: skip
 async def test_small_request_cannot_become_large(
@@ -211,9 +211,9 @@ async def test_copies_within_the_limit_are_made(api: Api) -> None:
 
 
 async def test_aliases_within_reason_are_followed(api: Api) -> None:
-    text = b"metadata: {name: a, labels: &labels {app: x}}\ndata: {<<: *labels, b: y}\n"
+    text = b"metadata: {name: a, labels: &labels {app: x}}\ndata: {<<: *labels, b: z}\n"
     reply = await api.call("POST", CONFIG_MAPS, text, content_type="application/yaml")
-    assert (reply.status, reply.body["data"]) == (201, {"app": "x", "b": "y"})
+    assert (reply.status, reply.body["data"]) == (201, {"app": "x", "b": "z"})
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ async def test_what_did_not_change_is_not_refused(api: Api) -> None:
         ),
         pytest.param(
             {"apiVersion": "ex.io/v1", "kind": "Foo", "metadata": {"name": "w"}}, 422,
-            'Widget.ex.io "w" is invalid: kind: Invalid value: "Foo": must be Widget', id="other-kind",
+            'Foo.ex.io "w" is invalid: kind: Invalid value: "Foo": must be Widget', id="other-kind",
         ),
         pytest.param(
             {"apiVersion": "ex.io/v2", "kind": "Widget", "metadata": {"name": "w"}}, 400,

@@ -58,6 +58,13 @@ async def test_pod_gets_the_default_account_and_its_token(tokens: Api) -> None:
     assert container["volumeMounts"] == [{"name": volume["name"], "readOnly": True, "mountPath": TOKEN}]
 
 
+@pytest.mark.parametrize("volume", [{"emptyDir": {}}, {}, None])
+async def test_volume_without_a_name_is_refused(tokens: Api, volume: Any) -> None:
+    """Source: cel-and-bodies.md, B10."""
+    reply = await tokens.call("POST", PODS, with_spec("p", volumes=[volume]))
+    assert (reply.status, reply.body["message"]) == (422, 'Pod "p" is invalid: spec.volumes[0].name: Required value')
+
+
 async def test_init_containers_get_the_token_as_well(tokens: Api) -> None:
     init = [{"name": "i", "image": "busybox"}]
     spec = (await tokens.post(PODS, with_spec("p", initContainers=init)))["spec"]

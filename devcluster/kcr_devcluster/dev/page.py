@@ -11,8 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-import yaml
-
 from kcr.api.bindaddress import BindAddress
 from kcr.cli.debug.port import EXTENSION
 from kcr.errors import ConfigError
@@ -20,6 +18,7 @@ from kcr.serving.debug.access import DebugOptions
 from kcr_devcluster.dev.cluster import DevCluster
 from kcr_devcluster.dev.cluster_pages import ClusterPages
 from kcr_devcluster.dev.private_file import PrivateFile
+from kcr_devcluster.yaml_json import load_yaml
 from kcr_devcluster.yaml_writer import yaml_text
 
 _HOST = "127.0.0.1"
@@ -87,7 +86,7 @@ def with_debug_port(kubeconfig: str, address: str, token: str) -> str:
         address: The URL of the port, without a path.
         token: The token that it requires.
     """
-    config = yaml.safe_load(kubeconfig)
+    config = load_yaml(kubeconfig)
     # Not `token`: programs search the file for the user's under that name.
     for named in config["clusters"]:
         extension = {"name": EXTENSION, "extension": {"address": address, "accessToken": token}}

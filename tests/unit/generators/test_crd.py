@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from kcr.cli.main import exit_code_of
-from tests.kit import go_yaml
+from kcr_devcluster.yaml_json import load_yaml
 from tests.kit.command_lines import assert_refused
 
 KINDS = '''
@@ -244,7 +244,7 @@ def test_what_cannot_be_done_is_one_line(
 def test_texts_stay_texts_when_a_server_reads_them(capsys: pytest.CaptureFixture[str]) -> None:
     """Source: cel-and-bodies.md, B21: an enum of y and n was stored as one of booleans, and the defaults refused."""
     assert exit_code_of(["crd", "generate", "switches"]) == 0
-    (definition,) = go_yaml.read(capsys.readouterr().out)
+    definition = load_yaml(capsys.readouterr().out)
     spec = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     assert spec["properties"]["position"]["enum"] == ["y", "n", "off"]
     assert spec["default"] == {"position": "y", "serial": "12e03", "mode": "0o644", "time": "12:30"}

@@ -40,7 +40,7 @@ from kcr_devcluster.apiserver.registry.registry import Registry, WriteResult
 from kcr_devcluster.apiserver.schema.builtin import type_shape
 from kcr_devcluster.apiserver.storage.admission import UPDATE
 from kcr_devcluster.apiserver.storage.records import Record, in_version
-from kcr_devcluster.yaml_json import load_yaml, repeated_keys
+from kcr_devcluster.yaml_json import key_errors, load_yaml
 
 _WITH_STATUS = ("apiVersion", "kind", "metadata", "status")
 _PRECONDITIONS = ("name", "namespace", "uid", "resourceVersion")
@@ -152,7 +152,7 @@ def _check_repeated(write: Write) -> list[str]:
     validation = write.query.text("fieldValidation")
     if validation == "Ignore" or (_is_json(write.body) and not field_validation.repeated(write.body)):
         return []
-    found = [f'line {line}: key "{name}" already set in map' for line, name in repeated_keys(write.body)]
+    found = key_errors(write.body)
     if found and validation == "Strict":
         raise bad_request("\n  ".join((f"error strict decoding YAML: {_YAML_ERRORS}", *found)))
     return found

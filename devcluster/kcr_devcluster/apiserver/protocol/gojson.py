@@ -18,6 +18,8 @@ TOO_DEEP = "exceeded max depth"
 
 _KINDS = {dict: "object", list: "array", str: "string", bool: "bool", type(None): "null"}
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+# Escapes of strings; a pair of them stands for a character of more than 16 bits.
+_ESCAPE = re.compile(rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL)
 _NO_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
 # Opening brackets count one, closing ones minus one, as signed bytes.
 _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
@@ -38,7 +40,9 @@ _CONTEXTS = {
 
 
 def decode_json(body: bytes) -> Any:
-    """Decode a JSON text; bytes that are no UTF-8 become the replacement character.
+    """Decode a JSON text.
+
+    Bytes that are no UTF-8, and half a pair of escapes, become the replacement character.
 
     Raises:
         ValueError: It is no JSON, or nested too deep; the message is the server's.
@@ -51,7 +55,14 @@ def decode_json(body: bytes) -> Any:
     except (UnicodeDecodeError, msgspec.DecodeError) as error:
         if _is_encoding_error(error):
             return decode_json(body.decode("utf-8", "replace").encode())
+        if (paired := _ESCAPE.sub(_paired, body)) != body:
+            return decode_json(paired)
         raise ValueError(_in_words_of_go(str(error), body)) from None
+
+
+def _paired(escape: re.Match[bytes]) -> bytes:
+    """Return an escape as it is, or the replacement character for one half of a pair without the other."""
+    return "\ufffd".encode() if escape["half"] else escape[0]
 
 
 def _is_encoding_error(error: Exception) -> bool:

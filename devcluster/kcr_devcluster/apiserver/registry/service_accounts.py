@@ -80,7 +80,7 @@ class ServiceAccountAdmission(AdmissionStep):
         if not lacking:
             return
         volumes: list[Manifest] = spec.get("volumes") or []
-        name = next((volume["name"] for volume in volumes if volume["name"].startswith(_VOLUME)), "")
+        name = next((name for one in volumes if (name := one.get("name", "")).startswith(_VOLUME)), "")
         if not name:
             name = drawn("volume", lambda: meta.generate_name(_VOLUME, self._random))
             spec["volumes"] = [*volumes, {"name": name, "projected": _token_source()}]

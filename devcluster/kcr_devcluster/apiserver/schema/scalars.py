@@ -17,11 +17,10 @@ import msgspec
 from kcr_devcluster.apiserver.schema.base64 import canonical_base64
 from kcr_devcluster.apiserver.schema.quantities import canonical, in_thousandths
 from kcr_devcluster.apiserver.schema.shape import Type, TypeMismatchError
+from kcr_devcluster.go_numbers import as_go_writes
 
 _CANONICAL = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _RFC3339 = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d+)?(Z|[+-]\d\d:\d\d)")
-# From here on, Go writes floating-point numbers with an exponent.
-_EXPONENTIAL = 1e21
 _MICRO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}(Z|[+-]\d\d:\d\d)")
 
 
@@ -98,12 +97,6 @@ def _float(value: Any) -> Any:
     if type(value) not in (int, float):
         raise TypeMismatchError.of(value, "float64")
     return as_go_writes(value)
-
-
-def as_go_writes(number: int | float) -> int | float:
-    """Return a number as Go writes a float64: without a fraction where it has none."""
-    whole = type(number) is float and number.is_integer() and abs(number) < _EXPONENTIAL
-    return int(number) if whole else number
 
 
 def _quantity(rule: Callable[[str], str]) -> Type:

@@ -129,7 +129,7 @@ class FieldEffects:
             elif isinstance(value, list):
                 for position, one in enumerate(value):
                     yield from self.without_effect(judged.inner, one, f"{here}[{position}]")
-            else:
+            elif value is not None:
                 yield from self.without_effect(judged.inner, value, here)
 
     def _judgements_of(self, type_name: str) -> Mapping[str, _Judgement]:

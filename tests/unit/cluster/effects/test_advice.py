@@ -95,6 +95,14 @@ async def test_what_happens_anyway_is_no_warning(cluster: EmbeddedCluster, given
     assert await warnings(cluster, "POST", PODS, pod(**given)) == []
 
 
+@pytest.mark.parametrize("volume", [{"projected": {}}, {"projected": {"sources": [None]}}, {"hostPath": {}}, {}])
+async def test_what_is_empty_is_no_fault_of_the_server(cluster: EmbeddedCluster, volume: dict[str, Any]) -> None:
+    """Source: cel-and-bodies.md, B10; the sweep is `tests/chaos/mutations/test_field_sweep.py`."""
+    body = msgspec.json.encode(pod(volumes=[{"name": "v", **volume}]))
+    response = await cluster.server.handle(HTTPRequest("POST", PODS, {}, body, advised=True))
+    assert response.status == (422 if "hostPath" in volume else 201), response.body
+
+
 def test_keys_of_a_map_are_named_one_by_one() -> None:
     effects = FieldEffects({"core.v1.ResourceRequirements": {"limits": NoEffect("why", used_keys=("memory",))}})
     given = {"limits": {"cpu": "1", "memory": "1Gi", "example.com/gpu": "1"}}

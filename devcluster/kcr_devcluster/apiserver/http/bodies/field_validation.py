@@ -17,6 +17,7 @@ from kcr_devcluster.apiserver.kinds.strategy import UndecodableError
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.query import Query
 from kcr_devcluster.apiserver.schema.shape import Shape
+from kcr_devcluster.yaml_json import key_errors
 
 
 def check(shape: Shape, obj: Manifest, body: bytes, content_type: str, query: Query) -> list[str]:
@@ -26,7 +27,7 @@ def check(shape: Shape, obj: Manifest, body: bytes, content_type: str, query: Qu
         shape: The type of the object.
         obj: The object to write: the body itself, or the result of a patch.
         body: The body as sent, which may repeat names.
-        content_type: The form of the body; only in JSON are repeated names found.
+        content_type: The form of the body; in protobuf no names are repeated.
         query: It names the `fieldValidation`; without one it is `Warn`.
 
     Raises:
@@ -36,12 +37,15 @@ def check(shape: Shape, obj: Manifest, body: bytes, content_type: str, query: Qu
     if validation == "Ignore":
         return []
     found = [] if shape.knows(obj) else [f'unknown field "{path}"' for path in shape.unknown(obj)]
-    if media_type(content_type).endswith("json"):
+    media = media_type(content_type)
+    if media.endswith("json"):
         found += [f'duplicate field "{path}"' for path in repeated(body)]
-    if found and validation == "Strict":
+    keys = key_errors(body) if media.endswith("yaml") else []
+    if (keys or found) and validation == "Strict":
+        said = [*(["\n  ".join(("yaml: unmarshal errors:", *keys))] if keys else ()), *found]
         version = shape.name.partition(".")[0]
-        raise UndecodableError(shape.short_name, version, f"strict decoding error: {', '.join(found)}")
-    return found
+        raise UndecodableError(shape.short_name, version, f"strict decoding error: {', '.join(said)}")
+    return [*keys, *found]
 
 
 class _Repeating(dict[str, Any]):

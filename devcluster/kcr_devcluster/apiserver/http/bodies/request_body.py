@@ -14,17 +14,20 @@ from kcr_devcluster.apiserver.protocol.field_errors import forbidden, invalid, n
 from kcr_devcluster.apiserver.protocol.gojson import decode_json, kind_of
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.query import Query
-from kcr_devcluster.apiserver.protocol.responses import StatusError, bad_request, encoded, invalid_option
+from kcr_devcluster.apiserver.protocol.responses import StatusError, bad_request, invalid_option
 from kcr_devcluster.apiserver.protocol.responses import invalid as invalid_object
 from kcr_devcluster.apiserver.registry.deletion import POLICIES, DeleteOptions
 from kcr_devcluster.apiserver.schema import protobuf
-from kcr_devcluster.apiserver.schema.builtin import builtin_kinds, type_shape
+from kcr_devcluster.apiserver.schema.builtin import encoded_shape, type_shape
 from kcr_devcluster.apiserver.schema.shape import Shape
-from kcr_devcluster.yaml_json import load_yaml
+from kcr_devcluster.yaml_json import YamlError, load_yaml
 
 LIMIT = 3 * 1024 * 1024
 
-_TYPE_META = r'APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\""'
+_TYPE_META = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
+_NO_KIND = "couldn't get version/kind; json parse error"
+# Bytes of a body that an error shows.
+_SHOWN = 30
 
 _OPTIONS = "DeleteOptions"
 # Where upstream makes the scheme that knows the options of all verbs.
@@ -85,10 +88,9 @@ def decode_object(kind: Kind, body: bytes, content_type: str) -> Manifest:
         StatusError: 400, it is no object of the kind; 413 and 415.
     """
     value = decode_mapping(kind.type.kind, body, content_type)
-    _check_type_members(kind.type.kind, value)
     if kind.custom is not None:
-        _check_custom_type(kind, value)
-    _check_type((kind.type.api_version,), kind.type.kind, value)
+        _check_custom_type(kind, value, body)
+    _check_type((kind.type.api_version,), kind.type.kind, value, is_custom=kind.custom is not None)
     return value
 
 
@@ -100,17 +102,46 @@ def decode_mapping(kind: str, body: bytes, content_type: str) -> Manifest:
     """
     check_size(body)
     try:
-        value = decode_body(body, content_type)
+        return _decode_mapping(body, content_type)
     except ValueError as error:
-        raise bad_request(f"{_unrecognized(kind)}: {error}") from None
+        raise _unrecognized(kind, str(error), body) from None
+
+
+def _decode_mapping(body: bytes, content_type: str) -> Manifest:
+    """Return the object that a body is, with text as its type; null is an empty one.
+
+    Raises:
+        StatusError: 415.
+        ValueError: It is none; the message is upstream's.
+    """
+    try:
+        value = decode_body(body, content_type)
+    except YamlError:
+        raise
+    except ValueError as error:
+        raise ValueError(f"{_NO_KIND}: {error}") from None
+    if value is None:
+        return {}
     if not isinstance(value, dict):
-        words = f"json: cannot unmarshal {kind_of(value)} into Go value of type struct {{ {_TYPE_META} }}"
-        raise bad_request(f"{_unrecognized(kind)}: {words}")
+        raise ValueError(f"{_NO_KIND}: json: cannot unmarshal {kind_of(value)} into Go value of type {_TYPE_META}")
+    for member in ("apiVersion", "kind"):
+        if not isinstance(value.get(member), str | None):
+            found = f"json: cannot unmarshal {kind_of(value[member])} into Go struct field .{member} of type string"
+            raise ValueError(f"{_NO_KIND}: {found}")
+    if (value.get("apiVersion") or "").count("/") > 1:
+        raise ValueError(f"unexpected GroupVersion string: {value['apiVersion']}")
     return value
 
 
-def _unrecognized(kind: str) -> str:
-    return f"the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse error"
+def _unrecognized(kind: str, why: str, body: bytes) -> StatusError:
+    """400: a body is no object of a kind; its beginning is shown.
+
+    Source: k8s.io/apiserver/pkg/endpoints/handlers/rest.go, transformDecodeError and summarizeData.
+    """
+    start = body[:_SHOWN]
+    shown = start.decode("utf-8", "replace") if body[:1] == b"{" else start.hex()
+    summary = (shown if len(body) <= _SHOWN else f"{shown} ...") if body else "<empty>"
+    return bad_request(f"the object provided is unrecognized (must be of type {kind}): {why} ({summary})")
 
 
 def decode_as(shape: Shape, api_versions: tuple[str, ...], body: bytes, content_type: str) -> Manifest:
@@ -126,54 +157,43 @@ def decode_as(shape: Shape, api_versions: tuple[str, ...], body: bytes, content_
         StatusError: 400, 413 or 415.
     """
     value = decode_mapping(shape.short_name, body, content_type)
-    _check_type_members(shape.short_name, value)
     _check_type(api_versions, shape.short_name, value)
     return value
 
 
-def _check_type_members(kind: str, value: Manifest) -> None:
-    for member in ("apiVersion", "kind"):
-        if not isinstance(value.get(member), str | None):
-            words = f"json: cannot unmarshal {kind_of(value[member])} into Go struct field .{member} of type string"
-            raise bad_request(f"{_unrecognized(kind)}: {words}")
+def _check_type(api_versions: tuple[str, ...], kind: str, value: Manifest, *, is_custom: bool = False) -> None:
+    """Refuse an object whose apiVersion or kind are not the URL's; both may be absent.
 
-
-def _check_type(api_versions: tuple[str, ...], kind: str, value: Manifest) -> None:
-    """Refuse an object whose apiVersion or kind are not the URL's; both may be absent."""
-    version, name = value.get("apiVersion") or api_versions[0], value.get("kind") or kind
+    Source: k8s.io/apimachinery/pkg/runtime/error.go, notRegisteredErr; pkg/conversion/converter.go, Convert.
+    """
+    version, name = value.get("apiVersion") or ("" if is_custom else api_versions[0]), value.get("kind") or kind
+    if not is_custom and (name != kind or version not in api_versions):
+        short = version.rpartition("/")[2]
+        known = encoded_shape(version, name)
+        wanted = api_versions[0].rpartition("/")[0].partition(".")[0] or "core"
+        why = ""
+        if known is None and (version, name) != ("v1", "List"):
+            why = f'no kind "{name}" is registered for version "{version}" in scheme "{_SCHEME}"'
+        elif name != kind:
+            why = f"converting ({short}.{name}) to ({wanted}.{kind}): unknown conversion"
+        if why:
+            raise bad_request(f'{name} in version "{short}" cannot be handled as a {kind}: {why}')
     if version not in api_versions:
         raise bad_request(
             f"the API version in the data ({version}) does not match the expected API version ({api_versions[0]})"
         )
-    if name != kind:
-        group, _, short = version.rpartition("/")
-        why = _unusable_kind(group, short, name, kind)
-        raise bad_request(f'{name} in version "{short}" cannot be handled as a {kind}: {why}')
 
 
-def _unusable_kind(group: str, version: str, name: str, wanted: str) -> str:
-    """Return why an object of another kind of the same version is not one of the kind that is wanted.
-
-    Source: k8s.io/apimachinery/pkg/runtime/error.go, notRegisteredErr; pkg/conversion/converter.go, Convert.
-    """
-    api_version = f"{group}/{version}" if group else version
-    if (api_version, name) not in builtin_kinds():
-        return f'no kind "{name}" is registered for version "{api_version}" in scheme "{_SCHEME}"'
-    return f"converting ({version}.{name}) to ({group.partition('.')[0] or 'core'}.{wanted}): unknown conversion"
-
-
-def _check_custom_type(kind: Kind, value: Manifest) -> None:
-    """Refuse a custom resource without kind or apiVersion, or of another kind."""
-    for member in ("kind", "apiVersion"):
-        if not value.get(member):
-            shown, named = encoded(value).decode().strip(), "Kind" if member == "kind" else member
-            words = f"Object '{named}' is missing in '{shown}'"
-            raise bad_request(f"the object provided is unrecognized (must be of type {kind.type.kind}): {words}")
-    if value["kind"] != kind.type.kind and value["apiVersion"] == kind.type.api_version:
+def _check_custom_type(kind: Kind, value: Manifest, body: bytes) -> None:
+    """Refuse a custom resource without a kind, or of another one."""
+    if not value.get("kind"):
+        why = f"Object 'Kind' is missing in '{body.decode('utf-8', 'replace')}'"
+        raise _unrecognized(kind.type.kind, why, body)
+    if value["kind"] != kind.type.kind and value.get("apiVersion") == kind.type.api_version:
         metadata = value.get("metadata")
         name = metadata.get("name") if isinstance(metadata, dict) else ""
         error = invalid("kind", value["kind"], f"must be {kind.type.kind}")
-        raise invalid_object(kind.type.kind, kind.type.group, name if isinstance(name, str) else "", [error])
+        raise invalid_object(value["kind"], kind.type.group, name if isinstance(name, str) else "", [error])
 
 
 def delete_options(body: bytes, content_type: str, query: Query) -> DeleteOptions:
@@ -189,7 +209,11 @@ def delete_options(body: bytes, content_type: str, query: Query) -> DeleteOption
             "orphanDependents": query.flag("orphanDependents") if query.has("orphanDependents") else None,
             "dryRun": [query.text("dryRun")] if query.text("dryRun") else [],
         })  # fmt: skip
-    options = decode_mapping(_OPTIONS, body, content_type)
+    check_size(body)
+    try:
+        options = _decode_mapping(body, content_type)
+    except ValueError as error:
+        raise bad_request(str(error)) from None
     _check_options_kind(options)
     conform(type_shape("meta.v1.DeleteOptions"), options)
     return parse_delete_options(options)

@@ -181,9 +181,9 @@ def write_account_kubeconfig(file: Path, admin: str, token: Path, namespace: str
         token: The file with the token, which is renewed.
         namespace: The pod's.
     """
-    import yaml  # noqa: PLC0415  # only pods with tokens need it
+    from kcr_devcluster.yaml_json import load_yaml  # noqa: PLC0415  # only pods with tokens need it
 
-    given = yaml.safe_load(admin)
+    given = load_yaml(admin)
     cluster = given["clusters"][0]
     context = {"cluster": cluster["name"], "user": "pod", "namespace": namespace}
     config = {

@@ -209,9 +209,9 @@ class VolumeSources:
         """Return the certificate authority of the server; empty where it has no listener."""
         if not self._node.kubeconfig:
             return ""
-        import yaml  # noqa: PLC0415  # only clusters that publish no authority need it
+        from kcr_devcluster.yaml_json import load_yaml  # noqa: PLC0415  # only clusters that publish no authority need it
 
-        cluster = yaml.safe_load(self._node.kubeconfig)["clusters"][0]["cluster"]
+        cluster = load_yaml(self._node.kubeconfig)["clusters"][0]["cluster"]
         return base64.b64decode(cluster["certificate-authority-data"]).decode()
 
     async def _allocatable(self, items: Iterable[DownwardAPIVolumeFile]) -> dict[str, str]:
