@@ -1,7 +1,7 @@
 """Refusals of Jobs as clients get them: code, message and causes (batch-api §§2.1, 2.2, 2.4; its catalogue, §15).
 
-The words of single faults are in differential/jobs.yaml and `test_job_status_rules`; here is what takes more than one
-request.
+The words of single faults are in parity/requests/validation/jobs.yaml and `test_job_status_rules`; here is what takes
+more than one request.
 
 Source: kubernetes/staging/src/k8s.io/apimachinery/pkg/api/errors/errors.go; pkg/registry/rest/{create,update}.go.
 """

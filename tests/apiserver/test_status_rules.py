@@ -1,4 +1,4 @@
-"""Writes to the status beside those of differential/status.yaml: after another one, and a long one.
+"""Writes to the status beside those of parity/requests/validation/status.yaml: after another one, and a long one.
 
 Source: kubernetes/pkg/apis/apps/validation/validation_test.go, TestValidateDeploymentStatus;
 pkg/apis/policy/validation/validation_test.go, TestValidatePodDisruptionBudgetStatus.

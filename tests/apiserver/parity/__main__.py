@@ -39,14 +39,14 @@ async def _run(asked: Mapping[str, Entry], *, record: bool, known: bool) -> int:
             print("parity: --record needs a real server; KUBEBUILDER_ASSETS names none", file=sys.stderr)
             return 2
         corpus.record(truth)
-        asked = {key: entry._replace(answer=truth[key]) for key, entry in asked.items()}
-    changed = [key for key, entry in asked.items() if truth is not None and truth[key] != entry.answer]
+        asked = {key: entry for key, entry in entries().items() if key in asked}
+    changed = [] if truth is None else corpus.differing(asked, truth)
     for key in changed:
         assert truth is not None
         print(f"{key}\n    recorded: {asked[key].answer}\n    is now:   {truth[key]}")
     async with embedded() as send:
         ours = await _timed("kcr", answers_of(send, asked))
-    differing = [key for key, entry in asked.items() if ours[key] != entry.answer]
+    differing = corpus.differing(asked, ours)
     for key in differing:
         print(f"{key}\n    kube-apiserver: {asked[key].answer}\n    kcr:            {ours[key]}")
     if known:

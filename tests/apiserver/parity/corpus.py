@@ -3,14 +3,16 @@
 A row is one line of its file, so that recording its answer changes this line alone.
 """
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
 import yaml
 
-from tests.apiserver.parity import expressions
+from tests.apiserver.parity import expressions, requests
+from tests.apiserver.parity.answers import alike
 from tests.apiserver.parity.servers import Send
 
 FOLDER = Path(__file__).parent
@@ -22,32 +24,35 @@ class Entry(NamedTuple):
     """A row of the corpus.
 
     Attributes:
-        area: What it is about: the name of its file.
+        area: What it is about.
         case: What is asked.
-        answer: What a real server answered.
     """
 
     area: str
-    case: expressions.Case
-    answer: Any
+    case: expressions.Case | requests.Case
+
+    @property
+    def answer(self) -> Any:
+        """What a real server answered, None where that is not recorded yet."""
+        return self.case.recorded
 
 
 def entries() -> dict[str, Entry]:
     """Return the rows by their keys, `area/section/row`."""
     found: dict[str, Entry] = {}
-    for file in sorted(FOLDER.glob("expressions/*.yaml")):
-        for section in msgspec.yaml.decode(file.read_bytes(), type=list[expressions.Section]):
-            for row in section.rows:
-                key = f"{file.stem}/{section.name}/{_name(row)}"
-                assert key not in found, f"{file}: two rows are named {key}"
-                found[key] = Entry(file.stem, expressions.case_of(section, row), row.answer)
-    return found
+    for file in chain(expressions.FOLDER.rglob("*.yaml"), requests.FOLDER.rglob("*.yaml")):
+        for key, entry in _entries(file):
+            assert key not in found, f"{file}: two rows are named {key}"
+            found[key] = entry
+    return dict(sorted(found.items(), key=lambda item: item[1].area))
 
 
-def _name(row: expressions.Row) -> str:
-    rule = row.rule["rule"] if isinstance(row.rule, dict) else row.rule
-    assert row.name or rule
-    return row.name or str(rule)
+def _entries(file: Path) -> Iterator[tuple[str, Entry]]:
+    """Yield the rows of a file in their order; it is named as its area, or lies in a folder that is."""
+    area = file.parent.name if file.parent.parent.parent == FOLDER else file.stem
+    form = expressions if expressions.FOLDER in file.parents else requests
+    for section, name, case in form.cases(file):
+        yield f"{area}/{section}/{name}", Entry(area, case)
 
 
 def known() -> dict[str, str]:
@@ -72,25 +77,47 @@ def write_known(differing: Iterable[str], asked: Iterable[str]) -> None:
 
 async def answers_of(send: Send, asked: Mapping[str, Entry]) -> dict[str, Any]:
     """Return how a server answers rows, by their keys."""
-    return await expressions.answers_of(send, {key: entry.case for key, entry in asked.items()})
+    rules = {key: entry.case for key, entry in asked.items() if isinstance(entry.case, expressions.Case)}
+    others = {key: entry.case for key, entry in asked.items() if isinstance(entry.case, requests.Case)}
+    return await expressions.answers_of(send, rules) | await requests.answers_of(send, others)
+
+
+def differing(asked: Mapping[str, Entry], answers: Mapping[str, Any]) -> list[str]:
+    """Return the keys of rows whose answer is not the recorded one."""
+    return [key for key, entry in asked.items() if not alike(entry.answer, answers[key])]
 
 
 def record(answers: Mapping[str, Any]) -> None:
     """Write answers into the rows of the files."""
-    for file in sorted(FOLDER.glob("expressions/*.yaml")):
-        text = file.read_text(encoding="utf-8")
-        sections = msgspec.yaml.decode(text.encode(), type=list[expressions.Section])
-        keys = (f"{file.stem}/{section.name}/{_name(row)}" for section in sections for row in section.rows)
-        lines = [_with(line, answers.get(next(keys))) if line.startswith(_ROW) else line for line in text.split("\n")]
-        assert next(keys, None) is None, f"{file}: each row is one line that begins with {_ROW!r}"
+    for file in chain(expressions.FOLDER.rglob("*.yaml"), requests.FOLDER.rglob("*.yaml")):
+        keys = [key for key, _ in _entries(file)]
+        lines = file.read_text(encoding="utf-8").split("\n")
+        places = list(_rows(lines))
+        assert len(places) == len(keys), f"{file}: each row is one line that begins with {_ROW!r}"
+        for place, key in zip(places, keys, strict=True):
+            lines[place] = _with(lines[place], answers.get(key))
         file.write_text("\n".join(lines), encoding="utf-8")
 
 
+def _rows(lines: Iterable[str]) -> Iterator[int]:
+    """Yield which lines of a file are rows."""
+    inside = False
+    for place, line in enumerate(lines):
+        if line.startswith(_ROW) and inside:
+            yield place
+        elif re.match(r"(?:  |- )\w", line):
+            inside = line == "  rows:"
+
+
 def _with(line: str, answer: Any) -> str:
+    """Return the line of a row with an answer; what an answer shows, it has itself."""
     if answer is None:
         return line
-    row = yaml.load(line.removeprefix("  - "), yaml.CSafeLoader) | {"answer": answer}
-    return f"  - {dumped(row)}"
+    row = yaml.load(line.removeprefix("  - "), yaml.CSafeLoader)
+    if isinstance(answer, dict) and "code" not in answer:
+        row.pop("show", None)
+    row.pop("answer", None)
+    return f"  - {dumped(row | {'answer': answer})}"
 
 
 def dumped(value: Any) -> str:

@@ -12,17 +12,20 @@ the smallest number with which the definition is refused, and its causes; `never
 import asyncio
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from itertools import count
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
+import msgspec.yaml
 
 from kcr.testing import eventually
 from tests.apiserver.parity.answers import refusal
 from tests.apiserver.parity.servers import Send
 
+FOLDER = Path(__file__).with_name("expressions")
 GROUP = "parity.kcr.dev"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 # How many rows with objects share a definition.
@@ -76,8 +79,16 @@ class Case(NamedTuple):
     recorded: Any
 
 
-def case_of(section: Section, row: Row) -> Case:
-    """Return a row with the defaults of its section."""
+def cases(file: Path) -> Iterator[tuple[str, str, Case]]:
+    """Yield the rows of a file: the names of section and row, and the row with the defaults of its section."""
+    for section in msgspec.yaml.decode(file.read_bytes(), type=list[Section]):
+        for row in section.rows:
+            rule = row.rule["rule"] if isinstance(row.rule, dict) else row.rule
+            assert row.name or rule, f"{file}: {section.name} has a row without a name"
+            yield section.name, row.name or str(rule), _case_of(section, row)
+
+
+def _case_of(section: Section, row: Row) -> Case:
     schema = deepcopy(section.schema if row.schema is None else row.schema)
     if row.rule is not None:
         rule = {"rule": row.rule} if isinstance(row.rule, str) else row.rule

@@ -2,14 +2,15 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 from kcr.client import HttpTransport
 from kcr.client.wire.transport import Request, Transport
+from kcr.errors import TransportError
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.testing.controlplane import real_server
 from kcr_devcluster.transport import InProcessTransport
@@ -17,25 +18,45 @@ from kcr_devcluster.transport import InProcessTransport
 # How many requests a real server is sent at a time.
 TOGETHER = 8
 
-# Sends a request: method, target, body; returns code and body.
-Send = Callable[[str, str, Any], Awaitable[tuple[int, Any]]]
+
+class Send(Protocol):
+    """Sends a request."""
+
+    async def __call__(self, method: str, target: str, body: Any, **headers: str) -> tuple[int, Any]:
+        """Return the code and the body of the answer; a body that is not bytes is sent as JSON.
+
+        Args:
+            method: The method.
+            target: Path and query.
+            body: The body, None for none.
+            headers: By names such as `content_type`; both ways JSON by default.
+        """
+        ...
 
 
 def sender(transport: Transport, together: int) -> Send:
-    """Return what sends requests with bodies of JSON."""
+    """Return what sends so many requests at a time at most."""
     free = asyncio.Semaphore(together)
 
-    async def send(method: str, target: str, body: Any) -> tuple[int, Any]:
-        headers = {"Content-Type": "application/json", "Accept": "application/json"}
-        data = b"" if body is None else msgspec.json.encode(body)
-        async with free, transport.send(Request(method, target, headers, data)) as answer:
-            read = await answer.read()
-            try:
-                return answer.status, msgspec.json.decode(read)
-            except msgspec.DecodeError:
-                return answer.status, read.decode()
+    async def send(method: str, target: str, body: Any, **headers: str) -> tuple[int, Any]:
+        named = {"content_type": "application/json", "accept": "application/json"} | headers
+        named = {name.replace("_", "-").title(): value for name, value in named.items()}
+        data = body if isinstance(body, bytes) else b"" if body is None else msgspec.json.encode(body)
+        try:
+            async with free, transport.send(Request(method, target, named, data)) as answer:
+                return answer.status, _decoded(await answer.read())
+        except TransportError:
+            # A handler panics.
+            return 0, "the connection broke"
 
     return send
+
+
+def _decoded(read: bytes) -> Any:
+    try:
+        return msgspec.json.decode(read)
+    except msgspec.DecodeError:
+        return read.decode(errors="surrogateescape")
 
 
 @asynccontextmanager

@@ -15,10 +15,10 @@ from kcr_devcluster.apiserver.kinds.kind import SUBRESOURCE_VERBS, Kind
 from kcr_devcluster.apiserver.kinds.views.legacy import LEGACY_KINDS
 from kcr_devcluster.apiserver.schema.protobuf import UnknownMessageError
 from kcr_devcluster.apiserver.schema.protobuf_encoder import encode, is_encodable
+from tests.apiserver.parity.requests import FOLDER, cases, set_fields
 from tests.chaos.requests.grammar import APPLY
 from tests.chaos.requests.schemas import CUSTOM, GROUP
 from tests.kit.custom_resources import Json
-from tests.kit.differential import rows, sections, set_fields
 from tests.kit.drawn_objects import KIND_TYPES, builtin_object
 from tests.kit.invalid_requests import ACCEPTS, DELETE_OPTIONS, PATCHES, POSTS, STATUSES
 from tests.kit.protobuf import PROTOBUF
@@ -26,7 +26,7 @@ from tests.kit.valid_objects import METADATA, VALID_OBJECTS
 
 BUILTIN_KINDS = (*with_gangs(KINDS), *LEGACY_KINDS)
 # Objects of which the answer of the real server is known.
-TABLE = tuple(row for section in sections() for row in rows(section))
+TABLE = tuple(case for file in sorted(FOLDER.glob("validation/*.yaml")) for *_, case in cases(file))
 HEADS = {
     kind.type.plural: {"apiVersion": kind.type.api_version, "kind": kind.type.kind} for kind in reversed(BUILTIN_KINDS)
 }
@@ -116,12 +116,12 @@ class ValidRequests:
         return collection_of(kind), self.of_kind(kind), kind.subresources
 
     def _of_table(self) -> tuple[str, Json]:
-        """Return an object of the differential table: one that a rule is about."""
-        row = self._random.choice(TABLE)
-        value = deepcopy(row.section.object)
+        """Return an object of the corpus of parity: one that a rule is about."""
+        section, row = self._random.choice(TABLE)
+        value = deepcopy(section.object)
         set_fields(row, value)
-        head = {"metadata": {}, **HEADS.get(row.section.path.rpartition("/")[2], {})}
-        return row.section.path.replace("{ns}", "default"), {**head, **value}
+        head = {"metadata": {}, **HEADS.get(section.path.rpartition("/")[2], {})}
+        return section.path.replace("{ns}", "default"), {**head, **value}
 
     def _custom(self) -> tuple[str, Json]:
         plural = self._random.choice(tuple(CUSTOM))
