@@ -3,9 +3,17 @@
 Source: Go's encoding/json, encode.go, floatEncoder.
 """
 
+import re
 from decimal import Decimal
+from typing import Any
+
+import msgspec
 
 # From here on, and below the other one, Go writes an exponent.
+_FRACTION = re.compile(rb"[0-9][.eE][-+0-9]")
+# In a text that we have encoded: whole numbers with a fraction or an exponent, and those of more than 64 bits.
+_CHANGED = re.compile(rb"[0-9](?:\.0|e[0-9]|[0-9]{18})")
+_INT64 = 2**63
 _LARGE, _SMALL = 1e21, 1e-6
 
 
@@ -14,6 +22,27 @@ def as_go_writes(number: int | float) -> int | float:
     if type(number) is float and number.is_integer() and abs(number) < _LARGE:
         return int(Decimal(repr(number)))
     return number
+
+
+def may_have_fractions(text: bytes) -> bool:
+    """Return whether a JSON text may hold a number that is not written as an integer; texts in it may look so."""
+    return _FRACTION.search(text) is not None
+
+
+def with_go_numbers(value: Any) -> Any:
+    """Return a value of JSON with its numbers as Go has them: integers of 64 bits, and floats."""
+    if isinstance(value, dict):
+        return {name: with_go_numbers(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [with_go_numbers(one) for one in value]
+    if type(value) is float:
+        return as_go_writes(value)
+    return as_go_writes(float(value)) if type(value) is int and not -_INT64 <= value < _INT64 else value
+
+
+def stored_numbers(members: dict[str, Any]) -> dict[str, Any]:
+    """Return the members of an object with numbers as Go stores those that no type is known of: 1.0 is 1."""
+    return with_go_numbers(members) if _CHANGED.search(msgspec.json.encode(members)) else members
 
 
 def go_text(number: int | float) -> str:

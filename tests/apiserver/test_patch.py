@@ -38,12 +38,14 @@ def test_merge_patch_follows_the_rfc(target: Manifest, patch: Manifest, result: 
     assert merge_patch(target, patch) == result
 
 
-@pytest.mark.parametrize("patch", [[], "x", 1, None], ids=["list", "text", "number", "null"])
-def test_merge_patch_that_is_no_object_is_refused(patch: Any) -> None:
-    for apply in (merge_patch, lambda target, change: strategic_patch("Pod", target, change)):
-        with pytest.raises(StatusError, match=r"^error decoding patch: ") as caught:
-            apply({}, patch)
-        assert (caught.value.code, caught.value.reason) == (400, "BadRequest")
+@pytest.mark.parametrize("patch", [[], "x", 1], ids=["list", "text", "number"])
+def test_patch_that_is_no_object_is_refused(patch: Any) -> None:
+    with pytest.raises(StatusError, match=r"^error decoding patch: json: ") as caught:
+        merge_patch({}, patch)
+    assert (caught.value.code, caught.value.reason) == (400, "BadRequest")
+    with pytest.raises(StatusError, match=r"^json: cannot unmarshal") as caught:
+        strategic_patch("Pod", {}, patch)
+    assert (caught.value.code, caught.value.reason) == (400, "BadRequest")
 
 
 @pytest.mark.parametrize(("target", "operations", "result"), table("json"))
@@ -65,7 +67,6 @@ def test_json_patch_applies_in_order(target: Manifest, operations: list[Manifest
         pytest.param({"op": "add", "path": "/l/x", "value": 1}, id="no-index"),
         pytest.param({"op": "add", "path": "/l/2", "value": 1}, id="index-beyond-the-end"),
         pytest.param({"op": "add", "path": "a", "value": 1}, id="no-pointer"),
-        pytest.param({"op": "add", "path": "/a"}, id="no-value"),
         pytest.param({"op": "move", "from": "/l", "path": "/l/0"}, id="into-itself"),
         pytest.param({"op": "swap", "path": "/a"}, id="unknown-operation"),
         pytest.param({"op": "add", "path": "/a/b", "value": 1}, id="parent-is-a-value"),
@@ -103,12 +104,6 @@ def test_values_are_compared_member_by_member(value: Any, holds: bool) -> None:
     with pytest.raises(StatusError) as caught:
         json_patch(target, operations)
     assert caught.value.code == 422
-
-
-def test_malformed_json_patch_is_a_bad_request() -> None:
-    with pytest.raises(StatusError, match=r"^error decoding patch: ") as caught:
-        json_patch({}, {"op": "add"})
-    assert caught.value.code == 400
 
 
 def test_json_patch_beyond_the_limit_is_too_large() -> None:

@@ -15,7 +15,7 @@ from kcr_devcluster.apiserver.admission.reinvocation import Reinvocation
 from kcr_devcluster.apiserver.admission.review import JSON_PATCH, quoted
 from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.kinds.strategy import UndecodableError
-from kcr_devcluster.apiserver.patch import json_patch
+from kcr_devcluster.apiserver.patch import json_patch, with_raw_values
 from kcr_devcluster.apiserver.protocol.gojson import decode_json, kind_of
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.responses import StatusError, internal
@@ -122,7 +122,7 @@ def _operations(webhook: Webhook, patch: bytes) -> list[Any]:
     for operation in found:
         if not isinstance(operation, dict | None):
             return _undecodable(webhook, _UNREADABLE.format(kind_of(operation), "Operation"))
-    return [operation or {} for operation in found]
+    return with_raw_values(patch, [operation or {} for operation in found])
 
 
 def _undecodable(webhook: Webhook, why: str) -> list[Any]:

@@ -8,11 +8,9 @@ Source: kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/{create,u
 from typing import NamedTuple
 
 from kcr_devcluster.apiserver.http.bodies import field_validation, request_body
-from kcr_devcluster.apiserver.http.routes import Route
-from kcr_devcluster.apiserver.http.writing import Write
+from kcr_devcluster.apiserver.http.writing import Write, check_namespace
 from kcr_devcluster.apiserver.kinds.strategy import conform
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
-from kcr_devcluster.apiserver.protocol.responses import bad_request
 from kcr_devcluster.apiserver.schema.builtin import type_shape
 from kcr_devcluster.apiserver.schema.shape import Shape
 from kcr_devcluster.apiserver.storage.admission import AdmissionAttributes, review_sent
@@ -69,13 +67,3 @@ def decode_sent(write: Write, type_name: str, *api_versions: str) -> SentObject:
     metadata: Manifest = manifest.get("metadata") or {}
     check_namespace(write.route, metadata)
     return SentObject(manifest, metadata, warnings, shape, api_versions[0])
-
-
-def check_namespace(route: Route, metadata: Manifest) -> None:
-    """Refuse an object of another namespace than that of the path.
-
-    Raises:
-        StatusError: 400.
-    """
-    if metadata.get("namespace", "") not in ("", route.namespace):
-        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")

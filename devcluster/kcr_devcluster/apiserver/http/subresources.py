@@ -7,7 +7,7 @@ from typing import Any
 
 from kcr_devcluster.apiserver.apply.tracking import Tracking
 from kcr_devcluster.apiserver.http.bodies import field_validation
-from kcr_devcluster.apiserver.http.sent_objects import check_namespace, decode_sent
+from kcr_devcluster.apiserver.http.sent_objects import decode_sent
 from kcr_devcluster.apiserver.http.writing import Write, check_name, patched
 from kcr_devcluster.apiserver.kinds.kind import Kind, ScalePaths
 from kcr_devcluster.apiserver.kinds.strategy import conform
@@ -182,7 +182,6 @@ def update_scale(registry: Registry, write: Write, *, is_patch: bool) -> APIResp
     scale = reviewed_scale(write.attributes(UPDATE, dry_run=dry_run), scale, old)
     metadata = scale.get("metadata") or {}
     check_name(route, metadata)
-    check_namespace(route, metadata)
     replicas = (scale.get("spec") or {}).get("replicas", 0)
     if errors := non_negative("spec.replicas", replicas):
         raise invalid("Scale", "autoscaling", route.name, errors)

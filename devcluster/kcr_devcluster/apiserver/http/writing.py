@@ -20,19 +20,19 @@ from kcr_devcluster.apiserver.http.routes import Route
 from kcr_devcluster.apiserver.http.serialization import ObjectEncoder, encoder_of
 from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.kinds.strategy import UndecodableError
-from kcr_devcluster.apiserver.patch import json_patch, merge_patch, strategic_patch
-from kcr_devcluster.apiserver.protocol.field_errors import IMMUTABLE, required
+from kcr_devcluster.apiserver.patch import decode_operations, json_patch, merge_patch, strategic_patch
+from kcr_devcluster.apiserver.protocol.field_errors import IMMUTABLE
 from kcr_devcluster.apiserver.protocol.field_errors import invalid as invalid_field
-from kcr_devcluster.apiserver.protocol.gojson import decode_json
+from kcr_devcluster.apiserver.protocol.gojson import decode_json, escaped, kind_of
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.query import Query
 from kcr_devcluster.apiserver.protocol.replay import replay
 from kcr_devcluster.apiserver.protocol.responses import (
-    STALE,
     APIResponse,
     StatusError,
     bad_request,
     conflict,
+    internal,
     invalid,
     json_response,
     success,
@@ -44,6 +44,7 @@ from kcr_devcluster.apiserver.registry.registry import Registry, WriteResult
 from kcr_devcluster.apiserver.schema.shape import Shape
 from kcr_devcluster.apiserver.storage.admission import CREATE, AdmissionAttributes, RequestContext, Reviews
 from kcr_devcluster.apiserver.storage.records import Record, in_version
+from kcr_devcluster.go_numbers import may_have_fractions, with_go_numbers
 
 _JSON_PATCH = "application/json-patch+json"
 _MERGE_PATCH = "application/merge-patch+json"
@@ -207,16 +208,67 @@ def update(registry: Registry, write: Write) -> APIResponse:
     return write_response(write, written, warnings)
 
 
-def check_name(route: Route, metadata: Mapping[str, Any]) -> None:
-    """Refuse an object whose name is not that of the path.
+def _check_patched_type(route: Route, new: Manifest) -> None:
+    """Refuse a patched object of another type than that of the path; `kind` may be absent in built-in ones.
+
+    Source: k8s.io/apiserver/pkg/endpoints/handlers/patch.go, applyPatchToObject;
+    apiextensions-apiserver/pkg/apiserver/customresource_handler.go, schemaCoercingConverter and UnstructuredDefaulter.
+    """
+    kind = route.kind.type
+    if (new.get("apiVersion"), new.get("kind")) == (kind.api_version, kind.kind):
+        return
+    try:
+        request_body.check_type_members(new)
+    except ValueError as error:
+        raise _unusable(new, str(error)) from None
+    if route.kind.custom is not None:
+        _check_custom_type(route, new)
+    elif not new.get("apiVersion"):
+        raise _nameless(route)
+    elif why := request_body.type_error((kind.api_version,), kind.kind, new):
+        raise _unusable(new, why)
+
+
+def _check_custom_type(route: Route, new: Manifest) -> None:
+    kind, (api_version, name) = route.kind.type, (new.get("apiVersion"), new.get("kind"))
+    if not name:
+        raise _unusable(new, f"Object 'Kind' is missing in '{escaped(msgspec.json.encode(new)).decode()}'")
+    if not api_version:
+        raise internal("Object 'apiVersion' is missing in 'object has no apiVersion field'")
+    errors = []
+    if name != kind.kind:
+        errors.append(invalid_field("kind", name, f"must be {kind.kind}"))
+    if api_version != kind.api_version:
+        errors.append(invalid_field("apiVersion", api_version, f"must be {kind.api_version}"))
+    raise invalid(name, api_version.rpartition("/")[0], route.name, errors)
+
+
+def check_namespace(route: Route, metadata: Mapping[str, Any]) -> None:
+    """Refuse an object of another namespace than that of the path.
 
     Raises:
         StatusError: 400.
     """
+    if metadata.get("namespace", "") not in ("", route.namespace):
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+
+
+def _nameless(route: Route) -> StatusError:
+    words = f"the name of the object ({route.name} based on URL) was undeterminable: name must be provided"
+    return bad_request(words)
+
+
+def check_name(route: Route, metadata: Mapping[str, Any]) -> None:
+    """Refuse an object whose namespace or name is not that of the path.
+
+    Raises:
+        StatusError: 400.
+    """
+    if route.kind.type.namespaced:
+        check_namespace(route, metadata)
     name = metadata.get("name")
     if not name:
-        words = f"the name of the object ({route.name} based on URL) was undeterminable: name must be provided"
-        raise bad_request(words)
+        raise _nameless(route)
     if name != route.name:
         words = f"the name of the object ({name}) does not match the name on the URL ({route.name})"
         raise bad_request(words)
@@ -226,6 +278,10 @@ def _check_put(old: Record, metadata: Mapping[str, Any]) -> None:
     kind, uid = old.kind, metadata.get("uid")
     if uid and uid != old.metadata.uid:
         raise conflict(kind.type, old.metadata.name, _OTHER_UID.format(uid, old.metadata.uid))
+    _check_version_is_given(kind, old, metadata)
+
+
+def _check_version_is_given(kind: Kind, old: Record, metadata: Mapping[str, Any]) -> None:
     if kind.requires_resource_version and metadata.get("resourceVersion") in (None, "", "0"):
         error = invalid_field("metadata.resourceVersion", 0, "must be specified for an update")
         # Here upstream names the resource where the Kind would stand.
@@ -238,14 +294,12 @@ def patch(registry: Registry, write: Write) -> APIResponse:
     request_body.check_size(write.body)
     old = registry.find(route.kind, route.namespace, route.name)
     new = patched(write, route.kind.shape, write.current(old))
-    kind = route.kind.type
-    if (new.get("apiVersion"), new.get("kind")) != (kind.api_version, kind.kind):
-        raise _unusable(new, f'no kind "{new.get("kind")}" is registered for version "{new.get("apiVersion")}"')
-    if new.get("metadata") is None:
-        raise _unusable(new, "metadata is no object")
+    _check_patched_type(route, new)
     try:
         warnings = write.check(new)
-        check_patch(route.kind, old, meta.decode_metadata(route.kind, new.get("metadata")))
+        metadata = meta.decode_metadata(route.kind, new.get("metadata"))
+        check_name(route, metadata)
+        check_patch(route.kind, old, metadata)
         part, tracking, stored = route.subresource, Tracking(write.manager), write.stored(old)
         new = write.to_storage(new)
         context = write.context("UpdateOptions", dry_run=dry_run)
@@ -266,38 +320,56 @@ def patched(write: Write, shape: Shape, target: Manifest) -> Manifest:
     accepted = _PATCHES if write.route.kind.custom is None else _CUSTOM_PATCHES
     if media not in accepted:
         raise request_body.unsupported_media_type(", ".join((*accepted, APPLY_PATCH)))
+    if media == _JSON_PATCH:
+        return _patched_by_operations(write.body, target)
+    if media == _STRATEGIC_PATCH:
+        return _patched_strategically(write.body, shape, target)
     try:
         change = decode_json(write.body)
     except ValueError as error:
         raise bad_request(f"error decoding patch: {error}") from None
-    if media == _STRATEGIC_PATCH:
-        new: Any = strategic_patch(shape, target, change)
-    else:
-        new = json_patch(target, change) if media == _JSON_PATCH else merge_patch(target, change)
+    merged: Manifest = merge_patch(target, change)
+    return merged
+
+
+def _patched_strategically(patch: bytes, shape: Shape, target: Manifest) -> Manifest:
+    try:
+        change = decode_json(patch)
+    except ValueError as error:
+        raise bad_request(str(error)) from None
+    if may_have_fractions(patch):
+        # Unlike other decoders, the converter that upstream uses here takes 3.0 for an integer.
+        change = with_go_numbers(change)
+    new = strategic_patch(shape, target, change)
+    if new:
+        for member in ("apiVersion", "kind"):
+            if not isinstance(new.get(member), str | None):
+                raise _unusable(new, f"cannot convert a value of type {kind_of(new[member])} to string")
+            # Whatever the patch says of its type.
+            new[member] = target[member]
+    return new
+
+
+def _patched_by_operations(patch: bytes, target: Manifest) -> Manifest:
+    new = json_patch(target, decode_operations(patch))
     if not isinstance(new, dict):
-        raise _unusable(new, "it is no object")
+        raise _unusable(new, f"{request_body.NO_KIND}: {request_body.not_an_object(new)}")
     return new
 
 
 def check_patch(kind: Kind, old: Record, metadata: Manifest) -> None:
-    """Refuse a patched object that is another one, or made from a version that is not the newest.
+    """Refuse a patched object that is another one, or without the version that its kind requires.
+
+    The registry refuses one that was made from a version that is not the newest.
 
     Raises:
-        StatusError: 409 or 422.
+        StatusError: 422.
     """
-    stored = old.metadata
-    if metadata.get("resourceVersion") not in (None, "", stored.resource_version):
-        raise conflict(kind.type, stored.name, STALE)
-    immutable = {"name": stored.name, "namespace": stored.namespace, "uid": stored.uid}
-    errors = [
-        invalid_field(f"metadata.{member}", metadata[member], IMMUTABLE)
-        for member, value in immutable.items()
-        if metadata.get(member) not in (None, "", value)
-    ]
-    if "name" not in metadata:
-        errors.append(required("metadata.name", "name or generateName is required"))
-    if errors:
-        raise invalid(kind.type.kind, kind.type.group, stored.name, errors)
+    _check_version_is_given(kind, old, metadata)
+    uid, given = old.metadata.uid, metadata.get("uid")
+    if given not in (None, "", uid) and metadata.get("resourceVersion") in (None, "", old.metadata.resource_version):
+        errors = [invalid_field("metadata.uid", given, IMMUTABLE)]
+        raise invalid(kind.type.kind, kind.type.group, old.metadata.name, errors)
 
 
 def _unusable(value: object, why: str) -> StatusError:

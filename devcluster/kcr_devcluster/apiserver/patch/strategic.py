@@ -10,7 +10,7 @@ Source: kubernetes/staging/src/k8s.io/apimachinery/pkg/util/strategicpatch/patch
 from collections.abc import Iterable
 from typing import Any
 
-from kcr_devcluster.apiserver.patch.json_patch import malformed
+from kcr_devcluster.apiserver.protocol.gojson import kind_of
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.responses import StatusError, bad_request
 from kcr_devcluster.apiserver.schema.scalars import ANY
@@ -28,14 +28,14 @@ def strategic_patch(shape: Shape, target: Manifest, patch: Manifest) -> Manifest
     Args:
         shape: The fields of the target, with the merge keys of lists.
         target: The object as it is.
-        patch: The changes.
+        patch: The changes; null is none.
 
     Raises:
         StatusError: The patch is no object, or its directives are invalid.
     """
-    if not isinstance(patch, dict):
-        raise malformed(patch, "map[string]interface {}")
-    return _merge_map(target, _copied(patch), shape.type)
+    if not isinstance(patch, dict | None):
+        raise bad_request(f"json: cannot unmarshal {kind_of(patch)} into Go value of type map[string]interface {{}}")
+    return _merge_map(target, _copied(patch or {}), shape.type)
 
 
 def _copied(value: Any) -> Any:

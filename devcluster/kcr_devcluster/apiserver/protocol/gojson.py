@@ -20,6 +20,8 @@ _KINDS = {dict: "object", list: "array", str: "string", bool: "bool", type(None)
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 # Escapes of strings; a pair of them stands for a character of more than 16 bits.
 _ESCAPE = re.compile(rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL)
+# They occur in strings only.
+_HTML = tuple((one.encode(), b"\\u%04x" % ord(one)) for one in "<>&\u2028\u2029")
 _NO_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
 # Opening brackets count one, closing ones minus one, as signed bytes.
 _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
@@ -68,6 +70,17 @@ def _paired(escape: re.Match[bytes]) -> bytes:
 def _is_encoding_error(error: Exception) -> bool:
     """Return whether bytes are no UTF-8. msgspec 0.22 raises UnicodeDecodeError for it, 0.23 its own DecodeError."""
     return isinstance(error, UnicodeDecodeError) or str(error).startswith("Invalid UTF-8")
+
+
+def escaped(text: bytes) -> bytes:
+    """Return a JSON text as Go's encoder writes it: characters with a meaning in HTML are escapes.
+
+    Source: Go's encoding/json, encode.go, htmlSafeSet.
+    """
+    for character, escape in _HTML:
+        if character in text:
+            text = text.replace(character, escape)
+    return text
 
 
 def kind_of(value: object) -> str:

@@ -96,18 +96,17 @@ def undecodable(kind: Kind, why: str) -> UndecodableError:
 
 
 def _without_duplicate_owners(metadata: Manifest) -> list[str]:
-    """Keep the first reference to each owner, and return the texts that warn of more."""
-    kept: dict[str, Manifest] = {}
+    """Keep the first of equal references to owners, and return the texts that warn of more."""
+    kept: list[Manifest] = []
     repeated: dict[str, None] = {}
     for reference in metadata.get("ownerReferences", []):
-        uid = reference.get("uid", "")
-        if uid in kept:
-            repeated[uid] = None
+        if reference in kept:
+            repeated[reference.get("uid", "")] = None
         else:
-            kept[uid] = reference
+            kept.append(reference)
     if not repeated:
         return []
-    metadata["ownerReferences"] = list(kept.values())
+    metadata["ownerReferences"] = kept
     return [
         ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may "
         "reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: "

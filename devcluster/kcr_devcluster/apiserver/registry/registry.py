@@ -64,7 +64,11 @@ from kcr_devcluster.apiserver.storage.admission import (
     chain_of,
 )
 from kcr_devcluster.apiserver.storage.records import Record
+from kcr_devcluster.go_numbers import stored_numbers
 
+# A version has 64 bits.
+_LAST_VERSION = 2**64 - 1
+_VERSION_DIGITS = len(str(_LAST_VERSION))
 _NAME_TRIES = 8
 # The steps of admission. Their order is contract: a step sees the fields set by those before it, and the first refusal
 # is the answer. Quotas come last, for an object that another step refuses uses nothing.
@@ -170,7 +174,7 @@ class Registry:
         self._check_namespace(kind, namespace, metadata.get("name", ""))
         if refusal := kind.strategy.create_refusal:
             raise forbidden(kind.type, metadata.get("name", ""), refusal)
-        if _is_version(metadata["resourceVersion"]):
+        if _is_version(metadata["resourceVersion"]) and not context.dry_run:
             raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
         meta.set_initial_fields(metadata, drawn("uid", self._new_uid), now)
         attributes = attributes_of(CREATE, kind, metadata, "", context)
@@ -210,7 +214,7 @@ class Registry:
             admit(attributes, obj)
         self._raise_if_invalid(kind, obj, [*meta.validate(kind, obj["metadata"]), *kind.strategy.validate(obj)])
         kind.strategy.finish_create(obj)
-        _drop_unstored(kind, obj)
+        _leave_stored(kind, obj)
         for check in chain.checks:
             check(attributes, obj)
         if context.reviews is not None:
@@ -270,7 +274,7 @@ class Registry:
         rules.prepare(new, before)
         errors = rules.validate(new, before)
         self._raise_if_invalid(kind, new, [*meta.validate_update(kind, metadata, before["metadata"]), *errors])
-        _drop_unstored(kind, new)
+        _leave_stored(kind, new)
         chain = self._chains.get(kind) or self._chain(kind)
         for check in chain.update_checks if not subresource else ():
             check(attributes, new, before)
@@ -345,8 +349,7 @@ class Registry:
 def _is_version(text: str) -> bool:
     """Return whether a text is a version of an object; a create may carry anything else."""
     digits = text.lstrip("0")
-    # A version has 64 bits: 20 digits at most.
-    return digits.isdecimal() and len(digits) <= 20
+    return digits.isdecimal() and len(digits) <= _VERSION_DIGITS and int(digits) <= _LAST_VERSION
 
 
 def should_delete(kind: Kind, obj: Manifest) -> bool:
@@ -359,14 +362,17 @@ def should_delete(kind: Kind, obj: Manifest) -> bool:
     return kind is not NAMESPACES or not (obj.get("spec") or {}).get("finalizers")
 
 
-def _drop_unstored(kind: Kind, obj: Manifest) -> None:
-    """Drop the fields of a custom resource that its storage version does not have: nothing shows them any more.
+def _leave_stored(kind: Kind, obj: Manifest) -> None:
+    """Leave of a custom resource what is stored: numbers as Go writes them, and fields of its storage version.
 
     Source: apiextensions-apiserver/pkg/apiserver/customresource_handler.go, schemaCoercingDecoder, which reads the
     stored objects.
     """
+    if kind.custom is None:
+        return
+    obj.update(stored_numbers({name: value for name, value in obj.items() if name != "metadata"}))
     conversion = kind.conversion
     # Where a webhook converts, the response shows the stored object, converted back.
-    if kind.custom is not None and kind.converter is None and conversion is not None and not conversion.same_fields:
+    if kind.converter is None and conversion is not None and not conversion.same_fields:
         conversion.to_hub(obj)
         conversion.from_hub(obj)

@@ -48,7 +48,7 @@ def test_added_member_can_be_tested_and_removed(target: dict[str, Any], name: st
 
 @given(OBJECTS, OBJECTS)
 def test_copied_value_is_no_alias(target: dict[str, Any], value: dict[str, Any]) -> None:
-    operations = [
+    operations: list[dict[str, Any]] = [
         {"op": "add", "path": "/a", "value": {"deep": value}},
         {"op": "copy", "from": "/a", "path": "/b"},
         {"op": "add", "path": "/a/deep", "value": 1},
@@ -65,7 +65,7 @@ TREES = st.dictionaries(KEYS, VALUES, max_size=3)
 def without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: without_nulls(one) for name, one in value.items() if one is not None}
-    return value
+    return [without_nulls(one) for one in value] if isinstance(value, list) else value
 
 
 @given(TREES, TREES)

