@@ -46,10 +46,12 @@ async def test_object_beyond_what_etcd_takes_is_refused(api: Api) -> None:
     assert (reply.status, reply.body["message"]) == (500, "etcdserver: request is too large")
 
 
-async def test_new_service_warns_that_nothing_leads_to_pods(api: Api) -> None:
-    """A warning of this server: a real one has kube-proxy and DNS."""
+async def test_new_service_warns_that_its_address_leads_nowhere(api: Api) -> None:
+    """A warning of this server: a real one has kube-proxy."""
     made = await api.call("POST", SERVICES, service("a"))
-    words = "services are stored by this server, and nothing here acts on them: neither their names nor their addresses"
-    assert made.headers["Warning"] == f'299 - "{words} lead to pods; only calls of webhooks reach theirs"'
+    assert made.headers["Warning"].startswith('299 - "the address of a Service leads nowhere here: in kcr dev, ')
+    headless = service("b")
+    headless["spec"]["clusterIP"] = "None"
+    assert "Warning" not in (await api.call("POST", SERVICES, headless)).headers
     changed = await api.call("PATCH", f"{SERVICES}/a", {"spec": {"selector": {"a": "b"}}})
     assert "Warning" not in changed.headers

@@ -29,6 +29,7 @@ from kcr_devcluster.apiserver.kinds.catalogue import (
     KINDS,
     REPLICA_SETS,
     REPLICATION_CONTROLLERS,
+    SERVICES,
     VALIDATING_POLICIES,
 )
 from kcr_devcluster.apiserver.kinds.gangs import BETA_POD_GROUPS, with_gangs
@@ -46,6 +47,7 @@ from kcr_devcluster.cluster.controllers.namespaces import NamespaceController
 from kcr_devcluster.cluster.effects.advice import process_warnings
 from kcr_devcluster.cluster.faults import ListenerFaults
 from kcr_devcluster.cluster.first_objects import FirstObjects
+from kcr_devcluster.cluster.names import cluster_names
 from kcr_devcluster.cluster.node import NodeAgent, OnRun
 from kcr_devcluster.cluster.node.runtime import RunningContainer
 from kcr_devcluster.cluster.node.usage.proc import has_process_table
@@ -219,6 +221,7 @@ class EmbeddedCluster:
             self._first_objects.set_up((DEPLOYMENTS, REPLICA_SETS), setup_workloads)
             self._first_objects.set_up((REPLICATION_CONTROLLERS,), setup_replication_controllers)
         if self.nodes:
+            self._first_objects.set_up((SERVICES,), self._set_up_names)
             self._tasks.append(group.create_task(self.nodes.run(self.manager), name="nodes"))
         return self
 
@@ -268,6 +271,13 @@ class EmbeddedCluster:
         from kcr_devcluster.cluster.controllers import policy_status  # noqa: PLC0415  # few clusters have policies
 
         policy_status.setup(manager, self.server.admission.served)
+
+    def _set_up_names(self, manager: Manager) -> None:
+        from kcr_devcluster.cluster.names import endpoint_slices  # noqa: PLC0415  # few clusters have Services
+
+        endpoint_slices.setup(manager)
+        if self.nodes.names is not None:
+            cluster_names.setup(manager, self.nodes.names)
 
     def _stop(self) -> None:
         # Last in, first out: listeners are closed by now, and the task group waits for the tasks cancelled here.

@@ -11,6 +11,7 @@ from kcr.manager import Manager
 from kcr_devcluster.apiserver.http.pods.pod_streams import SIMULATED
 from kcr_devcluster.apiserver.kinds.catalogue import NODES
 from kcr_devcluster.apiserver.server import APIServer
+from kcr_devcluster.cluster.names.cluster_names import ClusterNames
 from kcr_devcluster.cluster.node import NodeAgent, OnRun
 from kcr_devcluster.cluster.node.connection import NodeConnection
 from kcr_devcluster.cluster.node.logs import Log
@@ -31,6 +32,7 @@ class Nodes(Mapping[str, NodeAgent]):
 
     Attributes:
         heartbeats: Set once the nodes have to say that they are alive.
+        names: The names that containers know; None where containers are no processes.
     """
 
     def __init__(
@@ -60,10 +62,12 @@ class Nodes(Mapping[str, NodeAgent]):
             raise ValueError(f"nodes: {count}: a cluster has 1 to {MAX_NODES}")
         self.heartbeats: asyncio.Event = asyncio.Event()
         self._runtime = runtime
+        self.names: ClusterNames | None = ClusterNames() if runtime == "process" else None
         self._nodes: dict[str, NodeAgent] = {}
         for number in range(count if runtime is not None else 0):
             connection = NodeConnection(transport)
-            info = NodeInfo(_NAME.format(number), pod_network=f"10.{(_FIRST_NETWORK + number) % 256}")
+            network = f"10.{(_FIRST_NETWORK + number) % 256}" if self.names is None else self.names.network(number)
+            info = NodeInfo(_NAME.format(number), pod_network=network, names=self.names)
             node = NodeAgent(
                 Client(connection), clock=clock, random=random, runtime=runtime or "simulated", on_run=on_run,
                 info=info, connection=connection,
@@ -114,6 +118,8 @@ class Nodes(Mapping[str, NodeAgent]):
         async with asyncio.TaskGroup() as group:
             for name, node in self._nodes.items():
                 group.create_task(node.run(), name=name)
+            if self.names is not None:
+                group.create_task(self.names.run(), name="names")
             await self.heartbeats.wait()
             lifecycle.monitor()
 

@@ -15,12 +15,13 @@ import msgspec
 import pytest
 
 from kcr.api.batch import Job
-from kcr.api.core import Pod
+from kcr.api.core import Event, Pod
 from kcr.clock import SystemClock
 from kcr.testing import VirtualClock, eventually
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.node import RunResult
 from kcr_devcluster.cluster.node.pods import KubeletPod
+from kcr_devcluster.cluster.node.process.container_mounts import detect_namespaces
 from kcr_devcluster.dev.apply import apply
 from kcr_devcluster.manifests import Document, read_documents
 from tests.kit.harness import conditions, ended, finished, job_controller, pods_of
@@ -214,3 +215,24 @@ async def test_all_members_run_side_by_side(kcr_clock: VirtualClock) -> None:
     assert (job.status.succeeded, len(seen.phases)) == (3, 3)
     specs = sorted((pod["spec"]["hostname"], pod["spec"]["subdomain"]) for pod in listed["items"])
     assert specs == [(f"pod-to-pod-{index}", "peers") for index in range(3)]
+
+
+@pytest.mark.asyncio
+@pytest.mark.timeout(60)
+async def test_members_find_each_other_by_name(tmp_path: Path) -> None:
+    # Examples row 25; the commands really run, and find names where there are mount namespaces.
+    has_namespaces = (await detect_namespaces(tmp_path)).kind
+    async with EmbeddedCluster(runtime="process") as cluster, job_controller(cluster, SystemClock()):
+        await apply(cluster.client, pattern(POD_TO_POD))
+        if not has_namespaces:
+
+            async def is_warned() -> bool:
+                events = await cluster.client.list(Event, "default")
+                return any("no mount namespaces here" in one.message for one in events if one.type == "Warning")
+
+            await eventually(is_warned, seconds=30)
+            return
+        job = await finished(cluster.client, "pod-to-pod", seconds=50)
+        lines = await printed(cluster, "pod-to-pod")
+    assert job.status.succeeded == 3
+    assert sorted(sorted(words[2::3]) for words in lines.values()) == [["0", "1"], ["0", "2"], ["1", "2"]]

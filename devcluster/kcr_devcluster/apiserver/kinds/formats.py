@@ -12,6 +12,7 @@ from kcr_devcluster.apiserver.protocol.field_errors import FieldError, invalid
 
 ADDRESS_MESSAGE = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 CIDR_MESSAGE = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+LOOPBACK_MESSAGE = "may not be in the loopback range (127.0.0.0/8, ::1/128)"
 MODE_MESSAGE = "must be a number between 0 and 0777 (octal), both inclusive"
 _KEY = re.compile(r"[-._a-zA-Z0-9]+")
 
@@ -53,7 +54,7 @@ def check_reachable_address(field: str, text: str) -> list[FieldError]:
         return check_address(field, text)
     rules = (
         (address.is_unspecified, f"may not be unspecified ({text})"),
-        (address.is_loopback, "may not be in the loopback range (127.0.0.0/8, ::1/128)"),
+        (address.is_loopback, LOOPBACK_MESSAGE),
         (address.is_link_local, "may not be in the link-local range (169.254.0.0/16, fe80::/10)"),
         (text.startswith(("224.0.0.", "ff02:")),
          "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"),

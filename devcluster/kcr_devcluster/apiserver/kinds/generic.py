@@ -22,8 +22,6 @@ WITHOUT_CONTROLLER: Mapping[str, str] = {
     "networkpolicies.networking.k8s.io": "no traffic is filtered",
     "persistentvolumeclaims": "no volume is provisioned or bound",
     "persistentvolumes": "no claim is bound to them",
-    "services": "neither their names nor their addresses lead to pods; only calls of webhooks reach theirs",
-    "endpointslices.discovery.k8s.io": "no traffic is routed",
     "flowschemas.flowcontrol.apiserver.k8s.io": "no request is queued or refused",
     "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": "no request is queued or refused",
     "resourceclaims.resource.k8s.io": "no device is allocated",
@@ -56,6 +54,7 @@ class Rules(NamedTuple):
         validate_update: Returns the field errors of an update; None for those of a new object.
         validate_status: Returns the field errors of an update of the status; None for none.
         warnings: Returns further warnings about a new object.
+        is_used: Whether something here acts on the objects, so that there is no warning that nothing does.
         content: The fields whose changes start a new generation.
     """
 
@@ -66,6 +65,7 @@ class Rules(NamedTuple):
     validate_update: Callable[[Manifest, Manifest], list[FieldError]] | None = None
     validate_status: Callable[[Manifest, Manifest], list[FieldError]] | None = None
     warnings: Callable[[Manifest], list[str]] | None = None
+    is_used: bool = False
     content: tuple[str, ...] = ("spec",)
 
 
@@ -131,4 +131,5 @@ class GenericStrategy(Strategy):
         """Return, on create, that objects of the kind have no effect here, and further warnings before."""
         if old is not None:
             return []
-        return [*(self._rules.warnings(new) if self._rules.warnings is not None else ()), self._warning]
+        found = self._rules.warnings(new) if self._rules.warnings is not None else []
+        return found if self._rules.is_used else [*found, self._warning]

@@ -6,6 +6,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Literal
 
+from msgspec.structs import replace
+
 from kcr.api.core import reference_to
 from kcr.api.meta import Key, whole_seconds
 from kcr.api.pods import is_terminal
@@ -182,12 +184,12 @@ class Kubelet:
                 containers=restore(pod, moment, now),
                 accepted_at=now - age,
                 start_time=begun or whole_seconds(moment),
-                ip=pod.status.pod_ip or self._next_address(),
+                ip=pod.status.pod_ip or self._next_address(pod),
             )
         )
 
-    def _next_address(self) -> str:
-        if self._node.host_network:
+    def _next_address(self, pod: KubeletPod) -> str:
+        if self._node.host_network or pod.spec.host_network:
             return self._node.ip
         self._addresses += 1
         return f"{self._node.pod_network}.{self._addresses >> 8 & 255}.{self._addresses & 255}"
@@ -291,8 +293,10 @@ class Kubelet:
         # Names the run: `_on_exit` ignores the end of any other.
         attempt = before.restart_count + (0 if isinstance(before.state, Waiting) else 1)
         on_exit = partial(self._on_exit, state, name, attempt)
+        # The server may not show the address yet.
+        pod = replace(state.pod, status=replace(state.pod.status, pod_ip=state.ip))
         # The one await of a start. The worker has the key, so no second start of the container comes in between.
-        result = await self._runtime.start(state.pod, before.spec, attempt, on_exit)
+        result = await self._runtime.start(pod, before.spec, attempt, on_exit)
         now, moment = self._loop.time(), self._clock.now()
         match result:
             case StartDeferred():

@@ -74,7 +74,8 @@ class NodeAgent:
         self.logs: Logs = Logs(clock)
         self.on_run = on_run
         self.info: NodeInfo = info or NodeInfo(NODE_NAME)
-        self.info.host_network = runtime == "process"
+        if runtime == "process" and (self.info.names is None or not self.info.names.has_addresses):
+            self.info.host_network = True
         self._client = client
         self._connection = connection
         self._clock = clock

@@ -190,6 +190,13 @@ class KubeletContainer(Container):
     readiness_probe: Probe | None = None
 
 
+class HostAlias(Object):
+    """A line of a hosts file."""
+
+    ip: str = ""
+    hostnames: tuple[str, ...] = ()
+
+
 class KubeletPodSpec(PodSpec):
     """The fields of a pod that the scheduler and the kubelet read."""
 
@@ -201,6 +208,9 @@ class KubeletPodSpec(PodSpec):
     termination_grace_period_seconds: int | None = None
     active_deadline_seconds: int | None = None
     hostname: str = ""
+    subdomain: str = ""
+    host_aliases: tuple[HostAlias, ...] = ()
+    host_network: bool = False
     service_account_name: str = ""
     volumes: tuple[Mapping[str, Any], ...] = ()
     resources: Mapping[str, Any] = {}

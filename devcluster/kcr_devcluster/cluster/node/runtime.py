@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from kcr_devcluster.cluster.names.cluster_names import ClusterNames
 from kcr_devcluster.cluster.node.commands import CommandRunner, CommandStreams
 from kcr_devcluster.cluster.node.pods import KubeletContainer, KubeletPod
 
@@ -17,6 +18,7 @@ class NodeInfo:
         ip: Its address.
         pod_network: The first two numbers of its pods' addresses.
         host_network: Whether pods have the node's address instead of one each.
+        names: The names that containers know; None where they know none.
         api_url: Where processes reach the server, such as `https://127.0.0.1:6443`; empty when they cannot.
         kubeconfig: The text of the file that their `$KUBECONFIG` names; empty for no file. Containers that mount a
             token of their service account get one of their own with the token.
@@ -27,6 +29,7 @@ class NodeInfo:
     ip: str = "127.0.0.1"
     pod_network: str = "10.244"
     host_network: bool = False
+    names: ClusterNames | None = None
     api_url: str = ""
     kubeconfig: str = field(default="", repr=False)
     accounts_only: bool = False

@@ -8,7 +8,6 @@ ValidateServiceUpdate.
 """
 
 from kcr_devcluster.apiserver.kinds.core.service_rules import check_service, service_warnings
-from kcr_devcluster.apiserver.kinds.generic import without_effect
 from kcr_devcluster.apiserver.kinds.networking.load_balancers import check_service_status, default_modes
 from kcr_devcluster.apiserver.kinds.strategy import Strategy
 from kcr_devcluster.apiserver.protocol.field_errors import IMMUTABLE, FieldError, forbidden, invalid
@@ -27,6 +26,13 @@ def is_reachable(spec: Manifest) -> bool:
 def needs_health_check(spec: Manifest) -> bool:
     """Return whether a Service needs a health check port, on which nodes report whether they run its pods."""
     return spec.get("type") == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"
+
+
+# A real cluster has kube-proxy.
+_NO_PROXY = (
+    "the address of a Service leads nowhere here: in kcr dev, on Linux, its name leads to the addresses of its pods, "
+    "at the pods' own ports"
+)
 
 
 class ServiceStrategy(Strategy):
@@ -80,8 +86,10 @@ class ServiceStrategy(Strategy):
         return check_service_status(new)
 
     def warnings(self, new: Manifest, old: Manifest | None) -> list[str]:
-        """Return warnings about deprecated values and, on create, that neither a proxy nor DNS acts on the Service."""
-        return [*service_warnings(new["spec"]), *([without_effect("services")] if old is None else [])]
+        """Return warnings about deprecated values and, on create, that the address of the Service leads nowhere."""
+        spec = new["spec"]
+        has_address = old is None and spec["type"] != "ExternalName" and spec.get("clusterIP") != "None"
+        return [*service_warnings(spec), *([_NO_PROXY] if has_address else [])]
 
     def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:
         """Return the field errors of an update."""

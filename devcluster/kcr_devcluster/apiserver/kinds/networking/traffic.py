@@ -7,7 +7,13 @@ pkg/apis/discovery/v1, defaults.go; pkg/apis/discovery/validation/validation.go,
 from collections.abc import Iterator, Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
 
-from kcr_devcluster.apiserver.kinds.formats import check_cidr, check_reachable_address, parse_address, port_number
+from kcr_devcluster.apiserver.kinds.formats import (
+    LOOPBACK_MESSAGE,
+    check_cidr,
+    check_reachable_address,
+    parse_address,
+    port_number,
+)
 from kcr_devcluster.apiserver.kinds.generic import Conform, Rules
 from kcr_devcluster.apiserver.protocol.field_errors import (
     IMMUTABLE,
@@ -25,6 +31,8 @@ from kcr_devcluster.apiserver.protocol.names import check_selector, dns_label, d
 _PROTOCOLS, _SORTED_PROTOCOLS = ("TCP", "UDP", "SCTP"), ("SCTP", "TCP", "UDP")
 _DIRECTIONS = ("Ingress", "Egress")
 _ADDRESS_TYPES = ("FQDN", "IPv4", "IPv6")
+# The slices of the cluster's own controller.
+_MANAGED_BY, _CONTROLLER = "endpointslice.kubernetes.io/managed-by", "endpointslice-controller.k8s.io"
 _MOST_ENDPOINTS, _MOST_ADDRESSES, _MOST_PORTS = 1000, 100, 20_000
 
 
@@ -135,6 +143,9 @@ def _validate_slice(obj: Manifest) -> list[FieldError]:
     else:
         for position, endpoint in enumerate(endpoints):
             errors += _check_endpoint(endpoint, kind or "", f"endpoints[{position}]")
+        if ((obj.get("metadata") or {}).get("labels") or {}).get(_MANAGED_BY) == _CONTROLLER:
+            # Those of pods that are processes of this machine.
+            errors = [error for error in errors if LOOPBACK_MESSAGE not in error.message]
     return errors + _check_ports(ports)
 
 
@@ -206,6 +217,7 @@ NETWORK_POLICIES = Rules(
 ENDPOINT_SLICES = Rules(
     stored_as=("discovery.k8s.io/v1", "EndpointSlice"),
     default=_default_slice,
+    is_used=True,
     content=("addressType", "endpoints", "ports"),
     validate=_validate_slice,
     validate_update=_validate_update_slice,

@@ -83,7 +83,7 @@ async def variables_of(
         pod: The pod.
         container: One of its containers.
         node: The node's name.
-        ip: The address of node and pod.
+        ip: The node's address.
 
     Raises:
         MissingConfigError: A required ConfigMap, Secret or key is missing.
@@ -158,7 +158,7 @@ def field_of(pod: KubeletPod, path: str, node: str, ip: str) -> str:
 
     Source: kubernetes/pkg/fieldpath/fieldpath.go.
     """
-    metadata = pod.metadata
+    metadata, own = pod.metadata, pod.status.pod_ip or ip
     for prefix, values in (("metadata.labels[", metadata.labels), ("metadata.annotations[", metadata.annotations)):
         if path.startswith(prefix):
             return values.get(path.removeprefix(prefix).rstrip("]").strip("'\""), "")
@@ -170,8 +170,8 @@ def field_of(pod: KubeletPod, path: str, node: str, ip: str) -> str:
         "spec.serviceAccountName": pod.spec.service_account_name or "default",
         "status.hostIP": ip,
         "status.hostIPs": ip,
-        "status.podIP": ip,
-        "status.podIPs": ip,
+        "status.podIP": own,
+        "status.podIPs": own,
     }
     return fields.get(path, "")
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kcr.client import Client
+from kcr_devcluster.cluster.names.cluster_names import PodIdentity
 from kcr_devcluster.cluster.node.pods import KubeletContainer, KubeletPod
 from kcr_devcluster.cluster.node.process.container_mounts import (
     Mount,
@@ -17,6 +18,7 @@ from kcr_devcluster.cluster.node.process.container_mounts import (
     rewrite_paths,
     rewritten,
 )
+from kcr_devcluster.cluster.node.process.environment import hostname_of
 from kcr_devcluster.cluster.node.runtime import NodeInfo, RecordWarning
 
 if TYPE_CHECKING:  # loaded with the first pod that has volumes: the types of all of core/v1 are many
@@ -25,6 +27,14 @@ if TYPE_CHECKING:  # loaded with the first pod that has volumes: the types of al
 ADMIN_KUBECONFIG = "kubeconfig"
 # Source: kubernetes/pkg/apis/core/v1/defaults.go, TerminationMessagePathDefault.
 DEFAULT_MESSAGE_PATH = "/dev/termination-log"
+_NO_MOUNTS = (
+    "no mount namespaces here ({}): in command, args and env, mountPaths are replaced by the directories of the "
+    "volumes, which KCR_MOUNT_<VOLUME> names; elsewhere these paths are the machine's own"
+)
+_NO_NAMES = (
+    "no mount namespaces here ({}): the container has the machine's /etc/hosts, without the names of Services and "
+    "other pods, and without hostAliases"
+)
 
 
 class ContainerStart(NamedTuple):
@@ -70,8 +80,21 @@ class PodVolumes:
         self._client, self._node, self._root, self._group, self._record = client, node, root, group, record
         self._loaded: VolumeManager | None = None
         self._support = support
-        # Pods whose warning about rewritten mountPaths is recorded.
-        self._warned: set[str] = set()
+        # Warnings that are recorded: pods, and reasons.
+        self._warned: set[tuple[str, str]] = set()
+
+    async def name_mounts(self, pod: KubeletPod) -> tuple[Mount, ...]:
+        """Return the mounts of the files with the names of Services and pods; none where they are not wanted."""
+        names, identity = self._node.names, _identity(pod)
+        if names is None or not names.are_wanted(identity):
+            return ()
+        support = await self._find_support(self._staging(identity.uid))
+        if support.kind:
+            files = names.write_files(identity, self._root / identity.uid)
+            return tuple(Mount("", str(file), target, read_only=False) for file, target in files)
+        if identity.subdomain or identity.aliases:
+            self._warn(pod, "NamesUnknown", _NO_NAMES.format(support.reason))
+        return ()
 
     async def mount(self, pod: KubeletPod) -> float | None:
         """Set up the volumes of a pod, and return None; or in how many seconds to try again. Events say why."""
@@ -101,20 +124,34 @@ class PodVolumes:
             file = home / f".{container.name}.kubeconfig"
             write_account_kubeconfig(file, self._node.kubeconfig, volumes[name].path / "token", pod.metadata.namespace)
             variables = {"KUBECONFIG": str(file), **variables}
-        staging = home / ".mounts"
-        staging.mkdir(mode=0o700, exist_ok=True)
-        if self._support is None:
-            self._support = await detect_namespaces(staging)
-        if self._support.kind:
+        staging = self._staging(uid)
+        support = await self._find_support(staging)
+        if support.kind:
             mounts += kept_visible(mounts, (home, self._root / ADMIN_KUBECONFIG))
-            return start._replace(variables=variables, namespace=MountNamespace(self._support.kind, staging, mounts))
+            return start._replace(variables=variables, namespace=MountNamespace(support.kind, staging, mounts))
         if volumes:
-            self._warn(pod, self._support.reason)
+            self._warn(pod, "MountPathsReplaced", _NO_MOUNTS.format(support.reason))
         argv, values = rewritten(start.argv, variables, mounts)
         directory = start.directory
         if container.working_dir.startswith("/"):
             directory = Path(*rewrite_paths((str(directory),), mounts))
         return ContainerStart(argv, values, directory, replaced=mounts)
+
+    def _staging(self, uid: str) -> Path:
+        """Return an empty directory of a pod, which is made."""
+        staging = self._root / uid / ".mounts"
+        staging.mkdir(mode=0o700, exist_ok=True)
+        return staging
+
+    async def _find_support(self, staging: Path) -> NamespaceSupport:
+        """Return whether containers get mount namespaces; found out once.
+
+        Args:
+            staging: An empty directory.
+        """
+        if self._support is None:
+            self._support = await detect_namespaces(staging)
+        return self._support
 
     def update(self, pod: KubeletPod) -> None:
         """Take over a pod that has changed."""
@@ -123,7 +160,9 @@ class PodVolumes:
 
     def release(self, uid: str) -> None:
         """Forget a pod."""
-        self._warned.discard(uid)
+        self._warned = {one for one in self._warned if one[0] != uid}
+        if self._node.names is not None:
+            self._node.names.release(uid)
         if self._loaded is not None:
             self._loaded.release(uid)
 
@@ -139,15 +178,17 @@ class PodVolumes:
             self._loaded = VolumeManager(self._client, self._node, self._root, self._group, self._record)
         return self._loaded
 
-    def _warn(self, pod: KubeletPod, reason: str) -> None:
-        if pod.metadata.uid in self._warned:
-            return
-        self._warned.add(pod.metadata.uid)
-        message = (
-            f"no mount namespaces here ({reason}): in command, args and env, mountPaths are replaced by the "
-            "directories of the volumes, which KCR_MOUNT_<VOLUME> names; elsewhere these paths are the machine's own"
-        )
-        self._record(pod, "MountPathsReplaced", message)
+    def _warn(self, pod: KubeletPod, reason: str, message: str) -> None:
+        """Record a warning once per pod."""
+        if (pod.metadata.uid, reason) not in self._warned:
+            self._warned.add((pod.metadata.uid, reason))
+            self._record(pod, reason, message)
+
+
+def _identity(pod: KubeletPod) -> PodIdentity:
+    spec, metadata = pod.spec, pod.metadata
+    aliases = tuple(f"{alias.ip}\t{' '.join(alias.hostnames)}" for alias in spec.host_aliases)
+    return PodIdentity(metadata.uid, metadata.namespace, pod.status.pod_ip, hostname_of(pod), spec.subdomain, aliases)
 
 
 def termination_message_mount(container: KubeletContainer, start: ContainerStart, file: Path) -> Mount | None:

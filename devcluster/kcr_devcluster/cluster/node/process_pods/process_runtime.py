@@ -140,9 +140,10 @@ class ProcessRuntime:
         directory = home / expand(container.working_dir, variables)
         start = ContainerStart(argv_of(container, variables), variables, directory)
         message = termination_message_mount(container, start, message_file)
-        if not container.volume_mounts and message is None:
+        others = (*(() if message is None else (message,)), *await self._volumes.name_mounts(pod))
+        if not container.volume_mounts and not others:
             return start
-        return await self._volumes.apply(pod, container, start, () if message is None else (message,))
+        return await self._volumes.apply(pod, container, start, others)
 
     def _base(self, pod: KubeletPod, home: Path) -> dict[str, str]:
         """Return the variables that every container has."""

@@ -1,0 +1,111 @@
+"""Services, their pods and EndpointSlices, as names need them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import field
+
+from kcr.api.core import Container, ObjectReference, Pod, PodSpec, PodStatus, Service, ServicePort, ServiceSpec
+from kcr.api.meta import FullResource, Object
+
+SERVICE_NAME = "kubernetes.io/service-name"
+MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
+CONTROLLER = "endpointslice-controller.k8s.io"
+
+
+class NamedServicePort(ServicePort):
+    """A port, and the protocol that is spoken there."""
+
+    app_protocol: str | None = None
+
+
+class NamedServiceSpec(ServiceSpec):
+    """The fields that decide which pods a name leads to."""
+
+    ports: tuple[NamedServicePort, ...] = ()
+    publish_not_ready_addresses: bool = False
+
+
+class NamedService(Service):
+    """A Service."""
+
+    spec: NamedServiceSpec = NamedServiceSpec()
+
+
+class NamedContainerPort(Object):
+    """A port that a Service may name."""
+
+    name: str = ""
+    container_port: int = 0
+    protocol: str = "TCP"
+
+
+class NamedContainer(Container):
+    """A container with its ports."""
+
+    ports: tuple[NamedContainerPort, ...] = ()
+
+
+class NamedPodSpec(PodSpec):
+    """The fields that give a pod its name."""
+
+    containers: tuple[NamedContainer, ...] = ()
+    hostname: str = ""
+    subdomain: str = ""
+
+
+class Address(Object):
+    """An address of a pod."""
+
+    ip: str = ""
+
+
+class NamedPodStatus(PodStatus):
+    """The status with the addresses."""
+
+    pod_ips: tuple[Address, ...] = field(default=(), name="podIPs")
+
+
+class NamedPod(Pod):
+    """A pod."""
+
+    spec: NamedPodSpec = NamedPodSpec()
+    status: NamedPodStatus = NamedPodStatus()
+
+
+class EndpointConditions(Object):
+    """The state of an endpoint; None is unknown, which counts as ready."""
+
+    ready: bool | None = None
+    serving: bool | None = None
+    terminating: bool | None = None
+
+
+class Endpoint(Object):
+    """The addresses of one pod."""
+
+    addresses: tuple[str, ...] = ()
+    conditions: EndpointConditions = EndpointConditions()
+    hostname: str | None = None
+    target_ref: ObjectReference | None = None
+    node_name: str | None = None
+    zone: str | None = None
+    hints: Mapping[str, Any] = {}
+    deprecated_topology: Mapping[str, str] = {}
+
+
+class EndpointPort(Object):
+    """A port of all endpoints of a slice."""
+
+    name: str | None = None
+    protocol: str | None = None
+    port: int | None = None
+    app_protocol: str | None = None
+
+
+class EndpointSlice(FullResource, api_version="discovery.k8s.io/v1", plural="endpointslices"):
+    """Some endpoints of a Service, which all have the same ports."""
+
+    address_type: str = ""
+    endpoints: tuple[Endpoint, ...] = ()
+    ports: tuple[EndpointPort, ...] = ()
