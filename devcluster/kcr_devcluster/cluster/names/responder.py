@@ -45,8 +45,8 @@ class Responder:
             is_datagram: Whether the answer has to fit into a datagram.
         """
         if _ANSWERS not in sys.modules:
-            # Beside the loop, which it would block for a tenth of a second: most programs find all names in their hosts
-            # file, and ask for none here.
+            # Beside the loop, which it would block for some tenths of a second: most programs find all names in their
+            # hosts file, and ask for none here.
             await asyncio.to_thread(import_module, _ANSWERS)
         from kcr_devcluster.cluster.names.answers import read_request  # noqa: PLC0415  # see above
 
