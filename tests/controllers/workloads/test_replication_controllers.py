@@ -108,6 +108,27 @@ async def test_deletion_takes_the_pods_along_unless_it_orphans_them(
     assert await kcr_cluster.client.list(ReplicationController) == ()
 
 
+async def test_pods_with_another_owner_stay_when_one_waits_for_its_dependents(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    # Upstream's conformance: "should not delete dependents that have both valid owner and owner that's waiting".
+    await create(kcr_cluster, 4)
+    await available(kcr_cluster, 4)
+    template = {"metadata": {"labels": {"app": "other"}}, "spec": POD}
+    manifest = {"metadata": {"name": "stays"}, "spec": {"replicas": 0, "template": template}}
+    stays = await kcr_cluster.client.create_manifest(ReplicationController, manifest, "default")
+    owner = {"apiVersion": "v1", "kind": "ReplicationController", "name": "stays", "uid": stays.metadata.uid}
+    both = sorted(pod.metadata.name for pod in await pods(kcr_cluster))[:2]
+    for name in both:
+        change = {"metadata": {"ownerReferences": [owner]}}
+        await kcr_cluster.client.strategic_patch(Pod, kcr.Key("default", name), change)
+    await kcr_cluster.client.delete(ReplicationController, KEY, propagation="Foreground")
+    await kcr_clock.advance(60)
+    assert [found.key.name for found in await kcr_cluster.client.list(ReplicationController)] == ["stays"]
+    left = {pod.metadata.name: [one.name for one in pod.metadata.owner_references] for pod in await pods(kcr_cluster)}
+    assert left == {name: ["stays"] for name in both}
+
+
 async def test_refused_pods_are_a_condition_until_they_are_created(
     kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
 ) -> None:
