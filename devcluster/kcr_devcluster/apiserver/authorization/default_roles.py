@@ -244,6 +244,15 @@ CONTROLLER_ROLES: Mapping[str, DefaultRole] = {
         {_EVENTS}
         """
     ),
+    "endpointslice-controller": DefaultRole(
+        f"""
+        get,list,watch core nodes,pods,services
+        update core services/finalizers
+        create,delete,get,list,update,watch discovery.k8s.io endpointslices
+        create discovery.k8s.io endpointslices/restricted
+        {_EVENTS}
+        """
+    ),
     "generic-garbage-collector": DefaultRole(f"delete,get,list,patch,update,watch * *\n{_EVENTS}"),
     "job-controller": DefaultRole(
         f"""
@@ -282,6 +291,15 @@ CONTROLLER_ROLES: Mapping[str, DefaultRole] = {
         get,list,update,watch apps,extensions replicasets
         update apps,extensions replicasets/status
         update apps,extensions replicasets/finalizers
+        create,delete,list,patch,watch core pods
+        {_EVENTS}
+        """
+    ),
+    "replication-controller": DefaultRole(
+        f"""
+        get,list,update,watch core replicationcontrollers
+        update core replicationcontrollers/status
+        update core replicationcontrollers/finalizers
         create,delete,list,patch,watch core pods
         {_EVENTS}
         """

@@ -130,8 +130,11 @@ class ClusterNames:
         if names == self._names:
             return
         self._names = names
-        for pod, file in self._files.values():
-            self._write(pod, file)
+        for pod, file in tuple(self._files.values()):
+            try:
+                self._write(pod, file)
+            except FileNotFoundError:  # with its node
+                self.release(pod.uid)
 
     def _write(self, pod: PodIdentity, file: Path) -> None:
         """Write a hosts file in place: what is mounted is the file, not its name."""

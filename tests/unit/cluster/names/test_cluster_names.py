@@ -1,6 +1,7 @@
 """Hosts files of pods, and their updates."""
 
 import asyncio
+import shutil
 import socket
 import sys
 from collections.abc import AsyncIterator
@@ -68,6 +69,16 @@ def test_file_is_changed_in_place_until_its_pod_is_released(tmp_path: Path) -> N
     names.release("uid")
     names.update(NAMES)
     assert file.read_text() == hosts_file(POD, {})
+
+
+def test_file_that_went_with_its_node_is_forgotten(tmp_path: Path) -> None:
+    names = ClusterNames()
+    for home in ("gone", "stays"):
+        (tmp_path / home).mkdir()
+        names.write_files(POD._replace(uid=home), tmp_path / home)
+    shutil.rmtree(tmp_path / "gone")
+    names.update(NAMES)
+    assert (tmp_path / "stays/.hosts").read_text() == hosts_file(POD, NAMES)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have one loopback address")
