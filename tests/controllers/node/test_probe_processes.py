@@ -31,7 +31,9 @@ async def test_server_is_ready_when_it_answers() -> None:
     port = free_port()
     server = {
         "name": "web", "image": "python:3",
-        "command": ["python3", "-m", "http.server", str(port), "--bind", "127.0.0.1"],
+        # As on a cluster, a probe does not reach a program that listens at 127.0.0.1 alone.
+        "command": ["python3", "-m", "http.server", str(port), "--bind", "$(IP)"],
+        "env": [{"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
         "ports": [{"name": "http", "containerPort": port}],
         "startupProbe": {"tcpSocket": {"port": "http"}, "periodSeconds": 1, "failureThreshold": 30},
         "readinessProbe": {"httpGet": {"port": "http", "path": "/ready"}, "periodSeconds": 1},
