@@ -89,16 +89,16 @@ METADATA = {"name": "a"}
             "no existing object was found", id="uid-of-nothing",
         ),
         pytest.param(
-            config_map(foo=1), "", 500, f"{TYPED} (/a; v1, Kind=ConfigMap): .foo: field not declared in schema",
+            config_map(foo=1), "", 500, f"{TYPED} (/a; /v1, Kind=ConfigMap): .foo: field not declared in schema",
             id="unknown-field",
         ),
         pytest.param(
             config_map(foo=1), "fieldValidation=Ignore", 500,
-            f"{TYPED} (/a; v1, Kind=ConfigMap): .foo: field not declared in schema", id="unknown-field-ignored",
+            f"{TYPED} (/a; /v1, Kind=ConfigMap): .foo: field not declared in schema", id="unknown-field-ignored",
         ),
         pytest.param(
             config_map(foo=1, data=[]), "", 500,
-            f"{TYPED} (/a; v1, Kind=ConfigMap): errors:\n  .foo: field not declared in schema\n"
+            f"{TYPED} (/a; /v1, Kind=ConfigMap): errors:\n  .foo: field not declared in schema\n"
             "  .data: expected map, got &{[]}", id="several-faults",
         ),
         pytest.param(

@@ -165,7 +165,8 @@ def check(shape: Shape, config: Manifest) -> None:
     given = config.get("metadata")
     metadata = given if isinstance(given, dict) else {}
     named = f"{metadata.get('namespace') or ''}/{metadata.get('name') or ''}"
-    version, kind = config.get("apiVersion"), config.get("kind")
+    version, kind = str(config.get("apiVersion")), config.get("kind")
+    version = version if "/" in version else f"/{version}"
     words = found[0] if len(found) == 1 else "\n  ".join(("errors:", *found))
     raise StatusError(500, "", f"failed to create typed patch object ({named}; {version}, Kind={kind}): {words}")
 

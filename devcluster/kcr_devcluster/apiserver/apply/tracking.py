@@ -63,7 +63,7 @@ def track(kind: Kind, before: Manifest, new: Manifest, tracking: Tracking, now: 
             new["metadata"][MANAGED_FIELDS] = had
             return
         managed = field_manager.update(versions, before, new, by, managed)
-    managed = versions.existing(versions.known(managed), new)
+    managed = versions.known(managed)
     is_update = all(entry.operation == managed_fields.UPDATE for entry in managed.values())
     if tracking.applied is not None and is_update and not had:
         # No manager has applied a field so far.

@@ -19,14 +19,14 @@ from kcr_devcluster.apiserver.apply.fieldpath import (
     shown,
     value_element,
 )
-from kcr_devcluster.apiserver.schema.scalars import ANY
+from kcr_devcluster.apiserver.schema.scalars import ANY, SCALARS
 from kcr_devcluster.apiserver.schema.shape import ABSENT, Field, Shape, Type
 
 UNTYPED = Field(ANY)
 _NUMBER = "expected numeric (int or float), got {type}"
 # The Python types and the error of a scalar type, by the type's names in the schemas of built-in and of custom kinds.
 _SCALARS: Mapping[str, tuple[tuple[type, ...], str]] = {
-    "string": ((str,), "expected string, got &value.valueUnstructured{{Value:{value}}}"),
+    **dict.fromkeys(("string", "[]uint8"), ((str,), "expected string, got &value.valueUnstructured{{Value:{value}}}")),
     **dict.fromkeys(("bool", "boolean"), ((bool,), "expected boolean, got &{{{value}}}")),
     **dict.fromkeys(("int32", "int64", "float64", "integer", "number"), ((int, float), _NUMBER)),
 }
@@ -93,8 +93,11 @@ def _list_element(field: Field, inner: Field, position: int, item: Any) -> str:
     if field.list_type == "atomic":
         return f"i:{position}"
     if field.list_type == "set":
-        if isinstance(item, dict | list | None):
-            raise ValueError(f"element {position}: associative list without keys has an element that is no scalar")
+        if isinstance(item, list):
+            raise ValueError(f"element {position}: not supported: associative list with lists as elements")
+        if isinstance(item, dict | None):
+            found = "an explicit null" if item is None else "a map type"
+            raise ValueError(f"element {position}: associative list without keys has an element that's {found}")
         return value_element(item)
     if not isinstance(item, dict):
         found = "a null element" if item is None else "non-map elements"
@@ -110,11 +113,12 @@ def _list_element(field: Field, inner: Field, position: int, item: Any) -> str:
 
 
 def _key(inner: Field, item: dict[str, Any], name: str) -> Any:
-    # Null does not outlive the storage, and identifies nothing.
-    if item.get(name) is not None:
-        return item[name]
     known = inner.type.field(name)
-    return ABSENT if known is None else known.default
+    if name in item or known is None:
+        return item.get(name, ABSENT)
+    # The published schema has an empty text as the default of each text that a built-in type requires.
+    is_text = known.required and known.type is SCALARS["string"]
+    return "" if is_text and known.default is ABSENT else known.default
 
 
 def unique_parts(field: Field, value: Any) -> dict[str, Part] | None:
@@ -231,13 +235,14 @@ def _is_unknown(shape: Shape | None, part: Part) -> bool:
 
 def _type_fault(of: Type, value: Any) -> str:
     """Return why a value does not have its type; `""` when it has, or when its type is not one of those known here."""
+    if of.name in _SCALARS:
+        types, words = _SCALARS[of.name]
+        return "" if type(value) in types else words.format(value=_go(value), type=_GO_TYPES[type(value)])
     if of.shape is not None or of.name.startswith(("map[", "object")):
         return "" if type(value) is dict else f"expected map, got &{{{_go(value)}}}"
     if of.name.startswith(("[]", "array")):
         return "" if type(value) is list else f"expected list, got &{{{_go(value)}}}"
-    if of.name not in _SCALARS or type(value) in _SCALARS[of.name][0]:
-        return ""
-    return _SCALARS[of.name][1].format(value=_go(value), type=_GO_TYPES[type(value)])
+    return ""
 
 
 def _go(value: Any) -> str:

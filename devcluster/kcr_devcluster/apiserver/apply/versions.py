@@ -12,7 +12,7 @@ kubernetes/staging/src/k8s.io/apimachinery/pkg/util/managedfields/internal/versi
 from collections.abc import Mapping
 from functools import reduce
 
-from kcr_devcluster.apiserver.apply.fieldpath import FieldSet, difference, intersection, union
+from kcr_devcluster.apiserver.apply.fieldpath import FieldSet, difference, union
 from kcr_devcluster.apiserver.apply.managed_fields import Managed, ManagerEntry
 from kcr_devcluster.apiserver.apply.merge import prune
 from kcr_devcluster.apiserver.apply.typed import Comparison, all_paths, compare
@@ -74,18 +74,6 @@ class FieldVersions:
                 field, after = self.shown(new, entry.api_version)
                 found[entry.api_version] = compare(field, self.shown(before, entry.api_version)[1], after)
         return found
-
-    def existing(self, managed: Managed, manifest: Manifest) -> Managed:
-        """Return the managers without the fields that an object does not have."""
-        there: dict[str, FieldSet] = {}
-        if self.is_written(managed):
-            there = dict.fromkeys((one.api_version for one in managed.values()), all_paths(self.field, manifest))
-        found = []
-        for entry in managed.values():
-            if entry.api_version not in there:
-                there[entry.api_version] = all_paths(*self.shown(manifest, entry.api_version))
-            found.append(entry._replace(fields=intersection(entry.fields, there[entry.api_version])))
-        return {entry.key: entry for entry in found if entry.fields}
 
     def pruned(self, manifest: Manifest, last: ManagerEntry, owners: Managed) -> Manifest:
         """Return a merged object without the fields that a manager applied before and no manager owns now.

@@ -204,7 +204,8 @@ def _write(
         write.check_create()
         context = write.context("CreateOptions", dry_run=dry_run)
         return registry.create(write.kind, route.namespace, new, tracking=tracking, context=context)
-    check_name(route, _metadata(config))
+    # A configuration may lack the name: the live object has it.
+    check_name(route, _metadata(manifest))
     check_patch(route.kind, old, meta.decode_metadata(route.kind, manifest.get("metadata")))
     # A Scale is applied to the object itself.
     part, new = "" if route.subresource == "scale" else route.subresource, write.to_storage(manifest)

@@ -6,7 +6,8 @@ Source: kubernetes/staging/src/k8s.io/apimachinery/pkg/api/resource/quantity.go.
 import re
 from functools import lru_cache
 
-_FORM = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?(|[KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)")
+_FORM = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)")
+_EXPONENT = re.compile(r"[eE][+-]?[0-9]+")
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _SUFFIX = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
 _BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
@@ -16,26 +17,31 @@ _NANO, _MICRO = 10**9, 10**6
 _FAST_DIGITS = 18
 # Amounts in powers of 1024 are cut to this one, in billionths; Go keeps those in powers of ten, however large.
 _LARGEST = (2**63 - 1) * _NANO
+_OVERFLOW = 2**64
 _LONGEST = 1_000
 _FURTHEST = 2 * _LONGEST
 
+_SUFFIX_ERROR = "unable to parse quantity's suffix"
 SYNTAX = r"quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 
 
 @lru_cache(4096)
 def _parsed(text: str) -> tuple[int, str]:
     """Return the amount in billionths, and the suffix that tells the family it is written in."""
-    found = _FORM.fullmatch(text) if len(text) <= _LONGEST else None
-    if found is None or not (found[2] or found[3]):
+    found = _FORM.fullmatch(text) if text and len(text) <= _LONGEST else None
+    if found is None:
         raise ValueError(SYNTAX)
     sign, whole, fraction, suffix = found[1], found[2], found[3] or "", found[4]
-    digits, scale = int(whole + fraction), 9 - len(fraction)
+    # Without digits, it is zero.
+    digits, scale = int(whole + fraction or "0"), 9 - len(fraction)
     if suffix in _BINARY:
         digits *= 1024 ** _BINARY[suffix]
     elif suffix in _DECIMAL:
         scale += _DECIMAL[suffix]
-    else:
+    elif _EXPONENT.fullmatch(suffix):
         scale += int(suffix[1:])
+    else:
+        raise ValueError(_SUFFIX_ERROR)
     # Beyond these, the amount is the largest or the smallest there is; the power itself could fill the memory.
     scale = max(-_FURTHEST, min(scale, _FURTHEST))
     # Fractions of a billionth are rounded up: a request above zero never becomes zero.
@@ -56,8 +62,9 @@ def amount(text: str) -> int:
 
 
 def whole(text: str) -> bool:
-    """Return whether a quantity is a whole number of units."""
-    return amount(text) % _NANO == 0
+    """Return whether a quantity is a whole number of units, by thousandths in 64 bits: 1Ei overflows and is none."""
+    thousandths = -(-amount(text) // _MICRO)
+    return ((thousandths + _OVERFLOW // 2) % _OVERFLOW - _OVERFLOW // 2) % 1000 == 0
 
 
 @lru_cache(4096)

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from kcr_devcluster.apiserver.schema.base64 import canonical_base64
-from kcr_devcluster.apiserver.schema.quantities import canonical, in_thousandths
+from kcr_devcluster.apiserver.schema.quantities import SYNTAX, canonical, in_thousandths
 from kcr_devcluster.apiserver.schema.shape import Type, TypeMismatchError
 from kcr_devcluster.go_numbers import as_go_writes
 
@@ -104,8 +104,8 @@ def _quantity(rule: Callable[[str], str]) -> Type:
         if type(value) in (int, float):
             return rule(msgspec.json.encode(value).decode())
         if type(value) is not str:
-            raise TypeMismatchError.of(value, "resource.Quantity")
-        return rule(value)
+            raise ValueError(SYNTAX)
+        return rule(value.strip(" "))
 
     return Type("resource.Quantity", conform, lambda: "0")
 

@@ -120,21 +120,15 @@ def test_differences_are_paths(field: Field, old: Any, new: Any, touched: list[s
         pytest.param(POD, spec(hostNetwork="x"), [".spec.hostNetwork: expected boolean, got &{x}"], id="no-boolean"),
         pytest.param(POD, spec(containers={}), [".spec.containers: expected list, got &{map[]}"], id="no-list"),
         pytest.param(
-            POD, spec(containers=[{"image": "x"}]),
-            [
-                ".spec.containers: element 0: associative list with keys has an element that omits all key fields "
-                "[\"name\"] (and doesn't have default values for any key fields)"
-            ],
-            id="no-key",
-        ),
-        pytest.param(
-            SERVICE_ACCOUNT, {"secrets": [{"name": None}]},
+            SERVICE_ACCOUNT, {"secrets": [{}]},
             [
                 '.secrets: element 0: associative list with keys has an element that omits all key fields ["name"] '
                 "(and doesn't have default values for any key fields)"
             ],
-            id="null-key",
+            id="no-key",
         ),
+        pytest.param(SERVICE_ACCOUNT, {"secrets": [{"name": None}]}, [], id="null-key"),
+        pytest.param(POD, spec(containers=[{"image": "x"}]), [], id="key-that-is-empty-by-default"),
         pytest.param(
             POD, spec(containers=[None]),
             [".spec.containers: element 0: associative list with keys may not have a null element"], id="null-item",

@@ -41,10 +41,22 @@ def test_quantity_has_one_form(text: str, form: str) -> None:
     assert canonical(text) == form
 
 
-@pytest.mark.parametrize("text", ["", "abc", "1x", "1.2.3", ".", "1 Gi", "Gi", "--1", "1e"])
+@pytest.mark.parametrize("text", ["", "abc", "1x", "1.2.3", "1 Gi", "0x10", "1_000", "1e3Ki", "1µ", " 1"])
 def test_what_is_no_quantity_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="quantities must match the regular expression"):
         canonical(text)
+
+
+@pytest.mark.parametrize("text", ["1K", "1ki", "1mi", "1i", "1e", "1E+", "1Ee3", "--1", "+-1"])
+def test_suffix_that_is_unknown_is_refused(text: str) -> None:
+    """Source: cel-and-bodies.md, B20."""
+    with pytest.raises(ValueError, match=r"^unable to parse quantity's suffix$"):
+        canonical(text)
+
+
+@pytest.mark.parametrize("text", [".", "Ki", "e3", "+", "-."])
+def test_quantity_without_digits_is_zero(text: str) -> None:
+    assert canonical(text) == "0"
 
 
 @given(NUMBERS, st.sampled_from(SUFFIXES))
@@ -54,9 +66,15 @@ def test_form_says_the_same_amount(number: str, suffix: str) -> None:
     assert canonical(form) == form
 
 
-def test_whole_tells_fractions_of_bytes() -> None:
-    assert whole("1Gi")
-    assert not whole("1500m")
+@pytest.mark.parametrize("text", ["1Gi", "8Pi", "1e3", "-1", "9223372036854775807"])
+def test_whole_number_of_units_is_one(text: str) -> None:
+    assert whole(text)
+
+
+@pytest.mark.parametrize("text", ["1500m", "1n", "1e-3", "1Ei"])
+def test_fraction_is_no_whole_number_nor_what_overflows_in_thousandths(text: str) -> None:
+    """Source: cel-and-bodies.md, B19; apimachinery's Quantity.MilliValue, which wraps around."""
+    assert not whole(text)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from kcr_devcluster.apiserver.kinds.pods.validation.resources import (
     can_overcommit,
     check_container_resource_name,
     check_resource_name,
+    is_extended,
 )
 from kcr_devcluster.apiserver.kinds.strategy import Strategy
 from kcr_devcluster.apiserver.protocol.field_errors import (
@@ -73,7 +74,7 @@ def _check(field: str, amounts: Manifest) -> list[FieldError]:
         errors += [invalid(path, name, reason) for reason in reasons]
         if amount(value) < 0:
             errors.append(invalid(path, value, NON_NEGATIVE))
-        if not whole(value) and (name in _OBJECTS or name.startswith("count/")):
+        if not whole(value) and (name in _OBJECTS or is_extended(name)):
             errors.append(invalid(path, value, "must be an integer"))
     return errors
 

@@ -38,6 +38,11 @@ def is_native(name: str) -> bool:
     return "/" not in name or "kubernetes.io/" in name
 
 
+def is_extended(name: str) -> bool:
+    """Return whether a resource of a quota is neither Kubernetes' own nor what is requested of another one."""
+    return not is_native(name) and not name.startswith("requests.")
+
+
 def can_overcommit(name: str) -> bool:
     """Return whether limits of a resource may be above its requests."""
     return is_native(name) and not name.startswith(_HUGE_PAGES)
