@@ -1,0 +1,1 @@
+"""The Common Expression Language as kube-apiserver has it: types, functions, costs and values."""
