@@ -43,7 +43,10 @@ class Timestamp(NamedTuple):
     nanos: int
     offset: int = 0
 
-    cel_type: ClassVar[str] = "timestamp"
+    @property
+    def cel_type(self) -> str:
+        """The name of the type."""
+        return "timestamp"
 
     def __eq__(self, other: object) -> bool:
         """Return whether both are the same moment."""
@@ -52,6 +55,22 @@ class Timestamp(NamedTuple):
     def __hash__(self) -> int:
         """Return the hash of the moment."""
         return hash(self.nanos)
+
+    def __lt__(self, other: tuple[Any, ...]) -> bool:
+        """Return whether this moment is before another."""
+        return bool(self.nanos < other[0])
+
+    def __le__(self, other: tuple[Any, ...]) -> bool:
+        """Return whether this moment is not after another."""
+        return bool(self.nanos <= other[0])
+
+    def __gt__(self, other: tuple[Any, ...]) -> bool:
+        """Return whether this moment is after another."""
+        return bool(self.nanos > other[0])
+
+    def __ge__(self, other: tuple[Any, ...]) -> bool:
+        """Return whether this moment is not before another."""
+        return bool(self.nanos >= other[0])
 
     @classmethod
     def checked(cls, nanos: int, offset: int = 0) -> "Timestamp":
@@ -82,7 +101,7 @@ class Duration(int):
             EvaluationError: It is out of the range of durations.
         """
         if not -_MOST - 1 <= nanos <= _MOST:
-            raise EvaluationError("duration overflow")
+            raise EvaluationError("integer overflow")
         return cls(nanos)
 
 
@@ -92,7 +111,10 @@ class Optional(NamedTuple):
     has_value: bool
     content: Any = None
 
-    cel_type: ClassVar[str] = "optional_type"
+    @property
+    def cel_type(self) -> str:
+        """The name of the type."""
+        return "optional_type"
 
 
 NONE: Final = Optional(False)
@@ -103,7 +125,10 @@ class Type(NamedTuple):
 
     name: str
 
-    cel_type: ClassVar[str] = "type"
+    @property
+    def cel_type(self) -> str:
+        """The name of the type."""
+        return "type"
 
 
 class SetList(list[Any]):
@@ -140,7 +165,10 @@ def equal(one: Any, other: Any) -> bool:
     """Return whether two values are equal; numbers of different types compare by their value, other types never."""
     kind, another = type_name(one), type_name(other)
     if kind != another:
-        return kind in _NUMBERS and another in _NUMBERS and one == other
+        if kind not in _NUMBERS or another not in _NUMBERS:
+            return False
+        # Integers become floating-point numbers where they meet one.
+        return bool(float(one) == float(other)) if "double" in (kind, another) else bool(one == other)
     if kind == "list":
         return _equal_lists(one, other)
     if kind == "map" or isinstance(one, Object):

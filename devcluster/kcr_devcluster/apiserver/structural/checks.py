@@ -4,23 +4,18 @@ Source: k8s.io/kube-openapi/pkg/validation/{validate/{validator,values,formats},
 """
 
 import math
-import re
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Any
 
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError, invalid, not_supported, rendered, too_long
-from kcr_devcluster.apiserver.structural.cel import expressions as cel
-from kcr_devcluster.apiserver.structural.formats import INTEGER_BITS, string_format
-from kcr_devcluster.apiserver.structural.patterns import compile_pattern
+from kcr_devcluster.apiserver.schema.formats import INTEGER_BITS, string_format
+from kcr_devcluster.apiserver.schema.patterns import compile_search
 from kcr_devcluster.apiserver.structural.shapes import Schema
 
 # A check adds the errors of a value at a path, and returns how many of its parts are valid: of several alternatives
 # that fail, the errors of the best one are shown. It gets the value of before, or `ABSENT`.
 Check = Callable[[Any, str, Any, list[FieldError]], int]
 
-# The end of a group that may match several times.
-_REPEATED_GROUP = re.compile(r"\)(?:[*+]|\{\d+,)")
 # A path that is empty is shown so: it is Go's nil.
 ROOT = "<nil>"
 
@@ -80,7 +75,7 @@ def string(schema: Schema) -> Check | None:
     longest, shortest, pattern = schema.get("maxLength"), schema.get("minLength"), schema.get("pattern")
     if longest is None and shortest is None and not pattern:
         return None
-    matches = _search(pattern) if pattern else None
+    matches = compile_search(pattern) if pattern else None
 
     def check(value: Any, path: str, old: Any, errors: list[FieldError]) -> int:
         if type(value) is not str:
@@ -96,14 +91,6 @@ def string(schema: Schema) -> Check | None:
         return 0
 
     return check
-
-
-def _search(pattern: str) -> Callable[[str], object]:
-    """Return the search of a pattern, by RE2 where Python's takes exponential time: CEL's library brings it."""
-    if _REPEATED_GROUP.search(pattern) and cel.is_available():
-        with suppress(cel.CompilationError):
-            return cel.compile_search(pattern)
-    return compile_pattern(pattern).search
 
 
 def text_format(schema: Schema) -> Check | None:

@@ -6,7 +6,7 @@ Source: kubernetes/staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver/sche
 from collections.abc import Iterator, Mapping, Sequence
 
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError, forbidden, invalid, required
-from kcr_devcluster.apiserver.structural.patterns import PatternError, compile_pattern
+from kcr_devcluster.apiserver.schema.patterns import PatternError, compile_pattern
 from kcr_devcluster.apiserver.structural.shapes import (
     EMBEDDED,
     INT_OR_STRING,

@@ -13,10 +13,10 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from kcr.api.durations import parse_duration
+from kcr_devcluster.apiserver.schema.patterns import compile_pattern
 from kcr_devcluster.apiserver.schema.protobuf import read_fields
 from kcr_devcluster.apiserver.structural.cel.costs import most_items
 from kcr_devcluster.apiserver.structural.cel.values import escape, temporal, type_of
-from kcr_devcluster.apiserver.structural.patterns import compile_pattern
 from kcr_devcluster.apiserver.structural.shapes import EMBEDDED, INT_OR_STRING, Schema
 
 # Numbers of fields in cel.expr's messages.

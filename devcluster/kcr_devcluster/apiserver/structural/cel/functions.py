@@ -19,11 +19,11 @@ from kcr_devcluster.apiserver.protocol.names import (
     label_value,
     qualified_name,
 )
+from kcr_devcluster.apiserver.schema.formats import FORMATS, parses
+from kcr_devcluster.apiserver.schema.patterns import compile_pattern
 from kcr_devcluster.apiserver.schema.quantities import amount
 from kcr_devcluster.apiserver.structural.cel.semantic_versions import parse_version
 from kcr_devcluster.apiserver.structural.cel.values import temporal
-from kcr_devcluster.apiserver.structural.formats import FORMATS, parses
-from kcr_devcluster.apiserver.structural.patterns import compile_pattern
 
 _NANO = 10**9
 _LARGEST = (1 << 63) - 1

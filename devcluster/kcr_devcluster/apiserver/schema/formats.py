@@ -9,14 +9,14 @@ import ipaddress
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from datetime import date, datetime
+from datetime import date
 from email.utils import parseaddr
-from urllib.parse import urlsplit
 
 from kcr.api.durations import parse_duration
 from kcr.api.integers import parse_int
 from kcr_devcluster.apiserver.protocol.names import dns_label, dns_subdomain
-from kcr_devcluster.apiserver.structural.patterns import compile_pattern
+from kcr_devcluster.apiserver.schema.patterns import compile_pattern
+from kcr_devcluster.apiserver.schema.urls import check_url
 
 # Formats of numbers, with their bounds; None where every number is in range.
 INTEGER_BITS: Mapping[str, int] = {"int32": 32, "int64": 64}
@@ -29,7 +29,9 @@ _HOSTNAME = (
 _ASCII_HOSTNAME = re.compile(
     r"[a-zA-Z0-9](?:-?[a-zA-Z0-9]{0,62})|(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?\.)+[a-zA-Z]{2,63}"
 )
-_DATETIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:[Zz]|[+-]\d\d:?\d\d)?")
+_DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
+# Any character may stand before a fraction, and any numbers after a sign.
+_TIME = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:.[0-9]+)?(?:z|[+-][0-9]{2}:[0-9]{2})")
 _SCALA_DURATION = re.compile(
     r"((\d+)\s*(ns|nanos?|nanoseconds?|us|µs|micros?|microseconds?|ms|millis?|milliseconds?|s|secs?|seconds?|m|mins?|"
     r"minutes?|h|hours?|d|days?|w|weeks?))",
@@ -62,16 +64,6 @@ def _is_hostname(text: str) -> bool:
     return compile_pattern(_HOSTNAME).search(text) is not None
 
 
-def _is_uri(text: str) -> bool:
-    # Go's ParseRequestURI: an absolute URI, or an absolute path.
-    if not text or not text.isprintable() or " " in text:
-        return False
-    with suppress(ValueError):
-        parts = urlsplit(text)
-        return bool(parts.scheme) or text.startswith("/")
-    return False
-
-
 def _is_email(text: str) -> bool:
     name, _, domain = parseaddr(text)[1].rpartition("@")
     return bool(name and domain) and " " not in domain
@@ -91,10 +83,19 @@ def _is_duration(text: str) -> bool:
     return parses(parse_duration)(text) or _SCALA_DURATION.search(text) is not None
 
 
-def _is_datetime(text: str) -> bool:
-    if not _DATETIME.fullmatch(text):
+def _is_date(text: str) -> bool:
+    found = _DATE.fullmatch(text)
+    if found is None:
         return False
-    return parses(datetime.fromisoformat)(text.upper().replace(",", "."))
+    # Go has a year 0, a leap year.
+    year = int(found[1]) or 400
+    return parses(lambda given: date(year, int(found[2]), int(found[3])))(text)
+
+
+def _is_datetime(text: str) -> bool:
+    day, *rest = text.lower().split("t")
+    found = _TIME.fullmatch(rest[0]) if rest and _is_date(day) else None
+    return found is not None and found[1] <= "23" and found[2] <= "59" and found[3] <= "59"
 
 
 def _is_isbn10(text: str) -> bool:
@@ -129,10 +130,10 @@ _OCTET = r"(?:0|[1-9]\d?|1\d\d?|2[0-4]\d|25[0-5])"
 
 FORMATS: Mapping[str, Callable[[str], bool]] = {
     "bsonobjectid": _matches(f"{_HEX}{{24}}"),
-    "byte": parses(lambda text: base64.b64decode(text, validate=True)),
+    "byte": lambda text: text != "" and parses(lambda given: base64.b64decode(given, validate=True))(text),
     "cidr": _is_cidr,
     "creditcard": _is_credit_card,
-    "date": parses(lambda text: date.fromisoformat(text) if len(text) == 10 else int("no date")),
+    "date": _is_date,
     "datetime": _is_datetime,
     "duration": _is_duration,
     "email": _is_email,
@@ -149,7 +150,7 @@ FORMATS: Mapping[str, Callable[[str], bool]] = {
     "password": lambda text: True,
     "rgbcolor": _matches(rf"rgb\(\s*{_OCTET}\s*,\s*{_OCTET}\s*,\s*{_OCTET}\s*\)"),
     "ssn": _matches(r"\d{3}[- ]?\d{2}[- ]?\d{4}"),
-    "uri": _is_uri,
+    "uri": parses(check_url),
     "uuid": _matches(f"{_HEX}{{8}}-?{_HEX}{{4}}-?{_HEX}{{4}}-?{_HEX}{{4}}-?{_HEX}{{12}}"),
     "uuid3": _matches(f"{_HEX}{{8}}-?{_HEX}{{4}}-?3{_HEX}{{3}}-?{_HEX}{{4}}-?{_HEX}{{12}}"),
     "uuid4": _matches(f"{_HEX}{{8}}-?{_HEX}{{4}}-?4{_HEX}{{3}}-?[89abAB]{_HEX}{{3}}-?{_HEX}{{12}}"),

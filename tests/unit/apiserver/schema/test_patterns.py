@@ -2,7 +2,7 @@
 
 import pytest
 
-from kcr_devcluster.apiserver.structural.patterns import PatternError, compile_pattern
+from kcr_devcluster.apiserver.schema.patterns import PatternError, compile_pattern
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,10 @@ Source: Go's regexp/syntax, parse.go; github.com/google/re2/wiki/Syntax.
 import re
 import sys
 import unicodedata
+from collections.abc import Callable
 from functools import lru_cache
+
+import msgspec
 
 from kcr.api.integers import parse_int
 
@@ -26,6 +29,8 @@ _POSIX_NAME = re.compile(r"\[:(\^?)(\w+):\]")
 _HEX = re.compile(r"\\x(?:([0-9A-Fa-f]{2})|\{([0-9A-Fa-f]{1,6})\})")
 _REPEAT = re.compile(r"[*+?]|\{[0-9]+(?:,[0-9]*)?\}")
 _MOST_REPEATS = 1000
+# The end of a group that may match several times, and the flag for letters in both cases.
+_FOR_RE2 = re.compile(r"\)(?:[*+]|\{\d+,)|\(\?[a-zA-Z]*i")
 _CATEGORIES = re.compile("C[cfos]?|L[lmotu]?|M[cen]?|N[dlo]?|P[cdefios]?|S[ckmo]?|Z[lps]?")
 
 
@@ -48,6 +53,37 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
         return re.compile(translated, re.ASCII)
     except (re.error, OverflowError, RecursionError) as error:
         raise PatternError(str(error), pattern) from None
+
+
+@lru_cache(2048)
+def compile_search(pattern: str) -> Callable[[str], object]:
+    """Return the search of a regular expression of Go.
+
+    RE2 does it, by the library of expressions, where Python's search takes exponential time, or does not know which
+    letters are the same; elsewhere Python's is a hundred times as fast.
+
+    Raises:
+        PatternError: Go refuses the pattern.
+    """
+    search = compile_pattern(pattern).search
+    if not _FOR_RE2.search(pattern):
+        return search
+    try:
+        return _re2_search(pattern)
+    except (ImportError, RuntimeError):
+        return search
+
+
+def _re2_search(pattern: str) -> Callable[[str], object]:
+    from cel_expr_python import cel  # noqa: PLC0415  # loaded with the first such pattern
+
+    environment = cel.NewEnv(variables={"self": cel.Type.STRING})
+    program = environment.compile(f"self.matches({msgspec.json.encode(pattern).decode()})")
+
+    def search(text: str) -> bool:
+        return bool(program.eval(data={"self": text}).value() is True)
+
+    return search
 
 
 @lru_cache(64)
