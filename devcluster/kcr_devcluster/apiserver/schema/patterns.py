@@ -28,6 +28,7 @@ _CLASS_NAME = re.compile(r"\\([pP])(?:\{(\^?)(\w+)\}|(\w))")
 _POSIX_NAME = re.compile(r"\[:(\^?)(\w+):\]")
 _HEX = re.compile(r"\\x(?:([0-9A-Fa-f]{2})|\{([0-9A-Fa-f]{1,6})\})")
 _REPEAT = re.compile(r"[*+?]|\{[0-9]+(?:,[0-9]*)?\}")
+_BAD_RANGE = re.compile(r"bad character range (.+) at position")
 _MOST_REPEATS = 1000
 # The end of a group that may match several times, and the flag for letters in both cases.
 _FOR_RE2 = re.compile(r"\)(?:[*+]|\{\d+,)|\(\?[a-zA-Z]*i")
@@ -52,6 +53,8 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(translated, re.ASCII)
     except (re.error, OverflowError, RecursionError) as error:
+        if found := _BAD_RANGE.match(str(error)):
+            raise PatternError("invalid character class range", found[1]) from None
         raise PatternError(str(error), pattern) from None
 
 

@@ -15,6 +15,7 @@ from kcr_devcluster.apiserver.cel.values import Duration, EvaluationError, Uint,
 # A longer list costs more than an expression may.
 _LONGEST = 1_000_000
 _COMPARABLE = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
+_NUMBERS = ("int", "uint", "double")
 _SUMMABLE: Mapping[str, Any] = {"int": 0, "uint": Uint(0), "double": 0.0, "duration": Duration(0)}
 # The ids of two functions have the names that Protobuf has for types.
 _LONG = {"duration": "google.protobuf.Duration", "timestamp": "google.protobuf.Timestamp"}
@@ -88,15 +89,21 @@ def _intersect(one: list[Any], other: list[Any]) -> bool:
     return any(is_in(item, other) for item in one)
 
 
+def _checked(values: Sequence[Any]) -> Sequence[Any]:
+    """Return values that all have an order, though maybe not one with each other."""
+    if all(type_name(one) in _COMPARABLE for one in values):
+        return values
+    raise EvaluationError("no such overload")
+
+
 def _precedes(one: Any, other: Any) -> bool:
     """Return whether a value is less than another; values that cannot be compared are not."""
     kind, another = type_name(one), type_name(other)
-    numbers = ("int", "uint", "double")
-    return bool((kind == another or (kind in numbers and another in numbers)) and one < other)
+    return bool((kind == another or (kind in _NUMBERS and another in _NUMBERS)) and one < other)
 
 
 def _is_sorted(values: Sequence[Any]) -> bool:
-    return not any(_precedes(other, one) for one, other in pairwise(values))
+    return not any(_precedes(other, one) for one, other in pairwise(_checked(values)))
 
 
 def _extreme(name: str, is_better: Callable[[Any, Any], bool]) -> Callable[[Sequence[Any]], Any]:
@@ -104,7 +111,7 @@ def _extreme(name: str, is_better: Callable[[Any, Any], bool]) -> Callable[[Sequ
         if not values:
             raise EvaluationError(f"{name} called on empty list")
         found = values[0]
-        for one in values:
+        for one in _checked(values):
             if is_better(one, found):
                 found = one
         return found
@@ -122,6 +129,8 @@ def _sum(kind: str, zero: Any) -> Overload:
     def call(values: Sequence[Any]) -> Any:
         total = zero
         for one in values:
+            if type_name(one) != kind:
+                raise EvaluationError("no such overload")
             total = add(total, one)
         return total
 

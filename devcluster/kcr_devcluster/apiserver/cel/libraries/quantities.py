@@ -20,7 +20,7 @@ _EXPONENT = re.compile(r"[eE]([+-]?[0-9]+)")
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _NANO, _FAST_DIGITS, _FAST_BINARY_DIGITS = -9, 18, 15
-_LARGEST = (1 << 63) - 1
+_LEAST, _LARGEST = -(1 << 63), (1 << 63) - 1
 # Powers beyond this one are cut to it, for Python would fill the memory with them.
 _FURTHEST = 2_000
 
@@ -132,12 +132,13 @@ def _sum(one: Quantity, other: Quantity) -> Quantity:
         if not one.number:
             return other
     parts = _aligned(one, other)
-    is_small = one.is_small and other.is_small and all(abs(part) <= _LARGEST for part in (*parts, sum(parts)))
+    is_small = one.is_small and other.is_small and all(_LEAST <= part <= _LARGEST for part in (*parts, sum(parts)))
     return Quantity(sum(parts), min(one.scale, other.scale), is_small)
 
 
 def _negated(one: Quantity) -> Quantity:
-    return one._replace(number=-one.number)
+    # The least number has no counterpart in 64 bits; Go leaves it as it is.
+    return one if one.is_small and one.number == _LEAST else one._replace(number=-one.number)
 
 
 def _of_integer(number: int) -> Quantity:
@@ -148,7 +149,7 @@ def _integer(one: Quantity) -> int | None:
     if not one.is_small or one.scale < 0:
         return None
     number = one.number * 10**one.scale
-    return number if -_LARGEST - 1 <= number <= _LARGEST else None
+    return number if _LEAST <= number <= _LARGEST else None
 
 
 def _as_integer(one: Quantity) -> int:
@@ -197,7 +198,7 @@ FUNCTIONS: Functions = {
     ),
     "sub": (
         Overload("quantity_sub", _KIND, (_KIND, _KIND), lambda one, other: _sum(one, _negated(other))),
-        Overload("quantity_sub_int", _KIND, (_KIND, "int"), lambda one, number: _sum(one, _of_integer(-number))),
+        Overload("quantity_sub_int", _KIND, (_KIND, "int"), lambda one, number: _sum(one, _negated(_of_integer(number)))),
     ),
     "isLessThan": _compared("is_less_than", "bool", lambda order: order < 0),
     "isGreaterThan": _compared("is_greater_than", "bool", lambda order: order > 0),

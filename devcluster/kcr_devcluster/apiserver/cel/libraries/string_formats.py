@@ -16,7 +16,7 @@ from kcr_devcluster.apiserver.cel.libraries.times import duration_text, timestam
 from kcr_devcluster.apiserver.cel.values import Duration, EvaluationError, Timestamp, Type, type_name
 from kcr_devcluster.apiserver.protocol.gotexts import general, quoted
 
-_CLAUSE = re.compile(r"%(?:\.([0-9]*))?(.)", re.DOTALL)
+_CLAUSE = re.compile(r"%(?:\.([0-9]*+))?+(.)", re.DOTALL)
 _PRECISION = 6
 _TIMES_TEN = "\u00d710"
 _POWERS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")

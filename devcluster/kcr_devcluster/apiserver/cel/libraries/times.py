@@ -7,8 +7,9 @@ import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
+from pathlib import Path
 from typing import NamedTuple
-from zoneinfo import ZoneInfo
+from zoneinfo import TZPATH, ZoneInfo
 
 from kcr.api.durations import parse_duration
 from kcr.api.integers import parse_int
@@ -117,8 +118,8 @@ def _offset(zone: str, moment: Timestamp) -> int:
     hours, colon, minutes = zone.partition(":")
     if not colon:
         return _named_offset(zone, moment.nanos // SECOND)
-    minute = _number(minutes)
-    east = _number(hours) * 60 + (-minute if zone[0] == "-" else minute)
+    hour, minute = _number(hours), _number(minutes)
+    east = hour * 60 + (-minute if zone[0] == "-" else minute)
     # Go counts nanoseconds in 64 bits.
     wrapped = (east * 60 * SECOND + (1 << 63)) % (1 << 64) - (1 << 63)
     return _in_unit(wrapped, SECOND)
@@ -147,12 +148,25 @@ def _datetime(seconds: int) -> datetime:
 def _zone(name: str) -> ZoneInfo:
     if ".." in name.replace("\\", "/").split("/") or name[0] in "/\\":
         raise EvaluationError("time: invalid location name")
+    first: Exception | None = None
+    for folder in TZPATH:
+        try:
+            with (Path(folder) / name).open("rb") as content:
+                return ZoneInfo.from_file(content)
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError) as error:
+            first = first or error
     try:
         return ZoneInfo(name)
-    except IsADirectoryError:
-        raise EvaluationError("is a directory") from None
     except (KeyError, ValueError, OSError):
-        raise EvaluationError(f"unknown time zone {name}") from None
+        raise EvaluationError(_why(name, first)) from None
+
+
+def _why(name: str, error: Exception | None) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.lower()
+    return "malformed time zone information" if error is not None else f"unknown time zone {name}"
 
 
 # What the parts of a moment are called, in expressions and in the ids of their overloads.
