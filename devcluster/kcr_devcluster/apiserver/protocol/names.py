@@ -60,7 +60,8 @@ def dns_label(text: str) -> tuple[str, ...]:
     """Return the reasons why a text is no DNS label, the form of host names and container names."""
     if len(text) <= 63 and _label.fullmatch(text):
         return ()
-    reasons = ["must be no more than 63 characters"] if len(text) > 63 else []
+    # Upstream says characters and counts bytes.
+    reasons = ["must be no more than 63 characters"] if len(text.encode()) > 63 else []
     if not _label.fullmatch(text):
         reasons.append("must not contain dots" if _subdomain.fullmatch(text) else LABEL_MESSAGE)
     return tuple(reasons)
@@ -69,7 +70,7 @@ def dns_label(text: str) -> tuple[str, ...]:
 @lru_cache(1024)
 def dns_1035_label(text: str) -> tuple[str, ...]:
     """Return the reasons why a text is no DNS label of RFC 1035, the form of names of resources and versions."""
-    reasons = ["must be no more than 63 characters"] if len(text) > 63 else []
+    reasons = ["must be no more than 63 characters"] if len(text.encode()) > 63 else []
     if not _label_1035.fullmatch(text):
         reasons.append(LABEL_1035_MESSAGE)
     return tuple(reasons)
@@ -86,7 +87,7 @@ def dns_subdomain(text: str) -> tuple[str, ...]:
     """Return the reasons why a text is no DNS subdomain, the form of most names."""
     if len(text) <= 253 and _subdomain.fullmatch(text):
         return ()
-    reasons = ["must be no more than 253 characters"] if len(text) > 253 else []
+    reasons = ["must be no more than 253 characters"] if len(text.encode()) > 253 else []
     if not _subdomain.fullmatch(text):
         reasons.append(SUBDOMAIN_MESSAGE)
     return tuple(reasons)
@@ -98,7 +99,7 @@ def qualified_name(text: str) -> tuple[str, ...]:
     parts = text.split("/")
     if len(parts) > 2:
         return (
-            f"a qualified name {_QUALIFIED_RULE} with an optional DNS subdomain prefix and '/' "
+            f"a valid label key {_QUALIFIED_RULE} with an optional DNS subdomain prefix and '/' "
             "(e.g. 'example.com/MyName')",
         )
     reasons: list[str] = []

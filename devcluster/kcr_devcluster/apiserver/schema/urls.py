@@ -5,13 +5,13 @@ Escapes may stand for bytes that are no text; these are kept as Python keeps the
 Source: Go's net/url, url.go: parse, parseAuthority, parseHost, unescape, URL.String; encoding_table.go.
 """
 
-import ipaddress
 import re
 from string import ascii_letters, digits
 from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from kcr_devcluster.apiserver.protocol.gotexts import quoted
+from kcr_devcluster.apiserver.schema.addresses import parse_address
 
 _UNRESERVED = frozenset(ascii_letters + digits + "-_.~")
 # What stands as it is in each part of a URL.
@@ -79,7 +79,7 @@ class Url(NamedTuple):
         for part in (self.query or "").split("&"):
             name, _, value = part.partition("=")
             if part and ";" not in part and not _BROKEN_ESCAPE.search(part):
-                found.setdefault(_unescaped(name.replace("+", " ")), []).append(_unescaped(value.replace("+", " ")))
+                found.setdefault(_value(name), []).append(_value(value))
         return found
 
     def __str__(self) -> str:
@@ -187,9 +187,9 @@ def _literal(host: str) -> str:
     start, zone, name = address.partition(_ZONE)
     shown = _unescaped(_in_host(start)) + _unescaped(_checked(zone + name))
     try:
-        found = ipaddress.ip_address(shown)
-    except ValueError:
-        raise ValueError(f"invalid host: ParseAddr({quoted(shown)}): unable to parse IP") from None
+        found = parse_address(shown)
+    except ValueError as error:
+        raise ValueError(f"invalid host: {error}") from None
     if found.version == 4:
         raise ValueError("invalid IP-literal")
     return f"[{shown}]{port}"
@@ -203,10 +203,9 @@ def _checked_port(port: str) -> str:
 
 def _in_host(text: str) -> str:
     """Return what may stand in a host: no escapes of ASCII, and no characters that need one."""
-    _checked(text)
     for position, character in enumerate(text):
         if character == "%":
-            escape = text[position : position + 3]
+            escape = _checked(text[position : position + 3])
             if int(escape[1:], 16) < 128 and escape != _ZONE:
                 raise ValueError(f"invalid URL escape {quoted(escape)}")
         elif character < "\x80" and character not in _IN_HOST:
@@ -223,6 +222,11 @@ def _checked(text: str) -> str:
 
 def _unescaped(text: str) -> str:
     return unquote_to_bytes(text).decode("utf-8", "surrogateescape") if "%" in text else text
+
+
+def _value(text: str) -> str:
+    """Return a name or a value of a query; bytes that are no text become marks."""
+    return unquote_to_bytes(text.replace("+", " ")).decode("utf-8", "replace")
 
 
 def _escaped(text: str, kept: frozenset[str]) -> str:

@@ -1,6 +1,6 @@
 """Addresses of networks: `ip`, `cidr` and what may be asked of them.
 
-Source: k8s.io/apiserver/pkg/cel/{ip,cidr}.go; k8s.io/apiserver/pkg/cel/library/{ip,cidr}.go; Go's net/netip, netip.go.
+Source: k8s.io/apiserver/pkg/cel/{ip,cidr}.go; k8s.io/apiserver/pkg/cel/library/{ip,cidr}.go.
 """
 
 import re
@@ -11,11 +11,10 @@ from typing import Any, NamedTuple
 from kcr_devcluster.apiserver.cel.libraries.overloads import Functions, Overload
 from kcr_devcluster.apiserver.cel.values import EvaluationError
 from kcr_devcluster.apiserver.protocol.gotexts import quoted
+from kcr_devcluster.apiserver.schema.addresses import Address, parse_address
 
 _IP, _CIDR = "net.IP", "net.CIDR"
 
-_Address = IPv4Address | IPv6Address
-_GROUP = re.compile(r"[0-9A-Fa-f]*")
 _BITS = re.compile(r"0|[1-9][0-9]*")
 _BROADCAST = IPv4Address("255.255.255.255")
 
@@ -23,7 +22,7 @@ _BROADCAST = IPv4Address("255.255.255.255")
 class IP(NamedTuple):
     """An address."""
 
-    address: _Address
+    address: Address
 
     @property
     def cel_type(self) -> str:
@@ -34,7 +33,7 @@ class IP(NamedTuple):
 class CIDR(NamedTuple):
     """An address with the length of its prefix; it need not be the first of its network."""
 
-    address: _Address
+    address: Address
     bits: int
 
     @property
@@ -47,120 +46,13 @@ class CIDR(NamedTuple):
         return f"{self.address}/{self.bits}"
 
 
-def _parse(text: str) -> _Address:
-    """Return the address that a text stands for, without its zone.
-
-    Raises:
-        ValueError: It stands for none; the message is Go's.
-    """
-    first = next((one for one in text if one in ".:%"), "")
-    if first == ".":
-        fields = _ipv4_fields(text, text)
-        return IPv4Address(bytes(fields))
-    if first == ":":
-        return _parse_ipv6(text)
-    raise _failed(text, "missing IPv6 address" if first else "unable to parse IP")
-
-
-def _failed(text: str, why: str, at: str = "") -> ValueError:
-    return ValueError(f"ParseAddr({quoted(text)}): {why}{f' (at {quoted(at)})' if at else ''}")
-
-
-def _ipv4_fields(whole: str, text: str) -> list[int]:
-    """Return the four numbers of an address.
-
-    Args:
-        whole: The text that it is part of, for messages.
-        text: The address.
-    """
-    at, fields = 0, list[int]()
-    for field in text.split("."):
-        digits = re.match("[0-9]*", field)
-        assert digits is not None  # it matches always
-        if len(digits[0]) > 1 and field.startswith("0"):
-            raise _failed(whole, "IPv4 field has octet with leading zero")
-        if int(digits[0][:4] or 0) > 255:
-            raise _failed(whole, "IPv4 field has value >255")
-        at += digits.end()
-        if digits[0] != field:
-            raise _failed(whole, "unexpected character", text[at:])
-        if not field:
-            raise _failed(whole, "IPv4 field must have at least one digit", text[max(at - (at == len(text)), 0) :])
-        if len(fields) == 3 and at < len(text):
-            raise _failed(whole, "IPv4 address too long")
-        fields.append(int(field))
-        at += 1
-    if len(fields) < 4:
-        raise _failed(whole, "IPv4 address too short")
-    return fields
-
-
-def _parse_ipv6(text: str) -> IPv6Address:
-    rest, mark, zone = text.partition("%")
-    if mark and not zone:
-        raise _failed(text, "zone must be a non-empty string")
-    groups, gap = list[int](), -1
-    if rest.startswith("::"):
-        gap, rest = 0, rest[2:]
-    while rest and len(groups) < 8:
-        found = _GROUP.match(rest)
-        assert found is not None  # it matches always
-        end = found.end()
-        if rest[end : end + 1] == "." and end:
-            return _with_gap(text, [*groups, *_embedded(text, rest, len(groups), gap)], gap)
-        groups.append(_group(text, rest, found[0]))
-        rest = _after_colon(text, rest[end:])
-        if rest.startswith(":"):
-            if gap >= 0:
-                raise _failed(text, "multiple :: in address", rest)
-            gap, rest = len(groups), rest[1:]
-    if rest:
-        raise _failed(text, "trailing garbage after address", rest)
-    return _with_gap(text, groups, gap)
-
-
-def _group(text: str, rest: str, digits: str) -> int:
-    if len(digits) > 4:
-        raise _failed(text, "each group must have 4 or less digits", rest)
-    if not digits:
-        raise _failed(text, "each colon-separated field must have at least one digit", rest)
-    return int(digits, 16)
-
-
-def _after_colon(text: str, rest: str) -> str:
-    if rest and not rest.startswith(":"):
-        raise _failed(text, "unexpected character, want colon", rest)
-    if rest == ":":
-        raise _failed(text, "colon must be followed by more characters", rest)
-    return rest[1:]
-
-
-def _embedded(text: str, rest: str, count: int, gap: int) -> tuple[int, int]:
-    """Return the two groups that an IPv4 address stands for, at the end of an address."""
-    if gap < 0 and count != 6:
-        raise _failed(text, "embedded IPv4 address must replace the final 2 fields of the address", rest)
-    if count > 6:
-        raise _failed(text, "too many hex fields to fit an embedded IPv4 at the end of the address", rest)
-    one, two, three, four = _ipv4_fields(text, rest)
-    return one << 8 | two, three << 8 | four
-
-
-def _with_gap(text: str, groups: list[int], gap: int) -> IPv6Address:
-    if len(groups) < 8 and gap < 0:
-        raise _failed(text, "address string too short")
-    if len(groups) == 8 and gap >= 0:
-        raise _failed(text, "the :: must expand to at least one field of zeros")
-    full = [*groups[:gap], *[0] * (8 - len(groups)), *groups[gap:]] if gap >= 0 else groups
-    return IPv6Address(b"".join(group.to_bytes(2, "big") for group in full))
-
-
-def _is_mapped(address: _Address) -> bool:
+def _is_mapped(address: Address) -> bool:
     return isinstance(address, IPv6Address) and address.ipv4_mapped is not None
 
 
 def _parse_ip(text: str) -> IP:
     try:
-        address = _parse(text)
+        address = parse_address(text)
     except ValueError as error:
         raise EvaluationError(f"IP Address {quoted(text)} parse error during conversion from string: {error}") from None
     if "%" in text:
@@ -188,7 +80,7 @@ def _prefix(text: str) -> CIDR:
     start, slash, bits = text.rpartition("/")
     if not slash:
         raise ValueError("no '/'")
-    address = _parse(start)
+    address = parse_address(start)
     if "%" in start:
         raise ValueError("IPv6 zones cannot be present in a prefix")
     if not _BITS.fullmatch(bits) or len(bits) > 18:
@@ -233,19 +125,19 @@ def _contains_cidr(cidr: CIDR, inner: CIDR) -> bool:
     return cidr.bits <= inner.bits and _contains(cidr, IP(inner.address))
 
 
-def _is_link_local_multicast(address: _Address) -> bool:
+def _is_link_local_multicast(address: Address) -> bool:
     packed = address.packed
     if address.version == 4:
         return packed[:3] == b"\xe0\0\0"
     return packed[0] == 0xFF and packed[1] & 0x0F == 2
 
 
-def _is_global_unicast(address: _Address) -> bool:
+def _is_global_unicast(address: Address) -> bool:
     is_none = address.is_unspecified or address.is_loopback or address.is_multicast or address.is_link_local
     return not is_none and address != _BROADCAST
 
 
-def _asked(name: str, returns: str, ask: Callable[[_Address], Any]) -> tuple[Overload, ...]:
+def _asked(name: str, returns: str, ask: Callable[[Address], Any]) -> tuple[Overload, ...]:
     return (Overload(f"ip_{name}", returns, (_IP,), lambda ip: ask(ip.address)),)
 
 

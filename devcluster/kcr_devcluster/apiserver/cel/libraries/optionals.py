@@ -3,7 +3,7 @@
 Source: github.com/google/cel-go/cel/library.go, OptionalTypes; interpreter/attributes.go.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from kcr_devcluster.apiserver.cel.libraries.operators import has_key, place_of
@@ -36,31 +36,23 @@ def _or_value(given: Optional, other: Any) -> Any:
     return given.content if given.has_value else other
 
 
-def optional_item(values: list[Any], index: Any) -> Optional:
-    """Return an item of a list as an optional value, none for a place beyond its ends.
+def optional_at(values: Any, key: Any) -> Optional:
+    """Return an item of a list or the value of a key as an optional value, none where there is no such place or key.
 
     Args:
-        values: The list.
-        index: The place.
+        values: The list or the map; anything else has none.
+        key: The place or the key.
+
+    Raises:
+        EvaluationError: The key is no place in a list.
     """
-    return Optional(True, values[place]) if 0 <= (place := place_of(index)) < len(values) else NONE
+    if isinstance(values, list):
+        return Optional(True, values[place]) if 0 <= (place := place_of(key)) < len(values) else NONE
+    return Optional(True, values[key]) if isinstance(values, dict) and has_key(key, values) else NONE
 
 
-def optional_entry(entries: Any, key: Any) -> Optional:
-    """Return the value of a key as an optional value, none for a key that is not there, and for what is no map.
-
-    Args:
-        entries: The map.
-        key: The key.
-    """
-    if isinstance(entries, dict) and has_key(key, entries):
-        return Optional(True, entries[key])
-    return NONE
-
-
-def _inside(find: Callable[[Any, Any], Optional]) -> Callable[[Optional, Any], Optional]:
-    """Return how the value in an optional value is asked."""
-    return lambda given, key: find(given.content, key) if given.has_value else NONE
+def _at_inside(given: Optional, key: Any) -> Optional:
+    return optional_at(given.content, key) if given.has_value else NONE
 
 
 def _first(values: Sequence[Any]) -> Optional:
@@ -75,13 +67,12 @@ def _unwrapped(values: Sequence[Optional]) -> list[Any]:
     return [one.content for one in values if one.has_value]
 
 
-_item_inside, _entry_inside = _inside(optional_item), _inside(optional_entry)
 _OPTIONAL, _LIST, _MAP = "optional_type(V)", "list(V)", "map(K, V)"
 _WRAPPED_LIST, _WRAPPED_MAP, _OPTIONALS = f"optional_type({_LIST})", f"optional_type({_MAP})", f"list({_OPTIONAL})"
 
 
 def _select(given: Any, name: str) -> Optional:
-    return _entry_inside(given, name) if isinstance(given, Optional) else optional_entry(given, name)
+    return optional_at(given.content if isinstance(given, Optional) else given, name)
 
 
 FUNCTIONS: Functions = {
@@ -94,14 +85,14 @@ FUNCTIONS: Functions = {
     "orValue": (Overload("optional_orValue_value", "V", (_OPTIONAL, "V"), _or_value),),
     "_?._": (Overload("select_optional_field", _OPTIONAL, ("dyn", "string"), _select, False),),
     "_[?_]": (
-        Overload("list_optindex_optional_int", _OPTIONAL, (_LIST, "int"), optional_item, False),
-        Overload("optional_list_optindex_optional_int", _OPTIONAL, (_WRAPPED_LIST, "int"), _item_inside, False),
-        Overload("map_optindex_optional_value", _OPTIONAL, (_MAP, "K"), optional_entry, False),
-        Overload("optional_map_optindex_optional_value", _OPTIONAL, (_WRAPPED_MAP, "K"), _entry_inside, False),
+        Overload("list_optindex_optional_int", _OPTIONAL, (_LIST, "int"), optional_at, False),
+        Overload("optional_list_optindex_optional_int", _OPTIONAL, (_WRAPPED_LIST, "int"), _at_inside, False),
+        Overload("map_optindex_optional_value", _OPTIONAL, (_MAP, "K"), optional_at, False),
+        Overload("optional_map_optindex_optional_value", _OPTIONAL, (_WRAPPED_MAP, "K"), _at_inside, False),
     ),
     "_[_]": (
-        Overload("optional_list_index_int", _OPTIONAL, (_WRAPPED_LIST, "int"), _item_inside, False),
-        Overload("optional_map_index_value", _OPTIONAL, (_WRAPPED_MAP, "K"), _entry_inside, False),
+        Overload("optional_list_index_int", _OPTIONAL, (_WRAPPED_LIST, "int"), _at_inside, False),
+        Overload("optional_map_index_value", _OPTIONAL, (_WRAPPED_MAP, "K"), _at_inside, False),
     ),
     "first": (Overload("list_first", _OPTIONAL, (_LIST,), _first),),
     "last": (Overload("list_last", _OPTIONAL, (_LIST,), _last),),

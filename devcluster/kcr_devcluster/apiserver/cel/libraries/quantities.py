@@ -137,8 +137,7 @@ def _sum(one: Quantity, other: Quantity) -> Quantity:
 
 
 def _negated(one: Quantity) -> Quantity:
-    # The least number has no counterpart in 64 bits; Go leaves it as it is.
-    return one if one.is_small and one.number == _LEAST else one._replace(number=-one.number)
+    return one._replace(number=-one.number)
 
 
 def _of_integer(number: int) -> Quantity:
@@ -198,7 +197,7 @@ FUNCTIONS: Functions = {
     ),
     "sub": (
         Overload("quantity_sub", _KIND, (_KIND, _KIND), lambda one, other: _sum(one, _negated(other))),
-        Overload("quantity_sub_int", _KIND, (_KIND, "int"), lambda one, number: _sum(one, _negated(_of_integer(number)))),
+        Overload("quantity_sub_int", _KIND, (_KIND, "int"), lambda one, number: _sum(one, _of_integer(-number))),
     ),
     "isLessThan": _compared("is_less_than", "bool", lambda order: order < 0),
     "isGreaterThan": _compared("is_greater_than", "bool", lambda order: order > 0),

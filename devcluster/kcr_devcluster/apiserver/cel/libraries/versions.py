@@ -104,7 +104,7 @@ def _normalized(text: str) -> str:
 
 
 def _without_zeros(part: str) -> str:
-    if len(part) < 2:
+    if len(part.encode()) < 2:
         return part
     rest = part.lstrip("0")
     return rest if re.match("[0-9]", rest) else f"0{rest}"
