@@ -35,7 +35,7 @@ _SITES = tuple(
 )  # fmt: skip
 # The installed packages that kcr calls itself: none of them is the program.
 _LIBRARIES = {
-    "aiohttp", "cel_expr_python", "click", "cryptography", "kubernetes_asyncio", "msgspec", "opentelemetry",
+    "aiohttp", "click", "cryptography", "kubernetes_asyncio", "msgspec", "opentelemetry",
     "prometheus_client", "rich", "structlog", "tenacity", "uvloop", "yaml",
 }  # fmt: skip
 _KCR = f"{Path(__file__).parent}/"

@@ -7,15 +7,11 @@ from typing import Annotated, Any
 import pytest
 
 import kcr
-from kcr_devcluster.apiserver.structural.cel.expressions import is_available
 from kcr_devcluster.generators.policies import policy_manifests
 from tests.kit.api import Api
 from tests.kit.policies import CONFIG_MAPS, DEPLOYMENTS, GROUP, deployment
 
-pytestmark = [
-    pytest.mark.kcr_virtual,
-    pytest.mark.skipif(not is_available(), reason="there is no build of the library for this machine"),
-]
+pytestmark = pytest.mark.kcr_virtual
 
 
 class Container(kcr.Object):

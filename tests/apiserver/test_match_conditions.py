@@ -5,14 +5,10 @@ Source: kubernetes/staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/gen
 
 import pytest
 
-from kcr_devcluster.apiserver.structural.cel.expressions import is_available
 from tests.kit.api import Api, pod
 from tests.kit.webhooks import Webhooks
 
-pytestmark = [
-    pytest.mark.kcr_virtual,
-    pytest.mark.skipif(not is_available(), reason="there is no build of the library for this machine"),
-]
+pytestmark = pytest.mark.kcr_virtual
 PODS = "/api/v1/namespaces/default/pods"
 
 

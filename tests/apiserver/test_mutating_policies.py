@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from kcr_devcluster.apiserver.structural.cel.expressions import is_available
 from tests.kit.api import Api, config_map, pod
 from tests.kit.policies import (
     CONFIG_MAPS,
@@ -25,10 +24,7 @@ from tests.kit.policies import (
 from tests.kit.webhooks import Webhooks
 from tests.kit.webhooks import json_patch as webhook_patch
 
-pytestmark = [
-    pytest.mark.kcr_virtual,
-    pytest.mark.skipif(not is_available(), reason="there is no build of the library for this machine"),
-]
+pytestmark = pytest.mark.kcr_virtual
 PODS = "/api/v1/namespaces/default/pods"
 DENIED = "policy 'p' with binding 'b-p' denied request: "
 ANNOTATE = """

@@ -9,14 +9,10 @@ from typing import Any
 
 import pytest
 
-from kcr_devcluster.apiserver.structural.cel.expressions import is_available
 from tests.kit.api import Api
 from tests.kit.policies import DEPLOYMENTS, GROUP, bind, configuration, deployment, matched, validate, validation
 
-pytestmark = [
-    pytest.mark.kcr_virtual,
-    pytest.mark.skipif(not is_available(), reason="there is no build of the library for this machine"),
-]
+pytestmark = pytest.mark.kcr_virtual
 ANNOTATE = "Object{metadata: Object.metadata{annotations: {'my-foo-annotation': 'myAnnotationValue'}}}"
 SPECS: dict[str, dict[str, Any]] = {
     "validatingadmissionpolicies": {

@@ -9,15 +9,10 @@ from typing import Any
 import pytest
 
 from kcr.testing.loop import VirtualClock
-from kcr_devcluster.apiserver.structural.cel.expressions import is_available
 from tests.kit.api import Api
 from tests.kit.policies import GROUP, matched, validate, validation
 
-pytestmark = [
-    pytest.mark.kcr_virtual,
-    pytest.mark.collects,
-    pytest.mark.skipif(not is_available(), reason="there is no build of the library for this machine"),
-]
+pytestmark = [pytest.mark.kcr_virtual, pytest.mark.collects]
 POLICY = f"{GROUP}/validatingadmissionpolicies/p"
 DEPLOYMENTS = matched("deployments", "apps")
 NO_WARNINGS: dict[str, Any] = {}

@@ -4,13 +4,11 @@ Source: kubernetes/test/e2e/apimachinery/validatingadmissionpolicy.go; staging/s
 plugin/policy/validating/{dispatcher,validator}.go.
 """
 
-import sys
 from typing import Any
 
 import pytest
 
 from kcr_devcluster.apiserver.authentication import User
-from kcr_devcluster.apiserver.structural.cel.expressions import is_available
 from tests.kit.api import Api, config_map, pod
 from tests.kit.conversion_webhooks import V1, install, v1
 from tests.kit.policies import (
@@ -26,10 +24,7 @@ from tests.kit.policies import (
     validation,
 )
 
-pytestmark = [
-    pytest.mark.kcr_virtual,
-    pytest.mark.skipif(not is_available(), reason="there is no build of the library for this machine"),
-]
+pytestmark = pytest.mark.kcr_virtual
 DENIED = "configmaps \"c\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: "
 
 
@@ -335,21 +330,6 @@ async def test_generated_name_is_known_to_validation(api: Api) -> None:
     await validate(api, validation("request.name == object.metadata.name", message="other name"))
     await bind(api)
     await api.post(CONFIG_MAPS, {"metadata": {"generateName": "c-"}})
-
-
-async def test_policies_without_the_library_have_no_effect(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "cel_expr_python", None)
-    is_available.cache_clear()
-    try:
-        body = {"matchConstraints": matched(), "validations": [validation("false")]}
-        policy = {"metadata": {"name": "p"}, "spec": body}
-        made = await api.call("POST", f"{GROUP}/validatingadmissionpolicies", policy)
-        assert "expressions are not evaluated: the package cel-expr-python is not installed" in made.headers["Warning"]
-        await bind(api)
-        assert await denial(api) == ""
-    finally:
-        monkeypatch.undo()
-        is_available.cache_clear()
 
 
 async def test_webhook_converts_objects_and_parameters(api: Api) -> None:

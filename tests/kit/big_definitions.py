@@ -174,7 +174,7 @@ WORKFLOW: Json = {
                             },
                             "retries": {"x-kubernetes-int-or-string": True},
                             "tasks": {
-                                "type": "array", "maxItems": 50,
+                                "type": "array", "maxItems": 20,
                                 "items": {
                                     "type": "object", "required": ["name", "template"],
                                     "properties": {

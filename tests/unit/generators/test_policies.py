@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import pytest
 
 import kcr
-from kcr_devcluster.apiserver.structural.cel.expressions import Scope, compile_expression
+from kcr_devcluster.apiserver.cel.admission import Declarations, compile_admission
 from kcr_devcluster.generators.policies import policy_manifests
 
 
@@ -43,8 +43,6 @@ class App(kcr.Resource, api_version="apps/v1", plural="apps", validations=(kcr.V
 
 
 POLICY, BINDING = policy_manifests(App, "kcr-apps.apps", ("Warn", "Audit"))
-# Evaluated as fields of one `self`, as the library is called for definitions.
-SCOPE = Scope({"type": "object", "x-kubernetes-preserve-unknown-fields": True})
 
 
 def denials(spec: Mapping[str, Any] | None, old: Mapping[str, Any] | None = None, **fields: Any) -> list[str]:
@@ -53,8 +51,7 @@ def denials(spec: Mapping[str, Any] | None, old: Mapping[str, Any] | None = None
     value = {"object": obj, "oldObject": None if old is None else {"kind": "App", "spec": old}}
     found = []
     for one in POLICY["spec"]["validations"]:
-        expression = re.sub(r"\b(?<![.'])(object|oldObject)\b", r"self.\1", one["expression"])
-        if compile_expression(expression, SCOPE, "bool").evaluate(value, None) is not True:
+        if compile_admission(one["expression"], Declarations(), ("bool",)).evaluate(value) is not True:
             found.append(one["message"])
     return found
 

@@ -15,11 +15,12 @@ from kcr_devcluster.apiserver.kinds.strategy import Strategy
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError, invalid
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.names import qualified_name
+from kcr_devcluster.apiserver.schema.extensions import EMBEDDED, LIST_TYPE, Schema
 from kcr_devcluster.apiserver.schema.shape import ABSENT
 from kcr_devcluster.apiserver.structural.checks import ROOT, Check
 from kcr_devcluster.apiserver.structural.list_types import embedded_errors, has, list_type_errors
 from kcr_devcluster.apiserver.structural.rules import NOT_CHECKED, RuleCheck, blocks, compile_rules
-from kcr_devcluster.apiserver.structural.shapes import EMBEDDED, LIST_TYPE, Schema, StructuralShape
+from kcr_devcluster.apiserver.structural.shapes import StructuralShape
 from kcr_devcluster.apiserver.structural.validation import compile_schema
 
 _STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")

@@ -201,4 +201,4 @@ def same_key(one: Any, other: Any, keys: tuple[str, ...]) -> bool:
 
 def contains(values: list[Any], wanted: Any) -> bool:
     """Return whether a value is an item of a list."""
-    return any(equal(one, wanted) for one in values)
+    return any(equal(wanted, one) or (isinstance(one, SetList | MapList) and equal(one, wanted)) for one in values)

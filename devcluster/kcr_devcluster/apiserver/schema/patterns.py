@@ -12,8 +12,6 @@ import unicodedata
 from collections.abc import Callable
 from functools import lru_cache
 
-import msgspec
-
 from kcr.api.integers import parse_int
 
 _POSIX = {
@@ -62,7 +60,7 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
 def compile_search(pattern: str) -> Callable[[str], object]:
     """Return the search of a regular expression of Go.
 
-    RE2 does it, by the library of expressions, where Python's search takes exponential time, or does not know which
+    RE2 does it where Python's search takes exponential time, or does not know which
     letters are the same; elsewhere Python's is a hundred times as fast.
 
     Raises:
@@ -71,22 +69,22 @@ def compile_search(pattern: str) -> Callable[[str], object]:
     search = compile_pattern(pattern).search
     if not _FOR_RE2.search(pattern):
         return search
+    return _re2_search(pattern) or search
+
+
+def _re2_search(pattern: str) -> Callable[[str], object] | None:
+    """Return the search of RE2; None where it is not installed, or the pattern needs too much memory."""
     try:
-        return _re2_search(pattern)
-    except (ImportError, RuntimeError):
-        return search
-
-
-def _re2_search(pattern: str) -> Callable[[str], object]:
-    from cel_expr_python import cel  # noqa: PLC0415  # loaded with the first such pattern
-
-    environment = cel.NewEnv(variables={"self": cel.Type.STRING})
-    program = environment.compile(f"self.matches({msgspec.json.encode(pattern).decode()})")
-
-    def search(text: str) -> bool:
-        return bool(program.eval(data={"self": text}).value() is True)
-
-    return search
+        import re2  # noqa: PLC0415  # loaded with the first such pattern
+    except ImportError:
+        return None
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        compiled = re2.compile(pattern, options)
+    except re2.error:
+        return None
+    return lambda text: compiled.search(text) is not None
 
 
 @lru_cache(64)

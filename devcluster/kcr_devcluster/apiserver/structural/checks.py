@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError, invalid, not_supported, rendered, too_long
+from kcr_devcluster.apiserver.schema.extensions import Schema
 from kcr_devcluster.apiserver.schema.formats import INTEGER_BITS, string_format
 from kcr_devcluster.apiserver.schema.patterns import compile_search
-from kcr_devcluster.apiserver.structural.shapes import Schema
 
 # A check adds the errors of a value at a path, and returns how many of its parts are valid: of several alternatives
 # that fail, the errors of the best one are shown. It gets the value of before, or `ABSENT`.

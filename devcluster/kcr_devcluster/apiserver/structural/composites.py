@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError, required, too_many
+from kcr_devcluster.apiserver.schema.extensions import LIST_MAP_KEYS, LIST_TYPE, MAP_TYPE, Schema
 from kcr_devcluster.apiserver.schema.shape import ABSENT
 from kcr_devcluster.apiserver.structural.checks import Check, in_body, whole
-from kcr_devcluster.apiserver.structural.shapes import LIST_MAP_KEYS, LIST_TYPE, MAP_TYPE, Schema
 
 Compile = Callable[[Schema], Check]
 

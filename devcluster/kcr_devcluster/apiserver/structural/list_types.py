@@ -9,7 +9,7 @@ from typing import Any
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError, duplicate, invalid, rendered, required
 from kcr_devcluster.apiserver.protocol.names import check_annotations, check_labels, dns_1035_label, path_segment
 from kcr_devcluster.apiserver.schema.builtin import type_shape
-from kcr_devcluster.apiserver.structural.shapes import EMBEDDED, LIST_MAP_KEYS, LIST_TYPE, Schema
+from kcr_devcluster.apiserver.schema.extensions import EMBEDDED, LIST_MAP_KEYS, LIST_TYPE, Schema
 
 Visitor = Callable[[Schema, Any, str], Iterator[FieldError]]
 

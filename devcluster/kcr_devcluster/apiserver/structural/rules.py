@@ -8,11 +8,20 @@ Source: kubernetes/staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver/sche
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import msgspec
 
 from kcr.api.equality import same_json
+from kcr_devcluster.apiserver.cel.conversion import converter
+from kcr_devcluster.apiserver.cel.costs import MOST
+from kcr_devcluster.apiserver.cel.declared import REQUEST_BYTES, declared
+from kcr_devcluster.apiserver.cel.programs import CostExceededError
+from kcr_devcluster.apiserver.cel.rules import Rule as Expression
+from kcr_devcluster.apiserver.cel.rules import Scope, compile_message, compile_rule
+from kcr_devcluster.apiserver.cel.syntax import CompilationError
+from kcr_devcluster.apiserver.cel.values import EvaluationError
 from kcr_devcluster.apiserver.protocol.field_errors import (
     FieldError,
     duplicate,
@@ -22,26 +31,39 @@ from kcr_devcluster.apiserver.protocol.field_errors import (
     not_supported,
     required,
 )
+from kcr_devcluster.apiserver.schema.extensions import EMBEDDED, LIST_TYPE, RULES, Schema
 from kcr_devcluster.apiserver.schema.shape import ABSENT
-from kcr_devcluster.apiserver.structural.cel import expressions as cel
-from kcr_devcluster.apiserver.structural.cel.costs import RuleCost, cardinality, cost_refusal, total_refusals
-from kcr_devcluster.apiserver.structural.cel.values import scalar_converter
 from kcr_devcluster.apiserver.structural.checks import ROOT
 from kcr_devcluster.apiserver.structural.composites import correlation
 from kcr_devcluster.apiserver.structural.list_types import has
-from kcr_devcluster.apiserver.structural.shapes import LIST_TYPE, MAP_TYPE, RULES, Schema
 
 Rule = Mapping[str, Any]
 # Adds the errors of a value at a path, given its old value; the boolean is true where the value around it is unchanged.
 RuleCheck = Callable[[Any, str, Any, bool, list[FieldError]], None]
 
-_REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
+_DUPLICATE = "FieldValueDuplicate"
+_REASONS = (_DUPLICATE, "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
 _BLOCKING = (
     "FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid",
 )  # fmt: skip
 _STEP = re.compile(r"\.([^.\[\]]+)|\['((?:\\.|[^'\\])*)'\]")
 _MISMATCH = "call arguments did not match a supported operator, function or macro signature for rule"
 _TOO_COSTLY = "no further validation rules will be run due to call cost exceeds limit for rule"
+_NO_TYPE = (
+    "internal error: failed to construct type information for x-kubernetes-validations rules: unable to convert "
+    "structural schema to CEL declarations"
+)
+# Limits of estimated costs; so many of the most costly expressions are named.
+# Source: kubernetes/staging/src/k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go.
+_LIMIT, _TOTAL_LIMIT, _NAMED = 10_000_000, 100_000_000, 4
+_CONTRIBUTED = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
+_HINT = (
+    "(try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are "
+    "declared)"
+)
+_LONGEST_MESSAGE = 5 * 1024
+# Go's encoder escapes what is no text in a page.
+_AS_GO = str.maketrans({one: f"\\u{ord(one):04x}" for one in "<>&\u2028\u2029"})
 NOT_CHECKED = FieldError(
     ROOT,
     "FieldValueInvalid",
@@ -50,26 +72,23 @@ NOT_CHECKED = FieldError(
 )
 
 
-def missing_library(schema: Schema) -> str:
-    """Return the warning for a schema whose rules cannot be evaluated, `""` where there is nothing to warn of."""
-    if cel.is_available() or not has(schema, (RULES,)):
-        return ""
-    return (
-        f"{RULES} are not evaluated: the package {cel.LIBRARY} is not installed; "
-        "pip install 'kcr[embedded]' installs it where there are builds of it"
-    )
-
-
 def blocks(errors: list[FieldError]) -> bool:
     """Return whether errors keep rules from being evaluated: the value may not have the types that rules expect."""
     return any(error.reason in _BLOCKING for error in errors)
 
 
+class RuleCost(NamedTuple):
+    """The estimated cost of an expression, and its path."""
+
+    path: str
+    cost: int
+
+
 def definition_errors(schema: Schema, path: str) -> list[FieldError]:
     """Return the errors of all rules in a schema, given its path in the definition."""
     costs: list[RuleCost] = []
-    errors = list(_definition_errors(schema, _Place(path), costs, is_root=True))
-    return errors + [forbidden(field, words) for field, words in total_refusals(costs, path)]
+    wrong, unusable = _definition_errors(schema, _Place(path), costs, is_root=True)
+    return wrong + unusable + _total_refusals(costs, path)
 
 
 class _Place(NamedTuple):
@@ -78,38 +97,72 @@ class _Place(NamedTuple):
     Attributes:
         path: The path of its schema in the definition.
         uncorrelated: The path of the outermost list or object in which old values cannot be correlated, `""` for none.
-        bounds: The lists and maps that its values lie in.
+        most: How many values of its schema an object may have, None without a bound.
     """
 
     path: str
     uncorrelated: str = ""
-    bounds: tuple[Schema, ...] = ()
+    most: int | None = 1
 
-    def below(self, step: str, *, lost: bool = False, bound: Schema | None = None) -> "_Place":
+    def below(self, step: str, *, lost: bool = False, bound: Any = 1) -> "_Place":
         """Return the place of a schema in this one's; `lost` means that old values cannot be correlated there."""
         uncorrelated = self.uncorrelated or (self.path if lost else "")
-        return _Place(f"{self.path}.{step}", uncorrelated, self.bounds if bound is None else (*self.bounds, bound))
+        most = None if self.most is None or bound is None else min(self.most * max(int(bound), 0), MOST)
+        return _Place(f"{self.path}.{step}", uncorrelated, most)
 
 
-def _definition_errors(
-    schema: Schema, place: _Place, costs: list[RuleCost], *, is_root: bool = False
-) -> Iterator[FieldError]:
-    for position, rule in enumerate(schema.get(RULES) or ()):
+_Errors = tuple[list[FieldError], list[FieldError]]
+
+
+def _definition_errors(schema: Schema, place: _Place, costs: list[RuleCost], *, is_root: bool = False) -> _Errors:
+    """Return the errors of what rules are made of, and, where there are none in a schema, those of its expressions."""
+    wrong, unusable = list[FieldError](), list[FieldError]()
+    for inner, inner_place in _inner_schemas(schema, place):
+        for errors, found in zip((wrong, unusable), _definition_errors(inner, inner_place, costs), strict=True):
+            errors.extend(found)
+    rules = schema.get(RULES) or ()
+    for position, rule in enumerate(rules):
         here = f"{place.path}.{RULES}[{position}]"
-        wrong = list(_rule_errors(rule, here)) + _field_path_errors(rule, schema, here)
-        yield from wrong
-        if not wrong and cel.is_available():
-            scope = cel.Scope(schema, bool(rule.get("optionalOldSelf")), is_root)
-            yield from _expression_errors(rule, scope, here, place, costs)
-    is_atomic = schema.get(MAP_TYPE) == "atomic"
+        wrong += [*_rule_errors(rule, here), *_field_path_errors(rule, schema, here)]
+    if rules and not wrong:
+        of = declared(schema, is_root=is_root or bool(schema.get(EMBEDDED)))
+        if of is None:
+            unusable.append(FieldError(f"{place.path}.{RULES}", "InternalError", f"Internal error: {_NO_TYPE}"))
+        else:
+            scope = Scope.over(of)
+            for position, rule in enumerate(rules):
+                unusable += _expression_errors(rule, scope, f"{place.path}.{RULES}[{position}]", place, costs)
+    return wrong, unusable
+
+
+def _inner_schemas(schema: Schema, place: _Place) -> Iterator[tuple[Schema, _Place]]:
     for name, inner in (schema.get("properties") or {}).items():
-        yield from _definition_errors(inner, place.below(f"properties[{name}]", lost=is_atomic), costs)
-    if isinstance(schema.get("additionalProperties"), Mapping):
-        inner_place = place.below("additionalProperties", bound=schema)
-        yield from _definition_errors(schema["additionalProperties"], inner_place, costs)
-    if isinstance(schema.get("items"), Mapping):
+        yield inner, place.below(f"properties[{name}]")
+    if isinstance(other := schema.get("additionalProperties"), Mapping):
+        yield other, place.below("additionalProperties", bound=schema.get("maxProperties"))
+    if isinstance(items := schema.get("items"), Mapping):
         is_lost = schema.get(LIST_TYPE) != "map"
-        yield from _definition_errors(schema["items"], place.below("items", lost=is_lost, bound=schema), costs)
+        yield items, place.below("items", lost=is_lost, bound=schema.get("maxItems"))
+
+
+def _total_refusals(costs: list[RuleCost], path: str) -> list[FieldError]:
+    """Return the errors when all expressions of a schema are too costly together."""
+    what = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema"
+    refusal = _cost_refusal(what, min(sum(one.cost for one in costs), MOST), _TOTAL_LIMIT)
+    if not refusal:
+        return []
+    costly = [one for one in costs if one.cost >= _TOTAL_LIMIT // 100]
+    most = sorted(costly, key=lambda one: one.cost, reverse=True)[:_NAMED]
+    return [*(forbidden(one.path, _CONTRIBUTED) for one in most), forbidden(path, refusal)]
+
+
+def _cost_refusal(what: str, cost: int, limit: int = _LIMIT) -> str:
+    """Return why an estimate is refused, `""` where it is within the limit."""
+    factor = cost / limit
+    if factor <= 1:
+        return ""
+    shown = "more than 100x" if factor > 100 else f"{factor:f}x" if factor < 1.5 else f"{factor:.1f}x"
+    return f"{what} exceeds budget by factor of {shown} {_HINT}"
 
 
 def _rule_errors(rule: Rule, path: str) -> Iterator[FieldError]:
@@ -132,11 +185,12 @@ def _field_path_errors(rule: Rule, schema: Schema, path: str) -> list[FieldError
     field = rule.get("fieldPath")
     if not field:
         return []
-    if not field.strip():
-        return [invalid(f"{path}.fieldPath", field, "must be non-empty if specified")]
-    if re.search(r"[\n\r]", field):
-        return [invalid(f"{path}.fieldPath", field, "must not contain line breaks")]
-    return [] if _normalized(schema, field) else [invalid(f"{path}.fieldPath", field, "must be a valid path")]
+    wrong = {
+        "must be non-empty if specified": not field.strip(),
+        "must not contain line breaks": re.search(r"[\n\r]", field) is not None,
+        "must be a valid path": not _normalized(schema, field),
+    }
+    return [invalid(f"{path}.fieldPath", field, words) for words, is_so in wrong.items() if is_so]
 
 
 def _normalized(schema: Schema, field: str) -> str:
@@ -159,32 +213,45 @@ def _normalized(schema: Schema, field: str) -> str:
 
 
 def _expression_errors(
-    rule: Rule, scope: cel.Scope, path: str, place: _Place, costs: list[RuleCost]
+    rule: Rule, scope: Scope, path: str, place: _Place, costs: list[RuleCost]
 ) -> Iterator[FieldError]:
-    count = cardinality(scope.schema, place.bounds)
-    for member, wanted, what in (
-        ("rule", "bool", "cel expression"),
-        ("messageExpression", "string", "messageExpression"),
-    ):
-        if not rule.get(member):
-            continue
-        try:
-            cel.compile_expression(rule[member], scope, wanted)
-            cost = cel.check_types(rule[member], scope) * count
-        except cel.CompilationError as error:
-            is_of_rule = member == "rule" and str(error).startswith("compilation")
-            yield _unusable(f"{path}.{member}", rule, str(error) if is_of_rule else f"{what} {error}")
-            return
-        costs.append(RuleCost(f"{path}.{member}", cost))
-        if refusal := cost_refusal(f"estimated {member} cost", cost):
-            yield forbidden(f"{path}.{member}", refusal)
-    if not cel.uses_old(rule["rule"]):
+    is_old_optional, uses_old = bool(rule.get("optionalOldSelf")), False
+    try:
+        compiled = compile_rule(rule["rule"], scope, is_old_optional=is_old_optional)
+    except CompilationError as error:
+        said = str(error)
+        yield _unusable(
+            f"{path}.rule", rule, said if said.startswith(("compilation", "program")) else f"cel expression {said}"
+        )
+    else:
+        uses_old = compiled.uses_old
+        most = REQUEST_BYTES // (scope.of.least_bytes + 1) if place.most is None else place.most
+        yield from _costs(f"{path}.rule", "estimated rule cost", min(compiled.cost * most, MOST), costs)
+        if rule.get("messageExpression"):
+            yield from _message_errors(rule, scope, path, costs)
+    if not uses_old:
         if rule.get("optionalOldSelf") is not None:
             words = "may not be set if oldSelf is not used in rule"
             yield invalid(f"{path}.optionalOldSelf", rule["optionalOldSelf"], words)
     elif place.uncorrelated:
         words = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {place.uncorrelated}"
         yield invalid(f"{path}.rule", rule["rule"], words)
+
+
+def _message_errors(rule: Rule, scope: Scope, path: str, costs: list[RuleCost]) -> Iterator[FieldError]:
+    here = f"{path}.messageExpression"
+    try:
+        message = compile_message(rule["messageExpression"], scope, is_old_optional=bool(rule.get("optionalOldSelf")))
+    except CompilationError as error:
+        yield _unusable(here, rule, f"messageExpression {error}")
+    else:
+        yield from _costs(here, "estimated messageExpression cost", message.cost, costs)
+
+
+def _costs(path: str, what: str, cost: int, costs: list[RuleCost]) -> Iterator[FieldError]:
+    costs.append(RuleCost(path, cost))
+    if refusal := _cost_refusal(what, cost):
+        yield forbidden(path, refusal)
 
 
 def _unusable(path: str, rule: Rule, why: str) -> FieldError:
@@ -197,14 +264,15 @@ def _unusable(path: str, rule: Rule, why: str) -> FieldError:
         "FieldPath": rule.get("fieldPath", ""),
         "OptionalOldSelf": rule.get("optionalOldSelf"),
     }
-    return invalid_whole(path, f"{msgspec.json.encode(shown).decode()}: {why}")
+    encoded = msgspec.json.encode(shown).decode().translate(_AS_GO)
+    return invalid_whole(path, f"{encoded}: {why}")
 
 
 class _CompiledRule(NamedTuple):
     """A rule of a schema, compiled."""
 
-    program: cel.Program
-    message: cel.Program | None
+    program: Expression
+    message: Expression | None
     rule: Rule
     field: str
     type: str
@@ -215,23 +283,21 @@ class _CompiledRule(NamedTuple):
         try:
             if self.program.evaluate(seen, old) is True:
                 return None
-        except cel.EvaluationError as error:
+        except CostExceededError as error:
+            return invalid(path or ROOT, self.type, f"'{error}': {_TOO_COSTLY}: {words}")
+        except EvaluationError as error:
             if str(error).startswith("no such overload"):
                 return invalid(path or ROOT, self.type, f"'{error}': {_MISMATCH}: {words}")
-            if str(error) == cel.OVER_BUDGET:
-                return invalid(path or ROOT, self.type, f"'{error}': {_TOO_COSTLY}: {words}")
             return invalid(path or ROOT, self.type, f"{error} evaluating rule: {words}")
         separator = "." if path and self.field and not self.field.startswith("[") else ""
         return self._refusal(f"{path}{separator}{self.field}" or ROOT, value, self._detail(seen, old))
 
     def _detail(self, seen: Any, old: tuple[Any] | None) -> str:
         if self.message is not None:
-            try:
+            with suppress(EvaluationError, CostExceededError):
                 text = str(self.message.evaluate(seen, old)).strip()
-            except cel.EvaluationError:
-                text = ""
-            if text and "\n" not in text:
-                return text
+                if text and "\n" not in text and len(text.encode()) <= _LONGEST_MESSAGE:
+                    return text
         return (self.rule.get("message") or "").strip() or f"failed rule: {self.rule['rule'].strip()}"
 
     def _refusal(self, path: str, value: Any, detail: str) -> FieldError:
@@ -241,23 +307,29 @@ class _CompiledRule(NamedTuple):
             case "FieldValueRequired":
                 return required(path, detail)
             case "FieldValueDuplicate":
-                return duplicate(path, value)
+                is_shown = not isinstance(value, dict | list)
+                return duplicate(path, value) if is_shown else FieldError(path, _DUPLICATE, "Duplicate value")
         return invalid_whole(path, detail) if isinstance(value, dict | list) else invalid(path, value, detail)
 
 
 def rule_errors(schema: Schema, value: Any) -> list[FieldError]:
     """Return the errors of a value by the rules of a schema, which compile; without an old value."""
     errors: list[FieldError] = []
-    if (check := compile_rules(schema)) is not None:
+    if (check := compile_rules(schema, is_root=False)) is not None:
         check(value, "", ABSENT, False, errors)
     return errors
 
 
-def compile_rules(schema: Schema) -> RuleCheck | None:
-    """Return the check of the rules in a schema; None where there are none or the library is missing."""
-    if not cel.is_available() or not has(schema, (RULES,)):
+def compile_rules(schema: Schema, *, is_root: bool = True) -> RuleCheck | None:
+    """Return the check of the rules in a schema; None where there are none.
+
+    Args:
+        schema: The schema.
+        is_root: Whether its values are whole objects.
+    """
+    if not has(schema, (RULES,)):
         return None
-    own = _own_check(schema)
+    own = _own_check(schema, is_root=is_root or bool(schema.get(EMBEDDED)))
     descend = _descent(schema)
 
     def check(value: Any, path: str, old: Any, unchanged: bool, errors: list[FieldError]) -> None:
@@ -271,21 +343,28 @@ def compile_rules(schema: Schema) -> RuleCheck | None:
     return check
 
 
-def _compiled(rule: Rule, schema: Schema) -> _CompiledRule:
-    scope = cel.Scope(schema, bool(rule.get("optionalOldSelf")))
-    message = rule.get("messageExpression")
+def _compiled(rule: Rule, scope: Scope, schema: Schema) -> _CompiledRule:
+    is_old_optional, message = bool(rule.get("optionalOldSelf")), None
+    if rule.get("messageExpression"):
+        message = compile_message(rule["messageExpression"], scope, is_old_optional=is_old_optional)
+        # Upstream evaluates messages with `oldSelf` as a plain value, so that such a message always fails.
+        if message.uses_old and is_old_optional:
+            message = None
     return _CompiledRule(
-        cel.compile_expression(rule["rule"], scope, "bool"),
-        cel.compile_expression(message, scope, "string") if message else None,
+        compile_rule(rule["rule"], scope, is_old_optional=is_old_optional),
+        message,
         rule,
         _normalized(schema, rule.get("fieldPath") or ""),
         schema.get("type") or "",
     )
 
 
-def _own_check(schema: Schema) -> RuleCheck:
+def _own_check(schema: Schema, *, is_root: bool) -> RuleCheck:
     """Return the check of a value by the rules of its own schema."""
-    rules, convert = [_compiled(rule, schema) for rule in schema.get(RULES) or ()], scalar_converter(schema)
+    of = declared(schema, is_root=is_root) if schema.get(RULES) else None
+    scope = None if of is None else Scope.over(of)
+    rules = [] if scope is None else [_compiled(rule, scope, schema) for rule in schema[RULES]]
+    convert = converter(schema) if rules else None
 
     def check(value: Any, path: str, old: Any, unchanged: bool, errors: list[FieldError]) -> None:
         if not rules:
@@ -304,11 +383,14 @@ def _own_check(schema: Schema) -> RuleCheck:
 
 def _descent(schema: Schema) -> RuleCheck:
     """Return the check of the fields, entries and items of a value."""
-    fields = {name: made for name, one in (schema.get("properties") or {}).items() if (made := compile_rules(one))}
+    fields = {
+        name: made
+        for name, one in (schema.get("properties") or {}).items()
+        if (made := compile_rules(one, is_root=False))
+    }
     other, item = schema.get("additionalProperties"), schema.get("items")
-    check_other = compile_rules(other) if isinstance(other, Mapping) else None
-    check_item = compile_rules(item) if isinstance(item, Mapping) else None
-    is_correlated = schema.get(MAP_TYPE) != "atomic"
+    check_other = compile_rules(other, is_root=False) if isinstance(other, Mapping) else None
+    check_item = compile_rules(item, is_root=False) if isinstance(item, Mapping) else None
 
     def check(value: Any, path: str, old: Any, unchanged: bool, errors: list[FieldError]) -> None:
         if isinstance(value, list) and check_item is not None:
@@ -316,7 +398,7 @@ def _descent(schema: Schema) -> RuleCheck:
             for position, one in enumerate(value):
                 check_item(one, f"{path}[{position}]", before(one), unchanged, errors)
         elif isinstance(value, dict):
-            earlier = old if is_correlated and isinstance(old, dict) else {}
+            earlier = old if isinstance(old, dict) else {}
             for name, one in value.items():
                 if (check_field := fields.get(name)) is not None:
                     check_field(one, f"{path}.{name}" if path else name, earlier.get(name, ABSENT), unchanged, errors)

@@ -15,18 +15,17 @@ from functools import partial
 from typing import Any
 
 from kcr_devcluster.apiserver.schema.builtin import type_shape
+from kcr_devcluster.apiserver.schema.extensions import (
+    EMBEDDED,
+    INT_OR_STRING,
+    LIST_MAP_KEYS,
+    LIST_TYPE,
+    MAP_TYPE,
+    PRESERVES,
+    Schema,
+)
 from kcr_devcluster.apiserver.schema.scalars import ANY
 from kcr_devcluster.apiserver.schema.shape import ABSENT, Field, Shape, Type
-
-Schema = Mapping[str, Any]
-
-PRESERVES = "x-kubernetes-preserve-unknown-fields"
-EMBEDDED = "x-kubernetes-embedded-resource"
-INT_OR_STRING = "x-kubernetes-int-or-string"
-LIST_TYPE = "x-kubernetes-list-type"
-LIST_MAP_KEYS = "x-kubernetes-list-map-keys"
-MAP_TYPE = "x-kubernetes-map-type"
-RULES = "x-kubernetes-validations"
 
 _METADATA = "meta.v1.ObjectMeta"
 _TEXT = Field(Type("string", lambda value: value))

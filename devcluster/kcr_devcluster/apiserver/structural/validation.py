@@ -13,11 +13,11 @@ from typing import Any
 
 from kcr.api.equality import same_json
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError
+from kcr_devcluster.apiserver.schema.extensions import INT_OR_STRING, Schema
 from kcr_devcluster.apiserver.schema.formats import is_known
 from kcr_devcluster.apiserver.schema.shape import ABSENT
 from kcr_devcluster.apiserver.structural import checks, composites
 from kcr_devcluster.apiserver.structural.checks import Check, not_in_enum, wrong_type
-from kcr_devcluster.apiserver.structural.shapes import INT_OR_STRING, Schema
 
 _TYPES: Mapping[type, str] = {
     bool: "boolean", str: "string", int: "integer", float: "number", list: "array", dict: "object", type(None): "null",

@@ -14,7 +14,6 @@ from kcr.errors import NotFoundError
 from kcr.manager import Manager
 from kcr_devcluster.apiserver.admission.policies.type_checking import expression_warnings
 from kcr_devcluster.apiserver.kinds.served import ServedIndex
-from kcr_devcluster.apiserver.structural.cel.expressions import is_available
 
 # The controller's name and field manager; upstream's.
 _MANAGER = "validatingadmissionpolicy-status"
@@ -52,11 +51,10 @@ class PolicyStatusReconciler:
 
 
 def setup(manager: Manager, served: ServedIndex) -> None:
-    """Add the controller; without the library for expressions there is nothing to check.
+    """Add the controller.
 
     Args:
         manager: The manager.
         served: The kinds whose types expressions can name.
     """
-    if is_available():
-        manager.add_controller(_MANAGER, PolicyStatusReconciler(manager, served), watches=[watch(_Policy)])
+    manager.add_controller(_MANAGER, PolicyStatusReconciler(manager, served), watches=[watch(_Policy)])

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from kcr_devcluster.apiserver.admission.policies.evaluation import Compiled, Conditions
+from kcr_devcluster.apiserver.cel.syntax import CompilationError
+from kcr_devcluster.apiserver.cel.types import CelType
 from kcr_devcluster.apiserver.kinds.admission.expressions import (
     APPLY_CONFIGURATION,
     AUDIT_ANNOTATION,
@@ -17,14 +19,12 @@ from kcr_devcluster.apiserver.kinds.admission.expressions import (
     VALIDATION,
     compile_variables,
     compiled,
-    schemas_of,
+    types_of,
 )
 from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.storage.records import Record
 from kcr_devcluster.apiserver.storage.storage import Storage
-from kcr_devcluster.apiserver.structural.cel.expressions import CompilationError, is_available
-from kcr_devcluster.apiserver.structural.shapes import Schema
 
 _PATCHES = {"ApplyConfiguration": APPLY_CONFIGURATION, "JSONPatch": JSON_PATCH}
 
@@ -68,7 +68,7 @@ class CompiledPolicy:
         self.spec: Manifest = record.manifest().get("spec") or {}
         has_params = self.spec.get("paramKind") is not None
         self.variables = compile_variables(self.spec.get("variables") or (), has_params=has_params)
-        self._schemas = schemas_of(self.variables)
+        self._types = types_of(self.variables)
         conditions = [self._compiled(one, "expression", MATCH_CONDITION) for one in self._list("matchConditions")]
         self.conditions: Conditions = Conditions(conditions, self.ignores_failures)
         self.validations = [
@@ -98,10 +98,10 @@ class CompiledPolicy:
         return PolicyExpression(mutation, self._compiled(mutation.get(purpose) or {}, "expression", purpose))
 
     def _compiled(self, owner: Manifest, member: str, purpose: str) -> Compiled:
-        return _compiled(owner.get(member, ""), purpose, self.spec.get("paramKind") is not None, self._schemas)
+        return _compiled(owner.get(member, ""), purpose, self.spec.get("paramKind") is not None, self._types)
 
 
-def _compiled(text: str, purpose: str, has_params: bool, variables: dict[str, Schema]) -> Compiled:
+def _compiled(text: str, purpose: str, has_params: bool, variables: dict[str, CelType]) -> Compiled:
     try:
         return compiled(text, purpose, has_params=has_params, variables=variables)
     except CompilationError as error:
@@ -128,8 +128,8 @@ class Policies:
 
     @property
     def are_bound(self) -> bool:
-        """Whether there are any, with bindings; without the library none has an effect."""
-        return bool(self._policies.records and self._bindings.records) and is_available()
+        """Whether there are any, with bindings."""
+        return bool(self._policies.records and self._bindings.records)
 
     def hooks(self) -> tuple[Hook, ...]:
         """Return the policies that have bindings, and their bindings, by their names."""

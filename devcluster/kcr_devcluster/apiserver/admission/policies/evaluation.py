@@ -13,16 +13,16 @@ from kcr_devcluster.apiserver.authentication import User, service_account_groups
 from kcr_devcluster.apiserver.authentication.users import AUTHENTICATED
 from kcr_devcluster.apiserver.authorization import Authorizer
 from kcr_devcluster.apiserver.authorization.attributes import Attributes
+from kcr_devcluster.apiserver.cel.admission import AdmissionExpression, LazyVariables
+from kcr_devcluster.apiserver.cel.libraries import authorizer as questions
+from kcr_devcluster.apiserver.cel.syntax import CompilationError
+from kcr_devcluster.apiserver.cel.values import EvaluationError
 from kcr_devcluster.apiserver.kinds.catalogue import NAMESPACES
 from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.responses import StatusError
 from kcr_devcluster.apiserver.storage.admission import CONNECT, AdmissionAttributes
 from kcr_devcluster.apiserver.storage.storage import Storage
-from kcr_devcluster.apiserver.structural.cel.admission import AdmissionExpression
-from kcr_devcluster.apiserver.structural.cel.admission_functions import authorizer as authorizer_value
-from kcr_devcluster.apiserver.structural.cel.admission_functions import hosted
-from kcr_devcluster.apiserver.structural.cel.expressions import CompilationError, EvaluationError
 
 # An expression of a stored policy, or why it does not compile.
 Compiled = AdmissionExpression | CompilationError
@@ -143,11 +143,11 @@ class Evaluation:
         self.inputs: Inputs = inputs
         self._authorizer = authorizer
         self._variables = variables or {}
-        self._values: dict[str, Any] = {}
-        self._number = 0
         self._data: dict[str, Any] = {
             "object": inputs.obj, "oldObject": inputs.old, "params": params, "request": _request(inputs),
-            "namespaceObject": inputs.namespace, "variables": dict.fromkeys(self._variables),
+            "namespaceObject": inputs.namespace, "variables": LazyVariables(tuple(self._variables), self._variable),
+            "authorizer": questions.Authorizer(self._authorize),
+            "authorizer.requestResource": questions.ResourceCheck(self._authorize, self._resource_of_request()),
         }  # fmt: skip
 
     def evaluate(self, expression: Compiled) -> Any:
@@ -158,16 +158,10 @@ class Evaluation:
         """
         if isinstance(expression, CompilationError):
             raise EvaluationError(f"compilation error: {expression}")
-        with hosted(self) as number:
-            self._number = number
-            try:
-                return self._value(expression)
-            except EvaluationError as error:
-                raise EvaluationError(f"expression '{expression.text}' resulted in error: {error}") from None
-
-    def _value(self, expression: AdmissionExpression) -> Any:
-        value = authorizer_value(self._number, self._resource_of_request())
-        return expression.evaluate({**self._data, "authorizer": value, "evaluation__": self._number})
+        try:
+            return expression.evaluate(self._data)
+        except EvaluationError as error:
+            raise EvaluationError(f"expression '{expression.text}' resulted in error: {error}") from None
 
     def _resource_of_request(self) -> dict[str, str]:
         attributes = self.inputs.attributes
@@ -176,23 +170,16 @@ class Evaluation:
             "subresource": attributes.subresource, "namespace": attributes.namespace, "name": attributes.name,
         }  # fmt: skip
 
-    def variable(self, name: str) -> Any:
-        """Return the value of a variable.
+    def _variable(self, name: str) -> Any:
+        variable = self._variables[name]
+        if isinstance(variable, CompilationError):
+            raise EvaluationError(f'composited variable "{name}" fails to compile: {variable}')
+        try:
+            return variable.evaluate(self._data)
+        except EvaluationError as error:
+            raise EvaluationError(f'composited variable "{name}" fails to evaluate: {error}') from None
 
-        Raises:
-            ValueError: It has none.
-        """
-        if name not in self._values:
-            variable = self._variables[name]
-            if isinstance(variable, CompilationError):
-                raise ValueError(f'composited variable "{name}" fails to compile: {variable}')
-            try:
-                self._values[name] = self._value(variable)
-            except EvaluationError as error:
-                raise ValueError(f'composited variable "{name}" fails to evaluate: {error}') from None
-        return self._values[name]
-
-    def authorize(self, wanted: Mapping[str, str]) -> tuple[bool, str]:
+    def _authorize(self, wanted: Mapping[str, str]) -> questions.Decision:
         """Return whether the user of the request, or a service account, may do something, and why."""
         namespace, _, account = wanted.get("serviceAccount", "").partition(":")
         user = self.inputs.attributes.user or User("")
@@ -201,7 +188,7 @@ class Evaluation:
             user = User(f"system:serviceaccount:{namespace}:{account}", groups=groups)
         known = {name: wanted[name] for name in Attributes._fields if name in wanted}
         decision = self._authorizer.authorize(user, Attributes(**known))
-        return decision.is_allowed, decision.reason
+        return questions.Decision(decision.is_allowed, decision.reason)
 
 
 class Conditions(NamedTuple):

@@ -18,12 +18,12 @@ from kcr_devcluster.apiserver.admission.policies.matching import Invocation, Pol
 from kcr_devcluster.apiserver.admission.policies.patches import PatchError, apply_configuration, apply_json_patch
 from kcr_devcluster.apiserver.admission.reinvocation import Reinvocation
 from kcr_devcluster.apiserver.admission.rules import group_version_kind
+from kcr_devcluster.apiserver.cel.values import EvaluationError
 from kcr_devcluster.apiserver.kinds.kind import SUBRESOURCE_KINDS, Kind
 from kcr_devcluster.apiserver.protocol.responses import StatusError, forbidden
 from kcr_devcluster.apiserver.schema.builtin import encoded_shape
 from kcr_devcluster.apiserver.schema.shape import Shape
 from kcr_devcluster.apiserver.storage.admission import AdmissionAttributes
-from kcr_devcluster.apiserver.structural.cel.expressions import EvaluationError
 
 _NAME = "MutatingAdmissionPolicy"
 _INVALID = "Invalid"

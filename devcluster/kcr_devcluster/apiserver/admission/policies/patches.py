@@ -10,12 +10,12 @@ from typing import Any
 from kcr_devcluster.apiserver.apply.fieldpath import shown
 from kcr_devcluster.apiserver.apply.merge import merge
 from kcr_devcluster.apiserver.apply.typed import faults, is_atomic
+from kcr_devcluster.apiserver.cel.values import Object
 from kcr_devcluster.apiserver.patch import json_patch
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.responses import StatusError
 from kcr_devcluster.apiserver.schema.scalars import ANY
 from kcr_devcluster.apiserver.schema.shape import Field, Shape
-from kcr_devcluster.apiserver.structural.cel.syntax_tree import TYPE
 
 _ROOT, _OPERATION = "Object", "JSONPatch"
 
@@ -35,7 +35,7 @@ def apply_configuration(obj: Manifest, value: Any, shape: Shape) -> Manifest:
     Raises:
         PatchError: The value is no configuration of such an object, or would replace a list or a map as a whole.
     """
-    if not isinstance(value, dict) or value.get(TYPE) != _ROOT:
+    if not isinstance(value, Object) or value.type_name != _ROOT:
         raise PatchError("unsupported return type from ApplyConfiguration expression")
     _check_types(value)
     field = Field(shape.type)
@@ -62,9 +62,9 @@ def apply_json_patch(obj: Manifest, value: Any) -> Manifest:
         raise PatchError("type mismatch: JSONPatchType.expression should evaluate to array")
     patched = obj
     for operation in value:
-        if not isinstance(operation, dict) or operation.get(TYPE) != _OPERATION:
+        if not isinstance(operation, Object) or operation.type_name != _OPERATION:
             raise PatchError("type mismatch: JSONPatchType.expression should evaluate to array of JSONPatch")
-        if isinstance(operation.get("value"), dict) and TYPE in operation["value"]:
+        if isinstance(operation.get("value"), Object):
             _check_types(operation["value"])
         try:
             patched = json_patch(patched, [_plain(operation)])
@@ -77,9 +77,9 @@ def apply_json_patch(obj: Manifest, value: Any) -> Manifest:
     return patched
 
 
-def _check_types(value: Any) -> None:
+def _check_types(value: Object) -> None:
     """Refuse an object whose type's name is not the path of the field that it is the value of."""
-    if wrong := list(_type_faults(value, value[TYPE])):
+    if wrong := list(_type_faults(value, value.type_name)):
         raise PatchError("type mismatch: " + "\n".join(wrong))
 
 
@@ -87,10 +87,10 @@ def _type_faults(value: Any, path: str) -> Iterator[str]:
     if isinstance(value, list):
         for one in value:
             yield from _type_faults(one, path)
-    elif isinstance(value, dict) and TYPE in value:
-        if value[TYPE] != path:
+    elif isinstance(value, Object):
+        if value.type_name != path:
             yield (
-                f'unexpected type name "{value[TYPE]}", expected "{path}", which matches field name path from root '
+                f'unexpected type name "{value.type_name}", expected "{path}", which matches field name path from root '
                 "Object type"
             )
         for name, one in value.items():
@@ -103,7 +103,7 @@ def _type_faults(value: Any, path: str) -> Iterator[str]:
 def _plain(value: Any) -> Any:
     """Return a constructed value as JSON has it."""
     if isinstance(value, dict):
-        return {name: _plain(one) for name, one in value.items() if name != TYPE}
+        return {name: _plain(one) for name, one in value.items()}
     return [_plain(one) for one in value] if isinstance(value, list) else value
 
 

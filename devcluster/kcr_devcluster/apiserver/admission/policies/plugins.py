@@ -16,6 +16,8 @@ from kcr_devcluster.apiserver.admission.policies.matching import PolicyMatcher
 from kcr_devcluster.apiserver.admission.policies.mutating import MutatingPolicies
 from kcr_devcluster.apiserver.admission.policies.validating import ValidatingPolicies
 from kcr_devcluster.apiserver.authorization import Authorizer
+from kcr_devcluster.apiserver.cel.syntax import CompilationError
+from kcr_devcluster.apiserver.cel.values import EvaluationError
 from kcr_devcluster.apiserver.kinds.admission.expressions import MATCH_CONDITION, compiled
 from kcr_devcluster.apiserver.kinds.catalogue import (
     MUTATING_POLICIES,
@@ -28,7 +30,6 @@ from kcr_devcluster.apiserver.kinds.served import ServedIndex
 from kcr_devcluster.apiserver.protocol.responses import forbidden
 from kcr_devcluster.apiserver.storage.admission import AdmissionContext
 from kcr_devcluster.apiserver.storage.storage import Storage
-from kcr_devcluster.apiserver.structural.cel.expressions import CompilationError, EvaluationError, is_available
 
 
 def make_admission(context: AdmissionContext, served: ServedIndex, authorizer: Authorizer) -> Admission:
@@ -51,7 +52,7 @@ def make_admission(context: AdmissionContext, served: ServedIndex, authorizer: A
 
 
 def _match_conditions(storage: Storage, authorizer: Authorizer) -> MatchConditions:
-    """Return the function that evaluates the match conditions of webhooks; without the library all hold.
+    """Return the function that evaluates the match conditions of webhooks.
 
     Args:
         storage: The objects, for the namespace of a request.
@@ -59,8 +60,6 @@ def _match_conditions(storage: Storage, authorizer: Authorizer) -> MatchConditio
     """
 
     async def hold(webhook: Webhook, review: Review, kind: Kind) -> bool:
-        if not is_available():
-            return True
         expressions = [_compiled(one.get("expression", "").strip()) for one in webhook.match_conditions]
         evaluation = Evaluation(await inputs_of(review, kind, storage), authorizer)
         try:

@@ -12,14 +12,14 @@ from functools import cache
 from itertools import islice, product
 from typing import Any, NamedTuple
 
-from kcr_devcluster.apiserver.kinds.admission.expressions import VALIDATION, compile_variables, declarations, schemas_of
+from kcr_devcluster.apiserver.cel.admission import compile_admission
+from kcr_devcluster.apiserver.cel.syntax import CompilationError
+from kcr_devcluster.apiserver.kinds.admission.expressions import VALIDATION, compile_variables, declarations, types_of
 from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.kinds.served import ServedIndex
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.schema.builtin import LIST, MAP, type_facts, type_of_kind
-from kcr_devcluster.apiserver.structural.cel.admission import compile_admission
-from kcr_devcluster.apiserver.structural.cel.expressions import CompilationError
-from kcr_devcluster.apiserver.structural.shapes import INT_OR_STRING, Schema
+from kcr_devcluster.apiserver.schema.extensions import INT_OR_STRING, Schema
 
 _MOST_TYPES = 10
 _MOMENT: Schema = {"type": "string", "format": "date-time"}
@@ -103,7 +103,7 @@ def _warnings(text: str, spec: Manifest, checked: Sequence[_Checked]) -> Iterato
     for name, schemas in checked:
         has_params = "params" in schemas
         variables = compile_variables(spec.get("variables") or (), has_params=has_params, schemas=schemas)
-        known = declarations(VALIDATION, has_params=has_params, variables=schemas_of(variables))
+        known = declarations(VALIDATION, has_params=has_params, variables=types_of(variables))
         try:
             compile_admission(text, known._replace(schemas=schemas))
         except CompilationError as error:

@@ -12,9 +12,9 @@ from kcr_devcluster.apiserver.admission.objects import Review
 from kcr_devcluster.apiserver.admission.policies.configurations import CompiledPolicy, PolicyBinding, PolicyExpression
 from kcr_devcluster.apiserver.admission.policies.evaluation import Evaluation, UnconvertedError, inputs_of
 from kcr_devcluster.apiserver.admission.policies.matching import Invocation, PolicyMatcher
+from kcr_devcluster.apiserver.cel.values import EvaluationError
 from kcr_devcluster.apiserver.protocol.responses import StatusError, forbidden
 from kcr_devcluster.apiserver.storage.admission import AdmissionAttributes
-from kcr_devcluster.apiserver.structural.cel.expressions import EvaluationError
 
 _INVALID = "Invalid"
 _CODES: Mapping[str, int] = {"Forbidden": 403, "Unauthorized": 401, "RequestEntityTooLarge": 413}

@@ -63,6 +63,9 @@ def _clause(text: str, start: int, value: Any) -> tuple[str, int]:
     if show is None:
         # Go looks at the first byte.
         raise _misread(f'unrecognized formatting clause "{chr(letter.encode()[0])}"')
+    if type_name(value) == "dyn":
+        # Stands for a value that is not known yet.
+        return "", found.end()
     try:
         return show(value, precision), found.end()
     except EvaluationError as error:

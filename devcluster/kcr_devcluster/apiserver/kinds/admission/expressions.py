@@ -7,15 +7,12 @@ staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/{validating,mutating}/p
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from kcr_devcluster.apiserver.cel.admission import AdmissionExpression, Declarations, compile_admission
+from kcr_devcluster.apiserver.cel.syntax import CompilationError
+from kcr_devcluster.apiserver.cel.types import DYN, CelType
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError, invalid
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
-from kcr_devcluster.apiserver.structural.cel.admission import (
-    AdmissionExpression,
-    Declarations,
-    compile_admission,
-)
-from kcr_devcluster.apiserver.structural.cel.expressions import LIBRARY, CompilationError, is_available
-from kcr_devcluster.apiserver.structural.shapes import Schema
+from kcr_devcluster.apiserver.schema.extensions import Schema
 
 # The uses of expressions, which decide their type and the variables that they may use.
 MATCH_CONDITION, VARIABLE, VALIDATION = "matchCondition", "variable", "validation"
@@ -48,13 +45,13 @@ class Expression(NamedTuple):
     variables: tuple[Manifest, ...] = ()
 
 
-def declarations(purpose: str, *, has_params: bool, variables: Mapping[str, Schema]) -> Declarations:
+def declarations(purpose: str, *, has_params: bool, variables: Mapping[str, CelType]) -> Declarations:
     """Return the variables that expressions may name.
 
     Args:
         purpose: One of the constants of this module.
         has_params: Whether the policy has a kind of parameters.
-        variables: The schemas of the policy's variables; match conditions are evaluated without them.
+        variables: The types of the policy's variables; match conditions are evaluated without them.
     """
     return Declarations(
         has_params=has_params,
@@ -65,7 +62,7 @@ def declarations(purpose: str, *, has_params: bool, variables: Mapping[str, Sche
 
 
 def compiled(
-    text: str, purpose: str, *, has_params: bool = False, variables: Mapping[str, Schema] | None = None
+    text: str, purpose: str, *, has_params: bool = False, variables: Mapping[str, CelType] | None = None
 ) -> AdmissionExpression:
     """Compile an expression for its purpose.
 
@@ -115,7 +112,7 @@ class _Variables:
         """Return variables that start like these, compiled."""
         found = {name: one for (name, _), one in zip(texts, self._compiled, strict=False)}
         for name, text in texts[len(self._texts) :]:
-            known = declarations(VARIABLE, has_params=self.has_params, variables=schemas_of(found))
+            known = declarations(VARIABLE, has_params=self.has_params, variables=types_of(found))
             try:
                 found[name] = compile_admission(text, known._replace(schemas=self._schemas))
             except CompilationError as error:
@@ -128,34 +125,16 @@ class _Variables:
 _last = [_Variables(False, {})]
 
 
-def schemas_of(variables: Mapping[str, AdmissionExpression | CompilationError]) -> dict[str, Schema]:
-    """Return the schemas of compiled variables; one that does not compile has any type."""
-    return {name: {} if isinstance(one, CompilationError) else one.schema for name, one in variables.items()}
+def types_of(variables: Mapping[str, AdmissionExpression | CompilationError]) -> dict[str, CelType]:
+    """Return the types of compiled variables; one that does not compile has any type."""
+    return {name: DYN if isinstance(one, CompilationError) else one.type for name, one in variables.items()}
 
 
 def compile_errors(expression: Expression) -> list[FieldError]:
-    """Return the field errors of an expression that does not compile; none where there is no compiler."""
-    if not is_available():
-        return []
+    """Return the field errors of an expression that does not compile."""
     variables = compile_variables(expression.variables, has_params=expression.has_params)
     try:
-        compiled(expression.text, expression.purpose, has_params=expression.has_params, variables=schemas_of(variables))
+        compiled(expression.text, expression.purpose, has_params=expression.has_params, variables=types_of(variables))
     except CompilationError as error:
         return [invalid(expression.path, expression.text, str(error))]
     return []
-
-
-def missing_library(obj: Manifest) -> list[str]:
-    """Return the warning for an object whose expressions cannot be evaluated, nothing where they can."""
-    if is_available() or not _has_expressions(obj):
-        return []
-    return [
-        f"expressions are not evaluated: the package {LIBRARY} is not installed; "
-        "pip install 'kcr[embedded]' installs it where there are builds of it"
-    ]
-
-
-def _has_expressions(obj: Manifest) -> bool:
-    if "webhooks" in obj:
-        return any(webhook.get("matchConditions") for webhook in obj["webhooks"] or ())
-    return "policyName" not in (obj.get("spec") or {})

@@ -14,7 +14,6 @@ from kcr_devcluster.apiserver.kinds.admission.expressions import (
     VARIABLE,
     Expression,
     compile_errors,
-    missing_library,
 )
 from kcr_devcluster.apiserver.kinds.strategy import Strategy
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError, duplicate, invalid, required, too_many
@@ -36,14 +35,13 @@ class AdmissionStrategy(Strategy):
     has_generation = True
 
     def warnings(self, new: Manifest, old: Manifest | None) -> list[str]:
-        """Return warnings of expressions without effect, and of names reserved for configurations in files."""
-        found = missing_library(new)
+        """Return the warning of a name that is reserved for configurations in files."""
         if not str(new["metadata"].get("name", "")).endswith(_STATIC_SUFFIX):
-            return found
+            return []
         words = (
             f'names ending with "{_STATIC_SUFFIX}" will be reserved for static manifest-based configurations when the'
         )
-        return [*found, f"metadata.name: {words} ManifestBasedAdmissionControlConfig feature gate is enabled"]
+        return [f"metadata.name: {words} ManifestBasedAdmissionControlConfig feature gate is enabled"]
 
 
 def check_match_conditions(conditions: Sequence[Manifest], path: str, has_params: bool) -> Iterator[FieldError]:

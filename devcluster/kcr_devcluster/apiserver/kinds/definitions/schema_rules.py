@@ -10,19 +10,12 @@ from typing import Any
 
 from kcr_devcluster.apiserver.kinds.definitions.structural_rules import structural_errors, visit
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError, forbidden, invalid, not_supported, required
+from kcr_devcluster.apiserver.schema.extensions import EMBEDDED, LIST_MAP_KEYS, LIST_TYPE, MAP_TYPE, PRESERVES, Schema
 from kcr_devcluster.apiserver.schema.formats import is_known
 from kcr_devcluster.apiserver.schema.shape import ABSENT
 from kcr_devcluster.apiserver.structural.list_types import embedded_errors, list_type_errors
 from kcr_devcluster.apiserver.structural.rules import definition_errors, rule_errors
-from kcr_devcluster.apiserver.structural.shapes import (
-    EMBEDDED,
-    LIST_MAP_KEYS,
-    LIST_TYPE,
-    MAP_TYPE,
-    PRESERVES,
-    Schema,
-    field_of,
-)
+from kcr_devcluster.apiserver.structural.shapes import field_of
 from kcr_devcluster.apiserver.structural.validation import compile_schema
 
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")

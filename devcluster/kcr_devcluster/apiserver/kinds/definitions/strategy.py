@@ -10,8 +10,7 @@ from kcr_devcluster.apiserver.kinds.definitions.validation import definition_err
 from kcr_devcluster.apiserver.kinds.strategy import Strategy
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
-from kcr_devcluster.apiserver.structural.rules import missing_library
-from kcr_devcluster.apiserver.structural.shapes import Schema
+from kcr_devcluster.apiserver.schema.extensions import Schema
 
 CLEANUP_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 
@@ -86,10 +85,7 @@ def _schemas(crd: Manifest) -> list[Schema]:
 
 
 def _warnings(crd: Manifest) -> list[str]:
-    found = [text for schema in _schemas(crd) for text in schema_warnings(schema)]
-    if missing := next((text for schema in _schemas(crd) if (text := missing_library(schema))), ""):
-        found.append(missing)
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(text for schema in _schemas(crd) for text in schema_warnings(schema)))
 
 
 def _add_stored_version(crd: Manifest) -> None:

@@ -6,8 +6,7 @@ Source: kubernetes/staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver/sche
 from collections.abc import Iterator, Mapping, Sequence
 
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError, forbidden, invalid, required
-from kcr_devcluster.apiserver.schema.patterns import PatternError, compile_pattern
-from kcr_devcluster.apiserver.structural.shapes import (
+from kcr_devcluster.apiserver.schema.extensions import (
     EMBEDDED,
     INT_OR_STRING,
     LIST_MAP_KEYS,
@@ -17,6 +16,7 @@ from kcr_devcluster.apiserver.structural.shapes import (
     RULES,
     Schema,
 )
+from kcr_devcluster.apiserver.schema.patterns import PatternError, compile_pattern
 
 _INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
 _JUNCTORS = ("anyOf", "allOf", "oneOf")

@@ -24,7 +24,7 @@ from kcr_devcluster.apiserver.protocol.field_errors import (
 )
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.names import dns_1035_label, dns_subdomain
-from kcr_devcluster.apiserver.structural.shapes import Schema
+from kcr_devcluster.apiserver.schema.extensions import Schema
 
 APPROVAL = "api-approved.kubernetes.io"
 _PROTECTED = re.compile(r"(?:.*\.)?(?:k8s|kubernetes)\.io")

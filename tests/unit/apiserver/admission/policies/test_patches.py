@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kcr_devcluster.apiserver.admission.policies.patches import PatchError, apply_configuration, apply_json_patch
+from kcr_devcluster.apiserver.cel.values import Object
 from kcr_devcluster.apiserver.schema.builtin import kind_shape
 
 SHAPE = kind_shape("apps/v1", "Deployment")
@@ -19,9 +20,11 @@ DEPLOYMENT = {
 }  # fmt: skip
 
 
-def constructed(path: str, /, **fields: Any) -> dict[str, Any]:
+def constructed(path: str, /, **fields: Any) -> Object:
     """The value of a constructed object, such as `Object.spec{…}`."""
-    return {"@type": path, **fields}
+    found = Object(fields)
+    found.type_name = path
+    return found
 
 
 def configured(**spec: Any) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""Values and names as expressions see them."""
+"""Names of fields as expressions write them."""
 
 import pytest
 
-from kcr_devcluster.apiserver.structural.cel.values import escape
+from kcr_devcluster.apiserver.cel.escaping import escape
 
 # Source: cel-spec/doc/langdef.md, "RESERVED" and the keywords of the grammar.
 RESERVED = [
@@ -22,3 +22,8 @@ def test_reserved_name_of_a_field_is_escaped(name: str) -> None:
 )
 def test_letters_that_no_name_may_have_are_escaped(name: str, expected: str) -> None:
     assert escape(name) == expected
+
+
+@pytest.mark.parametrize("name", ["", "1a", "a b", "ä", "a:b"])
+def test_field_whose_name_cannot_be_written_has_none(name: str) -> None:
+    assert not escape(name)
