@@ -2,7 +2,7 @@
 
 import pytest
 
-from kcr_devcluster.apiserver.schema.patterns import PatternError, compile_pattern
+from kcr_devcluster.apiserver.schema.patterns import PatternError, compile_pattern, compile_search
 
 
 @pytest.mark.parametrize(
@@ -58,3 +58,18 @@ def test_what_go_refuses_is_refused_in_its_words(pattern: str, message: str) -> 
     with pytest.raises(PatternError, match=r"^error parsing regexp: ") as refused:
         compile_pattern(pattern)
     assert str(refused.value) == f"error parsing regexp: {message}"
+
+
+def test_search_of_repeated_groups_takes_linear_time() -> None:
+    search = compile_search("^(a+)+$")
+    assert not search("a" * 50_000 + "b")
+    assert search("aaa")
+
+
+def test_search_without_case_knows_letters_of_all_languages() -> None:
+    assert compile_search("(?i)É")("é")
+
+
+def test_search_of_a_bad_pattern_says_what_go_says() -> None:
+    with pytest.raises(PatternError, match=r"error parsing regexp: invalid character class range: `b-a`"):
+        compile_search("[b-a]")

@@ -1,0 +1,30 @@
+from typing import Any
+
+import pytest
+
+from tests.kit.cel_functions import call, same
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "answer"),
+    [
+        ("matches", ("abc", "b"), True),
+        ("matches", ("a\nb", "^b"), False),
+        ("matches", ("ab\n", "b$"), False),
+        ("matches", ("é", "(?i)É"), True),
+        ("matches", ("aaab", "(a+)+$"), False),
+        ("matches", ("abc", "["), "error: error parsing regexp: missing closing ]: `[`"),
+        ("find", ("abc", "b."), "bc"),
+        ("find", ("abc", "x"), ""),
+        ("find", ("abcd", "a|ab"), "a"),
+        ("findAll", ("abcabc", "b(c)?"), ["bc", "bc"]),
+        ("findAll", ("abcabc", "b", 1), ["b"]),
+        ("findAll", ("abc", "b", 0), []),
+        ("findAll", ("abc", "b", -5), ["b"]),
+        ("findAll", ("abc", "x*"), ["", "", "", ""]),
+        ("findAll", ("xaxbxx", "x*"), ["x", "x", "xx"]),
+        ("findAll", ("aé", ""), ["", "", ""]),
+    ],
+)
+def test_patterns_answer_as_cel_go_does(name: str, arguments: tuple[Any, ...], answer: Any) -> None:
+    assert same(call(name, *arguments), answer)
