@@ -9,7 +9,6 @@ Source: Go's regexp/syntax, parse.go; github.com/google/re2/wiki/Syntax.
 import re
 import sys
 import unicodedata
-from collections.abc import Callable
 from functools import lru_cache
 
 from kcr.api.integers import parse_int
@@ -57,23 +56,22 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
 
 
 @lru_cache(2048)
-def compile_search(pattern: str) -> Callable[[str], object]:
-    """Return the search of a regular expression of Go.
+def compile_matcher(pattern: str) -> re.Pattern[str]:
+    """Return a regular expression of Go for searches in texts that others wrote.
 
-    RE2 does it where Python's search takes exponential time, or does not know which
-    letters are the same; elsewhere Python's is a hundred times as fast.
+    It is RE2's where Python's takes exponential time, or does not know which letters are the same; elsewhere Python's
+    is a hundred times as fast.
 
     Raises:
         PatternError: Go refuses the pattern.
     """
-    search = compile_pattern(pattern).search
-    if not _FOR_RE2.search(pattern):
-        return search
-    return _re2_search(pattern) or search
+    compiled = compile_pattern(pattern)
+    faster = _compiled_by_re2(pattern) if _FOR_RE2.search(pattern) else None
+    return compiled if faster is None else faster
 
 
-def _re2_search(pattern: str) -> Callable[[str], object] | None:
-    """Return the search of RE2; None where it is not installed, or the pattern needs too much memory."""
+def _compiled_by_re2(pattern: str) -> re.Pattern[str] | None:
+    """Return the expression of RE2; None where it is not installed, or the pattern needs too much memory."""
     try:
         import re2  # noqa: PLC0415  # loaded with the first such pattern
     except ImportError:
@@ -81,10 +79,10 @@ def _re2_search(pattern: str) -> Callable[[str], object] | None:
     options = re2.Options()
     options.log_errors = False
     try:
-        compiled = re2.compile(pattern, options)
+        compiled: re.Pattern[str] = re2.compile(pattern, options)
     except re2.error:
         return None
-    return lambda text: compiled.search(text) is not None
+    return compiled
 
 
 @lru_cache(64)

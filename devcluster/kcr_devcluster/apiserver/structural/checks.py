@@ -10,7 +10,7 @@ from typing import Any
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError, invalid, not_supported, rendered, too_long
 from kcr_devcluster.apiserver.schema.extensions import Schema
 from kcr_devcluster.apiserver.schema.formats import INTEGER_BITS, string_format
-from kcr_devcluster.apiserver.schema.patterns import compile_search
+from kcr_devcluster.apiserver.schema.patterns import compile_matcher
 
 # A check adds the errors of a value at a path, and returns how many of its parts are valid: of several alternatives
 # that fail, the errors of the best one are shown. It gets the value of before, or `ABSENT`.
@@ -75,7 +75,7 @@ def string(schema: Schema) -> Check | None:
     longest, shortest, pattern = schema.get("maxLength"), schema.get("minLength"), schema.get("pattern")
     if longest is None and shortest is None and not pattern:
         return None
-    matches = compile_search(pattern) if pattern else None
+    matches = compile_matcher(pattern).search if pattern else None
 
     def check(value: Any, path: str, old: Any, errors: list[FieldError]) -> int:
         if type(value) is not str:

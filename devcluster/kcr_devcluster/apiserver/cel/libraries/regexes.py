@@ -3,32 +3,35 @@
 Source: github.com/google/cel-go/common/types/string.go, Match; k8s.io/apiserver/pkg/cel/library/regex.go.
 """
 
+import re
+
 from kcr_devcluster.apiserver.cel.libraries.overloads import Functions, Overload
 from kcr_devcluster.apiserver.cel.values import EvaluationError
-from kcr_devcluster.apiserver.schema.patterns import PatternError, compile_pattern, compile_search
+from kcr_devcluster.apiserver.schema.patterns import PatternError, compile_matcher
 
 
 def _matches(text: str, pattern: str) -> bool:
     try:
-        return bool(compile_search(pattern)(text))
+        return compile_matcher(pattern).search(text) is not None
     except PatternError as error:
         raise EvaluationError(str(error)) from None
 
 
-def _find(text: str, pattern: str) -> str:
-    found = _found(text, pattern, 1)
-    return found[0] if found else ""
-
-
-def _found(text: str, pattern: str, limit: int = -1) -> list[str]:
+def _compiled(pattern: str) -> re.Pattern[str]:
     try:
-        # Most texts that take Python's search exponential time do not match.
-        if not compile_search(pattern)(text):
-            return []
+        return compile_matcher(pattern)
     except PatternError as error:
         raise EvaluationError(f"Illegal regex: {error}") from None
+
+
+def _find(text: str, pattern: str) -> str:
+    found = _compiled(pattern).search(text)
+    return "" if found is None else found[0]
+
+
+def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
     found, end = list[str](), -1
-    for match in compile_pattern(pattern).finditer(text):
+    for match in _compiled(pattern).finditer(text):
         if len(found) == limit:
             break
         # Unlike Python, Go passes over an empty match at the end of the one before.
@@ -47,7 +50,7 @@ FUNCTIONS: Functions = {
     ),
     "find": (Overload("string_find_string", _TEXT, (_TEXT, _TEXT), _find),),
     "findAll": (
-        Overload("string_find_all_string", _TEXTS, (_TEXT, _TEXT), _found),
-        Overload("string_find_all_string_int", _TEXTS, (_TEXT, _TEXT, "int"), _found),
+        Overload("string_find_all_string", _TEXTS, (_TEXT, _TEXT), _find_all),
+        Overload("string_find_all_string_int", _TEXTS, (_TEXT, _TEXT, "int"), _find_all),
     ),
 }  # fmt: skip

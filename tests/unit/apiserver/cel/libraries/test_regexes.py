@@ -28,3 +28,10 @@ from tests.kit.cel_functions import call, same
 )
 def test_patterns_answer_as_cel_go_does(name: str, arguments: tuple[Any, ...], answer: Any) -> None:
     assert same(call(name, *arguments), answer)
+
+
+def test_search_of_repeated_groups_takes_linear_time() -> None:
+    text = f"{'a' * 20_000}b"
+    assert call("find", text, "(a+)+$") == ""
+    assert call("findAll", text, "(a|aa)+$") == []
+    assert call("find", text, "(?:a*)*b") == text
