@@ -21,14 +21,17 @@ _POSIX = {
 # The characters that mean the same in both after a backslash, beside punctuation.
 _SAME = frozenset("AbBdDsSwWafnrtv")
 _GROUP = re.compile(r"\(\?(?:P?<(\w+)>|([imsU]*(?:-[imsU]+)?)([:)]))")
+_NAMED = re.compile(r"\(\?P?<(?=.)[^>]*>?", re.DOTALL)
 _CLASS_NAME = re.compile(r"\\([pP])(?:\{(\^?)(\w+)\}|(\w))")
 _POSIX_NAME = re.compile(r"\[:(\^?)(\w+):\]")
 _HEX = re.compile(r"\\x(?:([0-9A-Fa-f]{2})|\{([0-9A-Fa-f]{1,6})\})")
 _REPEAT = re.compile(r"[*+?]|\{[0-9]+(?:,[0-9]*)?\}")
-_BAD_RANGE = re.compile(r"bad character range (.+) at position")
+_BAD_RANGE = re.compile(r"bad character range ((?:.|\\.)-(\\.)?.*) at position", re.DOTALL)
 _MOST_REPEATS = 1000
-# The end of a group that may match several times, and the flag for letters in both cases.
-_FOR_RE2 = re.compile(r"\)(?:[*+]|\{\d+,)|\(\?[a-zA-Z]*i")
+# The end of a group that may match several times, the flag for letters in both cases, flags that begin amid a group.
+_FOR_RE2 = re.compile(r"\)(?:[*+]|\{\d+,)|\(\?[a-zA-Z]*i|.\(\?[a-zA-Z-]+\)", re.DOTALL)
+# What RE2 has and Go has not: a byte.
+_BYTE = re.compile(r"(?:[^\\]|\\[^C])*\\C", re.DOTALL)
 _CATEGORIES = re.compile("C[cfos]?|L[lmotu]?|M[cen]?|N[dlo]?|P[cdefios]?|S[ckmo]?|Z[lps]?")
 
 
@@ -51,7 +54,8 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
         return re.compile(translated, re.ASCII)
     except (re.error, OverflowError, RecursionError) as error:
         if found := _BAD_RANGE.match(str(error)):
-            raise PatternError("invalid character class range", found[1]) from None
+            why = ("invalid escape sequence", found[2]) if found[2] else ("invalid character class range", found[1])
+            raise PatternError(*why) from None
         raise PatternError(str(error), pattern) from None
 
 
@@ -59,13 +63,19 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
 def compile_matcher(pattern: str) -> re.Pattern[str]:
     """Return a regular expression of Go for searches in texts that others wrote.
 
-    It is RE2's where Python's takes exponential time, or does not know which letters are the same; elsewhere Python's
-    is a hundred times as fast.
+    It is RE2's where Python's takes exponential time, does not know which letters are the same, or lacks the syntax;
+    elsewhere Python's is a hundred times as fast.
 
     Raises:
         PatternError: Go refuses the pattern.
     """
-    compiled = compile_pattern(pattern)
+    try:
+        compiled = compile_pattern(pattern)
+    except PatternError:
+        faster = None if _BYTE.match(pattern) else _compiled_by_re2(pattern)
+        if faster is None:
+            raise
+        return faster
     faster = _compiled_by_re2(pattern) if _FOR_RE2.search(pattern) else None
     return compiled if faster is None else faster
 
@@ -167,6 +177,8 @@ class _Translation:
             return
         found = _GROUP.match(self._pattern, self._at)
         if found is None or "U" in (found[2] or ""):
+            if named := _NAMED.match(self._pattern, self._at):
+                raise PatternError("invalid named capture", named[0])
             raise PatternError("invalid or unsupported Perl syntax", self._pattern[self._at : self._at + 3])
         if found[1]:
             self._multiline.append(self._multiline[-1])

@@ -40,7 +40,7 @@ def test_pattern_matches_as_in_go(pattern: str, text: str, found: bool) -> None:
     ("pattern", "message"),
     [
         pytest.param("(?=a)", "invalid or unsupported Perl syntax: `(?=`", id="lookahead"),
-        pytest.param("(?<!a)", "invalid or unsupported Perl syntax: `(?<`", id="lookbehind"),
+        pytest.param("(?<!a)", "invalid named capture: `(?<!a)`", id="lookbehind"),
         pytest.param(r"(a)\1", r"invalid escape sequence: `\1`", id="reference"),
         pytest.param("a++", "invalid nested repetition operator: `++`", id="possessive"),
         pytest.param("*a", "missing argument to repetition operator: `*`", id="nothing-to-repeat"),
@@ -73,3 +73,18 @@ def test_search_without_case_knows_letters_of_all_languages() -> None:
 def test_search_of_a_bad_pattern_says_what_go_says() -> None:
     with pytest.raises(PatternError, match=r"error parsing regexp: invalid character class range: `b-a`"):
         compile_matcher("[b-a]")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        pytest.param("(?U)a+", "a", id="lazy"),
+        pytest.param("[[:^digit:]]+", "aab", id="negated-posix-class"),
+        pytest.param(r"\p{Latin}+", "aab", id="script"),
+        pytest.param("x(?s).|b", "b", id="flags-before-alternatives"),
+    ],
+)
+def test_syntax_that_python_lacks_is_left_to_re2(pattern: str, found: str) -> None:
+    match = compile_matcher(pattern).search("1aab")
+    assert match is not None
+    assert match[0] == found

@@ -30,14 +30,14 @@ def _find(text: str, pattern: str) -> str:
 
 
 def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
-    found, end = list[str](), -1
-    for match in _compiled(pattern).finditer(text):
-        if len(found) == limit:
-            break
-        # Unlike Python, Go passes over an empty match at the end of the one before.
-        if match[0] or match.start() != end:
+    compiled, found, at, end = _compiled(pattern), list[str](), 0, -1
+    while at <= len(text) and len(found) != limit and (match := compiled.search(text, at)) is not None:
+        # An empty match does not count at the end of the one before; after it, the search goes on behind a character.
+        is_empty = match.end() == at
+        if not is_empty or match.start() != end:
             found.append(match[0])
         end = match.end()
+        at = end + is_empty
     return found
 
 

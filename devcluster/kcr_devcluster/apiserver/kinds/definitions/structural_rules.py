@@ -16,7 +16,7 @@ from kcr_devcluster.apiserver.schema.extensions import (
     RULES,
     Schema,
 )
-from kcr_devcluster.apiserver.schema.patterns import PatternError, compile_pattern
+from kcr_devcluster.apiserver.schema.patterns import PatternError, compile_matcher
 
 _INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
 _JUNCTORS = ("anyOf", "allOf", "oneOf")
@@ -125,7 +125,7 @@ def _validations(schema: Schema, path: str, *, exempt: bool) -> Iterator[FieldEr
         yield from _nested(schema["not"], f"{path}.not", exempt=False)
     if pattern := schema.get("pattern"):
         try:
-            compile_pattern(pattern)
+            compile_matcher(pattern)
         except PatternError as error:
             yield invalid(f"{path}.pattern", pattern, f"must be a valid regular expression, but isn't: {error}")
 

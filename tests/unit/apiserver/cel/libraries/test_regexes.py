@@ -23,6 +23,7 @@ from tests.kit.cel_functions import call, same
         ("findAll", ("abc", "b", -5), ["b"]),
         ("findAll", ("abc", "x*"), ["", "", "", ""]),
         ("findAll", ("xaxbxx", "x*"), ["x", "x", "xx"]),
+        ("findAll", ("b", "a||b"), ["", ""]),
         ("findAll", ("aé", ""), ["", "", ""]),
     ],
 )
