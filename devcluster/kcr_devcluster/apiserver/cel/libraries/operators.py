@@ -25,6 +25,8 @@ from kcr_devcluster.apiserver.cel.values import (
 from kcr_devcluster.apiserver.protocol.gotexts import general
 
 _LEAST, _MOST, _MOST_UNSIGNED = -(1 << 63), (1 << 63) - 1, (1 << 64) - 1
+# Integers up to here are numbers with a fraction, too.
+_EXACT = 1 << 53
 _KEYS = frozenset({str, int, Uint, float, bool})
 
 
@@ -104,7 +106,11 @@ def is_in(wanted: Any, values: list[Any]) -> bool:
         wanted: The value.
         values: The list.
     """
-    return wanted in values if type(wanted) is str else contains(values, wanted)
+    if type(wanted) is str:
+        return wanted in values
+    # What Python finds may be a boolean or a duration; what it does not find is not there.
+    is_small = type(wanted) is int and -_EXACT < wanted < _EXACT
+    return not (is_small and wanted not in values) and contains(values, wanted)
 
 
 def has_key(wanted: Any, entries: Mapping[Any, Any]) -> bool:

@@ -7,6 +7,7 @@ Source: k8s.io/apiserver/pkg/cel/library/quantity.go; k8s.io/apimachinery/pkg/ap
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from kcr.api.integers import parse_int
@@ -55,6 +56,7 @@ class Quantity(NamedTuple):
         return hash((number, scale if number else 0))
 
 
+@lru_cache(1024)
 def parse(text: str) -> Quantity:
     """Return the amount that a text stands for.
 
