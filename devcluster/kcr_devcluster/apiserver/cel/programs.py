@@ -43,10 +43,14 @@ Frame = list[Any]
 Step = Callable[[Frame], Any]
 
 _NO_OVERLOAD = "no such overload"
+# Types of Kubernetes: their values compare with their like only.
+_OWN_TYPES = ("kubernetes.", "net.")
 # Types that Python compares as CEL does.
 _PLAIN = frozenset({"int", "string", "bool", "bytes", "timestamp", "duration", "double"})
 # Functions that are called when a program is made, where their argument is a literal.
 _CONVERSIONS = frozenset({"bool", "bytes", "double", "duration", "int", "string", "timestamp", "uint"})
+_UNGUARDED = frozenset({"flatten", "sort", "@sortByAssociatedKeys"})
+_INDICES = frozenset({"_[_]", "_[?_]"})
 _NO_PROGRAM = "program instantiation failed: "
 # Functions of Kubernetes, whose errors name the types of the arguments.
 _OF_KUBERNETES = frozenset({
@@ -218,7 +222,7 @@ class _Plan:
                 return lambda frame: left(frame) == right(frame)
             return lambda frame: left(frame) != right(frame)
         if wanted:
-            return lambda frame: equal(left(frame), right(frame))
+            return lambda frame: _equal(left(frame), right(frame))
         return lambda frame: not equal(left(frame), right(frame))
 
     def _call(self, node: Call) -> Step:
@@ -521,6 +525,13 @@ def _not_strictly_false(step: Step) -> Step:
     return run
 
 
+def _equal(one: Any, other: Any) -> bool:
+    kind = type_name(one)
+    if kind.startswith(_OWN_TYPES) and kind != type_name(other):
+        raise EvaluationError(_NO_OVERLOAD)
+    return equal(one, other)
+
+
 def _missing(name: object) -> EvaluationError:
     return EvaluationError(f"no such key: {name}")
 
@@ -597,13 +608,16 @@ def _is_certain(given: CelType, wanted: CelType) -> bool:
 
 
 def _dispatched(function: str, candidates: Sequence[Declaration], steps: list[Step]) -> Step:
-    # Upstream does not look into the lists that are flattened.
-    fits = _fits if function != "flatten" else _is_of_kind
+    # Upstream does not look into the lists that these functions take.
+    fits = _is_of_kind if function in _UNGUARDED else _fits
+
+    # Any index may be asked for: the function says what is wrong with it.
+    is_index = function in _INDICES
 
     def run(frame: Frame) -> Any:
         values = [step(frame) for step in steps]
         for one in candidates:
-            if all(map(fits, values, one.parameters)):
+            if all(map(fits, values, one.parameters)) or (is_index and _is_of_kind(values[0], one.parameters[0])):
                 return one.overload.call(*values)
         raise EvaluationError(_no_overload(function, values))
 
@@ -636,4 +650,4 @@ def _fits(value: Any, wanted: CelType) -> bool:
 
 
 def _is_of_kind(value: Any, wanted: CelType) -> bool:
-    return type_name(value) == wanted.kind
+    return wanted.kind == "param" or type_name(value) == (wanted.name or wanted.kind)

@@ -19,7 +19,7 @@ from kcr_devcluster.apiserver.protocol.responses import StatusError, bad_request
 from kcr_devcluster.apiserver.storage.records import Record, in_versions, key_of
 from kcr_devcluster.apiserver.storage.selection import SelectionPredicate, selection_predicate
 from kcr_devcluster.apiserver.storage.storage import StorageReader
-from kcr_devcluster.apiserver.storage.watch_cache import ordered
+from kcr_devcluster.apiserver.storage.watch_cache import WatchCache, ordered
 
 _MATCHES = ("Exact", "NotOlderThan")
 _TOKEN_VERSION = "meta.k8s.io/v1"
@@ -53,13 +53,14 @@ async def list_page(storage: StorageReader, route: Route, query: Query) -> ListP
         return _next_page(storage, route, selection, _parse_continue(query.text("continue"), route), limit)
     if requested:
         await storage.wait_for_revision(requested)
+    cache = storage.cache(route.kind)
     exact = query.text("resourceVersionMatch") == "Exact" or (limit and not query.text("resourceVersionMatch"))
     revision = storage.revision_to_read(route.kind, requested if exact else 0)
     if route.kind.converter is not None:
         # Of one revision however often it runs, or busy objects would never all be converted.
         revision = drawn("revision", lambda: revision)
     try:
-        records, keys = _snapshot(storage, route, revision)
+        records, keys = _snapshot(storage, cache, revision)
     except StatusError:
         raise expired("The resourceVersion for the provided list is too old.") from None
     return _paginate(ordered(records, keys, route.namespace, ""), route, selection, limit, revision)
@@ -69,8 +70,9 @@ def _next_page(
     storage: StorageReader, route: Route, selection: SelectionPredicate, token: _ContinueToken, limit: int
 ) -> ListPage:
     revision = drawn("revision", lambda: storage.revision) if token.revision < 0 else token.revision
+    cache = storage.cache(route.kind)
     try:
-        records, keys = _snapshot(storage, route, revision)
+        records, keys = _snapshot(storage, cache, revision)
     except StatusError:
         message = (
             "The provided continue parameter is too old to display a consistent list result. You can start a new list "
@@ -83,7 +85,7 @@ def _next_page(
     return _paginate(ordered(records, keys, route.namespace, token.after), route, selection, limit, revision)
 
 
-def _snapshot(storage: StorageReader, route: Route, revision: int) -> tuple[dict[str, Record], list[str]]:
+def _snapshot(storage: StorageReader, cache: WatchCache, revision: int) -> tuple[dict[str, Record], list[str]]:
     """Return records and ordered keys as they were at a revision.
 
     Raises:
@@ -91,7 +93,7 @@ def _snapshot(storage: StorageReader, route: Route, revision: int) -> tuple[dict
     """
     if revision < storage.compacted_revision:
         raise expired("")
-    return storage.cache(route.kind).snapshot_at(revision)
+    return cache.snapshot_at(revision)
 
 
 def _paginate(
