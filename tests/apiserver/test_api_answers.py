@@ -127,7 +127,7 @@ async def test_documents_can_only_be_read(api: Api, method: str, target: str) ->
     [
         ("POST", f"fieldManager={'a' * 129}", "CreateOptions", "fieldManager", "Too long: may not be more than 128"),
         ("PUT", f"fieldManager={'%C3%A4' * 65}", "UpdateOptions", "fieldManager", "Too long: may not be more than 128"),
-        ("PATCH", "fieldManager=a%0Ab", "PatchOptions", "fieldManager", "should only contain printable characters"),
+        ("PATCH", "fieldManager=a%0Ab", "PatchOptions", "fieldManager", "invalid character U+000A (at position 1)"),
         ("PATCH", "force=true", "PatchOptions", "force", "Forbidden: may not be specified for non-apply patch"),
         ("PATCH", "force=false", "PatchOptions", "force", "Forbidden: may not be specified for non-apply patch"),
     ],

@@ -27,10 +27,12 @@ from kcr_devcluster.apiserver.http.reviews import reviews
 from kcr_devcluster.apiserver.http.reviews.access import Asker
 from kcr_devcluster.apiserver.http.routes import Route, Routes, check_method, timeout_seconds, within
 from kcr_devcluster.apiserver.http.serialization import (
-    PROTOBUF,
+    WATCHED,
     YAML,
     ObjectEncoder,
     as_accepted,
+    check_route,
+    check_transformation,
     encoder_of,
     negotiate,
     not_acceptable,
@@ -49,7 +51,6 @@ from kcr_devcluster.apiserver.protocol.gojson import TOO_DEEP
 from kcr_devcluster.apiserver.protocol.query import Query
 from kcr_devcluster.apiserver.protocol.replay import drawn, replay
 from kcr_devcluster.apiserver.protocol.responses import (
-    JSON,
     APIResponse,
     StatusError,
     add_warning,
@@ -263,10 +264,15 @@ class APIServer:
             return await self._connect(request, route, query, headers)
         if (begin_use := self._on_use.get(route.kind)) is not None:
             begin_use()
+        if route.kind.custom is None:
+            check_route(headers.get("accept", ""), request.method)
         accepted = negotiate(headers.get("accept", ""), has_protobuf=route.kind.has_protobuf)
-        if accepted.name == YAML and route.watches(query):
-            raise not_acceptable(f"{JSON};stream=watch, {PROTOBUF};stream=watch")
+        watches = request.method == "GET" and route.watches(query)
+        if accepted.name == YAML and watches:
+            raise not_acceptable(", ".join(WATCHED))
         encoder = encoder_of(route.kind, accepted_encoder(accepted, query, self._clock))
+        if accepted.transformation and not watches and not (route.name and request.method == "DELETE"):
+            check_transformation(accepted, route.kind, is_list=not route.name and request.method != "POST")
         if request.method == "GET":
             return await self._read(route, query, encoder, request.reads or self._storage)
         who = request.user, self.authorizer, route.subresource, self._clock.now()

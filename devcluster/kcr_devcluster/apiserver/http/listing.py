@@ -5,23 +5,26 @@ pkg/apis/meta/internalversion/validation/validation.go.
 """
 
 import base64
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
 
 from kcr_devcluster.apiserver.http.routes import Route
-from kcr_devcluster.apiserver.protocol.field_errors import forbidden, not_supported
+from kcr_devcluster.apiserver.protocol.field_errors import FieldError, forbidden, not_supported
 from kcr_devcluster.apiserver.protocol.gojson import decode_json
 from kcr_devcluster.apiserver.protocol.query import Query, parse_integer
 from kcr_devcluster.apiserver.protocol.replay import drawn
-from kcr_devcluster.apiserver.protocol.responses import StatusError, bad_request, expired, invalid_option
+from kcr_devcluster.apiserver.protocol.responses import StatusError, bad_request, expired, invalid
+from kcr_devcluster.apiserver.schema.base64 import decode_url_base64
 from kcr_devcluster.apiserver.storage.records import Record, in_versions, key_of
 from kcr_devcluster.apiserver.storage.selection import SelectionPredicate, selection_predicate
 from kcr_devcluster.apiserver.storage.storage import StorageReader
 from kcr_devcluster.apiserver.storage.watch_cache import WatchCache, ordered
 
-_MATCHES = ("Exact", "NotOlderThan")
+_MATCH, _NOT_OLDER = "resourceVersionMatch", "NotOlderThan"
+_MATCHES = ("Exact", _NOT_OLDER)
+_WITH_CONTINUE = f"{_MATCH} is forbidden when continue is provided"
 _TOKEN_VERSION = "meta.k8s.io/v1"
 
 
@@ -45,8 +48,10 @@ async def list_page(storage: StorageReader, route: Route, query: Query) -> ListP
     Raises:
         StatusError: 400, 404, 410, 422 or 504; see the rules of resourceVersion, limit and continue.
     """
-    _check_options(query)
-    requested = parse_resource_version(query.text("resourceVersion"))
+    check_options(query)
+    if query.text("continue") and query.text("resourceVersion") not in ("", "0"):
+        raise bad_request("specifying resource version is not allowed when using continue")
+    requested = parse_resource_version(query.text("resourceVersion"), is_list=True)
     selection = selection_predicate(route.kind, route.namespace, route.name, query)
     limit = 0 if requested == 0 and query.text("resourceVersion") else max(0, query.integer("limit") or 0)
     if query.text("continue"):
@@ -116,41 +121,65 @@ def _paginate(
     return ListPage(metadata, shown)
 
 
-def parse_resource_version(text: str) -> int:
+def parse_resource_version(text: str, *, is_list: bool = False) -> int:
     """Return a resourceVersion as a number, 0 for none.
 
+    Args:
+        text: The version.
+        is_list: Whether it is that of a list, where upstream does not take a wrong one for an internal error.
+
     Raises:
-        StatusError: 400, it is no number.
+        StatusError: 400 or 500, it is no number.
     """
     if not text:
         return 0
     try:
         return parse_integer(text, "ParseUint")
     except StatusError as error:
-        words = f'invalid resource version: resourceVersion: Invalid value: "{text}": {error.message}'
-        raise bad_request(words) from None
+        words = f'resourceVersion: Invalid value: "{text}": {error.message}'
+        raise bad_request(f"invalid resource version: {words}") if is_list else StatusError(500, "", words) from None
 
 
-def _check_options(query: Query) -> None:
-    match, version = query.text("resourceVersionMatch"), query.text("resourceVersion")
+def check_options(query: Query) -> None:
+    """Refuse the options of a list, or of a watch, that contradict each other.
+
+    Raises:
+        StatusError: 400 or 422.
+
+    Source: k8s.io/apimachinery/pkg/apis/meta/internalversion/validation/validation.go.
+    """
+    for name in ("limit", "timeoutSeconds"):
+        query.integer(name)
+    errors = list(_watch_faults(query) if query.flag("watch") else _list_faults(query))
+    if errors:
+        raise invalid("ListOptions", "meta.k8s.io", "", errors)
+
+
+def _list_faults(query: Query) -> Iterator[FieldError]:
+    match, version = query.text(_MATCH), query.text("resourceVersion")
+    if match:
+        if not version:
+            yield forbidden(_MATCH, f"{_MATCH} is forbidden unless resourceVersion is provided")
+        if query.text("continue"):
+            yield forbidden(_MATCH, _WITH_CONTINUE)
+        if match not in _MATCHES:
+            yield not_supported(_MATCH, match, [*_MATCHES, ""])
+        if match == "Exact" and version == "0":
+            yield forbidden(_MATCH, f'{_MATCH} "exact" is forbidden for resourceVersion "0"')
     if query.has("sendInitialEvents"):
-        words = "sendInitialEvents is forbidden for list"
-        raise invalid_option("ListOptions", forbidden("sendInitialEvents", words))
-    if not match:
-        if query.text("continue") and version not in ("", "0"):
-            raise bad_request("specifying resource version is not allowed when using continue")
-        return
+        yield forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list")
+
+
+def _watch_faults(query: Query) -> Iterator[FieldError]:
+    match, initial = query.text(_MATCH), query.has("sendInitialEvents")
+    if match and not initial:
+        yield forbidden(_MATCH, f"{_MATCH} is forbidden for watch unless sendInitialEvents is provided")
+    if initial and match != _NOT_OLDER:
+        yield forbidden(_MATCH, f"sendInitialEvents requires setting {_MATCH} to {_NOT_OLDER}")
+    if match and match != _NOT_OLDER:
+        yield not_supported(_MATCH, match, [_NOT_OLDER])
     if query.text("continue"):
-        words = "resourceVersionMatch is forbidden when continue is provided"
-        raise invalid_option("ListOptions", forbidden("resourceVersionMatch", words))
-    if not version:
-        words = "resourceVersionMatch is forbidden unless resourceVersion is provided"
-        raise invalid_option("ListOptions", forbidden("resourceVersionMatch", words))
-    if match not in _MATCHES:
-        raise invalid_option("ListOptions", not_supported("resourceVersionMatch", match, [*_MATCHES, ""]))
-    if match == "Exact" and version == "0":
-        words = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
-        raise invalid_option("ListOptions", forbidden("resourceVersionMatch", words))
+        yield forbidden(_MATCH, _WITH_CONTINUE)
 
 
 def _token(revision: int, after: str, route: Route) -> str:
@@ -161,10 +190,15 @@ def _token(revision: int, after: str, route: Route) -> str:
 
 def _parse_continue(text: str, route: Route) -> _ContinueToken:
     try:
-        content = decode_json(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+        content = decode_json(decode_url_base64(text))
     except ValueError as error:
         raise bad_request(f"invalid continue token: continue key is not valid: {error}") from None
     match content:
         case {"v": "meta.k8s.io/v1", "rv": int(revision), "start": str(start)} if type(revision) is int:
             return _ContinueToken(revision, key_of(route.namespace, start.rstrip("\0")))
-    raise bad_request("invalid continue token: server does not recognize this encoded version")
+        case {"v": version}:
+            found = version
+        case _:
+            found = ""
+    why = f"continue key is not valid: server does not recognize this encoded version {found}"
+    raise bad_request(f"invalid continue token: {why}")

@@ -21,6 +21,8 @@ from kcr_devcluster.yaml_writer import yaml_text
 YAML, PROTOBUF = "application/yaml", "application/vnd.kubernetes.protobuf"
 MEDIA_TYPES = (JSON, YAML, PROTOBUF)
 _ANY = ("*/*", "application/*", JSON, YAML)
+WATCHED = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
+_PARTIAL = "PartialObjectMetadata"
 _NOT_ACCEPTABLE = 406
 _INITIAL_END = {"k8s.io/initial-events-end": "true"}
 
@@ -87,6 +89,39 @@ def not_acceptable(accepted: str) -> StatusError:
     return StatusError(406, "NotAcceptable", f"only the following media types are accepted: {accepted}")
 
 
+def check_route(accept: str, method: str) -> None:
+    """Refuse an Accept header that no representation of a built-in resource matches: of patterns only `*/*` does.
+
+    Raises:
+        StatusError: 406.
+
+    Source: go-restful, jsr311.go, SelectRoute; custom resources have no such routes.
+    """
+    medias = [entry.partition(";")[0].strip() for entry in accept.split(",")] if accept else ["*/*"]
+    if not any(media == "*/*" or media in MEDIA_TYPES for media in medias):
+        shown = (*MEDIA_TYPES, *(WATCHED if method == "GET" else ()))
+        words = f"406: Not Acceptable\n\nAvailable representations: {', '.join(shown)}"
+        raise StatusError(_NOT_ACCEPTABLE, "NotAcceptable", words, details={})
+
+
+def check_transformation(accepted: MediaType, kind: Kind, *, is_list: bool) -> None:
+    """Refuse the metadata of one object where a list is sent, and those of a list where it is one object.
+
+    Raises:
+        StatusError: 406.
+
+    Source: k8s.io/apiserver/pkg/endpoints/handlers/response.go, asPartialObjectMetadata and the like.
+    """
+    wanted = {_PARTIAL: False, f"{_PARTIAL}List": True}.get(accepted.transformation)
+    if wanted is None or wanted is is_list:
+        return
+    package = kind.type.group.partition(".")[0] or "core"
+    found = "unstructured.Unstructured" if kind.custom is not None else f"{package}.{kind.type.kind}"
+    what = f"a list (*{found}List)" if is_list else f"not a list (*{found})"
+    words = f"you requested {accepted.transformation}, but the requested object is {what}"
+    raise StatusError(_NOT_ACCEPTABLE, "NotAcceptable", words)
+
+
 def as_accepted(response: APIResponse, accept: str) -> APIResponse:
     """Return a JSON response in YAML or protobuf, if the Accept header asks for one of them.
 
@@ -151,7 +186,7 @@ def _quality(entry: str) -> float:
 
 
 def _is_known(transformation: str, group: str, version: str) -> bool:
-    known = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
+    known = ("Table", _PARTIAL, f"{_PARTIAL}List")
     return transformation in known and group == "meta.k8s.io" and version in ("v1", "v1beta1")
 
 

@@ -1,7 +1,7 @@
 """The query of a request: its parameters, with the messages of upstream's parsers."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from urllib.parse import parse_qsl
 
 from kcr.api.durations import parse_duration
@@ -41,9 +41,20 @@ def field_manager_faults(name: str) -> list[FieldError]:
     Source: kubernetes/staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/validation/validation.go, ValidateFieldManager.
     """
     errors = [too_long("fieldManager", _LONGEST_MANAGER)] if len(name.encode()) > _LONGEST_MANAGER else []
-    if not name.isprintable():
-        errors.append(invalid_field("fieldManager", name, "should only contain printable characters"))
+    for position, character in enumerate(name):
+        if not character.isprintable():
+            words = f"invalid character U+{ord(character):04X} (at position {len(name[:position].encode())})"
+            errors.append(invalid_field("fieldManager", name, words))
+            break
     return errors
+
+
+def dry_run_faults(given: Sequence[object]) -> list[FieldError]:
+    """Return the field errors of a `dryRun`.
+
+    Source: kubernetes/staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/validation/validation.go, ValidateDryRun.
+    """
+    return [] if set(given) <= {"All"} else [not_supported("dryRun", list(given), ["All"])]
 
 
 class Query:
@@ -57,7 +68,8 @@ class Query:
             ignored: Parameters of features that are off.
         """
         self._text = text
-        self._values = dict(parse_qsl(text, keep_blank_values=True)) if text else {}
+        # Of several values of a parameter, the first one counts.
+        self._values = dict(reversed(parse_qsl(text, keep_blank_values=True))) if text else {}
         for name in ignored:
             self._values.pop(name, None)
 
@@ -81,12 +93,10 @@ class Query:
         """Return a number, None when it is absent.
 
         Raises:
-            StatusError: 400, it is no number.
+            StatusError: 400, it is no number; an empty text is none.
         """
-        text = self._values.get(name, "")
-        if not text:
-            return None
-        return parse_integer(text, "ParseInt")
+        text = self._values.get(name)
+        return None if text is None else parse_integer(text, "ParseInt")
 
     def write_options(self, kind: str) -> dict[str, object]:
         """Return the options of a write, as admission reviews show them.
@@ -104,7 +114,7 @@ class Query:
         return options
 
     def timeout_seconds(self) -> float | None:
-        """Return the timeout of the request, None for none.
+        """Return the timeout of the request, None for none; one below zero is none.
 
         Raises:
             StatusError: 400, it is no duration.
@@ -113,11 +123,9 @@ class Query:
             return None
         try:
             nanoseconds = parse_duration(text)
-            if nanoseconds < 0:
-                raise ValueError(f'time: invalid duration "{text}"')
         except ValueError as error:
             raise bad_request(f"invalid timeout specified in the request URL - {error}") from error
-        return nanoseconds / 1e9 or None
+        return nanoseconds / 1e9 if nanoseconds > 0 else None
 
     def dry_run(self, options: str, *, is_apply: bool = False) -> bool:
         """Return whether the write is only tried.
@@ -139,8 +147,8 @@ class Query:
             errors.append(forbidden("force", "may not be specified for non-apply patch"))
         if errors:
             raise invalid(options, "meta.k8s.io", "", errors)
-        if not (text := self.text("dryRun")):
+        if "dryRun" not in self._values:
             return False
-        if text != "All":
-            raise invalid_option(options, not_supported("dryRun", [text], ["All"]))
+        if errors := dry_run_faults(self.texts("dryRun")):
+            raise invalid(options, "meta.k8s.io", "", errors)
         return True

@@ -29,8 +29,8 @@ class DeleteOptions(NamedTuple):
 
     grace_seconds: int | None = None
     policy: str = ""
-    uid: str = ""
-    resource_version: str = ""
+    uid: str | None = None
+    resource_version: str | None = None
     dry_run: bool = False
 
     def manifest(self) -> Manifest:
@@ -112,14 +112,14 @@ def check_preconditions(record: Record, options: DeleteOptions) -> None:
     stored = record.metadata
     # Here, and only here, upstream names the Kind where the resource would stand.
     named = ResourceType(record.kind.type.group, "", "", record.kind.type.kind)
-    if options.uid and options.uid != stored.uid:
+    if options.uid is not None and options.uid != stored.uid:
         raise conflict(
             named,
             stored.name,
             f"the UID in the precondition ({options.uid}) does not match the UID in record ({stored.uid}). "
             "The object might have been deleted and then recreated",
         )
-    if options.resource_version and options.resource_version != stored.resource_version:
+    if options.resource_version is not None and options.resource_version != stored.resource_version:
         raise conflict(
             named,
             stored.name,

@@ -8,6 +8,7 @@ from binascii import Error
 from string import ascii_letters, digits
 
 _ALPHABET = frozenset((ascii_letters + digits + "+/").encode())
+_TO_STANDARD = bytes.maketrans(b"-_+/", b"+/--")
 _PAD, _LINE_ENDS = ord("="), b"\r\n"
 
 
@@ -26,6 +27,21 @@ def canonical_base64(text: str) -> str:
             raise ValueError(f"illegal base64 data at input byte {at}") from None
         data = b64decode(given.translate(None, _LINE_ENDS))
     return b64encode(data).decode()
+
+
+def decode_url_base64(text: str) -> bytes:
+    """Return the bytes of base64 for URLs, without padding.
+
+    Raises:
+        ValueError: It is none; the message is the decoder's.
+
+    Source: Go's encoding/base64, RawURLEncoding.
+    """
+    given = text.encode("utf-8", "replace").translate(_TO_STANDARD)
+    at = next((at for at, byte in enumerate(given) if byte not in _ALPHABET), len(given) - len(given) % 4)
+    if at < len(given) and (given[at] not in _ALPHABET or len(given) % 4 == 1):
+        raise ValueError(f"illegal base64 data at input byte {at}")
+    return b64decode(given + b"=" * (-len(given) % 4))
 
 
 def _corrupt_at(given: bytes) -> int | None:

@@ -13,7 +13,6 @@ import msgspec
 from kcr_devcluster.apiserver.schema.defaults import DEFAULTS
 from kcr_devcluster.apiserver.schema.scalars import ANY, SCALARS
 from kcr_devcluster.apiserver.schema.shape import ABSENT, Field, Shape, Type, TypeMismatchError, list_of, map_of
-from kcr_devcluster.go_numbers import with_go_numbers
 
 # How the names of types begin that are lists and maps.
 LIST, MAP = "[]", "map[string]"
@@ -26,9 +25,7 @@ SCHEMA_OR_STRINGS = "v1.JSONSchemaPropsOrStringArray"
 _SCHEMA_OR: Mapping[str, str] = {
     "additionalItems": SCHEMA_OR_BOOL, "additionalProperties": SCHEMA_OR_BOOL, "items": SCHEMA_OR_ARRAY,
 }  # fmt: skip
-# Values that a schema holds.
-_JSON_VALUE = ANY._replace(conform=with_go_numbers)
-_JSON_VALUES = {"default": _JSON_VALUE, "example": _JSON_VALUE, "enum": list_of(_JSON_VALUE)}
+_JSON_VALUES = {"default": SCALARS["json"], "example": SCALARS["json"], "enum": list_of(SCALARS["json"])}
 _PARTIAL = "PartialObjectMetadata"
 # The protobuf numbers of metadata and items in a PartialObjectMetadataList.
 _METADATA_VERSIONS = {"meta.k8s.io/v1": (1, 2), "meta.k8s.io/v1beta1": (2, 1)}

@@ -165,6 +165,7 @@ _SCALARS: Mapping[Type, Callable[[int | bytes], Any]] = {
     for name, decode_scalar in {
         "amount": _quantity,
         "any": _json,
+        "json": _json,
         "bool": lambda given: bool(_integer(given)),
         "bytes": lambda given: b64encode(_bytes(given)).decode(),
         "float64": _float,

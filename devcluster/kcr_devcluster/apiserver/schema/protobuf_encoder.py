@@ -244,6 +244,7 @@ _SCALARS: Mapping[Type, Callable[[int], _Encode]] = {
     for name, make in {
         "amount": _quantity,
         "any": _json,
+        "json": _json,
         "bool": _integer,
         "bytes": _base64,
         "float64": _float,

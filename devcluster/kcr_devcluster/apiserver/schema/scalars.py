@@ -17,7 +17,7 @@ import msgspec
 from kcr_devcluster.apiserver.schema.base64 import canonical_base64
 from kcr_devcluster.apiserver.schema.quantities import SYNTAX, canonical, in_thousandths
 from kcr_devcluster.apiserver.schema.shape import Type, TypeMismatchError
-from kcr_devcluster.go_numbers import as_go_writes
+from kcr_devcluster.go_numbers import as_go_writes, with_go_numbers
 
 _CANONICAL = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _RFC3339 = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d+)?(Z|[+-]\d\d:\d\d)")
@@ -125,6 +125,8 @@ SCALARS: Mapping[str, Type] = {
     "bool": _exactly(bool),
     "bytes": _text("[]uint8", canonical_base64),
     "float64": Type("float64", _float, float),
+    # Values that a schema holds.
+    "json": ANY._replace(conform=with_go_numbers),
     "int-or-string": Type("intstr.IntOrString", _int_or_string, int),
     "int32": _integer("int32", 32),
     "int64": _integer("int64", 64),

@@ -9,12 +9,11 @@ from typing import Any
 
 from kcr_devcluster.apiserver.http.serialization import MEDIA_TYPES
 from kcr_devcluster.apiserver.kinds.kind import Kind
-from kcr_devcluster.apiserver.kinds.strategy import conform
-from kcr_devcluster.apiserver.protocol.field_errors import forbidden, invalid, not_supported
+from kcr_devcluster.apiserver.protocol.field_errors import invalid, not_supported
 from kcr_devcluster.apiserver.protocol.gojson import decode_json, kind_of
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
-from kcr_devcluster.apiserver.protocol.query import Query
-from kcr_devcluster.apiserver.protocol.responses import StatusError, bad_request, invalid_option
+from kcr_devcluster.apiserver.protocol.query import Query, dry_run_faults
+from kcr_devcluster.apiserver.protocol.responses import StatusError, bad_request
 from kcr_devcluster.apiserver.protocol.responses import invalid as invalid_object
 from kcr_devcluster.apiserver.registry.deletion import POLICIES, DeleteOptions
 from kcr_devcluster.apiserver.schema import protobuf
@@ -227,20 +226,26 @@ def delete_options(body: bytes, content_type: str, query: Query) -> DeleteOption
         StatusError: 400 or 422, the options are invalid.
     """
     if not body:
-        return parse_delete_options({
+        given = {
             "gracePeriodSeconds": query.integer("gracePeriodSeconds"),
-            "propagationPolicy": query.text("propagationPolicy"),
+            "propagationPolicy": query.text("propagationPolicy") if query.has("propagationPolicy") else None,
             "orphanDependents": query.flag("orphanDependents") if query.has("orphanDependents") else None,
-            "dryRun": [query.text("dryRun")] if query.text("dryRun") else [],
-        })  # fmt: skip
+            "dryRun": list(query.texts("dryRun")),
+        }
+        return parse_delete_options(given)
     check_size(body)
     try:
         options = _decode_mapping(body, content_type)
     except ValueError as error:
         raise bad_request(str(error)) from None
     _check_options_kind(options)
-    conform(type_shape("meta.v1.DeleteOptions"), options)
-    return parse_delete_options(options)
+    empty = {"preconditions": options.get("preconditions"), "propagationPolicy": options.get("propagationPolicy")}
+    try:
+        type_shape("meta.v1.DeleteOptions").conform(options)
+    except ValueError as error:
+        raise bad_request(str(error)) from None
+    # In Go these are pointers: an empty one is given.
+    return parse_delete_options({**options, **{name: value for name, value in empty.items() if value is not None}})
 
 
 def _check_options_kind(options: Manifest) -> None:
@@ -260,23 +265,24 @@ def parse_delete_options(given: Manifest) -> DeleteOptions:
     Raises:
         StatusError: 400 or 422, they are invalid.
     """
-    policy, orphan = given.get("propagationPolicy") or "", given.get("orphanDependents")
+    policy, orphan = given.get("propagationPolicy"), given.get("orphanDependents")
     dry_run = given.get("dryRun") or []
-    if policy and policy not in POLICIES:
-        raise invalid_option("DeleteOptions", not_supported("propagationPolicy", policy, [*POLICIES, "nil"]))
-    if policy and orphan is not None:
+    errors = []
+    if policy is not None and orphan is not None:
         words = "orphanDependents and deletionPropagation cannot be both set"
-        raise invalid_option("DeleteOptions", forbidden("propagationPolicy", words))
-    if dry_run not in ([], ["All"]):
-        raise invalid_option("DeleteOptions", not_supported("dryRun", dry_run, ["All"]))
+        errors.append(invalid("propagationPolicy", policy, words))
+    elif policy is not None and policy not in POLICIES:
+        errors.append(not_supported("propagationPolicy", policy, [*POLICIES, "nil"]))
+    if errors := [*errors, *dry_run_faults(dry_run)]:
+        raise invalid_object("DeleteOptions", "meta.k8s.io", "", errors)
     if orphan is not None:
         policy = "Orphan" if orphan else "Background"
     preconditions = given.get("preconditions") or {}
     grace = given.get("gracePeriodSeconds")
     return DeleteOptions(
         grace_seconds=grace,
-        policy=policy,
-        uid=preconditions.get("uid") or "",
-        resource_version=preconditions.get("resourceVersion") or "",
+        policy=policy or "",
+        uid=preconditions.get("uid"),
+        resource_version=preconditions.get("resourceVersion"),
         dry_run=bool(dry_run),
     )

@@ -42,7 +42,8 @@ def bind(registry: Registry, write: Write) -> APIResponse:
         said = ", ".join(f"{error.field}: {error.message}" for error in errors)
         raise StatusError(500, "", said if len(errors) == 1 else f"[{said}]")
     old = registry.find(route.kind, route.namespace, route.name)
-    uid, version = sent.metadata.get("uid", ""), sent.metadata.get("resourceVersion", "")
+    # Unlike those of a deletion, empty ones are none.
+    uid, version = sent.metadata.get("uid") or None, sent.metadata.get("resourceVersion") or None
     check_preconditions(old, DeleteOptions(uid=uid, resource_version=version))
     before, new = old.manifest(), old.manifest()
     refusal = _why_not_bound(new)

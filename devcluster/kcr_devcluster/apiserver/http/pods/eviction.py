@@ -79,7 +79,7 @@ def evict(registry: Registry, write: Write) -> APIResponse:
     set_condition(new, now, type="DisruptionTarget", reason="EvictionByEvictionAPI", message="Eviction API: evicting")
     marked = registry.store(old, new, before, dry_run=options.dry_run)
     # The condition has changed the resourceVersion; the precondition was checked before.
-    delete(registry, old if options.dry_run else marked, options._replace(resource_version=""))
+    delete(registry, old if options.dry_run else marked, options._replace(resource_version=None))
     return done(sent.warnings)
 
 

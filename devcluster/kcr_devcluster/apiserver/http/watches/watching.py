@@ -10,11 +10,11 @@ from collections.abc import AsyncIterator
 from typing import NamedTuple, cast
 
 from kcr.clock import TIMER_SLACK_SECONDS
+from kcr_devcluster.apiserver.http.listing import check_options, parse_resource_version
 from kcr_devcluster.apiserver.http.serialization import ObjectEncoder, event_line
 from kcr_devcluster.apiserver.kinds.kind import Kind
-from kcr_devcluster.apiserver.protocol.field_errors import forbidden
-from kcr_devcluster.apiserver.protocol.query import Query, parse_integer
-from kcr_devcluster.apiserver.protocol.responses import StatusError, invalid_option
+from kcr_devcluster.apiserver.protocol.query import Query
+from kcr_devcluster.apiserver.protocol.responses import StatusError
 from kcr_devcluster.apiserver.storage.records import Change, Record
 from kcr_devcluster.apiserver.storage.selection import SelectionPredicate
 from kcr_devcluster.apiserver.storage.storage import StorageReader
@@ -48,18 +48,9 @@ def watch_options(query: Query) -> WatchOptions:
     Raises:
         StatusError: 422, the parameters contradict each other; 500, the version is no number.
     """
-    match, initial = query.text("resourceVersionMatch"), query.has("sendInitialEvents")
-    if initial and match != "NotOlderThan":
-        words = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-        raise invalid_option("ListOptions", forbidden("resourceVersionMatch", words))
-    if match and not initial:
-        words = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
-        raise invalid_option("ListOptions", forbidden("resourceVersionMatch", words))
-    try:
-        revision = parse_integer(query.text("resourceVersion") or "0", "ParseUint")
-    except StatusError as error:
-        # Upstream parses it where all errors are internal ones.
-        raise StatusError(500, "", error.message) from None
+    check_options(query)
+    revision = parse_resource_version(query.text("resourceVersion"))
+    initial = query.has("sendInitialEvents")
     return WatchOptions(
         revision=revision,
         initial_events=query.flag("sendInitialEvents") if initial else None,
