@@ -51,12 +51,12 @@ NARROW, WIDE = spec_schema({"a": {"type": "string"}}), spec_schema({"a": {"type"
 TWO_VERSIONS = definition(version("v1", WIDE, storage=False), version("v2", NARROW))
 
 
-async def test_managers_own_nothing_that_is_not_stored(api: Api) -> None:
-    """The storage version has no field b. Upstream, the manager owns it until the next write of the object."""
+async def test_managers_own_what_they_applied_although_it_is_not_stored(api: Api) -> None:
+    """The storage version has no field b."""
     await api.post(DEFINITIONS, TWO_VERSIONS)
     reply = await api.apply(f"{WIDGETS}/w", widget("w", {"a": "1", "b": "2"}))
     assert reply.body["spec"] == {"a": "1"}
-    assert [one["fieldsV1"] for one in reply.body["metadata"]["managedFields"]] == [{"f:spec": {"f:a": {}}}]
+    assert [one["fieldsV1"] for one in reply.body["metadata"]["managedFields"]] == [{"f:spec": {"f:a": {}, "f:b": {}}}]
     assert (await api.apply(f"{WIDGETS}/w", widget("w", {"a": "1", "b": "2"}))).body == reply.body
 
 

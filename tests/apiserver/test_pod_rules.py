@@ -17,7 +17,8 @@ PATH = "/api/v1/namespaces/default/pods"
 
 def test_warnings_of_a_pod_come_again_with_another_spec() -> None:
     # batch-api §6
-    old = stored_pod(pod(terminationGracePeriodSeconds=-1))
+    old = stored_pod(pod())
+    old["spec"]["terminationGracePeriodSeconds"] = -1
     old["metadata"]["name"] = "a.b"
     words = "must be >= 0; negative values are invalid and will be treated as 1"
     grace = f"spec.terminationGracePeriodSeconds: {words}"

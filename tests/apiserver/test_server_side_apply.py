@@ -117,8 +117,8 @@ METADATA = {"name": "a"}
 )  # fmt: skip
 async def test_applies_that_are_refused(api: Api, body: object, query: str, status: int, message: str) -> None:
     manager = "" if message.startswith(INVALID) else "m"
-    # The last of the parameters counts.
-    reply = await api.apply(f"{CONFIG_MAPS}/a", body, manager, query)
+    target = f"{CONFIG_MAPS}/a?{query}&fieldManager={manager}"
+    reply = await api.call("PATCH", target, body, content_type="application/apply-patch+yaml")
     assert (reply.status, reply.body["message"][: len(message)]) == (status, message)
     assert (await api.call("GET", f"{CONFIG_MAPS}/a")).status == 404
 

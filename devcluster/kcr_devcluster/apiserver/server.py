@@ -21,7 +21,7 @@ from kcr_devcluster.apiserver.http import listing, resource_metrics, subresource
 from kcr_devcluster.apiserver.http.bodies.request_body import media_type
 from kcr_devcluster.apiserver.http.documents import ServerDocuments
 from kcr_devcluster.apiserver.http.metrics import ServerMetrics
-from kcr_devcluster.apiserver.http.pods import binding, container_logs, eviction, pod_streams
+from kcr_devcluster.apiserver.http.pods import binding, container_logs, ephemeral_containers, eviction, pod_streams
 from kcr_devcluster.apiserver.http.printers.tables import accepted_encoder
 from kcr_devcluster.apiserver.http.reviews import reviews
 from kcr_devcluster.apiserver.http.reviews.access import Asker
@@ -80,7 +80,7 @@ _OBJECTS = ("application/json", "application/merge-patch+json", "application/str
 # Writes to subresources that need no more than the objects.
 _SUBRESOURCES: Mapping[str, Callable[[Registry, Write], APIResponse]] = {
     "binding": binding.bind,
-    "ephemeralcontainers": pod_streams.refuse_ephemeral_containers,
+    "ephemeralcontainers": ephemeral_containers.update,
     "eviction": eviction.evict,
 }
 _log = logging.getLogger(__name__)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kcr_devcluster.apiserver.kinds.kind import Kind
+from kcr_devcluster.apiserver.protocol.gojson import encode_json
 from kcr_devcluster.apiserver.protocol.responses import JSON, APIResponse, StatusError, Stream
 from kcr_devcluster.apiserver.schema import protobuf_encoder
 from kcr_devcluster.apiserver.schema.protobuf import UnknownMessageError
@@ -208,7 +209,7 @@ class ObjectEncoder:
         else:
             items = b",".join(record.data for record in records)
             metadata = {"continue": "", **metadata}
-        return b"".join((head, msgspec.json.encode(metadata), b',"items":[', items, b"]}\n"))
+        return b"".join((head, encode_json(metadata), b',"items":[', items, b"]}\n"))
 
     def encode_event(self, event: str, record: Record, change: Change | None) -> bytes:
         """Return the line of a watch event; `change` is None for the initial state."""
@@ -248,10 +249,10 @@ class MetadataEncoder(ObjectEncoder):
         items = [msgspec.Raw(self._data(record)) for record in records]
         kept = transformed_metadata(metadata)
         shown = {**self._type, "kind": "PartialObjectMetadataList", "metadata": kept, "items": items}
-        return msgspec.json.encode(shown) + b"\n"
+        return encode_json(shown) + b"\n"
 
     def _data(self, record: Record) -> bytes:
-        return msgspec.json.encode({**self._type, "metadata": _metadata_of(record.body).metadata})
+        return encode_json({**self._type, "metadata": _metadata_of(record.body).metadata})
 
     def _type_meta(self, kind: Kind) -> dict[str, str]:
         return self._type
@@ -272,7 +273,7 @@ def bookmark_metadata(revision: int, initial_end: bool) -> dict[str, Any]:
 
 def event_line(event: str, shown: object) -> bytes:
     """Return one line of a watch."""
-    return msgspec.json.encode({"type": event, "object": shown}) + b"\n"
+    return encode_json({"type": event, "object": shown}) + b"\n"
 
 
 class ConvertingEncoder(ObjectEncoder):

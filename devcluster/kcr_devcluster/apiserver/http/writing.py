@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-import msgspec
-
 from kcr_devcluster.apiserver.apply.managed_fields import UPDATE, ManagerEntry, manager_name
 from kcr_devcluster.apiserver.apply.tracking import Tracking
 from kcr_devcluster.apiserver.authentication import User
@@ -23,7 +21,7 @@ from kcr_devcluster.apiserver.kinds.strategy import UndecodableError
 from kcr_devcluster.apiserver.patch import decode_operations, json_patch, merge_patch, strategic_patch
 from kcr_devcluster.apiserver.protocol.field_errors import IMMUTABLE
 from kcr_devcluster.apiserver.protocol.field_errors import invalid as invalid_field
-from kcr_devcluster.apiserver.protocol.gojson import decode_json, escaped, kind_of
+from kcr_devcluster.apiserver.protocol.gojson import decode_json, encode_json, kind_of
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.query import Query
 from kcr_devcluster.apiserver.protocol.replay import replay
@@ -232,7 +230,7 @@ def _check_patched_type(route: Route, new: Manifest) -> None:
 def _check_custom_type(route: Route, new: Manifest) -> None:
     kind, (api_version, name) = route.kind.type, (new.get("apiVersion"), new.get("kind"))
     if not name:
-        raise _unusable(new, f"Object 'Kind' is missing in '{escaped(msgspec.json.encode(new)).decode()}'")
+        raise _unusable(new, f"Object 'Kind' is missing in '{encode_json(new).decode()}'")
     if not api_version:
         raise internal("Object 'apiVersion' is missing in 'object has no apiVersion field'")
     errors = []
@@ -373,7 +371,7 @@ def check_patch(kind: Kind, old: Record, metadata: Manifest) -> None:
 
 
 def _unusable(value: object, why: str) -> StatusError:
-    error = invalid_field("patch", msgspec.json.encode(value).decode(), why)
+    error = invalid_field("patch", encode_json(value).decode(), why)
     return invalid("", "", "", [error])
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from kcr_devcluster.apiserver.protocol.gojson import check_depth, decode_json, escaped, kind_of
+from kcr_devcluster.apiserver.protocol.gojson import check_depth, decode_json, encode_json, kind_of
 from kcr_devcluster.apiserver.protocol.responses import StatusError, bad_request, unprocessable
 
 _INDEX = re.compile(r"[-+]?[0-9]{1,400}")
@@ -82,7 +82,7 @@ def json_patch(target: Any, operations: list[dict[str, Any]]) -> Any:
         words = f"The allowed maximum operations in a JSON patch is {_MOST_OPERATIONS}, got {len(operations)}"
         raise StatusError(413, "RequestEntityTooLarge", words)
     try:
-        document, copied = _read(msgspec.Raw(escaped(msgspec.json.encode(target)))), 0
+        document, copied = _read(msgspec.Raw(encode_json(target))), 0
         for operation in operations:
             name = operation.get("op")
             if name == "copy":
@@ -153,7 +153,7 @@ def _index(token: str, length: int) -> int:
 
 def _value(operation: dict[str, Any]) -> msgspec.Raw | None:
     value = operation.get("value")
-    text = value if isinstance(value, msgspec.Raw) else msgspec.Raw(escaped(msgspec.json.encode(value)))
+    text = value if isinstance(value, msgspec.Raw) else msgspec.Raw(encode_json(value))
     return _part(text)
 
 

@@ -20,8 +20,11 @@ _KINDS = {dict: "object", list: "array", str: "string", bool: "bool", type(None)
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 # Escapes of strings; a pair of them stands for a character of more than 16 bits.
 _ESCAPE = re.compile(rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL)
+_encode = msgspec.json.Encoder().encode
 # They occur in strings only.
 _HTML = tuple((one.encode(), b"\\u%04x" % ord(one)) for one in "<>&\u2028\u2029")
+# How the two separators of lines begin.
+_LINE = "\u2028".encode()[:2]
 _NO_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
 # Opening brackets count one, closing ones minus one, as signed bytes.
 _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
@@ -77,10 +80,20 @@ def escaped(text: bytes) -> bytes:
 
     Source: Go's encoding/json, encode.go, htmlSafeSet.
     """
-    for character, escape in _HTML:
-        if character in text:
+    if b"<" in text or b">" in text or b"&" in text or _LINE in text:
+        for character, escape in _HTML:
             text = text.replace(character, escape)
     return text
+
+
+def unescaped_length(text: bytes) -> int:
+    """Return how long an escaped text was before."""
+    return len(text) - sum((len(escape) - len(character)) * text.count(escape) for character, escape in _HTML)
+
+
+def encode_json(value: object) -> bytes:
+    """Return the JSON text of a value as Go's encoder writes it."""
+    return escaped(_encode(value))
 
 
 def kind_of(value: object) -> str:

@@ -4,12 +4,11 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple, Protocol
 
-import msgspec
-
 from kcr.api.meta import Key
 from kcr.api.resources import ResourceType
 from kcr.errors import KcrError
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError
+from kcr_devcluster.apiserver.protocol.gojson import encode_json
 
 JSON = "application/json"
 # Characters of all warnings of a response together, and of one where they are more.
@@ -130,7 +129,7 @@ class StatusError(KcrError):
 
 def encoded(value: object) -> bytes:
     """Return compact JSON and the newline that ends every response."""
-    return msgspec.json.encode(value) + b"\n"
+    return encode_json(value) + b"\n"
 
 
 def json_response(body: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> APIResponse:

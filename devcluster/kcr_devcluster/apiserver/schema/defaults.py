@@ -12,6 +12,9 @@ from collections.abc import Mapping
 from typing import Any
 
 _FILE_MODE = {"defaultMode": 0o644}
+_CONTAINER = {
+    "resources": {}, "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File",
+}  # fmt: skip
 _CONDITION = {"lastProbeTime": None, "lastTransitionTime": None}
 _ISCSI = {"iscsiInterface": "default"}
 _RBD = {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"}
@@ -62,9 +65,7 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
         "cachingMode": "ReadWrite", "fsType": "ext4", "kind": "Shared", "readOnly": False,
     },
     "core.v1.ConfigMapVolumeSource": _FILE_MODE,
-    "core.v1.Container": {
-        "resources": {}, "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File",
-    },
+    "core.v1.Container": _CONTAINER,
     "core.v1.ContainerPort": {"protocol": "TCP"},
     "core.v1.ContainerStatus": {"name": "", "ready": False, "restartCount": 0, "image": "", "imageID": ""},
     "core.v1.DaemonEndpoint": {"Port": 0},
@@ -101,6 +102,7 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "core.v1.ContainerImage": {"names": None},
     "core.v1.LimitRange": {"spec": {}},
     "core.v1.LimitRangeSpec": {"limits": None},
+    "core.v1.EphemeralContainer": _CONTAINER,
     "core.v1.ProjectedVolumeSource": {**_FILE_MODE, "sources": None},
     "core.v1.RBDPersistentVolumeSource": _RBD,
     "core.v1.RBDVolumeSource": _RBD,

@@ -62,9 +62,13 @@ def amount(text: str) -> int:
 
 
 def whole(text: str) -> bool:
-    """Return whether a quantity is a whole number of units, by thousandths in 64 bits: 1Ei overflows and is none."""
+    """Return whether a quantity is a whole number of units, by thousandths in 64 bits: 1Ei overflows and is none.
+
+    Source: quantity.go, MilliValue: where Go needs arbitrary precision, they wrap around; else, they become zero.
+    """
     thousandths = -(-amount(text) // _MICRO)
-    return ((thousandths + _OVERFLOW // 2) % _OVERFLOW - _OVERFLOW // 2) % 1000 == 0
+    wrapped = (thousandths + _OVERFLOW // 2) % _OVERFLOW - _OVERFLOW // 2
+    return wrapped % 1000 == 0 or (wrapped != thousandths and _is_fast(text))
 
 
 @lru_cache(4096)
@@ -78,6 +82,14 @@ def canonical(text: str) -> str:
     """
     value, suffix = _parsed(text)
     return text if _is_kept(text) else written(value, suffix)
+
+
+def _is_fast(text: str) -> bool:
+    """Return whether Go reads a quantity without arbitrary precision; of large binary ones it does not."""
+    found = _FORM.fullmatch(text)
+    assert found is not None  # it has been parsed
+    digits = len((found[2] + (found[3] or "")).lstrip("0"))
+    return found[4] not in _BINARY and digits <= _FAST_DIGITS
 
 
 def _is_kept(text: str) -> bool:

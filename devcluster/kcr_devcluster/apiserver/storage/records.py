@@ -8,10 +8,11 @@ import msgspec
 
 from kcr.api.meta import ObjectMeta
 from kcr_devcluster.apiserver.kinds.kind import ZEROS, Kind
+from kcr_devcluster.apiserver.protocol.gojson import encode_json
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.shard_selectors import NAMESPACE, fnv1a_64
 
-encode = msgspec.json.Encoder().encode
+encode = encode_json
 _decode: Callable[[bytes], Manifest] = msgspec.json.Decoder().decode
 # The revision of a storage that has seen no change.
 FIRST_REVISION = 1

@@ -16,6 +16,7 @@ from kcr.api.equality import same_json
 from kcr.api.meta import ObjectMeta
 from kcr.clock import Clock, SystemClock
 from kcr_devcluster.apiserver.kinds.kind import Kind
+from kcr_devcluster.apiserver.protocol.gojson import unescaped_length
 from kcr_devcluster.apiserver.protocol.manifests import Manifest, in_order
 from kcr_devcluster.apiserver.protocol.responses import StatusError, no_such_resource, too_large_version
 from kcr_devcluster.apiserver.storage.records import (
@@ -208,7 +209,7 @@ class Storage:
         # Compare-and-swap: the caller has compared with `old`, and nothing was awaited since. Invariant: `old` is the
         # newest version of the object.
         record = self.build_record(kind, manifest, self.revision + 1)
-        if len(record.body) > _LARGEST_OBJECT:
+        if len(record.body) > _LARGEST_OBJECT < (len(record.body) if kind.custom else unescaped_length(record.body)):
             raise StatusError(500, "", "etcdserver: request is too large")
         if shown.converter is not None:
             # The object of the response: nothing may fail after the commit.

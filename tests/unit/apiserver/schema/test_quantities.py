@@ -66,7 +66,7 @@ def test_form_says_the_same_amount(number: str, suffix: str) -> None:
     assert canonical(form) == form
 
 
-@pytest.mark.parametrize("text", ["1Gi", "8Pi", "1e3", "-1", "9223372036854775807"])
+@pytest.mark.parametrize("text", ["1Gi", "8Pi", "1e3", "-1", "9223372036854775807", "1e30"])
 def test_whole_number_of_units_is_one(text: str) -> None:
     assert whole(text)
 

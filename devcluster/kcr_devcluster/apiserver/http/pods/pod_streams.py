@@ -8,12 +8,10 @@ kubernetes/staging/src/k8s.io/apimachinery/pkg/util/proxy/upgradeaware.go.
 """
 
 from collections.abc import Mapping
-from typing import NoReturn
 
 from kcr.api.integers import parse_int
 from kcr.api.meta import Key
 from kcr_devcluster.apiserver.http.routes import Route
-from kcr_devcluster.apiserver.http.writing import Write
 from kcr_devcluster.apiserver.kinds.catalogue import NODES
 from kcr_devcluster.apiserver.kinds.kind import SUBRESOURCE_KINDS
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
@@ -130,20 +128,6 @@ def container_of(pod: Manifest, requested: str) -> str:
 def not_implemented(message: str) -> StatusError:
     """501: a real cluster does it, this one does not."""
     return StatusError(501, "NotImplemented", message)
-
-
-def refuse_ephemeral_containers(registry: Registry, write: Write) -> NoReturn:
-    """Refuse to add a container to a pod that runs, as `kubectl debug` asks for.
-
-    Raises:
-        StatusError: 404, no such pod; 501 otherwise.
-    """
-    route = write.route
-    registry.find(route.kind, route.namespace, route.name)
-    raise not_implemented(
-        f'pods "{route.name}": ephemeral containers are not supported by this cluster; '
-        f"run the tools beside the container's own processes: kubectl exec -it -n {route.namespace} {route.name} -- sh"
-    )
 
 
 def _protocol(subresource: str, headers: Mapping[str, str]) -> str:

@@ -7,8 +7,6 @@ kubernetes/pkg/printers/tablegenerator.go.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
-
 from kcr.clock import Clock
 from kcr_devcluster.apiserver.http.printers.columns import Column
 from kcr_devcluster.apiserver.http.printers.printers import printer_of
@@ -22,6 +20,7 @@ from kcr_devcluster.apiserver.http.serialization import (
 )
 from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.protocol.field_errors import invalid
+from kcr_devcluster.apiserver.protocol.gojson import encode_json
 from kcr_devcluster.apiserver.protocol.query import Query
 from kcr_devcluster.apiserver.protocol.responses import bad_request
 from kcr_devcluster.apiserver.storage.records import Change, Record
@@ -82,7 +81,7 @@ class TableEncoder(ObjectEncoder):
     def encode_list(self, kind: Kind, metadata: Mapping[str, Any], records: Sequence[Record]) -> bytes:
         """Return the table of a list."""
         rows = [self._row(record) for record in records]
-        return msgspec.json.encode(self._table(kind, transformed_metadata(metadata), rows)) + b"\n"
+        return encode_json(self._table(kind, transformed_metadata(metadata), rows)) + b"\n"
 
     def encode_event(self, event: str, record: Record, change: Change | None) -> bytes:
         """Return a line whose object is a table of one row."""

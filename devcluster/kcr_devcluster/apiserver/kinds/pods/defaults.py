@@ -42,6 +42,8 @@ def default_pod_spec(spec: Manifest) -> None:
         container.setdefault("imagePullPolicy", pull_policy(container.get("image") or ""))
         if "lifecycle" in container:
             _drop_stop_signal(container)
+    for container in spec.get("ephemeralContainers") or ():
+        container.setdefault("imagePullPolicy", pull_policy(container.get("image") or ""))
     for volume in spec.get("volumes") or ():
         if not volume.keys() - {"name"}:
             volume["emptyDir"] = {}

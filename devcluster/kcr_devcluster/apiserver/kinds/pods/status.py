@@ -11,18 +11,21 @@ from ipaddress import ip_address
 
 from kcr_devcluster.apiserver.protocol.field_errors import IMMUTABLE, FieldError, forbidden, invalid
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
-from kcr_devcluster.apiserver.protocol.names import qualified_name
+from kcr_devcluster.apiserver.protocol.names import dns_subdomain, qualified_name
 
 _SYSTEM_CONDITIONS = ("PodScheduled", "Ready", "Initialized")
 
 
 def default_pod_status(status: Manifest) -> None:
-    """Fill in addresses: the first of several stands for itself as well."""
-    for one, many in (("podIP", "podIPs"), ("hostIP", "hostIPs")):
-        if status.get(one) and not status.get(many):
-            status[many] = [{"ip": status[one]}]
-        elif status.get(many) and not status.get(one):
-            status[one] = status[many][0].get("ip", "")
+    """Fill in the addresses of the pod: the first of several stands for itself as well, and decides over them.
+
+    Source: kubernetes/pkg/apis/core/v1/conversion.go, Convert_v1_PodStatus_To_core_PodStatus.
+    """
+    one, many = status.get("podIP"), status.get("podIPs")
+    if one and (not many or many[0].get("ip") != one):
+        status["podIPs"] = [{"ip": one}]
+    elif many and not one and (first := many[0].get("ip")):
+        status["podIP"] = first
 
 
 def check_pod_status(new: Manifest, old: Manifest, spec: Manifest) -> list[FieldError]:
@@ -33,6 +36,12 @@ def check_pod_status(new: Manifest, old: Manifest, spec: Manifest) -> list[Field
         if condition.get("type") not in _SYSTEM_CONDITIONS
         for reason in qualified_name(condition.get("type", ""))
     ]
+    for position, condition in enumerate(new.get("conditions") or ()):
+        path = f"status.conditions[{position}].observedGeneration"
+        errors += _non_negative(path, condition.get("observedGeneration"))
+    if name := new.get("nominatedNodeName"):
+        errors += [invalid("status.nominatedNodeName", name, reason) for reason in dns_subdomain(name)]
+    errors += _non_negative("status.observedGeneration", new.get("observedGeneration"))
     if new.get("qosClass", "") != old.get("qosClass", ""):
         errors.append(invalid("status.qosClass", new.get("qosClass", ""), IMMUTABLE))
     errors += _check_ended("containerStatuses", "containers", new, old, spec)
@@ -74,12 +83,22 @@ def _is_named(rule: Manifest, code: int) -> bool:
     return (code in (codes.get("values") or ())) == (codes.get("operator") == "In")
 
 
+def _non_negative(field: str, value: int | None) -> list[FieldError]:
+    return [invalid(field, value, "must be a non-negative integer")] if (value or 0) < 0 else []
+
+
 def _check_addresses(status: Manifest) -> Iterator[FieldError]:
-    for many in ("podIPs", "hostIPs"):
-        for position, address in enumerate(status.get(many) or ()):
-            if not _is_address(address.get("ip", "")):
-                words = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
-                yield invalid(f"status.{many}[{position}]", address.get("ip", ""), words)
+    hosts = [address.get("ip", "") for address in status.get("hostIPs") or ()]
+    if hosts and hosts[0] != status.get("hostIP", ""):
+        yield invalid("status.hostIPs[0].ip", hosts[0], "must be equal to `hostIP`")
+    for many, addresses in (("podIPs", [one.get("ip", "") for one in status.get("podIPs") or ()]), ("hostIPs", hosts)):
+        wrong = [position for position, address in enumerate(addresses) if not _is_address(address)]
+        for position in wrong:
+            words = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+            yield invalid(f"status.{many}[{position}]", addresses[position], words)
+        if not wrong and len({":" in address for address in addresses}) < len(addresses):
+            shown = [{"IP": address} for address in addresses]
+            yield invalid(f"status.{many}", shown, "may specify no more than one IP for each IP family")
 
 
 @lru_cache(4096)

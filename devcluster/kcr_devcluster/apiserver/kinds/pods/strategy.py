@@ -45,6 +45,8 @@ class PodStrategy(Strategy):
         """Reset the status; admission has set priority and tolerations."""
         if not _SELECTING.isdisjoint(obj["spec"]):
             select_own_labels(obj["spec"], obj["metadata"].get("labels") or {})
+        if (obj["spec"].get("terminationGracePeriodSeconds") or 0) < 0:
+            obj["spec"]["terminationGracePeriodSeconds"] = 1
         obj["status"] = {"phase": "Pending", "qosClass": qos_class(obj["spec"])}
         if obj["spec"].get("schedulingGates"):
             obj["status"]["conditions"] = [dict(_GATED)]

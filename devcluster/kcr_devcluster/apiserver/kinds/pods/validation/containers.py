@@ -17,6 +17,7 @@ from kcr_devcluster.apiserver.protocol.field_errors import (
     duplicate,
     forbidden,
     invalid,
+    not_found,
     not_supported,
     one_of,
     required,
@@ -36,6 +37,9 @@ _RESIZED = ("cpu", "memory")
 _RESIZE_POLICIES = ("NotRequired", "RestartContainer")
 # Fields that most containers lack: only containers with one of them pay for its rules.
 _HOOKS = frozenset(HOOKS)
+# Fields that an ephemeral container cannot have, beside the hooks.
+_LASTING = ("ports", "resources", "resizePolicy", "restartPolicy", "restartPolicyRules")
+_NOT_EPHEMERAL = "cannot be set for an Ephemeral Container"
 _RARE = frozenset(
     {"envFrom", "volumeDevices", "securityContext", "resizePolicy", "restartPolicy", "restartPolicyRules"}
 )
@@ -65,6 +69,38 @@ def check_containers(spec: Manifest, volumes: Mapping[str, Manifest], field: str
                 errors += [forbidden(f"{path}.{hook}", words) for hook in HOOKS if container.get(hook) is not None]
             else:
                 errors += check_hooks(container, spec.get("terminationGracePeriodSeconds"), path)
+    return errors
+
+
+def check_ephemeral_containers(spec: Manifest, volumes: Mapping[str, Manifest], field: str) -> list[FieldError]:
+    """Return the field errors of ephemeral containers.
+
+    Args:
+        spec: The pod's spec.
+        volumes: Its volumes by name.
+        field: The path of the spec.
+
+    Source: validateEphemeralContainers.
+    """
+    errors: list[FieldError] = []
+    mains = {one.get("name", "") for one in spec.get("containers") or ()}
+    names = mains | {one.get("name", "") for one in spec.get("initContainers") or ()}
+    for position, container in enumerate(spec.get("ephemeralContainers") or ()):
+        path, name = f"{field}.ephemeralContainers[{position}]", container.get("name", "")
+        errors += _check_container(container, spec, volumes, path)
+        if name in names:
+            errors.append(duplicate(f"{path}.name", name))
+        names.add(name)
+        if (target := container.get("targetContainerName")) and target not in mains:
+            errors.append(not_found(f"{path}.targetContainerName", target))
+        errors += [forbidden(f"{path}.{one}", _NOT_EPHEMERAL) for one in _LASTING if container.get(one)]
+        errors += [forbidden(f"{path}.{hook}", _NOT_EPHEMERAL) for hook in HOOKS if container.get(hook) is not None]
+        errors += [
+            forbidden(f"{path}.volumeMounts[{number}].{one}", _NOT_EPHEMERAL)
+            for number, mount in enumerate(container.get("volumeMounts") or ())
+            for one in ("subPath", "subPathExpr")
+            if mount.get(one)
+        ]
     return errors
 
 

@@ -212,16 +212,28 @@ def _check_domains(constraint: Manifest, field: str) -> list[FieldError]:
             errors.append(not_supported(f"{field}.{name}", policy, _INCLUSIONS))
     selector = constraint.get("labelSelector")
     if keys := constraint.get("matchLabelKeys"):
-        errors += _check_spread_keys(keys, selector, f"{field}.matchLabelKeys")
+        errors += _check_spread_keys(keys, selector, field)
     return errors + check_selector(selector or {}, f"{field}.labelSelector")
 
 
-def _check_spread_keys(keys: Sequence[str], selector: Manifest | None, field: str) -> list[FieldError]:
+def _check_spread_keys(keys: Sequence[str], selector: Manifest | None, constraint: str) -> list[FieldError]:
     errors: list[FieldError] = []
+    field = f"{constraint}.matchLabelKeys"
     if selector is None:
         errors.append(forbidden(field, "must not be specified when labelSelector is not set"))
-    return errors + [invalid(f"{field}[{position}]", key, reason)
-                     for position, key in enumerate(keys) for reason in qualified_name(key)]  # fmt: skip
+    errors += [invalid(f"{field}[{position}]", key, reason)
+               for position, key in enumerate(keys) for reason in qualified_name(key)]  # fmt: skip
+    # The last expressions are those that the server has made of the keys.
+    expressions = [one.get("key") for one in (selector or {}).get("matchExpressions") or ()]
+    for key in reversed(keys):
+        if expressions and expressions[-1] == key:
+            expressions.pop()
+    selected = {*expressions, *((selector or {}).get("matchLabels") or ())}
+    for position, key in enumerate(keys):
+        if key in selected:
+            errors.append(invalid(f"{constraint}[{position}]", key, "exists in both matchLabelKeys and labelSelector"))
+        selected.add(key)
+    return errors
 
 
 def check_gates(gates: Sequence[Manifest], field: str) -> list[FieldError]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kcr_devcluster.apiserver.kinds.pods.validation.annotations import check_pod_annotations
-from kcr_devcluster.apiserver.kinds.pods.validation.containers import check_containers
+from kcr_devcluster.apiserver.kinds.pods.validation.containers import check_containers, check_ephemeral_containers
 from kcr_devcluster.apiserver.kinds.pods.validation.network import check_dns, check_host_aliases, check_host_ports
 from kcr_devcluster.apiserver.kinds.pods.validation.resources import (
     check_pod_claims,
@@ -78,6 +78,8 @@ def check_pod_spec(spec: Manifest, field: str) -> list[FieldError]:
     """Return the field errors of the spec of a pod or of a pod template."""
     volumes, errors = check_volumes(spec.get("volumes") or (), f"{field}.volumes")
     errors += check_containers(spec, volumes, field)
+    if spec.get("ephemeralContainers"):
+        errors += check_ephemeral_containers(spec, volumes, field)
     errors += check_host_ports(spec, field)
     if (restart := spec.get("restartPolicy", "")) not in _RESTARTS:
         errors += one_of(f"{field}.restartPolicy", restart, _RESTARTS)
