@@ -204,7 +204,8 @@ async def test_owner_in_another_namespace_is_an_event_on_the_deleted_object(kcr_
         assert await cluster.client.list(ConfigMap, "room") == ()
         (event,) = await cluster.client.list(Event, "room")
         assert (event.type, event.reason) == ("Warning", "OwnerRefInvalidNamespace")
-        assert (event.involved_object.kind, event.involved_object.uid) == ("ConfigMap", below.metadata.uid)
+        about = event.involved_object
+        assert (about.kind, about.uid, about.resource_version) == ("ConfigMap", below.metadata.uid, "")
         named = f"[v1/ConfigMap, namespace: room, name: above, uid: {above['uid']}]"
         assert event.message == f'ownerRef {named} does not exist in namespace "room"'
 

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from msgspec.structs import replace
 
+from kcr.api.core import reference_to
 from kcr.api.meta import Key, OwnerReference, PartialObjectMetadata, metadata_only
 from kcr.api.resources import ResourceType
 from kcr.client import Client
@@ -73,7 +74,8 @@ class GarbageCollector:
         namespace = dependent.metadata.namespace
         named = f"{reference.api_version}/{reference.kind}, namespace: {namespace}, name: {reference.name}"
         message = f'ownerRef [{named}, uid: {reference.uid}] does not exist in namespace "{namespace}"'
-        self._events.event(dependent, "Warning", "OwnerRefInvalidNamespace", message)
+        about = replace(reference_to(dependent), resource_version="")
+        self._events.event(about, "Warning", "OwnerRefInvalidNamespace", message)
 
     async def reconcile(self, key: Key) -> Result:
         """Delete the object, or let its deletion proceed, if its owners and dependents require that."""
