@@ -14,11 +14,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from kcr.api.full.core_v1 import Service
 from kcr.api.meta import Key
 from kcr.controller import Result, watch
 from kcr.log import get_logger
 from kcr.manager import Manager
-from kcr_devcluster.cluster.names.objects import EndpointSlice, NamedService
+from kcr_devcluster.cluster.names.objects import EndpointSlice
 from kcr_devcluster.cluster.names.records import DOMAIN, Names, host_lines, names_of
 from kcr_devcluster.cluster.names.responder import Responder
 
@@ -221,7 +222,7 @@ class _NamesReconciler:
     """Publishes the names of all Services at once."""
 
     def __init__(self, manager: Manager, names: ClusterNames) -> None:
-        self._services, self._slices = manager.store(NamedService), manager.store(EndpointSlice)
+        self._services, self._slices = manager.store(Service), manager.store(EndpointSlice)
         self._names = names
 
     async def reconcile(self, key: Key) -> Result:
@@ -232,5 +233,5 @@ class _NamesReconciler:
 def setup(manager: Manager, names: ClusterNames) -> None:
     """Add the controller that publishes names to a manager, with the first Service."""
     names.begin()
-    one = watch(NamedService, map_to=lambda _: (_NAMES,)), watch(EndpointSlice, map_to=lambda _: (_NAMES,))
+    one = watch(Service, map_to=lambda _: (_NAMES,)), watch(EndpointSlice, map_to=lambda _: (_NAMES,))
     manager.add_controller("names", _NamesReconciler(manager, names), watches=one)

@@ -13,6 +13,7 @@ from contextlib import suppress
 from msgspec.structs import replace
 
 from kcr.api.core import reference_to
+from kcr.api.full.core_v1 import Service
 from kcr.api.meta import Key, ObjectMeta
 from kcr.api.pods import is_ready, is_terminal
 from kcr.api.selectors import LabelSelector, matches
@@ -29,7 +30,6 @@ from kcr_devcluster.cluster.names.objects import (
     EndpointPort,
     EndpointSlice,
     NamedPod,
-    NamedService,
 )
 
 MAX_ENDPOINTS = 100
@@ -43,7 +43,7 @@ class EndpointSliceReconciler:
 
     def __init__(self, manager: Manager) -> None:
         self._client = manager.client
-        self._services, self._pods = manager.store(NamedService), manager.store(NamedPod)
+        self._services, self._pods = manager.store(Service), manager.store(NamedPod)
         self._slices = manager.store(EndpointSlice)
 
     def services_of(self, pod: NamedPod) -> Iterator[Key]:
@@ -71,7 +71,7 @@ class EndpointSliceReconciler:
                 raise
         return Result()
 
-    async def _ensure(self, service: NamedService, wanted: EndpointSlice, left: list[EndpointSlice]) -> None:
+    async def _ensure(self, service: Service, wanted: EndpointSlice, left: list[EndpointSlice]) -> None:
         """Write one slice: into one of those that are left and have its ports, else a new one."""
         found = next((one for one in left if one.ports == wanted.ports), None)
         if found is None:
@@ -84,7 +84,7 @@ class EndpointSliceReconciler:
             await self._client.patch(found, changed)
 
 
-def has_slices(service: NamedService) -> bool:
+def has_slices(service: Service) -> bool:
     """Return whether the controller writes the slices of a Service."""
     return bool(service.spec.selector) and service.spec.type != "ExternalName"
 
@@ -94,7 +94,7 @@ def is_managed(found: EndpointSlice) -> bool:
     return found.metadata.labels.get(MANAGED_BY) == CONTROLLER
 
 
-def desired_slices(service: NamedService, pods: Iterable[NamedPod]) -> list[EndpointSlice]:
+def desired_slices(service: Service, pods: Iterable[NamedPod]) -> list[EndpointSlice]:
     """Return the slices of a Service: at least one, and one for each set of ports.
 
     Args:
@@ -123,7 +123,7 @@ def _chunks(endpoints: Sequence[Endpoint]) -> Iterator[Sequence[Endpoint]]:
         yield endpoints[start : start + MAX_ENDPOINTS]
 
 
-def _endpoint(service: NamedService, pod: NamedPod) -> Endpoint:
+def _endpoint(service: Service, pod: NamedPod) -> Endpoint:
     serving, terminating = is_ready(pod), pod.metadata.deletion_timestamp is not None
     ready = service.spec.publish_not_ready_addresses or (serving and not terminating)
     is_named = pod.spec.hostname and pod.spec.subdomain == service.metadata.name
@@ -138,7 +138,7 @@ def _endpoint(service: NamedService, pod: NamedPod) -> Endpoint:
     )
 
 
-def _ports(service: NamedService, pod: NamedPod) -> Ports:
+def _ports(service: Service, pod: NamedPod) -> Ports:
     """Return the ports of a pod behind those of a Service; a name that the pod does not have is left out."""
     found = []
     for port in service.spec.ports:
@@ -149,20 +149,20 @@ def _ports(service: NamedService, pod: NamedPod) -> Ports:
                     one.container_port
                     for container in pod.spec.containers
                     for one in container.ports
-                    if (one.name, one.protocol) == (target, port.protocol or "TCP")
+                    if (one.name, one.protocol or "TCP") == (target, port.protocol or "TCP")
                 ),
                 0,
             )
         if target:
             found.append(
                 EndpointPort(
-                    name=port.name, protocol=port.protocol or "TCP", port=target, app_protocol=port.app_protocol
+                    name=port.name or "", protocol=port.protocol or "TCP", port=target, app_protocol=port.app_protocol
                 )
             )
     return tuple(found)
 
 
-def _selects(service: NamedService, pod: NamedPod) -> bool:
+def _selects(service: Service, pod: NamedPod) -> bool:
     return matches(LabelSelector(match_labels=service.spec.selector), pod.metadata.labels)
 
 
@@ -188,8 +188,8 @@ def setup(manager: Manager) -> None:
         "endpointslice",
         reconciler,
         watches=[
-            watch(NamedService),
+            watch(Service),
             watch(NamedPod, map_to=reconciler.services_of, predicate=_matters),
-            owned(EndpointSlice, by=NamedService),
+            owned(EndpointSlice, by=Service),
         ],
     )

@@ -1,11 +1,12 @@
-"""Services, their pods and EndpointSlices, as names need them."""
+"""Pods as names need them, and EndpointSlices."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from msgspec import field
 
-from kcr.api.core import Container, ObjectReference, Pod, PodSpec, PodStatus, Service, ServicePort, ServiceSpec
+from kcr.api.core import Container, ObjectReference, Pod, PodSpec, PodStatus
+from kcr.api.full.core_v1 import ContainerPort, PodIP
 from kcr.api.meta import FullResource, Object
 
 SERVICE_NAME = "kubernetes.io/service-name"
@@ -13,37 +14,10 @@ MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
 CONTROLLER = "endpointslice-controller.k8s.io"
 
 
-class NamedServicePort(ServicePort):
-    """A port, and the protocol that is spoken there."""
-
-    app_protocol: str | None = None
-
-
-class NamedServiceSpec(ServiceSpec):
-    """The fields that decide which pods a name leads to."""
-
-    ports: tuple[NamedServicePort, ...] = ()
-    publish_not_ready_addresses: bool = False
-
-
-class NamedService(Service):
-    """A Service."""
-
-    spec: NamedServiceSpec = NamedServiceSpec()
-
-
-class NamedContainerPort(Object):
-    """A port that a Service may name."""
-
-    name: str = ""
-    container_port: int = 0
-    protocol: str = "TCP"
-
-
 class NamedContainer(Container):
     """A container with its ports."""
 
-    ports: tuple[NamedContainerPort, ...] = ()
+    ports: tuple[ContainerPort, ...] = ()
 
 
 class NamedPodSpec(PodSpec):
@@ -54,16 +28,10 @@ class NamedPodSpec(PodSpec):
     subdomain: str = ""
 
 
-class Address(Object):
-    """An address of a pod."""
-
-    ip: str = ""
-
-
 class NamedPodStatus(PodStatus):
     """The status with the addresses."""
 
-    pod_ips: tuple[Address, ...] = field(default=(), name="podIPs")
+    pod_ips: tuple[PodIP, ...] = field(default=(), name="podIPs")
 
 
 class NamedPod(Pod):

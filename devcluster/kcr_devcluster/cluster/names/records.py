@@ -8,8 +8,9 @@ Source: github.com/coredns/coredns/plugin/kubernetes; kubernetes/dns/docs/specif
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from kcr.api.full.core_v1 import Service
 from kcr.api.meta import Key
-from kcr_devcluster.cluster.names.objects import SERVICE_NAME, EndpointPort, EndpointSlice, NamedService
+from kcr_devcluster.cluster.names.objects import SERVICE_NAME, EndpointPort, EndpointSlice
 
 DOMAIN = "cluster.local"
 
@@ -43,7 +44,7 @@ class ServiceName(NamedTuple):
 Names = Mapping[Key, ServiceName]
 
 
-def names_of(services: Iterable[NamedService], slices: Iterable[EndpointSlice]) -> Names:
+def names_of(services: Iterable[Service], slices: Iterable[EndpointSlice]) -> Names:
     """Return the names of all Services, in order.
 
     Args:
@@ -56,13 +57,13 @@ def names_of(services: Iterable[NamedService], slices: Iterable[EndpointSlice]) 
     return {
         service.key: ServiceName(
             tuple(sorted(_members(service, by_service.get(service.key, ())))),
-            service.spec.external_name if service.spec.type == "ExternalName" else "",
+            (service.spec.external_name or "") if service.spec.type == "ExternalName" else "",
         )
         for service in sorted(services, key=lambda one: one.key)
     }
 
 
-def _members(service: NamedService, slices: Iterable[EndpointSlice]) -> Iterable[Member]:
+def _members(service: Service, slices: Iterable[EndpointSlice]) -> Iterable[Member]:
     is_headless = service.spec.cluster_ip == "None"
     for one in slices:
         for endpoint in one.endpoints if one.address_type == "IPv4" else ():

@@ -8,29 +8,25 @@ from typing import Any
 
 import pytest
 
+from kcr.api.full.core_v1 import ContainerPort, PodIP, Service, ServicePort, ServiceSpec
 from kcr.api.meta import ObjectMeta, PodCondition
 from kcr_devcluster.cluster.names.endpoint_slices import MAX_ENDPOINTS, desired_slices, has_slices
 from kcr_devcluster.cluster.names.objects import (
-    Address,
     Endpoint,
     EndpointPort,
     NamedContainer,
-    NamedContainerPort,
     NamedPod,
     NamedPodSpec,
     NamedPodStatus,
-    NamedService,
-    NamedServicePort,
-    NamedServiceSpec,
 )
 
-HTTP = NamedServicePort(name="http", port=80, target_port="web", protocol="TCP")
+HTTP = ServicePort(name="http", port=80, target_port="web", protocol="TCP")
 DELETED = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def service(**spec: Any) -> NamedService:
+def service(**spec: Any) -> Service:
     metadata = ObjectMeta(name="web", namespace="shop", labels={"team": "a"})
-    return NamedService(metadata=metadata, spec=NamedServiceSpec(selector={"app": "web"}, **spec))
+    return Service(metadata=metadata, spec=ServiceSpec(selector={"app": "web"}, **spec))
 
 
 def pod(
@@ -43,19 +39,19 @@ def pod(
     deleted: datetime | None = None,
     **spec: Any,
 ) -> NamedPod:
-    ports = (NamedContainerPort(name="web", container_port=web),) if web else ()
+    ports = (ContainerPort(name="web", container_port=web),) if web else ()
     return NamedPod(
         metadata=ObjectMeta(name=name, namespace="shop", uid=f"uid-{name}", deletion_timestamp=deleted),
         spec=NamedPodSpec(containers=(NamedContainer(name="c", ports=ports),), node_name="n", **spec),
         status=NamedPodStatus(
             phase=phase,
             conditions=(PodCondition(type="Ready", status=str(ready)),),
-            pod_ips=(Address(ip=ip),) if ip else (),
+            pod_ips=(PodIP(ip=ip),) if ip else (),
         ),
     )
 
 
-def only(made: NamedService, *pods: NamedPod) -> Endpoint:
+def only(made: Service, *pods: NamedPod) -> Endpoint:
     ((endpoint,),) = (one.endpoints for one in desired_slices(made, pods))
     return endpoint
 
@@ -120,7 +116,7 @@ def test_pods_with_other_ports_are_in_slices_of_their_own() -> None:
 
 
 def test_port_without_a_target_is_the_services_own() -> None:
-    (found,) = desired_slices(service(ports=(NamedServicePort(port=80, app_protocol="h2c"),)), [pod("a")])
+    (found,) = desired_slices(service(ports=(ServicePort(port=80, app_protocol="h2c"),)), [pod("a")])
     assert found.ports == (EndpointPort(name="", protocol="TCP", port=80, app_protocol="h2c"),)
 
 
@@ -132,4 +128,4 @@ def test_slices_are_of_a_limited_size() -> None:
 def test_service_without_pods_of_its_own_has_no_slices() -> None:
     assert has_slices(service())
     assert not has_slices(service(type="ExternalName"))
-    assert not has_slices(NamedService())
+    assert not has_slices(Service())

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kcr.api.full.core_v1 import Service, ServiceSpec
 from kcr.api.meta import Key, ObjectMeta
 from kcr_devcluster.cluster.names.objects import (
     SERVICE_NAME,
@@ -14,16 +15,14 @@ from kcr_devcluster.cluster.names.objects import (
     EndpointConditions,
     EndpointPort,
     EndpointSlice,
-    NamedService,
-    NamedServiceSpec,
 )
 from kcr_devcluster.cluster.names.records import Found, Names, host_lines, look_up, names_of
 
 PORTS = (EndpointPort(name="http", protocol="TCP", port=8080),)
 
 
-def service(name: str, namespace: str = "shop", **spec: Any) -> NamedService:
-    return NamedService(metadata=ObjectMeta(name=name, namespace=namespace), spec=NamedServiceSpec(**spec))
+def service(name: str, namespace: str = "shop", **spec: Any) -> Service:
+    return Service(metadata=ObjectMeta(name=name, namespace=namespace), spec=ServiceSpec(**spec))
 
 
 def endpoint(address: str, hostname: str | None = None, ready: bool | None = True) -> Endpoint:
