@@ -25,7 +25,10 @@ _DRAWN = re.compile("<(?:uid|time|rv|clusterIP|nodePort|token|drawn)>")
 # The class that a recorded pod names.
 _PRIORITY_CLASS = {"metadata": {"name": "pc"}, "value": 100, "preemptionPolicy": "Never"}
 # What the embedded server says of kinds that nothing acts on, which no real server has to say.
-NOTICE = re.compile(r'(?:, )?299 - "[a-z.0-9]+ are stored by this server, and [^"]*nothing here acts on them[^"]*"')
+_NOTICES = (
+    '[a-z.0-9]+ are stored by this server, and [^"]*nothing here acts on them|the address of a Service leads nowhere'
+)
+NOTICE = re.compile(rf'(?:, )?299 - "(?:{_NOTICES})[^"]*"')
 
 
 class Recording(msgspec.Struct, frozen=True):

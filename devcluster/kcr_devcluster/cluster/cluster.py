@@ -51,7 +51,7 @@ from kcr_devcluster.cluster.names import cluster_names
 from kcr_devcluster.cluster.node import NodeAgent, OnRun
 from kcr_devcluster.cluster.node.runtime import RunningContainer
 from kcr_devcluster.cluster.node.usage.proc import has_process_table
-from kcr_devcluster.cluster.nodes import Nodes
+from kcr_devcluster.cluster.nodes import Nodes, node_names
 from kcr_devcluster.cluster.scheduling import scheduler
 from kcr_devcluster.cluster.webhooks.caller import HTTPCaller
 from kcr_devcluster.cluster.webhooks.services import Services
@@ -156,8 +156,8 @@ class EmbeddedCluster:
         )
         self._scheduler = scheduler.setup(self.manager, _groups(options)) if options.runtime is not None else None
         if options.gc:
-            has_nodes = options.runtime is not None
-            pod_gc.setup(self.manager, options.terminated_pod_gc_threshold, has_nodes=has_nodes)
+            own_nodes = node_names(options.nodes if options.runtime is not None else 0)
+            pod_gc.setup(self.manager, options.terminated_pod_gc_threshold, own_nodes)
         self._has_budgets = options.gc and options.quota_and_disruption
         if self._has_budgets:
             quota_status.setup(self.manager, self.server.registry.quotas)

@@ -27,6 +27,11 @@ _FIRST_NETWORK = 244
 MAX_NODES = 100
 
 
+def node_names(count: int) -> list[str]:
+    """Return the names of so many nodes."""
+    return [_NAME.format(number) for number in range(count)]
+
+
 class Nodes(Mapping[str, NodeAgent]):
     """The nodes by name: `kcr-node-0`, `kcr-node-1` and so on.
 
@@ -64,10 +69,10 @@ class Nodes(Mapping[str, NodeAgent]):
         self._runtime = runtime
         self.names: ClusterNames | None = ClusterNames() if runtime == "process" else None
         self._nodes: dict[str, NodeAgent] = {}
-        for number in range(count if runtime is not None else 0):
+        for number, name in enumerate(node_names(count if runtime is not None else 0)):
             connection = NodeConnection(transport)
             network = f"10.{(_FIRST_NETWORK + number) % 256}" if self.names is None else self.names.network(number)
-            info = NodeInfo(_NAME.format(number), pod_network=network, names=self.names)
+            info = NodeInfo(name, pod_network=network, names=self.names)
             node = NodeAgent(
                 Client(connection), clock=clock, random=random, runtime=runtime or "simulated", on_run=on_run,
                 info=info, connection=connection,

@@ -84,7 +84,7 @@ async def test_lost_pods_go_though_requests_fail(kcr_clock: VirtualClock, call: 
         await cluster.client.create_manifest(NodeObject, {"metadata": {"name": NODE.name}})
         for number in range(3):
             await create(cluster.client, f"p{number}", nodeName=NODE.name)
-        async with running_controllers(kcr_clock, faults, lambda manager: pod_gc.setup(manager, 0, has_nodes=False)):
+        async with running_controllers(kcr_clock, faults, lambda manager: pod_gc.setup(manager, threshold=0)):
             faults.on(call, Pod, nth=1).fail(ServerError(500, "InternalError", "no"))
             await lose(cluster)
             await kcr_clock.advance(5)
@@ -143,7 +143,7 @@ async def test_finished_pods_within_the_threshold_stay(kcr_clock: VirtualClock, 
 async def test_finished_pods_go_though_requests_fail(kcr_clock: VirtualClock) -> None:
     async with EmbeddedCluster(clock=kcr_clock, random=Random(0), runtime=None, gc=False) as cluster:
         faults = FaultyTransport(cluster.transport)
-        async with running_controllers(kcr_clock, faults, lambda manager: pod_gc.setup(manager, 1, has_nodes=False)):
+        async with running_controllers(kcr_clock, faults, lambda manager: pod_gc.setup(manager, threshold=1)):
             faults.on("list", Pod, nth=1).fail(ServerError(500, "InternalError", "no"))
             faults.on("delete", Pod, nth=1).fail(ServerError(500, "InternalError", "no"))
             for name in ("a", "b", "c"):

@@ -64,9 +64,9 @@ async def test_arguments_that_no_image_runs_are_named(kcr_cluster: EmbeddedClust
                         not found in $PATH; it waits (restarted once): CrashLoopBackOff: back-off 10s
                         restarting failed container=main
           remedy      create the pod anew with a command that the image has
-          events      5s ago    Normal Created: Created container: main (x2)
+          events      5s ago    Normal Pulled: Container image "app:1" already present on machine
+                      5s ago    Normal Created: Created container: main (x2)
                       5s ago    Normal Started: Started container main (x2)
-                      5s ago    Normal Pulled: Container image "app:1" already present on machine
                       5s ago    Warning BackOff: Back-off restarting failed container main in pod web_defau…
     """)
 
@@ -146,7 +146,7 @@ async def test_silent_node_is_named_with_its_pods(kcr_cluster: EmbeddedCluster, 
           why         it is on node kcr-node-0, which is silent for 70s: Kubelet stopped posting node
                         status.
           remedy      see why it is silent: kubectl describe node kcr-node-0
-          events      2m5s ago  Normal Scheduled: Successfully assigned default/web to kcr-node-0
+          events      2m5s ago  Normal Pulled: Successfully pulled image "app:1" in 0s (0s including waitin…
                       2m5s ago  Normal Created: Created container: main
                       2m5s ago  Normal Started: Started container main
                       70s ago   Warning NodeNotReady: Node is not ready
@@ -174,9 +174,9 @@ async def test_crash_loop_says_how_the_last_run_ended(kcr_cluster: EmbeddedClust
           why         container main ended 7s ago with exit code 3; it waits (restarted 2 times):
                         CrashLoopBackOff: back-off 20s restarting failed container=main
           remedy      see the output of its last run: kubectl -n default logs web -p
-          events      8s ago    Normal Created: Created container: main (x3)
+          events      8s ago    Normal Pulled: Container image "app:1" already present on machine (x2)
+                      8s ago    Normal Created: Created container: main (x3)
                       8s ago    Normal Started: Started container main (x3)
-                      8s ago    Normal Pulled: Container image "app:1" already present on machine (x2)
                       7s ago    Warning BackOff: Back-off restarting failed container main in pod web_defau…
     """)
 
@@ -193,9 +193,9 @@ async def test_container_out_of_memory_is_named(kcr_cluster: EmbeddedCluster, kc
                         (restarted once): CrashLoopBackOff: back-off 10s restarting failed container=main
           remedy      create the pod anew with a higher memory limit (resources.limits.memory), unless the
                         program leaks
-          events      2s ago    Normal Created: Created container: main (x2)
+          events      2s ago    Normal Pulled: Container image "app:1" already present on machine
+                      2s ago    Normal Created: Created container: main (x2)
                       2s ago    Normal Started: Started container main (x2)
-                      2s ago    Normal Pulled: Container image "app:1" already present on machine
                       1s ago    Warning BackOff: Back-off restarting failed container main in pod web_defau…
     """)
 
@@ -210,10 +210,10 @@ async def test_crash_is_told_while_the_next_run_lasts(kcr_cluster: EmbeddedClust
           present     Running, on node kcr-node-0, 1 of 1 container ready, 1 restart
           why         container main ended 29s ago with exit code 3; it was restarted once
           remedy      see the output of its last run: kubectl -n default logs web -p
-          events      30s ago   Normal Scheduled: Successfully assigned default/web to kcr-node-0
+          events      30s ago   Normal Pulled: Successfully pulled image "app:1" in 0s (0s including waitin…
+                      29s ago   Normal Pulled: Container image "app:1" already present on machine
                       29s ago   Normal Created: Created container: main (x2)
                       29s ago   Normal Started: Started container main (x2)
-                      29s ago   Normal Pulled: Container image "app:1" already present on machine
     """)
 
 
@@ -228,8 +228,8 @@ async def test_image_that_cannot_be_pulled_is_named(kcr_cluster: EmbeddedCluster
           why         container main waits: ImagePullBackOff: image "app:1" cannot be pulled
           remedy      mend the registry or its secret, the node tries again by itself; or create the pod
                         anew with another image
-          events      5s ago    Warning Failed: Error: image "app:1" cannot be pulled
-                      5s ago    Normal Scheduled: Successfully assigned default/web to kcr-node-0
+          events      5s ago    Normal Scheduled: Successfully assigned default/web to kcr-node-0
+                      5s ago    Warning Failed: Error: image "app:1" cannot be pulled
     """)
 
 

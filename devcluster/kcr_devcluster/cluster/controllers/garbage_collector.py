@@ -42,7 +42,6 @@ class GarbageCollector:
         # Monitors of the kinds.
         self._handles: dict[ResourceType, InformerHandle[Any]] = {}
         self._graph = Graph(self._enqueue, self._record_other_namespace)
-        self._events = manager.recorder("garbage-collector-controller")
         self._queue = manager.add_controller("garbage-collector", self, watches=()).queue
 
     def watch(self, kind: ResourceType) -> None:
@@ -75,7 +74,9 @@ class GarbageCollector:
         named = f"{reference.api_version}/{reference.kind}, namespace: {namespace}, name: {reference.name}"
         message = f'ownerRef [{named}, uid: {reference.uid}] does not exist in namespace "{namespace}"'
         about = replace(reference_to(dependent), resource_version="")
-        self._events.event(about, "Warning", "OwnerRefInvalidNamespace", message)
+        # Few clusters have such references, and none of the others pays for a recorder.
+        events = self._manager.recorder("garbage-collector-controller")
+        events.event(about, "Warning", "OwnerRefInvalidNamespace", message)
 
     async def reconcile(self, key: Key) -> Result:
         """Delete the object, or let its deletion proceed, if its owners and dependents require that."""

@@ -15,7 +15,7 @@ from kcr.api.core import Node, Pod
 from kcr.api.meta import Condition, Key, PartialObjectMetadata, metadata_only, whole_seconds
 from kcr.controller import Result, watch
 from kcr.errors import NotFoundError
-from kcr.informer import Handler, Store, Trigger
+from kcr.informer import Handler, Selection, Store, Trigger
 from kcr.manager import Manager
 from kcr.workqueue import Reason, WorkQueue
 
@@ -60,25 +60,21 @@ class OrphanedPodCollector:
         await self._client.strategic_patch(Pod, pod.key, change, subresource="status")
 
 
-class BoundPods(Handler[Pod]):
+class ForeignPod(Pod):
+    """A pod that is bound to a node which is none of the cluster's own."""
+
+
+class ForeignPods(Handler[ForeignPod]):
     """Enqueues the missing nodes that pods are bound to, after the quarantine."""
 
     def __init__(self, nodes: Store[Node], queue: WorkQueue[Key]) -> None:
         self._nodes, self._queue = nodes, queue
 
-    def on_add(self, obj: Pod, initial: bool) -> None:
-        """Check the node of a new pod."""
-        self._check(obj, Trigger.added(obj, initial))
-
-    def on_update(self, old: Pod, new: Pod) -> None:
+    def on_add(self, obj: ForeignPod, initial: bool) -> None:
         """Check the node of a pod that is bound now."""
-        if new.spec.node_name != old.spec.node_name:
-            self._check(new, Trigger.updated(old, new))
-
-    def _check(self, pod: Pod, trigger: Trigger) -> None:
-        node = Key("", pod.spec.node_name)
-        if node.name and self._nodes.get(node) is None:
-            self._queue.add_after(node, QUARANTINE_SECONDS, *trigger)
+        node = Key("", obj.spec.node_name)
+        if self._nodes.get(node) is None:
+            self._queue.add_after(node, QUARANTINE_SECONDS, *Trigger.added(obj, initial))
 
 
 class FinishedPodCollector(Handler[PartialObjectMetadata]):
@@ -132,18 +128,20 @@ def surplus(pods: Iterable[Pod], threshold: int) -> list[Pod]:
     return finished[: max(0, len(finished) - threshold)]
 
 
-def setup(manager: Manager, threshold: int, *, has_nodes: bool) -> None:
+def setup(manager: Manager, threshold: int, nodes: Iterable[str] = ()) -> None:
     """Add the two controllers.
 
     Args:
         manager: The manager.
         threshold: How many finished pods may stay; 0 for all.
-        has_nodes: Whether a pod that is bound to a node that never was is lost; else another client may run it.
+        nodes: The cluster's own nodes. Without any, other clients run pods, also on nodes that never were.
     """
     deleted_nodes = watch(Node, predicate=lambda old, new: new is None)
     orphaned = manager.add_controller("pod-garbage-collector", OrphanedPodCollector(manager), watches=[deleted_nodes])
-    if has_nodes:
-        manager.informer(Pod).add_handler(BoundPods(manager.store(Node), orphaned.queue))
+    if own := [f"spec.nodeName!={name}" for name in nodes]:
+        # The server sends none of the usual pods.
+        manager.select(Selection(ForeignPod, fields=",".join(("spec.nodeName!=", *own))))
+        manager.informer(ForeignPod).add_handler(ForeignPods(manager.store(Node), orphaned.queue))
     if threshold:
         collector = FinishedPodCollector(manager, threshold)
         controller = manager.add_controller("finished-pod-garbage-collector", collector, watches=())
