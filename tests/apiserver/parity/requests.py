@@ -8,8 +8,8 @@ what follows the path of the section. `given` in a section are objects that are 
 requests `[method, target, body, type]` that are sent before. `{ns}` stands for the section's namespace. Objects that
 rows leave are deleted, so that rows can follow each other.
 
-`show` has paths of the answer to a row without a recorded one; afterwards, the answer itself has them. The path `text`
-is the whole body.
+`show` has paths of the answer to a row without a recorded one; afterwards, the answer itself has them. The path
+`text:PATTERN` is what a pattern finds in the text of the answer.
 """
 
 import re
@@ -29,6 +29,7 @@ from tests.apiserver.parity.servers import Send
 
 FOLDER = Path(__file__).with_name("requests")
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
+_TEXT = "text:"
 _UID = re.compile(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _PATCHES = {"PATCH": "application/merge-patch+json"}
 _namespaces = count()
@@ -128,6 +129,12 @@ class _Scene:
     async def end(self) -> None:
         """Delete what was there before."""
         await self._delete(self._given)
+
+        async def are_gone() -> bool:
+            return all([(await self._send("GET", path, None))[0] == 404 for path in self._given])
+
+        # A definition ends once its objects have.
+        await eventually(are_gone)
         await self._send("DELETE", f"/api/v1/namespaces/{self._namespace}", None)
 
     async def answer(self, case: Case) -> Any:
@@ -144,7 +151,8 @@ class _Scene:
         if row.target:
             path = path + row.target[1:] if row.target.startswith("+") else row.target
         body = sent if row.body is None else row.body
-        code, answer = await self._ask(row.method or method, path, body, row.type, row.accept)
+        decode = not any(path.startswith(_TEXT) for path in _shown(row))
+        code, answer = await self._ask(row.method or method, path, body, row.type, row.accept, decode=decode)
         await self._delete(self._made)
         self._made = []
         return self._told(_essence(row, code, answer))
@@ -159,16 +167,28 @@ class _Scene:
         return sent
 
     async def _ask(
-        self, method: str, target: str, body: Any, kind: str = "", accept: str = "application/json"
+        self,
+        method: str,
+        target: str,
+        body: Any,
+        kind: str = "",
+        accept: str = "application/json",
+        *,
+        decode: bool = True,
     ) -> tuple[int, Any]:
         """Send a request, and remember what it creates."""
         path = target.replace("{ns}", self._namespace)
         data = body.encode() if isinstance(body, str) else b"" if body is None else msgspec.json.encode(body)
         kind = kind or _PATCHES.get(method, "application/json")
         code, answer = await self._send(
-            method, path, data.replace(b"{ns}", self._namespace.encode()), content_type=kind, accept=accept
+            method,
+            path,
+            data.replace(b"{ns}", self._namespace.encode()),
+            content_type=kind,
+            accept=accept,
+            decode=decode,
         )
-        if code == 201 and isinstance(answer, dict) and "dryRun" not in path:
+        if code == 201 and isinstance(answer, dict):
             collection = path.partition("?")[0]
             name = _name(answer)
             self._made.append(collection if collection.endswith(f"/{name}") else f"{collection}/{name}")
@@ -195,8 +215,12 @@ def _essence(row: Row, code: int, answer: Any) -> Any:
     if not 200 <= code < 300:
         found = refusal(code, answer)
         return row.answer if alike(row.answer, found) else found
-    recorded = row.answer if isinstance(row.answer, dict) and "code" not in row.answer else {}
-    return {path: answer if path == "text" else _at(answer, path) for path in (recorded or row.show)} or "ok"
+    return {path: _at(answer, path) for path in _shown(row)} or "ok"
+
+
+def _shown(row: Row) -> Sequence[str]:
+    """Return the paths of an answer that are shown."""
+    return tuple(row.answer) if isinstance(row.answer, dict) and "code" not in row.answer else row.show
 
 
 def set_fields(row: Row, obj: dict[str, Any]) -> None:
@@ -228,6 +252,9 @@ def _set(obj: Any, place: str, value: Any) -> None:
 
 
 def _at(obj: Any, place: str) -> Any:
+    if place.startswith(_TEXT):
+        found = re.search(place.removeprefix(_TEXT), obj)
+        return None if found is None else found[0]
     for step in _steps(place):
         known = step in obj if isinstance(obj, dict) else isinstance(obj, list) and int(step) < len(obj)
         if not known:

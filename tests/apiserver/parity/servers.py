@@ -17,18 +17,23 @@ from kcr_devcluster.transport import InProcessTransport
 
 # How many requests a real server is sent at a time.
 TOGETHER = 8
+# How long an answer may take.
+SECONDS = 20.0
 
 
 class Send(Protocol):
     """Sends a request."""
 
-    async def __call__(self, method: str, target: str, body: Any, **headers: str) -> tuple[int, Any]:
+    async def __call__(
+        self, method: str, target: str, body: Any, *, decode: bool = True, **headers: str
+    ) -> tuple[int, Any]:
         """Return the code and the body of the answer; a body that is not bytes is sent as JSON.
 
         Args:
             method: The method.
             target: Path and query.
             body: The body, None for none.
+            decode: Whether an answer in JSON is decoded.
             headers: By names such as `content_type`; both ways JSON by default.
         """
         ...
@@ -38,16 +43,17 @@ def sender(transport: Transport, together: int) -> Send:
     """Return what sends so many requests at a time at most."""
     free = asyncio.Semaphore(together)
 
-    async def send(method: str, target: str, body: Any, **headers: str) -> tuple[int, Any]:
+    async def send(method: str, target: str, body: Any, *, decode: bool = True, **headers: str) -> tuple[int, Any]:
         named = {"content_type": "application/json", "accept": "application/json"} | headers
         named = {name.replace("_", "-").title(): value for name, value in named.items()}
         data = body if isinstance(body, bytes) else b"" if body is None else msgspec.json.encode(body)
         try:
-            async with free, transport.send(Request(method, target, named, data)) as answer:
-                return answer.status, _decoded(await answer.read())
-        except TransportError:
-            # A handler panics.
-            return 0, "the connection broke"
+            async with free, asyncio.timeout(SECONDS), transport.send(Request(method, target, named, data)) as answer:
+                read = await answer.read()
+                return answer.status, _decoded(read) if decode else read.decode(errors="surrogateescape")
+        except (TransportError, TimeoutError):
+            # A handler panics, or a watch goes on.
+            return 0, "no answer"
 
     return send
 
@@ -62,7 +68,7 @@ def _decoded(read: bytes) -> Any:
 @asynccontextmanager
 async def embedded() -> AsyncIterator[Send]:
     """Give the embedded server."""
-    async with EmbeddedCluster(random=random.Random(0), runtime=None, gc=False) as cluster:
+    async with EmbeddedCluster(random=random.Random(0), runtime=None, gc=False, deployments=False) as cluster:
         yield sender(InProcessTransport(cluster.server), 1)
 
 
