@@ -3,8 +3,9 @@
 The response is always a Status, and the log has one line: a handler that raises is answered 500 and logged as an error
 with its traceback; a malformed request is answered 400, oversized headers 431, and logged as a warning.
 
-Connections cannot exhaust the file descriptors of the process: some are reserved for its own work, and beyond that new
-connections are closed at once. (asyncio logs when it cannot accept any, uvloop closes them silently.)
+Connections cannot exhaust the memory or the file descriptors of the process: their number has a limit, and beyond it
+the oldest idle one is closed for a new one. A request that does not arrive, and a response that is not read, end with
+their connection after a while.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
@@ -24,9 +25,8 @@ from kcr.log.ratelimited import RateLimitedLogger
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
-# How long a new connection may take to send its first request. Source: apiserver/pkg/server/secure_serving.go,
-# ReadHeaderTimeout.
-HEADER_SECONDS = 32.0
+# How many connections a server has at most, where descriptors allow it.
+MAX_CONNECTIONS = 1000
 MAX_HEADERS = 128
 MAX_HEADER_BYTES = 8190
 # Descriptors reserved for everything else; half of all where there are few.
@@ -35,11 +35,59 @@ _SPARE_DESCRIPTORS = 64
 _log = get_logger("kcr.http")
 
 
+class Patience(NamedTuple):
+    """How long a client may take, before its connection is closed.
+
+    Attributes:
+        head: For the head of a request, from the first byte on, in seconds.
+        body: For its body, in seconds.
+        response: To read what the system does not keep of a response, in seconds; streams wait as long as need be.
+        idle: For the next request, in seconds.
+    """
+
+    head: float = 10.0
+    body: float = 30.0
+    response: float = 30.0
+    idle: float = 90.0
+
+
 class _Connection(web.RequestHandler):
     """One connection. aiohttp itself answers errors in plain text, and logs a traceback of each."""
 
-    # Closes it unless it sends a request.
-    silence: asyncio.Handle
+    patience: Patience
+    # Closes it unless what it waits for comes.
+    deadline: asyncio.TimerHandle | None = None
+    # Whether a request is served, and whether its response is one that is sent as a whole.
+    is_busy = is_whole = False
+
+    def expect(self, seconds: float) -> None:
+        """Close the connection after a time, unless `expect_nothing` is called."""
+        self.expect_nothing()
+        if self.transport is not None:
+            self.deadline = asyncio.get_running_loop().call_later(seconds, self.transport.abort)
+
+    def expect_nothing(self) -> None:
+        """Let the connection be as it is."""
+        if self.deadline is not None:
+            self.deadline.cancel()
+            self.deadline = None
+
+    def data_received(self, data: bytes) -> None:
+        """Read data; between requests it is the head of the next one, which has to end."""
+        if self.deadline is None and not self.is_busy:
+            self.expect(self.patience.head)
+        super().data_received(data)
+
+    def pause_writing(self) -> None:
+        """Wait for the client, which does not read."""
+        super().pause_writing()
+        if self.is_whole:
+            self.expect(self.patience.response)
+
+    def resume_writing(self) -> None:
+        """Go on, for the client reads."""
+        super().resume_writing()
+        self.expect_nothing()
 
     def handle_error(
         self,
@@ -75,26 +123,45 @@ class _Connection(web.RequestHandler):
 class Server(web.Server):
     """Calls a handler for each request, whatever its path and method."""
 
-    def __init__(self, handler: Handler, *, max_body: int, keepalive_seconds: float) -> None:
-        """Make a server; a runner of aiohttp makes it listen.
+    def __init__(
+        self,
+        handler: Handler,
+        *,
+        max_body: int,
+        max_connections: int = MAX_CONNECTIONS,
+        patience: Patience | None = None,
+    ) -> None:
+        """Make a server; `kcr.serving.sockets.Site` makes it listen.
 
         Args:
             handler: Answers a request. It is cancelled when the client disconnects.
             max_body: The maximum size of a body, in bytes.
-            keepalive_seconds: How long an idle connection stays open.
+            max_connections: How many connections may be open, where descriptors allow it.
+            patience: How long clients may take.
         """
 
         async def handle(request: web.BaseRequest) -> web.StreamResponse:
-            cast(_Connection, request.protocol).silence.cancel()
-            await _continue(request)
-            return await handler(request)
+            connection = cast(_Connection, request.protocol)
+            connection.is_busy, connection.is_whole = True, False
+            connection.expect_nothing()
+            if request.can_read_body:
+                connection.expect(self._patience.body)
+                request.content.on_eof(connection.expect_nothing)
+            try:
+                await _continue(request)
+                response = await handler(request)
+            finally:
+                connection.is_busy = False
+            connection.is_whole = isinstance(response, web.Response)
+            return response
 
         super().__init__(
             handle,
             request_factory=partial(web.BaseRequest, loop=asyncio.get_running_loop(), client_max_size=max_body),
             handler_cancellation=True,
         )
-        self._keepalive_seconds = keepalive_seconds
+        self._patience = patience or Patience()
+        self._max_connections = max_connections
         self._refused = RateLimitedLogger(_log)
         # Those that are open, also while they are closed: TLS says goodbye.
         self._transports: dict[web.RequestHandler, asyncio.Transport] = {}
@@ -102,38 +169,58 @@ class Server(web.Server):
 
     def __call__(self) -> web.RequestHandler:
         """Return the protocol of a new connection."""
-        return _Connection(
+        connection = _Connection(
             self,
             loop=asyncio.get_running_loop(),
-            keepalive_timeout=self._keepalive_seconds,
+            keepalive_timeout=self._patience.idle,
             access_log=None,  # type: ignore[arg-type]  # None is none, whatever the annotation says
             max_headers=MAX_HEADERS,
             max_field_size=MAX_HEADER_BYTES,
         )
+        connection.patience = self._patience
+        return connection
 
-    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
-        """Count a new connection, and close it when there are too many, with one line in 30 s.
+    @property
+    def limit(self) -> int:
+        """How many connections may be open; the limit of descriptors may change at run time."""
+        return min(self._max_connections, _most_descriptors())
 
-        One that sends no request is closed after a while; from the first request on, aiohttp closes idle ones.
-        """
-        super().connection_made(handler, transport)
-        self._transports[handler] = transport
-        silence = asyncio.get_running_loop().call_later(HEADER_SECONDS, transport.abort)
-        cast(_Connection, handler).silence = silence
-        limit = _max_connections()
-        if len(self.connections) <= limit:
-            return
-        transport.abort()
+    @property
+    def count(self) -> int:
+        """How many connections are open."""
+        return len(self._transports)
+
+    def close_idle(self) -> bool:
+        """Close the connection that has been idle for longest; return whether there is one."""
+        for handler, transport in self._transports.items():
+            if not cast(_Connection, handler).is_busy and not transport.is_closing():
+                transport.abort()
+                self._too_many("closing idle ones")
+                return True
+        return False
+
+    def refuse(self) -> None:
+        """Say that a new connection was closed at once."""
+        self._too_many("closing new ones")
+
+    def _too_many(self, what: str) -> None:
+        """Say what happens to connections, once in 30 s."""
         self._refused.error(
             asyncio.get_running_loop().time(),
-            "too many connections, closing new ones",
-            connections_limit=limit,
-            remedy="raise the limit with ulimit -n",
+            f"too many connections, {what}",
+            connections_limit=self.limit,
+            remedy="see who connects; more are open where ulimit -n is higher",
         )
+
+    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
+        """Count a new connection. One that sends no request is closed after a while."""
+        super().connection_made(handler, transport)
+        self._transports[handler] = transport
+        cast(_Connection, handler).expect(self._patience.head)
 
     def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
         """Forget a connection."""
-        cast(_Connection, handler).silence.cancel()
+        cast(_Connection, handler).expect_nothing()
         self._transports.pop(handler, None)
         if not self._transports:
             self._is_idle.set()
@@ -154,7 +241,7 @@ class Server(web.Server):
             await asyncio.sleep(0)
 
 
-def _max_connections() -> int:
+def _most_descriptors() -> int:
     """Return how many connections leave enough descriptors; the limit of the process may change at run time."""
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if files == resource.RLIM_INFINITY:

@@ -163,7 +163,7 @@ async def test_escaped_queries_arrive_whole(http: aiohttp.ClientSession) -> None
 
 
 async def test_taken_port_is_an_os_error(cluster: EmbeddedCluster, address: ServerAddress) -> None:
-    with pytest.raises(OSError, match="address already in use"):
+    with pytest.raises(OSError, match="Address already in use"):
         await cluster.serve(int(address.url.rpartition(":")[2]))
 
 

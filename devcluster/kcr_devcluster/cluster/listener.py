@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from kcr.client import RateLimit
 from kcr.clock import SystemClock
 from kcr.log import get_logger
-from kcr.serving import httpserver
+from kcr.serving.httpserver import Patience, Server
+from kcr.serving.sockets import Site
 from kcr_devcluster.apiserver.authentication import ADMIN, ANONYMOUS, User
 from kcr_devcluster.apiserver.http.bodies.request_body import LIMIT
 from kcr_devcluster.apiserver.protocol.responses import APIResponse, StatusError, Stream
@@ -33,6 +34,8 @@ _OPEN = ("version", "healthz", "livez", "readyz")
 _STUCK_SECONDS = 30.0
 _SHUTDOWN_SECONDS = 0.5
 _KEEPALIVE_SECONDS = 3630.0
+# Each watch of a client is one.
+_MOST_CONNECTIONS = 10_000
 # How many chunks of a stream are sent in a second, and at once after a pause. Faster changes are coalesced: each chunk
 # costs a TLS record and wakes up the reader, which at a thousand changes a second takes longer than the changes do.
 _PARTS_PER_SECOND, _PARTS_AT_ONCE = 500, 100
@@ -108,16 +111,21 @@ class Listener:
         known = self._credentials
         certificates = Certificates(known.authority.encode(), known.server.encode(), known.key.encode())
         context = certificates.context(known.client_authority)
-        server = httpserver.Server(self._handle, max_body=LIMIT + 1, keepalive_seconds=_KEEPALIVE_SECONDS)
+        server = Server(
+            self._handle,
+            max_body=LIMIT + 1,
+            max_connections=_MOST_CONNECTIONS,
+            patience=Patience(idle=_KEEPALIVE_SECONDS),
+        )
         self._runner = web.ServerRunner(server, shutdown_timeout=_SHUTDOWN_SECONDS)
         await self._runner.setup()
         try:
-            await web.TCPSite(self._runner, _HOST, port or known.port, ssl_context=context).start()
+            await Site(self._runner, _HOST, port or known.port, tls=context).start()
         except OSError:
             if port or not known.port:
                 raise
             _log.warning("the previous port is in use: clients need the new kubeconfig", port=known.port)
-            await web.TCPSite(self._runner, _HOST, 0, ssl_context=context).start()
+            await Site(self._runner, _HOST, 0, tls=context).start()
         port = self._runner.addresses[0][1]
         if self._data is not None:
             self._data.save_credentials(replace(known, port=port))

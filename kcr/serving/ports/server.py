@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
 _log = get_logger()
 
-# Idle connections are closed after the first; at shutdown, open ones after the second.
-_IDLE_SECONDS = 90.0
+# At shutdown, open connections are closed after it.
 _LINGER_SECONDS = 0.5
 # Those of `BrowserHeaders`.
 _BROWSER = ("Sec-Fetch-Site", "Sec-Fetch-Mode", "User-Agent")
@@ -122,16 +121,16 @@ class ServerPort:
         from aiohttp import web  # noqa: PLC0415  # most processes that import this never listen
 
         from kcr.serving.httpserver import Server  # noqa: PLC0415  # see above
+        from kcr.serving.sockets import Site  # noqa: PLC0415  # see above
 
-        server = Server(self._handler, max_body=self._max_body, keepalive_seconds=_IDLE_SECONDS)
+        server = Server(self._handler, max_body=self._max_body)
         runner = web.ServerRunner(server, shutdown_timeout=self._linger_seconds)
         async with AsyncExitStack() as stack:
             stack.push_async_callback(server.wait_closed, _LINGER_SECONDS)
             stack.push_async_callback(runner.cleanup)
             await runner.setup()
             try:
-                site = web.TCPSite(runner, self._address.host or None, self._address.port, ssl_context=self._tls)
-                await site.start()
+                await Site(runner, self._address.host or None, self._address.port, tls=self._tls).start()
             except OSError as error:
                 reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
                 raise ConfigError(

@@ -3,6 +3,9 @@
 import asyncio
 import json
 import resource
+import select
+import socket
+import ssl
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -12,7 +15,9 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
-from kcr.serving.httpserver import MAX_HEADER_BYTES, MAX_HEADERS, Server
+from kcr.serving.httpserver import MAX_HEADER_BYTES, MAX_HEADERS, Patience, Server
+from kcr.serving.ports.certificate import SecureServing, ServerCertificate
+from kcr.serving.sockets import Deadlines, Site
 from kcr.testing import eventually
 
 pytestmark = pytest.mark.asyncio
@@ -29,21 +34,36 @@ with contextlib.suppress(ConnectionError):
 sys.stdin.read()
 """
 
+STREAMED, BIG = 20_000_000, 50_000_000
 REASONS = {400: "BadRequest", 431: "RequestHeaderFieldsTooLarge", 500: "InternalError"}
 
 
 async def answer(request: web.BaseRequest) -> web.StreamResponse:
     if request.path == "/broken":
         raise ZeroDivisionError("no such number")
+    if request.path == "/body":
+        await request.read()
+    if request.path == "/big":
+        return web.Response(body=bytes(BIG))
+    if request.path == "/stream":
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for _ in range(STREAMED // 1_000_000):
+            await response.write(bytes(1_000_000))
+        return response
     return web.Response(text="ok")
 
 
 @asynccontextmanager
-async def serving() -> AsyncIterator[int]:
-    runner = web.ServerRunner(Server(answer, max_body=1000, keepalive_seconds=10), shutdown_timeout=0.1)
+async def serving(
+    *, patience: Patience | None = None, deadlines: Deadlines | None = None, most: int = 1000,
+    tls: ssl.SSLContext | None = None,
+) -> AsyncIterator[int]:  # fmt: skip
+    server = Server(answer, max_body=100_000, max_connections=most, patience=patience)
+    runner = web.ServerRunner(server, shutdown_timeout=0.1)
     await runner.setup()
     try:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        await Site(runner, "127.0.0.1", 0, tls=tls, deadlines=deadlines).start()
         yield runner.addresses[0][1]
     finally:
         await runner.cleanup()
@@ -110,26 +130,118 @@ def descriptors(count: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
-async def test_connection_without_a_request_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kcr.serving.httpserver.HEADER_SECONDS", 0.05)
-    async with serving() as port:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(b"GET / HTTP/1.1\r\nHost: a\r\nX-Slow: ")
-        with suppress(ConnectionResetError):
-            assert await reader.read() == b""
-        writer.close()
+REQUEST = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+POST = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n"
+SOON = 0.05
 
 
-async def test_connection_with_a_request_may_be_silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kcr.serving.httpserver.HEADER_SECONDS", 0.05)
-    request = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
-    async with serving() as port:
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param(b"", id="nothing"),
+        pytest.param(b"GET / HTTP/1.1\r\nHost: a\r\nX-Slow: ", id="half-a-head"),
+        pytest.param(b"POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nhalf", id="half-a-body"),
+        pytest.param(REQUEST + b"GET / HTTP/1.1\r\nX-Slow: ", id="half-of-a-second-head"),
+    ],
+)
+async def test_connection_that_does_not_go_on_is_closed(said: bytes) -> None:
+    patience = Patience(head=SOON, body=SOON, response=SOON, idle=SOON)
+    async with serving(patience=patience, deadlines=Deadlines(speak=SOON)) as port:
+        client = socket.create_connection(("127.0.0.1", port))
+        client.sendall(said)
+        await eventually(lambda: not is_open(client))
+        client.close()
+        assert await get(port) == (200, "ok")
+
+
+def is_open(client: socket.socket) -> bool:
+    """Whether a server has not closed a connection; what it sent stays unread."""
+    client.setblocking(False)
+    events = select.poll()
+    events.register(client, select.POLLRDHUP | select.POLLHUP | select.POLLERR)
+    return not events.poll(0)
+
+
+async def test_connection_with_a_request_may_be_silent() -> None:
+    async with serving(patience=Patience(head=SOON, body=SOON)) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         for pause in (0.1, 0):
-            writer.write(request)
+            writer.write(REQUEST)
             assert b"ok" in await reader.readuntil(b"ok")
             await asyncio.sleep(pause)  # in real time, beyond the limit
         writer.close()
+
+
+async def test_response_that_is_not_read_ends() -> None:
+    async with serving(patience=Patience(response=SOON)) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /big HTTP/1.1\r\nHost: a\r\n\r\n")
+        await asyncio.sleep(0.2)  # in real time, beyond the limit
+        with suppress(ConnectionResetError):
+            assert len(await asyncio.wait_for(reader.read(), 10)) < BIG
+        writer.close()
+
+
+async def test_stream_that_is_not_read_goes_on() -> None:
+    async with serving(patience=Patience(response=SOON)) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /stream HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        await asyncio.sleep(0.2)  # in real time, beyond the limit
+        rest = await asyncio.wait_for(reader.read(), 10)
+        assert len(rest) > STREAMED
+        writer.close()
+
+
+async def test_first_of_those_that_say_nothing_makes_room() -> None:
+    async with serving(most=20) as port:
+        silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(30)]
+        assert await get(port) == (200, "ok")
+        await eventually(lambda: not is_open(silent[0]))
+        assert is_open(silent[-1])
+        for one in silent:
+            one.close()
+
+
+async def test_connection_that_idles_longest_makes_room_and_is_told() -> None:
+    async with serving(most=10) as port:
+        kept = []
+        with capture_logs() as lines:
+            for _ in range(11):
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                writer.write(REQUEST)
+                await reader.readuntil(b"ok")
+                kept.append((reader, writer))
+            with suppress(ConnectionResetError):
+                assert await kept[0][0].read() == b""
+        (line,) = lines
+        assert (line["event"], line["connections_limit"]) == ("too many connections, closing idle ones", 10)
+        for _, writer in kept:
+            writer.close()
+
+
+async def test_handshake_that_does_not_end_makes_room() -> None:
+    certificate = ServerCertificate(SecureServing()).context()
+    async with serving(tls=certificate, most=5, deadlines=Deadlines(handshake=60)) as port:
+        stuck = [socket.create_connection(("127.0.0.1", port)) for _ in range(8)]
+        for one in stuck:
+            one.sendall(b"\x16")
+        trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trusting)
+        writer.write(REQUEST)
+        assert b"ok" in await asyncio.wait_for(reader.readuntil(b"ok"), 10)
+        writer.close()
+        for one in stuck:
+            one.close()
+
+
+async def test_port_that_is_only_tried_costs_nothing() -> None:
+    async with serving() as port:
+        with capture_logs() as lines:
+            for _ in range(50):
+                socket.create_connection(("127.0.0.1", port)).close()
+            assert await get(port) == (200, "ok")
+        assert lines == []
 
 
 async def test_connections_leave_descriptors_to_the_process() -> None:
@@ -139,10 +251,8 @@ async def test_connections_leave_descriptors_to_the_process() -> None:
                 sys.executable, "-SIc", CLIENT, str(port), "97", stdin=asyncio.subprocess.PIPE
             )
             await eventually(lambda: lines)
-            with pytest.raises(aiohttp.ClientError):
-                await get(port)
+            assert await get(port) == (200, "ok")
             await client.communicate(b"")
-            assert await eventually(lambda: get(port)) == (200, "ok")
     (line,) = lines
-    assert (line["log_level"], line["event"]) == ("error", "too many connections, closing new ones")
+    assert (line["log_level"], line["event"]) == ("error", "too many connections, closing idle ones")
     assert line["connections_limit"] == 96
