@@ -143,7 +143,7 @@ def difference(old: object, new: object) -> Any:
     elif isinstance(old, Mapping) and isinstance(new, Mapping):
         was, now = _text_keys(old), _text_keys(new)
         pairs = [(name, was.get(name, _ABSENT), now.get(name, _ABSENT)) for name in {**was, **now}]
-    elif isinstance(old, list | tuple) and isinstance(new, list | tuple) and _encode(old) == _encode(new):
+    elif isinstance(old, list | tuple) and isinstance(new, list | tuple) and _stored(old) == _stored(new):
         return None
     else:
         return new
@@ -156,6 +156,20 @@ def difference(old: object, new: object) -> Any:
         elif (inner := difference(before, after)) is not None:
             patch[name] = inner
     return patch or None
+
+
+def _stored(value: object) -> bytes:
+    """Return the JSON of a list as API servers store it: without members that are null, at any depth."""
+    encoded = _encode(value)
+    return _encode(_without_nulls(msgspec.json.decode(encoded))) if b"null" in encoded else encoded
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_without_nulls(one) for one in value]
+    if isinstance(value, dict):
+        return {name: _without_nulls(one) for name, one in value.items() if one is not None}
+    return value
 
 
 @cache

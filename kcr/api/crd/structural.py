@@ -187,7 +187,7 @@ def _property(owner: type, field: FieldInfo, outer: tuple[type, ...]) -> Schema:
     if field.required and NoneType in get_args(_bare(field.type)):
         schema["nullable"] = True
     default = _default(field, place)
-    if default is not None and (field.default not in ("", b"") or _admits_empty(schema)):
+    if default is not None and (default != "" or _admits_empty(schema)):
         schema["default"] = default
     described = _own_description(field.type) or attributes(owner).get(field.name, "") or schema.get("description", "")
     return {"description": "", **schema} | {"description": described} if described else schema
@@ -214,7 +214,7 @@ def _default(field: FieldInfo, place: _Place) -> Any:
 
 def _admits_empty(schema: Schema) -> bool:
     """Return whether an empty text fits, which the class leaves out: its limits and rules may be for other values."""
-    if schema.get("minLength") or schema.get("format", "byte") != "byte" or "x-kubernetes-validations" in schema:
+    if schema.get("minLength") or "format" in schema or "x-kubernetes-validations" in schema:
         return False
     return "pattern" not in schema and "" in schema.get("enum", ("",))
 

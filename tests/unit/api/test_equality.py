@@ -102,7 +102,9 @@ def test_two_plain_values_are_the_same_when_their_json_is(one: Any, other: Any) 
 
 
 def settable(value: Any) -> Any:
-    """Return a value as a merge patch can set it: without members that are null."""
+    """Return a value as a merge patch can set it: without members that are null, in items of lists as well."""
+    if isinstance(value, list):
+        return [settable(one) for one in value]
     return {name: settable(one) for name, one in value.items() if one is not None} if isinstance(value, dict) else value
 
 
