@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.apiserver.parity import corpus, upstream
+from tests.apiserver.parity import corpus, page, upstream
 from tests.apiserver.parity.servers import embedded
 
 ENTRIES = corpus.entries()
@@ -29,6 +29,14 @@ def test_known_differences_are_of_rows_that_are_there() -> None:
 
 def test_every_row_has_the_answer_of_a_real_server() -> None:
     assert [key for key, entry in ENTRIES.items() if entry.answer is None] == []
+
+
+def test_page_is_what_the_corpus_says() -> None:
+    assert page.PAGE.read_text(encoding="utf-8") == page.page(), "run make parity"
+
+
+def test_every_area_is_explained() -> None:
+    assert set(corpus.areas(ENTRIES)) == set(page.AREAS)
 
 
 # Not upstream's: the forms that its table uses.

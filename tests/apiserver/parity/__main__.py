@@ -12,8 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
-from tests.apiserver.parity import corpus, upstream
+from kcr.clock import SystemClock
+from tests.apiserver.parity import corpus, page, upstream
+from tests.apiserver.parity.answers import shortened
 from tests.apiserver.parity.corpus import Entry, answers_of, entries
 from tests.apiserver.parity.servers import embedded, real
 
@@ -33,26 +36,40 @@ def main(area: tuple[str, ...], row: tuple[str, ...], *, record: bool, known: bo
 
 
 async def _run(asked: Mapping[str, Entry], *, record: bool, known: bool) -> int:
-    truth = await _real_answers(asked)
+    async with real() as send:
+        truth = None if send is None else await _timed("kube-apiserver", answers_of(send, asked))
+        if record and send is not None:
+            _, version = await send("GET", "/version", None)
     if record:
         if truth is None:
             print("parity: --record needs a real server; KUBEBUILDER_ASSETS names none", file=sys.stderr)
             return 2
         corpus.record(truth)
+        _keep(server=version["gitVersion"].lstrip("v").partition("-")[0], go=version["goVersion"], date=_today())
         asked = {key: entry for key, entry in entries().items() if key in asked}
     changed = [] if truth is None else corpus.differing(asked, truth)
     for key in changed:
         assert truth is not None
-        print(f"{key}\n    recorded: {asked[key].answer}\n    is now:   {truth[key]}")
+        print(f"{key}\n    recorded: {shortened(asked[key].answer, 2000)}\n    is now:   {shortened(truth[key], 2000)}")
     async with embedded() as send:
         ours = await _timed("kcr", answers_of(send, asked))
     differing = corpus.differing(asked, ours)
     for key in differing:
-        print(f"{key}\n    kube-apiserver: {asked[key].answer}\n    kcr:            {ours[key]}")
+        print(f"{key}\n    kube-apiserver: {shortened(asked[key].answer, 2000)}")
+        print(f"    kcr:            {shortened(ours[key], 2000)}")
     if known:
         corpus.write_known(differing, asked)
     _tell_upstream()
+    page.PAGE.write_text(page.page(), encoding="utf-8")
     return _tell(asked, differing) or int(bool(changed))
+
+
+def _today() -> str:
+    return f"{SystemClock().now():%Y-%m-%d}"
+
+
+def _keep(**found: Any) -> None:
+    page.write_recorded(msgspec.structs.replace(page.recorded(), **found))
 
 
 def _tell_upstream() -> None:
@@ -63,13 +80,9 @@ def _tell_upstream() -> None:
     rows = upstream.rows(Path(source))
     differing = [(row, why) for row in rows if (why := upstream.difference(row))]
     for row, why in differing:
-        print(f"upstream/{row.name}/{row.rule}\n    {why}")
+        print(f"upstream/{row.name}/{row.rule}\n    {shortened(why, 2000)}")
     print(f"upstream's own table: {len(rows) - len(differing)} of {len(rows)} alike")
-
-
-async def _real_answers(asked: Mapping[str, Entry]) -> dict[str, Any] | None:
-    async with real() as send:
-        return None if send is None else await _timed("kube-apiserver", answers_of(send, asked))
+    _keep(upstream_rows=len(rows), upstream_alike=len(rows) - len(differing))
 
 
 def _tell(asked: Mapping[str, Entry], differing: list[str]) -> int:
@@ -81,7 +94,8 @@ def _tell(asked: Mapping[str, Entry], differing: list[str]) -> int:
         print(f"{area}: {alike} of {len(keys)} alike, {alike / len(keys):.1%}")
     unknown = [key for key in differing if key not in reasons]
     mended = [key for key in asked if key in reasons and key not in differing]
-    print(f"{len(differing)} differ, {len(unknown)} of them not in known.yaml")
+    print(f"{len(asked) - len(differing)} of {len(asked)} alike, {1 - len(differing) / len(asked):.1%}")
+    print(f"{len(unknown)} of the others are not in known.yaml")
     for key in mended:
         print(f"in known.yaml, and alike: {key}")
     return int(bool(unknown or mended))

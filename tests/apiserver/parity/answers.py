@@ -58,3 +58,10 @@ def _begins(wanted: str, said: str) -> bool:
         return wanted == said
     field, _, text = wanted[1:].partition(": ")
     return said.startswith(f"{field}: {text.partition(':')[0]}")
+
+
+def shortened(text: Any, longest: int = 160) -> str:
+    """Return what a value looks like, in one line of limited length."""
+    line = text if isinstance(text, str) else json.dumps(text, ensure_ascii=False)
+    line = "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in line)
+    return line if len(line) <= longest else f"{line[:longest]}…"
