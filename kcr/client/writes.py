@@ -86,9 +86,15 @@ class Writes(Calls):
 
     @checked_on_failure
     async def create_manifest(self, kind: type[R], manifest: Mapping[str, object] | bytes, namespace: str = "") -> R:
-        """Create an object from a plain mapping or its JSON, whole: nothing of it is lost to the type."""
+        """Create an object from a plain mapping or its JSON, whole: nothing of it is lost to the type.
+
+        Args:
+            kind: The type of the returned object.
+            manifest: The object; apiVersion and kind may be left out.
+            namespace: The namespace; empty for that of the manifest.
+        """
         body = manifest if isinstance(manifest, bytes) else codec.encode(manifest)
-        return await self._create(kind, namespace, body)
+        return await self._create(kind, namespace or decoding.metadata_in(body).namespace, body)
 
     async def _create(self, kind: type[R], namespace: str, body: bytes) -> R:
         key = Key(namespace, decoding.name_in(body))

@@ -35,6 +35,17 @@ async def test_manifest_is_sent_with_fields_the_type_lacks() -> None:
     assert json.loads(script.requests[0].body)["spec"] == {"hostNetwork": True}
 
 
+@pytest.mark.parametrize("as_json", [False, True])
+async def test_manifest_is_created_in_its_own_namespace_unless_another_is_given(as_json: bool) -> None:
+    script = Script(Say(POD, status=201), Say(POD, status=201))
+    manifest = {"metadata": {"name": "a", "namespace": "own"}}
+    given = json.dumps(manifest).encode() if as_json else manifest
+    await Client(script).create_manifest(Pod, given)
+    await Client(script).create_manifest(Pod, given, "other")
+    targets = [request.target.partition("?")[0] for request in script.requests]
+    assert targets == ["/api/v1/namespaces/own/pods", "/api/v1/namespaces/other/pods"]
+
+
 async def test_patch_sends_the_difference_with_its_precondition() -> None:
     # CL-8: resourceVersion is the lock, and lists are replaced whole (CL-9).
     script = Script(Say({"metadata": {"name": "j"}}))
