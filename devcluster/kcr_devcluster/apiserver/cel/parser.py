@@ -392,6 +392,13 @@ class _Parser:
         self._take()
         return True
 
+    def _goes_on(self) -> bool:
+        """Read the comma before another item or entry; return whether there is one."""
+        if self._next.kind != "," or self._after.kind not in _START | {"?"}:
+            return False
+        self._take()
+        return True
+
     def _close(self, kind: str) -> None:
         """Read the end of a list or map, before which a comma may stand."""
         self._one_of(frozenset({",", kind}))
@@ -407,9 +414,7 @@ class _Parser:
             if self._optional():
                 optional.add(len(items))
             items.append(self._expression())
-            if self._next.kind != ",":
-                break
-            if self._take() and self._next.kind == "]":
+            if not self._goes_on():
                 break
         self._close("]")
         return ListLiteral(at, tuple(items), frozenset(optional))
@@ -422,9 +427,7 @@ class _Parser:
             key = self._expression()
             here = self._id(self._expect(":", _START).offset)
             entries.append(Entry(here, key, self._expression(), is_optional))
-            if self._next.kind != ",":
-                break
-            if self._take() and self._next.kind == "}":
+            if not self._goes_on():
                 break
         self._close("}")
         return MapLiteral(at, "", tuple(entries))
