@@ -3,6 +3,8 @@
 Source: kubernetes/test/integration/apiserver/field_validation_test.go.
 """
 
+from typing import Any
+
 import pytest
 
 from tests.kit.api import Api, job
@@ -57,6 +59,24 @@ async def test_stray_members_are_dropped_with_a_warning(api: Api, query: str, wa
     spec = reply.body["spec"]
     assert (spec["backoffLimit"], "backofLimit" in spec, "Data" in reply.body) == (2, False, False)
     assert "imagePullPolice" not in spec["template"]["spec"]["containers"][0]
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "body", "code"),
+    [
+        pytest.param("POST", CONFIG_MAPS, {"metadata": {"name": "A_"}, "dat": {}}, 422, id="create"),
+        pytest.param("PUT", f"{CONFIG_MAPS}/a", {"metadata": {"name": "b"}, "dat": {}}, 400, id="update"),
+        pytest.param("PATCH", f"{CONFIG_MAPS}/a", {"data": {"/": "x"}, "dat": {}}, 422, id="patch"),
+        pytest.param(
+            "POST", "/api/v1/namespaces/none/configmaps", {"metadata": {"name": "a"}, "dat": {}}, 404, id="gone"
+        ),
+    ],
+)
+async def test_refusals_carry_the_warnings(api: Api, method: str, target: str, body: dict[str, Any], code: int) -> None:
+    await api.post(CONFIG_MAPS, {"metadata": {"name": "a"}})
+    content_type = "application/merge-patch+json" if method == "PATCH" else "application/json"
+    reply = await api.call(method, target, body, content_type=content_type)
+    assert (reply.status, reply.headers.get("Warning")) == (code, '299 - "unknown field \\"dat\\""')
 
 
 async def test_fields_of_kinds_without_rules_of_their_own_are_checked(api: Api) -> None:

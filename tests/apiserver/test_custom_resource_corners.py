@@ -144,3 +144,31 @@ async def test_scale_that_is_not_stored_is_zero(api: Api) -> None:
     applied = await api.apply(f"{WIDGETS}/w/scale", scale)
     assert (applied.status, applied.body["spec"]) == (200, {})
     assert (await api.put(f"{WIDGETS}/w/scale", scale))["spec"] == {}
+
+
+PHASES = {"type": "object", "default": {"phase": "New"}, "properties": {
+    "phase": {"type": "string"}, "tries": {"type": "integer", "default": 3},
+}}  # fmt: skip
+WITH_PHASES = {"type": "object", "properties": {"spec": {"type": "object"}, "status": PHASES}}
+
+
+async def test_status_that_is_dropped_gets_its_default(api: Api) -> None:
+    """Upstream, reading fills in defaults. Source: customresource_handler.go, unstructuredDefaulter."""
+    await api.post(DEFINITIONS, definition(version("v1", WITH_PHASES, subresources={"status": {}})))
+    dry = await api.call("POST", f"{WIDGETS}?dryRun=All", widget("w", metadata={"name": "w", "resourceVersion": "77"}))
+    assert (dry.body["status"], dry.body["metadata"]["resourceVersion"]) == ({"phase": "New", "tries": 3}, "77")
+    made = await api.post(WIDGETS, widget("w", status={"phase": "Mine"}))
+    assert made["status"] == {"phase": "New", "tries": 3}
+    done = await api.put(f"{WIDGETS}/w/status", {**made, "status": {"phase": "Done"}})
+    assert (await api.put(f"{WIDGETS}/w", {**done, "status": {}}))["status"] == {"phase": "Done", "tries": 3}
+
+
+async def test_rules_are_not_evaluated_for_an_object_without_a_name(api: Api) -> None:
+    """Source: pkg/registry/customresource/validator.go, hasBlockingErr: metadata are validated before."""
+    rules = [{"rule": "self.a == 'x'"}]
+    schema = spec_schema({"a": {"type": "string"}}, **{"x-kubernetes-validations": rules})
+    await api.post(DEFINITIONS, definition(version("v1", schema)))
+    reply = await api.call("POST", WIDGETS, widget("", {"a": "y"}, metadata={}))
+    assert [(one["field"], one["reason"]) for one in reply.body["details"]["causes"]] == [
+        ("metadata.name", "FieldValueRequired"), ("<nil>", "FieldValueInvalid"),
+    ]  # fmt: skip

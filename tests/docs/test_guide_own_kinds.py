@@ -42,8 +42,8 @@ def module(name: str) -> ModuleType:
 
 
 def test_every_block_is_used() -> None:
-    assert set(FILES) == {"website.py", "website_beta.py", "deployment.py"}
-    assert all(block.file or block.language == "console" for block in blocks(GUIDE))
+    assert set(FILES) == {"website.py", "website_beta.py", "deployment.py", "site.yaml"}
+    assert all(block.file or block.language in ("console", "text") for block in blocks(GUIDE))
     assert {line.split()[0] for line in COMMANDS} == {"kcr", "kubectl"}
 
 
@@ -57,6 +57,15 @@ def test_commands_do_what_the_guide_says(folder: Path) -> None:
     assert schema_errors(written["spec"]["versions"][0]["schema"]["openAPIV3Schema"], "", has_status=True) == []
     assert kcr.crd_manifest(module("websites").Website)["spec"] == written["spec"]
     assert module("endpoint_slices").EndpointSlice.resource.plural == "endpointslices"
+
+
+def test_check_prints_what_the_guide_shows(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    site = folder / "site.yaml"
+    site.write_text(site.read_text().replace("replicas: 3", "replicas: 101\n  colour: red"))
+    assert exit_code_of(["crd", "generate", "website", "-o", "crd"]) == 0
+    assert exit_code_of(["crd", "check", "crd", "site.yaml"]) == 1
+    (shown,) = (block.text for block in blocks(GUIDE) if block.language == "text")
+    assert capsys.readouterr().out == shown
 
 
 def test_second_version_is_in_the_same_definition() -> None:

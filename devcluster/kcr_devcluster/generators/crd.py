@@ -3,6 +3,7 @@
 import importlib
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from copy import deepcopy
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,6 +18,8 @@ from kcr.cli.output import unwritable
 from kcr.errors import ConfigError
 from kcr.serving.webhooks.conversion import WebhookService
 from kcr.serving.webhooks.converters import Conversions, is_registered_in
+from kcr_devcluster.apiserver.kinds.definitions.strategy import CustomResourceDefinitionStrategy
+from kcr_devcluster.generators.check import check
 from kcr_devcluster.generators.migration import migrate
 from kcr_devcluster.generators.review import losses, unguarded
 from kcr_devcluster.generators.webhooks import service_options
@@ -32,9 +35,10 @@ Versions = tuple[type[Resource], ...]
 
 @click.group("crd")
 def command() -> None:
-    """Make CustomResourceDefinitions, and migrate their objects."""
+    """Make and check CustomResourceDefinitions, and migrate their objects."""
 
 
+command.add_command(check)
 command.add_command(migrate)
 
 
@@ -48,9 +52,11 @@ command.add_command(migrate)
     "-o", "--output", default="-", show_default=True, metavar="DIR",
     help="Folder to write <group>_<plural>.yaml to, one file for each kind; `-` for stdout.",
 )  # fmt: skip
-@click.option("--check", is_flag=True, help="Write nothing; fail when a file in DIR is not what would be written.")
+@click.option(
+    "--check", "is_check", is_flag=True, help="Write nothing; fail when a file in DIR is not what would be written."
+)
 @service_options
-def generate(modules: tuple[str, ...], output: str, *, check: bool, service: WebhookService) -> None:
+def generate(modules: tuple[str, ...], output: str, *, is_check: bool, service: WebhookService) -> None:
     """Write the CustomResourceDefinitions of the kinds that modules declare.
 
     A MODULE is named as in an import, or by its file; the folder you are in is searched first. KIND takes one of its
@@ -61,16 +67,17 @@ def generate(modules: tuple[str, ...], output: str, *, check: bool, service: Web
 
     Warnings name fields that get lost between versions, and rules that fail where a field is absent.
     """
-    if check and output == "-":
+    if is_check and output == "-":
         raise click.UsageError("--check compares files: name their folder with -o")
     manifests = {file_name(versions): manifest_of(versions, service) for versions in kinds_in_all(modules)}
+    _refuse_invalid(manifests.values())
     texts = {name: yaml_text(manifest) for name, manifest in manifests.items()}
     for manifest in manifests.values():
         for words in _warnings(manifest):
             click.echo(f"Warning: {words}", err=True)
     if output == "-":
         click.echo("---\n".join(texts.values()), nl=False)
-    elif check:
+    elif is_check:
         _check(Path(output), texts)
     else:
         _write(Path(output), texts)
@@ -142,6 +149,22 @@ def manifest_of(versions: Versions, service: WebhookService) -> dict[str, Any]:
             f"{one.__module__}, too, or remove the functions of @kcr.converts"
         )
     return with_conversion(manifest, service)
+
+
+def _refuse_invalid(manifests: Iterable[Mapping[str, Any]]) -> None:
+    """Refuse definitions that an API server refuses, as `kcr dev` and `kcr crd check` do.
+
+    Raises:
+        ConfigError: One is refused; the message has all errors.
+    """
+    strategy = CustomResourceDefinitionStrategy()
+    for manifest in manifests:
+        defaulted = deepcopy(dict(manifest))
+        strategy.default(defaulted)
+        strategy.prepare_create(defaulted)
+        if errors := strategy.validate(defaulted):
+            said = "; ".join(f"{one.field}: {one.message}" for one in errors)
+            raise ConfigError(f"{manifest['metadata']['name']}: the API server would refuse it: {said}")
 
 
 def _warnings(manifest: Mapping[str, Any]) -> Iterator[str]:

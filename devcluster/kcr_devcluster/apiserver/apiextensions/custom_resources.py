@@ -12,15 +12,15 @@ from kcr.api.equality import same_json
 from kcr_devcluster.apiserver.kinds.definitions.strategy import keep_metadata
 from kcr_devcluster.apiserver.kinds.kind import ScalePaths
 from kcr_devcluster.apiserver.kinds.strategy import Strategy
-from kcr_devcluster.apiserver.protocol.field_errors import FieldError, invalid
+from kcr_devcluster.apiserver.protocol.field_errors import FieldError, invalid, required
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
-from kcr_devcluster.apiserver.protocol.names import qualified_name
+from kcr_devcluster.apiserver.protocol.names import check_annotations, qualified_name
 from kcr_devcluster.apiserver.schema.extensions import EMBEDDED, LIST_TYPE, Schema
 from kcr_devcluster.apiserver.schema.shape import ABSENT
 from kcr_devcluster.apiserver.structural.checks import ROOT, Check
 from kcr_devcluster.apiserver.structural.list_types import embedded_errors, has, list_type_errors
 from kcr_devcluster.apiserver.structural.rules import NOT_CHECKED, RuleCheck, blocks, compile_rules
-from kcr_devcluster.apiserver.structural.shapes import StructuralShape
+from kcr_devcluster.apiserver.structural.shapes import StructuralShape, default_of
 from kcr_devcluster.apiserver.structural.validation import compile_schema
 
 _STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
@@ -78,10 +78,21 @@ class CustomResourceStrategy(Strategy):
         if self._has_status:
             obj.pop("status", None)
 
+    def finish_create(self, obj: Manifest) -> None:
+        """Give a status that was dropped its default: upstream, objects get theirs when they are read as well."""
+        if self._has_status:
+            self._default_status(obj)
+
+    def _default_status(self, obj: Manifest) -> None:
+        field = self._shape.fields.get("status")
+        if field is not None and field.default is not ABSENT and "status" not in obj:
+            obj["status"] = default_of(field)
+
     def prepare_update(self, new: Manifest, old: Manifest) -> None:
         """Keep the status where it has a subresource."""
         if self._has_status:
             super().prepare_update(new, old)
+            self._default_status(new)
 
     def prepare_status(self, new: Manifest, old: Manifest) -> None:
         """Keep everything but the status, metadata as well."""
@@ -131,7 +142,7 @@ class CustomResourceStrategy(Strategy):
             errors += list_type_errors(self._schema, obj)
         if self._rules is None:
             return errors
-        if blocks([*before, *errors]):
+        if blocks([*before, *errors, *_metadata_errors(obj["metadata"])]):
             return [*errors, NOT_CHECKED]
         self._rules(obj, "", ABSENT if old is None else old, False, errors)
         return errors
@@ -141,6 +152,12 @@ class CustomResourceStrategy(Strategy):
         had = () if old is None else old["metadata"].get("finalizers") or ()
         added = sorted(set(new["metadata"].get("finalizers") or ()) - set(had))
         return [text for name in added for text in _finalizer_warnings(name)]
+
+
+def _metadata_errors(metadata: Manifest) -> list[FieldError]:
+    """Return the errors of metadata that keep rules from being evaluated; the registry reports them."""
+    errors = check_annotations(metadata.get("annotations") or {}, "metadata.annotations")
+    return errors if metadata.get("name") else [required("metadata.name"), *errors]
 
 
 def _replica_errors(obj: Mapping[str, Any], path: tuple[str, ...]) -> list[FieldError]:

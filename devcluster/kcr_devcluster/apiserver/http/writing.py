@@ -34,6 +34,7 @@ from kcr_devcluster.apiserver.protocol.responses import (
     invalid,
     json_response,
     success,
+    warning,
     warning_headers,
 )
 from kcr_devcluster.apiserver.registry import metadata as meta
@@ -175,9 +176,11 @@ def create(registry: Registry, write: Write) -> APIResponse:
     manifest = request_body.decode_object(route.kind, write.body, write.content_type)
     dry_run = write.query.dry_run("CreateOptions")
     warnings = write.check(manifest)
-    new = write.to_storage(manifest)
-    context = write.context("CreateOptions", dry_run=dry_run)
-    return write_response(write, registry.create(write.kind, route.namespace, new, context=context), warnings, 201)
+    with warning(warnings):
+        new = write.to_storage(manifest)
+        context = write.context("CreateOptions", dry_run=dry_run)
+        written = registry.create(write.kind, route.namespace, new, context=context)
+    return write_response(write, written, warnings, 201)
 
 
 def update(registry: Registry, write: Write) -> APIResponse:
@@ -185,6 +188,14 @@ def update(registry: Registry, write: Write) -> APIResponse:
     route, dry_run = write.route, write.query.dry_run("UpdateOptions")
     manifest = request_body.decode_object(route.kind, write.body, write.content_type)
     warnings = write.check(manifest)
+    with warning(warnings):
+        written, status = _update(registry, write, manifest, dry_run=dry_run)
+    return write_response(write, written, warnings, status)
+
+
+def _update(registry: Registry, write: Write, manifest: Manifest, *, dry_run: bool) -> tuple[WriteResult, int]:
+    """Replace an object, or create it where its kind allows that; return the code as well."""
+    route = write.route
     metadata = meta.decode_metadata(route.kind, manifest.get("metadata"))
     check_name(route, metadata)
     old = registry.storage.get(route.kind, route.namespace, route.name)
@@ -196,14 +207,12 @@ def update(registry: Registry, write: Write) -> APIResponse:
         write.check_create()
         new = write.to_storage(manifest)
         context = write.context("CreateOptions", dry_run=dry_run)
-        written = registry.create(write.kind, route.namespace, new, context=context)
-        return write_response(write, written, warnings, 201)
+        return registry.create(write.kind, route.namespace, new, context=context), 201
     old = registry.find(route.kind, route.namespace, route.name)
     _check_put(old, metadata)
     part, tracking, new = route.subresource, Tracking(write.manager), write.to_storage(manifest)
     context = write.context("UpdateOptions", dry_run=dry_run)
-    written = registry.update(write.stored(old), new, tracking, subresource=part, context=context)
-    return write_response(write, written, warnings)
+    return registry.update(write.stored(old), new, tracking, subresource=part, context=context), 200
 
 
 def _check_patched_type(route: Route, new: Manifest) -> None:
@@ -295,13 +304,14 @@ def patch(registry: Registry, write: Write) -> APIResponse:
     _check_patched_type(route, new)
     try:
         warnings = write.check(new)
-        metadata = meta.decode_metadata(route.kind, new.get("metadata"))
-        check_name(route, metadata)
-        check_patch(route.kind, old, metadata)
-        part, tracking, stored = route.subresource, Tracking(write.manager), write.stored(old)
-        new = write.to_storage(new)
-        context = write.context("UpdateOptions", dry_run=dry_run)
-        written = registry.update(stored, new, tracking, subresource=part, context=context)
+        with warning(warnings):
+            metadata = meta.decode_metadata(route.kind, new.get("metadata"))
+            check_name(route, metadata)
+            check_patch(route.kind, old, metadata)
+            part, tracking, stored = route.subresource, Tracking(write.manager), write.stored(old)
+            new = write.to_storage(new)
+            context = write.context("UpdateOptions", dry_run=dry_run)
+            written = registry.update(stored, new, tracking, subresource=part, context=context)
     except UndecodableError as error:
         # Decoding changes its argument: the message shows the object as the patch left it.
         raise _unusable(patched(write, route.kind.shape, write.current(old)), error.text) from None

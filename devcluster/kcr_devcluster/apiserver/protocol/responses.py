@@ -1,6 +1,7 @@
 """Responses, and the errors that are sent as a Status."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import accumulate
 from typing import Any, NamedTuple, Protocol
 
@@ -83,6 +84,7 @@ class StatusError(KcrError):
         details: The Status details.
         retry_after_seconds: Sent as header and in the details when above zero.
         metadata: The Status metadata; an expired list puts its replacement token there.
+        warnings: Texts for `Warning` headers.
     """
 
     def __init__(
@@ -102,6 +104,7 @@ class StatusError(KcrError):
         self.details = details
         self.retry_after_seconds = retry_after_seconds
         self.metadata = metadata or {}
+        self.warnings: tuple[str, ...] = ()
 
     def status(self) -> dict[str, Any]:
         """Return the Status, as it also stands in a watch event of type ERROR."""
@@ -124,7 +127,20 @@ class StatusError(KcrError):
         headers = {"Content-Type": JSON, "Cache-Control": "no-cache, private"}
         if self.retry_after_seconds:
             headers["Retry-After"] = str(self.retry_after_seconds)
-        return APIResponse(self.code, headers, encoded(self.status()))
+        return APIResponse(self.code, headers | warning_headers(self.warnings), encoded(self.status()))
+
+
+@contextmanager
+def warning(texts: Sequence[str]) -> Iterator[None]:
+    """Let a refusal carry warnings, which a success gets with the response.
+
+    Source: kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/filters/warning.go: they are headers of any response.
+    """
+    try:
+        yield
+    except StatusError as error:
+        error.warnings = (*texts, *error.warnings)
+        raise
 
 
 def encoded(value: object) -> bytes:

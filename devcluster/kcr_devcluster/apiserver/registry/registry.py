@@ -174,7 +174,8 @@ class Registry:
         self._check_namespace(kind, namespace, metadata.get("name", ""))
         if refusal := kind.strategy.create_refusal:
             raise forbidden(kind.type, metadata.get("name", ""), refusal)
-        if _is_version(metadata["resourceVersion"]) and not context.dry_run:
+        sent_revision = int(metadata["resourceVersion"]) if _is_version(metadata["resourceVersion"]) else 0
+        if sent_revision and not context.dry_run:
             raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
         meta.set_initial_fields(metadata, drawn("uid", self._new_uid), now)
         attributes = attributes_of(CREATE, kind, metadata, "", context)
@@ -195,7 +196,7 @@ class Registry:
         if tracking is not None:
             track(kind, {"metadata": {}}, obj, tracking, timestamp(now))
         if context.dry_run:
-            return WriteResult(self.storage.preview(kind, obj, 0), warnings)
+            return WriteResult(self.storage.preview(kind, obj, sent_revision), warnings)
         return WriteResult(self.storage.put(kind, obj, None), warnings)
 
     def _admit(self, attributes: AdmissionAttributes, obj: Manifest, chain: AdmissionChain) -> Manifest:
