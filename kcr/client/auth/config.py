@@ -1,12 +1,13 @@
 """Configuration loading: `--kubeconfig`, `KUBECONFIG`, the pod we run in, `~/.kube/config`.
 
-The one module that knows kubernetes-asyncio, which reads and merges kubeconfigs. It costs a quarter of a
-second to import, so it is imported only when there is a kubeconfig to read (ST-1).
+Files are read here, and not by kubernetes-asyncio: its import takes 36 MB and a quarter of a second, and its idea of
+the current context is not kubectl's (ST-1).
 """
 
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from kcr.arguments import checked
 from kcr.client.auth.exec_policy import ExecPolicy, home_folder
@@ -16,6 +17,8 @@ from kcr.client.credentials import TokenFile
 from kcr.client.wire.connections import proxy_for
 from kcr.errors import ConfigError
 
+# The lists of a kubeconfig, and what their entries have beside a name.
+_ENTRIES = (("contexts", "context"), ("clusters", "cluster"), ("users", "user"))
 _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
@@ -95,28 +98,25 @@ def _from_files(
 
 
 def _merged(paths: list[str]) -> Merged:
-    from kubernetes_asyncio.config.kube_config import KubeConfigMerger  # noqa: PLC0415  # slow to import, see above
-
+    """Return files as one: of entries with the same name, and of current contexts, the first one holds."""
+    current, found = "", dict[str, dict[str, Entry]]()
     for path in paths:
-        _check_readable(path)
-    # Its own idea of the current context, the last one named, is not kubectl's: that is the first.
-    merger = KubeConfigMerger(os.pathsep.join(paths))
-    current = next((str(f["current-context"]) for f in merger.config_files.values() if f.get("current-context")), "")
-    merged = merger.config.value if merger.config else {}
-
-    def entries(plural: str, singular: str) -> dict[str, Entry]:
-        found = ((node.value, node.path) for node in merged[plural])
-        return {value["name"]: Entry(path, value.get(singular) or {}) for value, path in found}
-
-    return Merged(
-        " and ".join(paths), current, entries("contexts", "context"), entries("clusters", "cluster"),
-        entries("users", "user"),
-    )  # fmt: skip
+        config = _read(path)
+        current = current or str(config.get("current-context") or "")
+        for plural, singular in _ENTRIES:
+            entries = found.setdefault(plural, {})
+            for item in config.get(plural) or ():
+                entries.setdefault(item["name"], Entry(path, item.get(singular) or {}))
+    return Merged(" and ".join(paths), current, *(found[plural] for plural, _ in _ENTRIES))
 
 
-def _check_readable(path: str) -> None:
-    """Raise a ConfigError that names the file, which the errors of the merger do not."""
-    import yaml  # noqa: PLC0415  # comes with kubernetes-asyncio, and is as slow
+def _read(path: str) -> dict[str, Any]:
+    """Return the configuration in a file.
+
+    Raises:
+        ConfigError: It has none; the message names the file.
+    """
+    import yaml  # noqa: PLC0415  # in a pod there is no file to read
 
     try:
         with open(path, encoding="utf-8") as file:
@@ -128,8 +128,9 @@ def _check_readable(path: str) -> None:
         raise ConfigError(f"kubeconfig {path} is no YAML: {what}; correct the file") from error
     if not isinstance(found, dict):
         raise ConfigError(f"kubeconfig {path} holds no configuration; `kubectl config view` shows what one looks like")
-    for plural, singular in (("contexts", "context"), ("clusters", "cluster"), ("users", "user")):
+    for plural, singular in _ENTRIES:
         items = found.get(plural) or []
         fits = isinstance(items, list) and all(isinstance(i, dict) and isinstance(i.get("name"), str) for i in items)
         if not fits or not all(isinstance(i.get(singular) or {}, dict) for i in items):
             raise ConfigError(f"kubeconfig {path}: {plural} must be a list of entries with name and {singular}")
+    return found

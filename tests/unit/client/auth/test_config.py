@@ -29,6 +29,15 @@ def written(folder: Path, value: object, name: str = "config") -> str:
     return str(path)
 
 
+def test_kubeconfig_is_read_without_kubernetes_asyncio(tmp_path: Path) -> None:
+    # Its import takes 36 MB.
+    path = written(tmp_path, config())
+    code = f"import sys; from kcr.client import load_config; load_config({path!r}); print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert "kcr.client.auth.config" in loaded
+    assert "kubernetes_asyncio" not in loaded
+
+
 @pytest.fixture
 def account(tmp_path: Path) -> Path:
     """Return the folder of a service account."""
