@@ -3,9 +3,13 @@
 Server and controller read it alike. This module parses it into a value; `cron` computes when that falls due.
 """
 
+import os
+import posixpath
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta, tzinfo
+from errno import ENOENT
 from functools import lru_cache
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
@@ -21,6 +25,9 @@ _INTEGER = re.compile("[+-]?[0-9]+")
 _LARGEST = 2**63 - 1
 # Numbers of more digits, leading zeros aside, are out of every range; Python would not even read some.
 _MOST_DIGITS = 19
+
+# Those of more directories than that overflow Python's stack.
+_LONGEST_FILE_NAME = 255
 
 _EVERY = "@every "
 _DESCRIPTORS = {
@@ -110,14 +117,30 @@ def load_zone(name: str) -> tzinfo:
     """Return the time zone of an IANA name; the empty name is UTC.
 
     Raises:
-        UnknownZoneError: No zone has this name: `unknown time zone <name>`.
+        UnknownZoneError: No zone has this name: `unknown time zone <name>`, or why a file of this name is none.
     """
     if name in ("", "UTC"):
         return UTC
+    if ".." in name or name[0] in "/\\":
+        raise UnknownZoneError("time: invalid location name")
+    if len(name) > _LONGEST_FILE_NAME:
+        raise UnknownZoneError("file name too long")
     try:
         return ZoneInfo(name)
-    except (KeyError, ValueError, OSError) as error:  # a directory, a path, no name at all
-        raise UnknownZoneError(f"unknown time zone {name}") from error
+    except (KeyError, ValueError, OSError) as error:
+        raise UnknownZoneError(_no_zone(name, error)) from error
+
+
+def _no_zone(name: str, error: Exception) -> str:
+    for known in (error, error.__context__):
+        if isinstance(known, OSError) and known.errno not in (None, ENOENT):
+            return os.strerror(known.errno).lower()  # a directory
+    if isinstance(error, ValueError) and posixpath.normpath(name) == name:
+        return "malformed time zone information"
+    with suppress(KeyError, ValueError, OSError):
+        ZoneInfo(posixpath.dirname(name))
+        return "not a directory"
+    return f"unknown time zone {name}"
 
 
 @lru_cache(maxsize=4096)

@@ -77,3 +77,27 @@ def test_any_status_is_taken_as_it_comes() -> None:
     new = {**deepcopy(old), "status": {"active": [{"name": "x"}, {}], "lastScheduleTime": "1999-01-01T00:00:00Z"}}
     CRON_JOBS.default(new)
     assert CRON_JOBS.validate_status(new, old) == []
+
+
+@pytest.mark.parametrize(
+    ("zone", "words"),
+    [
+        ("Europe", "is a directory"),
+        ("Europe/Berlin/x", "not a directory"),
+        ("tzdata.zi", "malformed time zone information"),
+        ("UTC..", "time: invalid location name"),
+        ("../etc", "unknown time zone ../etc"),
+        ("/etc/passwd", "unknown time zone /etc/passwd"),
+    ],
+)
+def test_name_of_a_file_that_is_no_zone_is_refused_in_words_of_its_own(zone: str, words: str) -> None:
+    """Source: recorded; cel-and-bodies.md, B26."""
+    assert refused(cronjob(timeZone=zone)) == [f'spec.timeZone: Invalid value: "{zone}": {words}']
+
+
+@pytest.mark.parametrize("variable", ["TZ", "CRON_TZ"])
+def test_zone_of_the_server_in_a_schedule_is_a_zone(variable: str) -> None:
+    """Source: recorded; cel-and-bodies.md, B26."""
+    words = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
+    schedule = f"{variable}=Local 0 * * * *"
+    assert refused(cronjob(schedule=schedule)) == [f'spec.schedule: Invalid value: "{schedule}": {words}']

@@ -212,6 +212,35 @@ def test_one_part_that_changes_is_enough(before: Manifest, after: Manifest, faul
     assert any(fault in one for one in found), found
 
 
+@pytest.mark.parametrize(
+    ("failed", "completed", "shared"),
+    [
+        ("1,1", "1", 1),
+        ("1,1", "1,1", 1),
+        ("0-1,1", "1", 1),
+        ("3,3", "0-2,3", 3),
+        ("x,2", "0,y,1-2", 2),
+        ("1", "2,1-x", None),
+        ("2,2", "1", None),
+    ],
+)
+def test_malformed_indexes_overlap_as_well(failed: str, completed: str, shared: int | None) -> None:
+    """Source: recorded; cel-and-bodies.md, B27."""
+    found = refused_status(
+        stored(indexed(backoffLimitPerIndex=1)), status(failedIndexes=failed, completedIndexes=completed)
+    )
+    words = f'status.failedIndexes: Invalid value: "{failed}": failedIndexes and completedIndexes overlap at index: '
+    overlaps = [one.removeprefix(words) for one in found if "overlap" in one]
+    assert overlaps == ([] if shared is None else [str(shared)])
+
+
+def test_ends_of_an_interval_are_read_before_its_place() -> None:
+    """Source: kubernetes/pkg/apis/batch/validation/validation.go, validateIndexesFormat."""
+    found = refused_status(stored(indexed()), status(completedIndexes="1,1-x"))
+    words = 'error parsing completedIndexes: cannot convert string to integer for index: "x"'
+    assert found == [f'status.completedIndexes: Invalid value: "1,1-x": {words}']
+
+
 def test_completed_indexes_can_be_cleared_where_they_are_wrong() -> None:
     # §9.2
     old = stored(job(), status(completedIndexes="0"))

@@ -39,6 +39,7 @@ FAULTS: tuple[tuple[int, str, str], ...] = (
     (500, "failed to create typed patch object", "api-server 11.1"),
     (500, "Internal error occurred: the spec replicas field .* does not exist", "api-server 21.5"),
     (500, "etcdserver: request is too large", "etcd: --max-request-bytes"),
+    (500, "rpc error: code = ResourceExhausted desc = trying to send message larger", "recorded: B27 of its bodies"),
     (500, "resource name may not be empty", "recorded: a pod whose runtimeClassName is empty"),
     # Several errors are one text in brackets (utilerrors.Aggregate).
     (500, r"\[?target\.(kind|name): ", "recorded: a Binding whose target is no node"),

@@ -51,6 +51,12 @@ WHOLE = [
     ("CRON_TZ=Europe/Berlin  @hourly ", ""),
     ("TZ=UTC ", "expected exactly 5 fields, found 0: []"),
     ("TZ=Bad/Zone * * * * *", "provided bad location Bad/Zone: unknown time zone Bad/Zone"),
+    ("TZ=Europe * * * * *", "provided bad location Europe: is a directory"),
+    ("TZ=Europe/Berlin/x * * * * *", "provided bad location Europe/Berlin/x: not a directory"),
+    ("TZ=zone.tab * * * * *", "provided bad location zone.tab: malformed time zone information"),
+    ("TZ=UTC.. * * * * *", "provided bad location UTC..: time: invalid location name"),
+    ("TZ=/etc/localtime * * * * *", "provided bad location /etc/localtime: time: invalid location name"),
+    (f"TZ={'a/' * 5000} * * * * *", f"provided bad location {'a/' * 5000}: file name too long"),
     ("TZ=0", "invalid schedule format: runtime error: slice bounds out of range [:-1]"),
     # §8.4
     ("@yearly", ""),

@@ -37,7 +37,17 @@ _REVISION_TIMEOUT_SECONDS = 3.0
 _COMPACTION_SECONDS = 300.0
 # The default limit of etcd, 1.5 MiB.
 _LARGEST_OBJECT = 3 << 19
+# The most that upstream's client sends to etcd at all, 2 MiB.
+_LARGEST_MESSAGE = 1 << 21
 _NOT_IN_BODY = ("metadata", "kind", "apiVersion")
+
+
+def _check_size(size: int) -> None:
+    if size > _LARGEST_MESSAGE:
+        words = f"trying to send message larger than max ({size} vs. {_LARGEST_MESSAGE})"
+        raise StatusError(500, "", f"rpc error: code = ResourceExhausted desc = {words}")
+    if size > _LARGEST_OBJECT:
+        raise StatusError(500, "", "etcdserver: request is too large")
 
 
 class StorageReader(Protocol):
@@ -209,8 +219,8 @@ class Storage:
         # Compare-and-swap: the caller has compared with `old`, and nothing was awaited since. Invariant: `old` is the
         # newest version of the object.
         record = self.build_record(kind, manifest, self.revision + 1)
-        if len(record.body) > _LARGEST_OBJECT < (len(record.body) if kind.custom else unescaped_length(record.body)):
-            raise StatusError(500, "", "etcdserver: request is too large")
+        if len(record.body) > _LARGEST_OBJECT:
+            _check_size(len(record.body) if kind.custom else unescaped_length(record.body))
         if shown.converter is not None:
             # The object of the response: nothing may fail after the commit.
             in_version(record, shown)

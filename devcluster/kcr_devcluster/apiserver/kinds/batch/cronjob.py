@@ -86,6 +86,7 @@ _ZONE_PART = re.compile(r"(?!-|\.\.?$)[A-Za-z.\-_0-9+]{1,14}")
 _ZONE_IN_SCHEDULE = "TZ"
 # The zone of the server itself, which Go calls so.
 _LOCAL = "Local"
+_IN_LOCAL_ZONE = re.compile(r"\A((?:CRON_)?TZ=)Local(?= )")
 
 
 def names_zone(spec: Manifest) -> bool:
@@ -118,7 +119,7 @@ def _check_schedule(spec: Manifest, *, may_name_zone: bool) -> list[FieldError]:
         return [required(field)]
     errors: list[FieldError] = []
     try:
-        parse(schedule)
+        parse(_IN_LOCAL_ZONE.sub(r"\1UTC", schedule))
     except CronError as error:
         errors.append(invalid(field, schedule, str(error)))
     if names_zone(spec):
@@ -137,22 +138,18 @@ def _check_zone(zone: str | None) -> list[FieldError]:
         return []
     if not zone:
         return [invalid(field, zone, "timeZone must be nil or non-empty string")]
-    unknown = invalid(field, zone, f"unknown time zone {zone}")
     if not all(_ZONE_PART.fullmatch(part) for part in zone.split("/")):
-        return [unknown]
+        return [invalid(field, zone, f"unknown time zone {zone}")]
     errors: list[FieldError] = []
     if zone.lower() == _LOCAL.lower():
         words = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
         errors.append(invalid(field, zone, words))
-    return errors if _is_zone(zone) else [*errors, unknown]
-
-
-def _is_zone(name: str) -> bool:
-    try:
-        load_zone(name)
-    except UnknownZoneError:
-        return name == _LOCAL
-    return True
+    if zone != _LOCAL:
+        try:
+            load_zone(zone)
+        except UnknownZoneError as error:
+            errors.append(invalid(field, zone, str(error)))
+    return errors
 
 
 def _check_template(job: Manifest, field: str) -> list[FieldError]:

@@ -163,24 +163,42 @@ def parse_indexes(text: str, completions: int) -> IndexSet:
         ValueError: The text is malformed; the message is the server's.
     """
     last: int | None = None
-    for fragment in text.split(",") if text else ():
-        bounds = fragment.split("-")
-        if len(bounds) > 2:
-            raise ValueError(
-                f'the fragment "{fragment}" violates the requirement that an index interval can have at most two '
-                "parts separated by '-'"
-            )
-        for bound in bounds:
-            last = _index(bound, last, completions)
+    for interval in read_intervals(text, completions):
+        if isinstance(interval, ValueError):
+            raise interval
+        if last is not None and last >= interval[0]:
+            raise _falling(last, interval[0])
+        last = interval[1]
     return IndexSet.parse(text, completions)
 
 
-def _index(text: str, last: int | None, completions: int) -> int:
-    index = parse_int(text)
-    if index is None:
-        raise ValueError(f'cannot convert string to integer for index: "{text}"')
-    if index >= completions:
-        raise ValueError(f'too large index: "{text}"')
-    if last is not None and last >= index:
-        raise ValueError(f"non-increasing order, previous: {last}, current: {index}")
-    return index
+Interval = tuple[int, int]
+
+
+@lru_cache(256)
+def read_intervals(text: str, completions: int) -> tuple[Interval | ValueError, ...]:
+    """Return the intervals that a text names, in its order, each as its first and last index, or why it is none."""
+    return tuple(_interval(fragment, completions) for fragment in text.split(",")) if text else ()
+
+
+def _interval(fragment: str, completions: int) -> Interval | ValueError:
+    bounds = fragment.split("-")
+    if len(bounds) > 2:
+        return ValueError(
+            f'the fragment "{fragment}" violates the requirement that an index interval can have at most two '
+            "parts separated by '-'"
+        )
+    indexes = []
+    for bound in bounds:
+        index = parse_int(bound)
+        if index is None:
+            return ValueError(f'cannot convert string to integer for index: "{bound}"')
+        if index >= completions:
+            return ValueError(f'too large index: "{bound}"')
+        indexes.append(index)
+    first, last = indexes[0], indexes[-1]
+    return _falling(first, last) if len(indexes) > 1 and first >= last else (first, last)
+
+
+def _falling(previous: int, current: int) -> ValueError:
+    return ValueError(f"non-increasing order, previous: {previous}, current: {current}")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import NamedTuple
 
-from kcr_devcluster.apiserver.kinds.batch.job_policies import parse_indexes
+from kcr_devcluster.apiserver.kinds.batch.job_policies import Interval, parse_indexes, read_intervals
 from kcr_devcluster.apiserver.protocol.field_errors import (
     IMMUTABLE,
     FieldError,
@@ -212,14 +212,30 @@ def _indexes_apart(new: _JobState, old: _JobState) -> Iterator[FieldError]:
     failed, completions = new.status.get("failedIndexes"), new.spec.get("completions")
     if failed is None or completions is None:
         return
-    try:
-        completed = parse_indexes(new.status.get("completedIndexes") or "", completions)
-        common = parse_indexes(failed, completions) & completed
-    except ValueError:
-        return  # said by the rules on the format
-    if common.intervals:
-        words = f"failedIndexes and completedIndexes overlap at index: {common.intervals[0][0]}"
+    # Those that cannot be read are passed over here: the rules on the format say so.
+    completed = _intervals(new.status.get("completedIndexes") or "", completions)
+    common = _first_common(completed, _intervals(failed, completions))
+    if common is not None:
+        words = f"failedIndexes and completedIndexes overlap at index: {common}"
         yield invalid("status.failedIndexes", failed, words)
+
+
+def _intervals(text: str, completions: int) -> list[Interval]:
+    return [found for found in read_intervals(text, completions) if not isinstance(found, ValueError)]
+
+
+def _first_common(completed: list[Interval], failed: list[Interval]) -> int | None:
+    """Return the index that upstream finds in both; it need not find the one of intervals that do not rise."""
+    here = there = 0
+    while here < len(completed) and there < len(failed):
+        (start, end), (failed_start, failed_end) = completed[here], failed[there]
+        if start <= failed_end and failed_start <= end:
+            return max(start, failed_start)
+        if start <= failed_start:
+            here += 1
+        else:
+            there += 1
+    return None
 
 
 def _ready_within_active(new: _JobState, old: _JobState) -> Iterator[FieldError]:
