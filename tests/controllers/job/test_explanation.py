@@ -353,7 +353,7 @@ async def test_two_controllers_of_the_same_name_are_told_by_their_events(sim: Si
                       it waits for 1 pod to start
                       pod pi-x is not scheduled yet
           remedy      stop all but one; several replicas of kcr run need --leader-elect
-          events      0s ago    Normal SuccessfulDelete: Deleted pod: pi-x
-                      0s ago    Normal SuccessfulCreate: Created pod: pi-x
+          events      0s ago    Normal SuccessfulCreate: Created pod: pi-x
+                      0s ago    Normal SuccessfulDelete: Deleted pod: pi-x
                       0s ago    Normal SuccessfulDelete: Deleted pod: pi-x
     """)
