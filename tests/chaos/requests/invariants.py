@@ -30,7 +30,7 @@ from tests.kit.custom_resources import DEFINITIONS, Json
 # Faults of the server that the real one has as well: code, pattern of the message, and the rule of the specification.
 FAULTS: tuple[tuple[int, str, str], ...] = (
     (500, "resourceVersion should not be set on objects to be created", "api-server 8.2"),
-    (500, "strconv.ParseUint: parsing ", "api-server 9.3, 18.2"),
+    (500, r'(resourceVersion: Invalid value: ".*": )?strconv.ParseUint: parsing ', "api-server 9.3, 18.2"),
     (500, "Internal error occurred: Object 'apiVersion' is missing in", "recorded: a merge patch without it"),
     (500, "map: .* does not contain declared merge key", "api-server 10.5"),
     (500, "unknown patch type: ", "api-server 10.5"),
