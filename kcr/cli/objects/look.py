@@ -106,13 +106,8 @@ async def _events(client: Client, name: ObjectName, key: Key) -> tuple[Event, ..
         found = await client.list(Event, key.namespace, fields=fields)
     except ForbiddenError:
         return ()
-    return tuple(sorted(found, key=_in_time))
-
-
-def _in_time(event: Event) -> tuple[datetime, int, str]:
-    """Return the moment of an event, and of equal ones the version, by its length and digits."""
-    version = event.metadata.resource_version
-    return last_seen(event), len(version), version
+    # Those of one moment in the order in which they were written.
+    return tuple(sorted(found, key=lambda one: (last_seen(one), int(one.metadata.resource_version or 0))))
 
 
 def _pause(name: ObjectName, key: Key, otherwise: Explanation) -> Explanation:
