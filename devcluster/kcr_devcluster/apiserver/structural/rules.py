@@ -9,6 +9,7 @@ Source: kubernetes/staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver/sche
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -35,7 +36,6 @@ from kcr_devcluster.apiserver.schema.extensions import EMBEDDED, LIST_TYPE, RULE
 from kcr_devcluster.apiserver.schema.shape import ABSENT
 from kcr_devcluster.apiserver.structural.checks import ROOT
 from kcr_devcluster.apiserver.structural.composites import correlation
-from kcr_devcluster.apiserver.structural.list_types import has
 
 Rule = Mapping[str, Any]
 # Adds the errors of a value at a path, given its old value; the boolean is true where the value around it is unchanged.
@@ -87,8 +87,25 @@ class RuleCost(NamedTuple):
 def definition_errors(schema: Schema, path: str) -> list[FieldError]:
     """Return the errors of all rules in a schema, given its path in the definition."""
     costs: list[RuleCost] = []
-    wrong, unusable = _definition_errors(schema, _Place(path), costs, is_root=True)
+    wrong, unusable = _definition_errors(schema, _Place(path), costs, _with_rules(schema), is_root=True)
     return wrong + unusable + _total_refusals(costs, path)
+
+
+def _with_rules(schema: Schema) -> set[int]:
+    """Return the identities of the schemas that have rules, and of those around them: large schemas have few."""
+    found: set[int] = set()
+
+    def look(schema: Schema) -> bool:
+        inner = [schema.get("items"), schema.get("additionalProperties"), *(schema.get("properties") or {}).values()]
+        has_rules = bool(schema.get(RULES))
+        for one in inner:
+            has_rules |= type(one) is dict and look(one)
+        if has_rules:
+            found.add(id(schema))
+        return has_rules
+
+    look(schema)
+    return found
 
 
 class _Place(NamedTuple):
@@ -114,12 +131,15 @@ class _Place(NamedTuple):
 _Errors = tuple[list[FieldError], list[FieldError]]
 
 
-def _definition_errors(schema: Schema, place: _Place, costs: list[RuleCost], *, is_root: bool = False) -> _Errors:
+def _definition_errors(
+    schema: Schema, place: _Place, costs: list[RuleCost], with_rules: set[int], *, is_root: bool = False
+) -> _Errors:
     """Return the errors of what rules are made of, and, where there are none in a schema, those of its expressions."""
     wrong, unusable = list[FieldError](), list[FieldError]()
-    for inner, inner_place in _inner_schemas(schema, place):
-        for errors, found in zip((wrong, unusable), _definition_errors(inner, inner_place, costs), strict=True):
-            errors.extend(found)
+    for inner, inner_place in _inner_schemas(schema, place, with_rules):
+        found = _definition_errors(inner, inner_place, costs, with_rules)
+        wrong += found[0]
+        unusable += found[1]
     rules = schema.get(RULES) or ()
     for position, rule in enumerate(rules):
         here = f"{place.path}.{RULES}[{position}]"
@@ -135,12 +155,13 @@ def _definition_errors(schema: Schema, place: _Place, costs: list[RuleCost], *, 
     return wrong, unusable
 
 
-def _inner_schemas(schema: Schema, place: _Place) -> Iterator[tuple[Schema, _Place]]:
+def _inner_schemas(schema: Schema, place: _Place, with_rules: set[int]) -> Iterator[tuple[Schema, _Place]]:
     for name, inner in (schema.get("properties") or {}).items():
-        yield inner, place.below(f"properties[{name}]")
-    if isinstance(other := schema.get("additionalProperties"), Mapping):
+        if id(inner) in with_rules:
+            yield inner, place.below(f"properties[{name}]")
+    if isinstance(other := schema.get("additionalProperties"), Mapping) and id(other) in with_rules:
         yield other, place.below("additionalProperties", bound=schema.get("maxProperties"))
-    if isinstance(items := schema.get("items"), Mapping):
+    if isinstance(items := schema.get("items"), Mapping) and id(items) in with_rules:
         is_lost = schema.get(LIST_TYPE) != "map"
         yield items, place.below("items", lost=is_lost, bound=schema.get("maxItems"))
 
@@ -327,10 +348,14 @@ def compile_rules(schema: Schema, *, is_root: bool = True) -> RuleCheck | None:
         schema: The schema.
         is_root: Whether its values are whole objects.
     """
-    if not has(schema, (RULES,)):
+    return _compile_rules(schema, _with_rules(schema), is_root=is_root)
+
+
+def _compile_rules(schema: Any, with_rules: set[int], *, is_root: bool = False) -> RuleCheck | None:
+    if id(schema) not in with_rules:
         return None
     own = _own_check(schema, is_root=is_root or bool(schema.get(EMBEDDED)))
-    descend = _descent(schema)
+    descend = _descent(schema, with_rules)
 
     def check(value: Any, path: str, old: Any, unchanged: bool, errors: list[FieldError]) -> None:
         if value is None:
@@ -360,18 +385,25 @@ def _compiled(rule: Rule, scope: Scope, schema: Schema) -> _CompiledRule:
 
 
 def _own_check(schema: Schema, *, is_root: bool) -> RuleCheck:
-    """Return the check of a value by the rules of its own schema."""
-    of = declared(schema, is_root=is_root) if schema.get(RULES) else None
-    scope = None if of is None else Scope.over(of)
-    rules = [] if scope is None else [_compiled(rule, scope, schema) for rule in schema[RULES]]
-    convert = converter(schema) if rules else None
+    """Return the check of a value by the rules of its own schema, which are compiled for the first one."""
+
+    @cache
+    def rules() -> list[_CompiledRule]:
+        of = declared(schema, is_root=is_root) if schema.get(RULES) else None
+        scope = None if of is None else Scope.over(of)
+        return [] if scope is None else [_compiled(rule, scope, schema) for rule in schema[RULES]]
+
+    @cache
+    def convert() -> Callable[[Any], Any] | None:
+        return converter(schema)
 
     def check(value: Any, path: str, old: Any, unchanged: bool, errors: list[FieldError]) -> None:
-        if not rules:
+        if not (compiled := rules()):
             return
-        seen = value if convert is None else convert(value)
-        had = None if old is ABSENT or old is None else (old if convert is None else convert(old),)
-        for one in rules:
+        converted = convert()
+        seen = value if converted is None else converted(value)
+        had = None if old is ABSENT or old is None else (old if converted is None else converted(old),)
+        for one in compiled:
             if one.program.uses_old and had is None and not one.rule.get("optionalOldSelf"):
                 continue
             error = one.error(value, seen, path, had)
@@ -381,16 +413,15 @@ def _own_check(schema: Schema, *, is_root: bool) -> RuleCheck:
     return check
 
 
-def _descent(schema: Schema) -> RuleCheck:
+def _descent(schema: Schema, with_rules: set[int]) -> RuleCheck:
     """Return the check of the fields, entries and items of a value."""
     fields = {
         name: made
         for name, one in (schema.get("properties") or {}).items()
-        if (made := compile_rules(one, is_root=False))
+        if (made := _compile_rules(one, with_rules))
     }
-    other, item = schema.get("additionalProperties"), schema.get("items")
-    check_other = compile_rules(other, is_root=False) if isinstance(other, Mapping) else None
-    check_item = compile_rules(item, is_root=False) if isinstance(item, Mapping) else None
+    check_other = _compile_rules(schema.get("additionalProperties"), with_rules)
+    check_item = _compile_rules(schema.get("items"), with_rules)
 
     def check(value: Any, path: str, old: Any, unchanged: bool, errors: list[FieldError]) -> None:
         if isinstance(value, list) and check_item is not None:

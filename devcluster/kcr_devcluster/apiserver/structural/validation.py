@@ -9,6 +9,7 @@ apiextensions-apiserver/pkg/apiserver/validation/{validation,ratcheting}.go.
 
 import math
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from kcr.api.equality import same_json
@@ -25,29 +26,26 @@ _TYPES: Mapping[type, str] = {
 
 
 def compile_schema(schema: Schema) -> Check:
-    """Return the check of values by a schema."""
-    # In upstream's order: so errors are listed.
-    made = (
-        _type(schema), composites.combinations(schema, compile_schema), checks.string(schema),
-        checks.text_format(schema), checks.number(schema), composites.items(schema, compile_schema),
-        checks.enum(schema), composites.properties(schema, compile_schema),
-    )  # fmt: skip
-    parts = [part for part in made if part is not None]
-    if not parts:
-        return _anything
+    """Return the check of values by a schema; it is compiled for its first value: objects have few of many fields."""
+
+    @cache
+    def parts() -> tuple[Check, ...]:
+        # In upstream's order: so errors are listed.
+        made = (
+            _type(schema), composites.combinations(schema, compile_schema), checks.string(schema),
+            checks.text_format(schema), checks.number(schema), composites.items(schema, compile_schema),
+            checks.enum(schema), composites.properties(schema, compile_schema),
+        )  # fmt: skip
+        return tuple(part for part in made if part is not None)
 
     def check(value: Any, path: str, old: Any, errors: list[FieldError]) -> int:
         if old is not ABSENT and same_json(old, value):
             return 1
         if value is None:
             return _null(schema, path, errors)
-        return sum(part(value, path, old, errors) for part in parts) + 1
+        return sum(part(value, path, old, errors) for part in parts()) + 1
 
     return check
-
-
-def _anything(value: Any, path: str, old: Any, errors: list[FieldError]) -> int:
-    return 1
 
 
 def _null(schema: Schema, path: str, errors: list[FieldError]) -> int:
