@@ -5,7 +5,8 @@ is sent, by path: null removes one. Or `body` is sent instead: an object, or a t
 `update: true` in the section, the object is created first and the changed one is put, to the path with `suffix`;
 `status` is written to it before. A row may have a `method`, and a `target`: a path of its own, or with `+` before it,
 what follows the path of the section. `given` in a section are objects that are there before, and `before` in a row are
-requests `[method, target, body, type]` that are sent before. `{ns}` stands for the section's namespace. Objects that
+requests `[method, target, body, type]` that are sent before. `until` is an object that is refused once what is given
+has an effect: a real server takes its time with policies. `{ns}` stands for the section's namespace. Objects that
 rows leave are deleted, so that rows can follow each other.
 
 `show` has paths of the answer to a row without a recorded one; afterwards, the answer itself has them. The path
@@ -68,6 +69,7 @@ class Section(msgspec.Struct, forbid_unknown_fields=True):
     suffix: str = ""
     status: Mapping[str, Any] = {}
     given: Sequence[Given] = ()
+    until: Mapping[str, Any] = {}
 
 
 class Case(NamedTuple):
@@ -122,8 +124,14 @@ class _Scene:
         async def is_served() -> bool:
             return (await self._ask("GET", section.path, None))[0] != 404
 
+        async def is_refused() -> bool:
+            path = section.path.replace("{ns}", self._namespace)
+            return (await self._send("POST", f"{path}?dryRun=All", section.until))[0] >= 400
+
         # A real server serves a kind some time after its definition came.
         await eventually(is_served)
+        if section.until:
+            await eventually(is_refused)
         self._given, self._made = self._made, []
 
     async def end(self) -> None:
