@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kcr.errors import ConfigError
-from kcr_devcluster.yaml_json import YamlError, load_yaml_documents, repeated_keys
+from kcr_devcluster.yaml_json import YamlError, load_manifests
 
 # Source: kubernetes/staging/src/k8s.io/cli-runtime/pkg/resource/builder.go, FileExtensions.
 EXTENSIONS = (".json", ".yaml", ".yml")
@@ -51,10 +51,10 @@ def read_documents(path: str) -> tuple[Document, ...]:
 
 def _documents(shown: str, text: str) -> Iterator[Document]:
     try:
-        found = [document for document in load_yaml_documents(text) if document is not None]
-        twice = repeated_keys(text)
+        values, twice = load_manifests(text)
     except YamlError as error:
         raise ConfigError(f"{shown}: no YAML: {str(error).removeprefix('yaml: ')}") from error
+    found = [document for document in values if document is not None]
     if twice:
         # The last one would win, as with `metadata` of two objects that are one for want of `---`.
         line, key = twice[0]

@@ -15,7 +15,7 @@ import struct
 from collections.abc import Iterator
 from decimal import Decimal
 from math import isfinite
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import yaml
@@ -142,28 +142,35 @@ def load_yaml_documents(text: str | bytes) -> Iterator[Any]:
         yield values.convert(node)
 
 
-def repeated_keys(text: str | bytes, *, first: bool = False) -> list[tuple[int, str]]:
-    """Return the keys that a mapping has twice, each with its line, in the order of the text; names are quoted.
+class Manifests(NamedTuple):
+    """The documents of a text.
 
-    Args:
-        text: One or more documents.
-        first: Whether the first one counts alone, as in a request.
+    Attributes:
+        values: Their values.
+        repeated_keys: The keys that a mapping has twice with their lines, in the order of the text; names are quoted.
+    """
+
+    values: list[Any]
+    repeated_keys: list[tuple[int, str]]
+
+
+def load_manifests(text: str | bytes) -> Manifests:
+    """Return the documents of a text, all of them.
 
     Raises:
-        YamlError: The text cannot be read.
+        YamlError: One cannot be read.
     """
-    found: list[tuple[int, str]] = []
-    for values, node in _documents(text):
-        values.convert(node)
-        found += values.repeated_keys
-        if first:
-            break
-    return sorted(found)
+    found = [(values.convert(node), values.repeated_keys) for values, node in _documents(text)]
+    return Manifests([value for value, _ in found], sorted(key for _, keys in found for key in keys))
 
 
 def key_errors(body: str | bytes) -> list[str]:
-    """Return what a strict decoder says of the keys that a request has twice, a line each."""
-    return [f"line {line}: key {key} already set in map" for line, key in repeated_keys(body, first=True)]
+    """Return what a strict decoder says of keys that a request has twice, a line each; its first document counts."""
+    values, node = next(_documents(body), (None, None))
+    if values is None:
+        return []
+    values.convert(node)
+    return [f"line {line}: key {key} already set in map" for line, key in sorted(values.repeated_keys)]
 
 
 def _documents(text: str | bytes) -> Iterator[tuple["_Values", yaml.Node]]:

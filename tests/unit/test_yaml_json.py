@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kcr.api.equality import same_json
-from kcr_devcluster.yaml_json import YamlError, load_yaml, load_yaml_documents, repeated_keys
+from kcr_devcluster.yaml_json import YamlError, load_manifests, load_yaml, load_yaml_documents
 
 # Plain scalars that are other values than text.
 VALUES: tuple[tuple[Any, tuple[str, ...]], ...] = (
@@ -133,4 +133,7 @@ def test_documents_come_one_by_one() -> None:
 
 
 def test_names_that_mean_the_same_are_repeated() -> None:
-    assert repeated_keys("a: 1\nb:\n  y: 1\n  yes: 2\n---\na: 1\na: 2\n<<: {a: 1}\n") == [(4, "true"), (7, '"a"')]
+    assert load_manifests("a: 1\nb:\n  y: 1\n  yes: 2\n---\na: 1\na: 2\n<<: {a: 1}\n").repeated_keys == [
+        (4, "true"),
+        (7, '"a"'),
+    ]
