@@ -71,6 +71,7 @@ _PROBLEMS = tuple((re.compile(said, re.DOTALL), words) for said, words in (
 ))  # fmt: skip
 
 
+_LINE_BREAKS = tuple("\r\n\x85\u2028\u2029")
 _ESCAPES = {name: text for name, text in yaml.SafeLoader.ESCAPE_REPLACEMENTS.items() if name != "/"}
 
 
@@ -96,6 +97,25 @@ class _Loader(yaml.BaseLoader):
     def fetch_flow_collection_start(self, TokenClass: Any) -> None:  # noqa: N803 - PyYAML's name
         _check_depth(self.flow_level)
         super().fetch_flow_collection_start(TokenClass)
+
+    def scan_to_next_token(self) -> None:
+        # PyYAML knows no tabs between tokens.
+        super().scan_to_next_token()
+        while self.peek() == "\t" and (self.flow_level or not self.allow_simple_key):
+            self.forward()
+            super().scan_to_next_token()
+
+    def scan_plain_spaces(self, indent: Any, start_mark: Any) -> Any:
+        # Nor in and behind plain scalars.
+        length = 0
+        while self.peek(length) in (" ", "\t"):
+            length += 1
+        spaces = self.prefix(length)
+        if "\t" in spaces:
+            self.forward(length)
+            if self.peek() not in _LINE_BREAKS:
+                return [spaces]
+        return super().scan_plain_spaces(indent, start_mark)
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         self._depth += 1

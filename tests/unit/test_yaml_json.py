@@ -137,3 +137,23 @@ def test_names_that_mean_the_same_are_repeated() -> None:
         (4, "true"),
         (7, '"a"'),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        pytest.param("a:\t\n  b: x\t\n", {"a": {"b": "x"}}, id="line-end"),
+        pytest.param("a: x\ty\nb:\t'x'\t# c\n", {"a": "x\ty", "b": "x"}, id="between"),
+        pytest.param("a: x \t\n  y\n", {"a": "x y"}, id="folded"),
+        pytest.param("{a\t: x,\tb: [\tx\t]\t}", {"a": "x", "b": ["x"]}, id="flow"),
+    ],
+)
+def test_tabs_may_separate_tokens(text: str, value: object) -> None:
+    """Not all editors take them away. Source: go.yaml.in/yaml/v2, scannerc.go, yaml_parser_scan_to_next_token."""
+    assert load_yaml(text) == value
+
+
+@pytest.mark.parametrize("text", ["a:\n\tb: x\n", "a:\n-\tx\n", "\t\na: x\n", "a: x\n\t\nb: y\n"])
+def test_tabs_do_not_indent(text: str) -> None:
+    with pytest.raises(YamlError, match="found character that cannot start any token"):
+        load_yaml(text)
