@@ -5,11 +5,15 @@ with its traceback; a malformed request is answered 400, oversized headers 431, 
 
 Connections cannot exhaust the memory or the file descriptors of the process: their number has a limit, and beyond it
 the oldest idle one is closed for a new one. A request that does not arrive, and a response that is not read, end with
-their connection after a while.
+their connection after a while. A connection that does not speak costs a socket, and no protocol, buffers or TLS: probes
+are answered whoever else connects.
 """
 
 import asyncio
+import errno
 import resource
+import socket
+import ssl
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -25,6 +29,14 @@ from kcr.log.ratelimited import RateLimitedLogger
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
+_BACKLOG = 1024
+# So many are accepted before other work of the loop.
+_AT_ONCE = 64
+# So many handshakes go on at a time, for each takes memory; one may be given up for another after a while.
+_HANDSHAKES = 100
+_SLOW_SECONDS = 1.0
+# Wait so long where the process has no descriptors left.
+_PAUSE_SECONDS = 1.0
 # How many connections a server has at most, where descriptors allow it.
 MAX_CONNECTIONS = 1000
 MAX_HEADERS = 128
@@ -39,12 +51,16 @@ class Patience(NamedTuple):
     """How long a client may take, before its connection is closed.
 
     Attributes:
+        speak: For the first byte of a connection, in seconds.
+        handshake: For TLS, in seconds.
         head: For the head of a request, from the first byte on, in seconds.
         body: For its body, in seconds.
         response: To read what the system does not keep of a response, in seconds; streams wait as long as need be.
         idle: For the next request, in seconds.
     """
 
+    speak: float = 10.0
+    handshake: float = 5.0
     head: float = 10.0
     body: float = 30.0
     response: float = 30.0
@@ -121,7 +137,11 @@ class _Connection(web.RequestHandler):
 
 
 class Server(web.Server):
-    """Calls a handler for each request, whatever its path and method."""
+    """Calls a handler for each request, whatever its path and method.
+
+    Attributes:
+        patience: How long clients may take.
+    """
 
     def __init__(
         self,
@@ -131,7 +151,7 @@ class Server(web.Server):
         max_connections: int = MAX_CONNECTIONS,
         patience: Patience | None = None,
     ) -> None:
-        """Make a server; `kcr.serving.sockets.Site` makes it listen.
+        """Make a server; `Site` makes it listen.
 
         Args:
             handler: Answers a request. It is cancelled when the client disconnects.
@@ -145,7 +165,7 @@ class Server(web.Server):
             connection.is_busy, connection.is_whole = True, False
             connection.expect_nothing()
             if request.can_read_body:
-                connection.expect(self._patience.body)
+                connection.expect(self.patience.body)
                 request.content.on_eof(connection.expect_nothing)
             try:
                 await _continue(request)
@@ -160,7 +180,7 @@ class Server(web.Server):
             request_factory=partial(web.BaseRequest, loop=asyncio.get_running_loop(), client_max_size=max_body),
             handler_cancellation=True,
         )
-        self._patience = patience or Patience()
+        self.patience: Patience = patience or Patience()
         self._max_connections = max_connections
         self._refused = RateLimitedLogger(_log)
         # Those that are open, also while they are closed: TLS says goodbye.
@@ -172,12 +192,12 @@ class Server(web.Server):
         connection = _Connection(
             self,
             loop=asyncio.get_running_loop(),
-            keepalive_timeout=self._patience.idle,
+            keepalive_timeout=self.patience.idle,
             access_log=None,  # type: ignore[arg-type]  # None is none, whatever the annotation says
             max_headers=MAX_HEADERS,
             max_field_size=MAX_HEADER_BYTES,
         )
-        connection.patience = self._patience
+        connection.patience = self.patience
         return connection
 
     @property
@@ -216,7 +236,7 @@ class Server(web.Server):
         """Count a new connection. One that sends no request is closed after a while."""
         super().connection_made(handler, transport)
         self._transports[handler] = transport
-        cast(_Connection, handler).expect(self._patience.head)
+        cast(_Connection, handler).expect(self.patience.head)
 
     def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
         """Forget a connection."""
@@ -275,3 +295,196 @@ def _status(code: int, message: str) -> dict[str, object]:
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
         "message": message, "reason": reasons.get(code, ""), "code": code,
     }  # fmt: skip
+
+
+class Site(web.BaseSite):
+    """Listens for a server of `kcr.serving.httpserver`; a runner of aiohttp stops it."""
+
+    __slots__ = ("_address",)
+
+    def __init__(
+        self,
+        runner: web.ServerRunner,
+        host: str | None,
+        port: int,
+        *,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        """Make a site; it does not listen yet.
+
+        Args:
+            runner: With the server.
+            host: The address, None for all.
+            port: The port, 0 for any.
+            tls: With the certificate; None for plain HTTP.
+        """
+        super().__init__(runner, ssl_context=tls)
+        self._address = (host, port)
+
+    @property
+    def name(self) -> str:
+        """The address."""
+        return f"{self._address[0] or '*'}:{self._address[1]}"
+
+    async def start(self) -> None:
+        """Listen.
+
+        Raises:
+            OSError: The address cannot be bound.
+        """
+        await super().start()
+        server = self._runner.server
+        assert isinstance(server, Server)
+        sockets = await _bound(*self._address)
+        self._server = cast(asyncio.AbstractServer, _Acceptor(server, sockets, self._ssl_context))
+
+
+async def _bound(host: str | None, port: int) -> list[socket.socket]:
+    """Return listening sockets, one for each address of a host, at one port."""
+    loop, sockets = asyncio.get_running_loop(), list[socket.socket]()
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    # IPv4 first: where there is no IPv6, its addresses are listed nevertheless.
+    for family, address in sorted({(one[0], one[4]) for one in found}):
+        try:
+            made = socket.create_server((address[0], port, *address[2:]), family=family, backlog=_BACKLOG)
+        except OSError as error:
+            if sockets and error.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
+                continue
+            for one in sockets:
+                one.close()
+            raise
+        made.setblocking(False)
+        port = made.getsockname()[1]
+        sockets.append(made)
+    return sockets
+
+
+class _Acceptor:
+    """The listening sockets, and the connections that are not the server's yet; aiohttp stops it like a server."""
+
+    def __init__(self, server: Server, sockets: list[socket.socket], tls: ssl.SSLContext | None) -> None:
+        self.sockets = sockets
+        self._http, self._tls, self._patience = server, tls, server.patience
+        self._loop = asyncio.get_running_loop()
+        # In the order in which they came: those that say nothing, those that wait for their handshake, and those in it.
+        self._silent: dict[socket.socket, asyncio.TimerHandle] = {}
+        self._waiting: dict[socket.socket, asyncio.TimerHandle] = {}
+        self._greeting: dict[socket.socket, tuple[float, asyncio.Task[None]]] = {}
+        self._later: asyncio.TimerHandle | None = None
+        self._resume()
+
+    def close(self) -> None:
+        """Stop listening, and close what is not the server's yet."""
+        for one in self.sockets:
+            self._loop.remove_reader(one)
+            one.close()
+        self.sockets = []
+        if self._later is not None:
+            self._later.cancel()
+        for connection in [*self._silent, *self._waiting]:
+            self._drop(connection)
+        for _, task in list(self._greeting.values()):
+            task.cancel()
+
+    def _resume(self) -> None:
+        for one in self.sockets:
+            self._loop.add_reader(one, self._accept, one)
+
+    def _accept(self, listening: socket.socket) -> None:
+        for _ in range(_AT_ONCE):
+            try:
+                connection, _ = listening.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError:
+                # No descriptor is left.
+                if not self._make_room():
+                    self._loop.remove_reader(listening)
+                    self._loop.call_later(_PAUSE_SECONDS, self._resume)
+                return
+            self._take(connection)
+
+    def _take(self, connection: socket.socket) -> None:
+        """Wait until a new connection speaks, after others made room for it."""
+        count = len(self._silent) + len(self._waiting) + len(self._greeting) + self._http.count
+        if count >= self._http.limit and not self._make_room():
+            connection.close()
+            self._http.refuse()
+            return
+        connection.setblocking(False)
+        self._silent[connection] = self._loop.call_later(self._patience.speak, self._drop, connection)
+        self._loop.add_reader(connection, self._speaks, connection)
+
+    def _make_room(self) -> bool:
+        """Close the oldest connection that says nothing; return whether there is one."""
+        for connection in (*self._silent, *self._waiting):
+            self._drop(connection)
+            return True
+        for _, task in self._greeting.values():
+            task.cancel()
+            return True
+        return self._http.close_idle()
+
+    def _drop(self, connection: socket.socket) -> None:
+        self._forget(connection)
+        connection.close()
+
+    def _forget(self, connection: socket.socket) -> None:
+        if connection in self._silent:
+            self._loop.remove_reader(connection)
+            self._silent.pop(connection).cancel()
+        else:
+            self._waiting.pop(connection).cancel()
+
+    def _speaks(self, connection: socket.socket) -> None:
+        try:
+            said = connection.recv(1, socket.MSG_PEEK)
+        except (BlockingIOError, InterruptedError):
+            said = b"."
+        except OSError:
+            said = b""
+        if not said:
+            # A check whether the port is open, for instance.
+            self._drop(connection)
+            return
+        self._loop.remove_reader(connection)
+        self._waiting[connection] = self._silent.pop(connection)
+        self._greet_some()
+
+    def _greet_some(self) -> None:
+        """Begin the handshakes of those that wait, as many as may go on at a time."""
+        now = self._loop.time()
+        while self._waiting and self.sockets:
+            if len(self._greeting) >= _HANDSHAKES:
+                oldest = next(iter(self._greeting))
+                since, task = self._greeting[oldest]
+                if now < since + _SLOW_SECONDS:
+                    if self._later is None:
+                        self._later = self._loop.call_at(since + _SLOW_SECONDS, self._go_on)
+                    return
+                del self._greeting[oldest]
+                task.cancel()
+            # The newest first: where many do not go on, the others get their turn soon.
+            connection = next(reversed(self._waiting))
+            self._forget(connection)
+            self._greeting[connection] = now, self._loop.create_task(self._greet(connection), name="kcr connection")
+
+    def _go_on(self) -> None:
+        self._later = None
+        self._greet_some()
+
+    async def _greet(self, connection: socket.socket) -> None:
+        """Give a connection to the server, after the handshake of TLS."""
+        seconds = self._patience.handshake if self._tls is not None else None
+        try:
+            # What fails is the client's: another protocol, a certificate that it does not trust, no patience.
+            with suppress(OSError, TimeoutError):
+                await self._loop.connect_accepted_socket(
+                    self._http, connection, ssl=self._tls, ssl_handshake_timeout=seconds
+                )
+        except asyncio.CancelledError:
+            connection.close()
+            raise
+        finally:
+            self._greeting.pop(connection, None)
+            self._greet_some()

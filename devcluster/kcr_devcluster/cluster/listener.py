@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from kcr.client import RateLimit
 from kcr.clock import SystemClock
 from kcr.log import get_logger
-from kcr.serving.httpserver import Patience, Server
-from kcr.serving.sockets import Site
+from kcr.serving.httpserver import Patience, Server, Site
 from kcr_devcluster.apiserver.authentication import ADMIN, ANONYMOUS, User
 from kcr_devcluster.apiserver.http.bodies.request_body import LIMIT
 from kcr_devcluster.apiserver.protocol.responses import APIResponse, StatusError, Stream

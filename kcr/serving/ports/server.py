@@ -120,8 +120,7 @@ class ServerPort:
         """
         from aiohttp import web  # noqa: PLC0415  # most processes that import this never listen
 
-        from kcr.serving.httpserver import Server  # noqa: PLC0415  # see above
-        from kcr.serving.sockets import Site  # noqa: PLC0415  # see above
+        from kcr.serving.httpserver import Server, Site  # noqa: PLC0415  # see above
 
         server = Server(self._handler, max_body=self._max_body)
         runner = web.ServerRunner(server, shutdown_timeout=self._linger_seconds)

@@ -15,9 +15,8 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
-from kcr.serving.httpserver import MAX_HEADER_BYTES, MAX_HEADERS, Patience, Server
+from kcr.serving.httpserver import MAX_HEADER_BYTES, MAX_HEADERS, Patience, Server, Site
 from kcr.serving.ports.certificate import SecureServing, ServerCertificate
-from kcr.serving.sockets import Deadlines, Site
 from kcr.testing import eventually
 
 pytestmark = pytest.mark.asyncio
@@ -56,14 +55,14 @@ async def answer(request: web.BaseRequest) -> web.StreamResponse:
 
 @asynccontextmanager
 async def serving(
-    *, patience: Patience | None = None, deadlines: Deadlines | None = None, most: int = 1000,
+    *, patience: Patience | None = None, most: int = 1000,
     tls: ssl.SSLContext | None = None,
 ) -> AsyncIterator[int]:  # fmt: skip
     server = Server(answer, max_body=100_000, max_connections=most, patience=patience)
     runner = web.ServerRunner(server, shutdown_timeout=0.1)
     await runner.setup()
     try:
-        await Site(runner, "127.0.0.1", 0, tls=tls, deadlines=deadlines).start()
+        await Site(runner, "127.0.0.1", 0, tls=tls).start()
         yield runner.addresses[0][1]
     finally:
         await runner.cleanup()
@@ -145,8 +144,8 @@ SOON = 0.05
     ],
 )
 async def test_connection_that_does_not_go_on_is_closed(said: bytes) -> None:
-    patience = Patience(head=SOON, body=SOON, response=SOON, idle=SOON)
-    async with serving(patience=patience, deadlines=Deadlines(speak=SOON)) as port:
+    patience = Patience(speak=SOON, head=SOON, body=SOON, response=SOON, idle=SOON)
+    async with serving(patience=patience) as port:
         client = socket.create_connection(("127.0.0.1", port))
         client.sendall(said)
         await eventually(lambda: not is_open(client))
@@ -221,7 +220,7 @@ async def test_connection_that_idles_longest_makes_room_and_is_told() -> None:
 
 async def test_handshake_that_does_not_end_makes_room() -> None:
     certificate = ServerCertificate(SecureServing()).context()
-    async with serving(tls=certificate, most=5, deadlines=Deadlines(handshake=60)) as port:
+    async with serving(tls=certificate, most=5, patience=Patience(handshake=60)) as port:
         stuck = [socket.create_connection(("127.0.0.1", port)) for _ in range(8)]
         for one in stuck:
             one.sendall(b"\x16")
