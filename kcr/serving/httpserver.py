@@ -48,15 +48,15 @@ _log = get_logger("kcr.http")
 
 
 class Patience(NamedTuple):
-    """How long a client may take, before its connection is closed.
+    """How many seconds a client may take, before its connection is closed.
 
     Attributes:
-        speak: For the first byte of a connection, in seconds.
-        handshake: For TLS, in seconds.
-        head: For the head of a request, from the first byte on, in seconds.
-        body: For its body, in seconds.
-        response: To read what the system does not keep of a response, in seconds; streams wait as long as need be.
-        idle: For the next request, in seconds.
+        speak: For the first byte of a connection.
+        handshake: For TLS.
+        head: For the head of a request, from its first byte on.
+        body: For its body.
+        response: To read a response that is no stream.
+        idle: For the next request.
     """
 
     speak: float = 10.0
@@ -77,13 +77,13 @@ class _Connection(web.RequestHandler):
     is_busy = is_whole = False
 
     def expect(self, seconds: float) -> None:
-        """Close the connection after a time, unless `expect_nothing` is called."""
+        """Close the connection after a time."""
         self.expect_nothing()
         if self.transport is not None:
             self.deadline = asyncio.get_running_loop().call_later(seconds, self.transport.abort)
 
     def expect_nothing(self) -> None:
-        """Let the connection be as it is."""
+        """Leave the connection open."""
         if self.deadline is not None:
             self.deadline.cancel()
             self.deadline = None
@@ -215,15 +215,11 @@ class Server(web.Server):
         for handler, transport in self._transports.items():
             if not cast(_Connection, handler).is_busy and not transport.is_closing():
                 transport.abort()
-                self._too_many("closing idle ones")
+                self.too_many("closing idle ones")
                 return True
         return False
 
-    def refuse(self) -> None:
-        """Say that a new connection was closed at once."""
-        self._too_many("closing new ones")
-
-    def _too_many(self, what: str) -> None:
+    def too_many(self, what: str) -> None:
         """Say what happens to connections, once in 30 s."""
         self._refused.error(
             asyncio.get_running_loop().time(),
@@ -321,10 +317,7 @@ class Site(web.BaseSite):
         super().__init__(runner, ssl_context=tls)
         self._address = (host, port)
 
-    @property
-    def name(self) -> str:
-        """The address."""
-        return f"{self._address[0] or '*'}:{self._address[1]}"
+    name = ""
 
     async def start(self) -> None:
         """Listen.
@@ -340,7 +333,7 @@ class Site(web.BaseSite):
 
 
 async def _bound(host: str | None, port: int) -> list[socket.socket]:
-    """Return listening sockets, one for each address of a host, at one port."""
+    """Listen at each address of a host, at one port."""
     loop, sockets = asyncio.get_running_loop(), list[socket.socket]()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     # IPv4 first: where there is no IPv6, its addresses are listed nevertheless.
@@ -364,13 +357,11 @@ class _Acceptor:
 
     def __init__(self, server: Server, sockets: list[socket.socket], tls: ssl.SSLContext | None) -> None:
         self.sockets = sockets
-        self._http, self._tls, self._patience = server, tls, server.patience
-        self._loop = asyncio.get_running_loop()
-        # In the order in which they came: those that say nothing, those that wait for their handshake, and those in it.
-        self._silent: dict[socket.socket, asyncio.TimerHandle] = {}
+        self._http, self._tls, self._loop = server, tls, asyncio.get_running_loop()
+        # In the order in which they came, each with its deadline; those that spoke wait for a handshake.
         self._waiting: dict[socket.socket, asyncio.TimerHandle] = {}
+        self._spoken: list[socket.socket] = []
         self._greeting: dict[socket.socket, tuple[float, asyncio.Task[None]]] = {}
-        self._later: asyncio.TimerHandle | None = None
         self._resume()
 
     def close(self) -> None:
@@ -379,12 +370,8 @@ class _Acceptor:
             self._loop.remove_reader(one)
             one.close()
         self.sockets = []
-        if self._later is not None:
-            self._later.cancel()
-        for connection in [*self._silent, *self._waiting]:
-            self._drop(connection)
-        for _, task in list(self._greeting.values()):
-            task.cancel()
+        while self._make_room(idle=False):
+            pass
 
     def _resume(self) -> None:
         for one in self.sockets:
@@ -402,45 +389,34 @@ class _Acceptor:
                     self._loop.remove_reader(listening)
                     self._loop.call_later(_PAUSE_SECONDS, self._resume)
                 return
-            self._take(connection)
+            count = len(self._waiting) + len(self._greeting) + self._http.count
+            if count >= self._http.limit and not self._make_room():
+                connection.close()
+                self._http.too_many("closing new ones")
+                continue
+            connection.setblocking(False)
+            self._waiting[connection] = self._loop.call_later(self._http.patience.speak, self._drop, connection)
+            self._loop.add_reader(connection, self._speaks, connection)
 
-    def _take(self, connection: socket.socket) -> None:
-        """Wait until a new connection speaks, after others made room for it."""
-        count = len(self._silent) + len(self._waiting) + len(self._greeting) + self._http.count
-        if count >= self._http.limit and not self._make_room():
-            connection.close()
-            self._http.refuse()
-            return
-        connection.setblocking(False)
-        self._silent[connection] = self._loop.call_later(self._patience.speak, self._drop, connection)
-        self._loop.add_reader(connection, self._speaks, connection)
-
-    def _make_room(self) -> bool:
-        """Close the oldest connection that says nothing; return whether there is one."""
-        for connection in (*self._silent, *self._waiting):
+    def _make_room(self, *, idle: bool = True) -> bool:
+        """Close the oldest connection that says nothing, or is idle; return whether there is one."""
+        for connection in self._waiting:
             self._drop(connection)
             return True
-        for _, task in self._greeting.values():
+        for connection, (_, task) in self._greeting.items():
+            del self._greeting[connection]
             task.cancel()
             return True
-        return self._http.close_idle()
+        return idle and self._http.close_idle()
 
     def _drop(self, connection: socket.socket) -> None:
-        self._forget(connection)
+        self._loop.remove_reader(connection)
+        self._waiting.pop(connection).cancel()
         connection.close()
-
-    def _forget(self, connection: socket.socket) -> None:
-        if connection in self._silent:
-            self._loop.remove_reader(connection)
-            self._silent.pop(connection).cancel()
-        else:
-            self._waiting.pop(connection).cancel()
 
     def _speaks(self, connection: socket.socket) -> None:
         try:
             said = connection.recv(1, socket.MSG_PEEK)
-        except (BlockingIOError, InterruptedError):
-            said = b"."
         except OSError:
             said = b""
         if not said:
@@ -448,34 +424,30 @@ class _Acceptor:
             self._drop(connection)
             return
         self._loop.remove_reader(connection)
-        self._waiting[connection] = self._silent.pop(connection)
+        self._spoken.append(connection)
         self._greet_some()
 
     def _greet_some(self) -> None:
-        """Begin the handshakes of those that wait, as many as may go on at a time."""
+        """Begin handshakes, as many as may go on at a time, the newest first: the others may never go on."""
         now = self._loop.time()
-        while self._waiting and self.sockets:
-            if len(self._greeting) >= _HANDSHAKES:
-                oldest = next(iter(self._greeting))
-                since, task = self._greeting[oldest]
+        while self._spoken and self.sockets:
+            for oldest, (since, task) in self._greeting.items():
+                if len(self._greeting) < _HANDSHAKES:
+                    break
                 if now < since + _SLOW_SECONDS:
-                    if self._later is None:
-                        self._later = self._loop.call_at(since + _SLOW_SECONDS, self._go_on)
+                    self._loop.call_at(since + _SLOW_SECONDS, self._greet_some)
                     return
                 del self._greeting[oldest]
                 task.cancel()
-            # The newest first: where many do not go on, the others get their turn soon.
-            connection = next(reversed(self._waiting))
-            self._forget(connection)
-            self._greeting[connection] = now, self._loop.create_task(self._greet(connection), name="kcr connection")
-
-    def _go_on(self) -> None:
-        self._later = None
-        self._greet_some()
+                break
+            connection = self._spoken.pop()
+            if connection in self._waiting:
+                self._waiting.pop(connection).cancel()
+                self._greeting[connection] = now, self._loop.create_task(self._greet(connection))
 
     async def _greet(self, connection: socket.socket) -> None:
         """Give a connection to the server, after the handshake of TLS."""
-        seconds = self._patience.handshake if self._tls is not None else None
+        seconds = self._http.patience.handshake if self._tls is not None else None
         try:
             # What fails is the client's: another protocol, a certificate that it does not trust, no patience.
             with suppress(OSError, TimeoutError):

@@ -26,8 +26,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from kcr.testing.loop import StallError, VirtualClock
-from kcr.testing.waiting import consistently, eventually
+from kcr.testing.loop import StallError, VirtualClock, consistently, eventually
 
 if TYPE_CHECKING:
     from kcr.testing import build

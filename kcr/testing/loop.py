@@ -9,25 +9,31 @@ imitates them.
 Two controllers that write against each other, and one that requeues its key at once, always leave something to do. So
 a moment ends after `MOST_PASSES` passes of the loop. From then on passes take time, little at first and more with every
 round, so that hours pass as well; a moment of very much work is hardly changed by it.
+
+`eventually` and `consistently` poll on whatever loop a test runs.
 """
 
 import asyncio
+import inspect
 import itertools
 import math
 import selectors
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Executor
 from contextvars import Context
 from datetime import UTC, datetime, timedelta
 from random import Random
-from typing import Any, TypeVar, TypeVarTuple
+from typing import Any, TypeVar, TypeVarTuple, overload
 
 from kcr.annotations import NotNegative
 from kcr.arguments import checked
+from kcr.errors import NotFoundError
 from kcr.log import get_logger
 from kcr.stacks import await_stack
 
 T = TypeVar("T")
+# Between two looks of `eventually` and `consistently`.
+POLL_SECONDS = 0.05
 Arguments = TypeVarTuple("Arguments")
 
 # So many passes of the loop take no time. A thousand pods that run side by side take some six hundred.
@@ -284,3 +290,56 @@ def _virtual_loop() -> VirtualLoop:
             "of its own loop_scope='function'"
         )
     return loop
+
+
+@overload
+async def eventually(check: Callable[[], Awaitable[T]], *, seconds: float = 30) -> T: ...
+@overload
+async def eventually(check: Callable[[], T], *, seconds: float = 30) -> T: ...
+@checked
+async def eventually(check: Callable[[], Any], *, seconds: NotNegative = 30) -> Any:
+    """Poll until `check` returns something true, and return that.
+
+    A check that raises AssertionError or NotFoundError does not hold yet. It may be a coroutine function.
+
+    Raises:
+        AssertionError: The last one raised by the check, or one that names it, after `seconds` of the loop's time.
+    """
+    loop = asyncio.get_running_loop()
+    limit = loop.time() + seconds
+    while True:
+        failure: Exception | None = None
+        try:
+            answer = check()
+            if inspect.isawaitable(answer):
+                answer = await answer
+            if answer:
+                return answer
+            last = repr(answer)
+        except (AssertionError, NotFoundError) as error:
+            failure, last = error, str(error)
+        if loop.time() >= limit:
+            name = getattr(check, "__name__", repr(check))
+            raise AssertionError(f"{name}: not fulfilled after {seconds} s: {last}") from failure
+        await asyncio.sleep(POLL_SECONDS)
+
+
+@checked
+async def consistently(check: Callable[[], Any], *, seconds: NotNegative = 5) -> None:
+    """Poll for so many seconds of the loop's time, and require that `check` returns something true every time.
+
+    It may be a coroutine function. Its exceptions are raised at once.
+
+    Raises:
+        AssertionError: It returned something false; the message says when.
+    """
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    while (passed := loop.time() - began) <= seconds:
+        answer = check()
+        if inspect.isawaitable(answer):
+            answer = await answer
+        if not answer:
+            name = getattr(check, "__name__", repr(check))
+            raise AssertionError(f"{name}: no longer fulfilled after {passed:.3g} s: {answer!r}")
+        await asyncio.sleep(POLL_SECONDS)

@@ -18,7 +18,7 @@ Source: kubernetes/staging/src/k8s.io/client-go/tools/cache/testing/fake_control
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Annotated, Generic, NamedTuple, TypeVar
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 from urllib.parse import parse_qs
 
 import msgspec
@@ -32,7 +32,6 @@ from kcr.api.meta import Key, ListMeta, Object, ObjectMeta, Resource
 from kcr.arguments import check_fields, checked, refuse
 from kcr.client import Request, Response
 from kcr.errors import ApiError, BadRequestError, GoneError, TransportError
-from kcr.testing.answers import MadeUp, made, refusal
 
 R = TypeVar("R", bound=Resource)
 
@@ -40,6 +39,63 @@ R = TypeVar("R", bound=Resource)
 FIRST_VERSION = 1000
 # A watch that lags so many events behind is closed, as by a server.
 BEHIND = 100
+
+
+# The code and the reason with which servers answer.
+_SPOKEN: Mapping[str, tuple[int, str]] = {
+    **{
+        f"{reason}Error": (code, reason)
+        for reason, code in (
+            ("BadRequest", 400), ("Unauthorized", 401), ("Forbidden", 403), ("NotFound", 404), ("AlreadyExists", 409),
+            ("Conflict", 409), ("Invalid", 422), ("TooManyRequests", 429),
+        )
+    },
+    "GoneError": (410, "Expired"), "ServerError": (500, "InternalError"),
+}  # fmt: skip
+
+
+class MadeUp:
+    """A response with a given body."""
+
+    def __init__(self, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> None:
+        self.status = status
+        self.headers: dict[str, str] = {name.lower(): value for name, value in (headers or {}).items()}
+        self._body = body
+
+    async def read(self) -> bytes:
+        """Return the whole body."""
+        return self._body
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        """Yield the body line by line."""
+        for line in self._body.splitlines():
+            yield line
+
+
+def made(error: type[ApiError] | ApiError, retry_after_seconds: float = 0.0) -> ApiError:
+    """Return an error as servers give it; one that is made already stays as it is."""
+    if isinstance(error, ApiError):
+        return error
+    if error.__name__ not in _SPOKEN:
+        refuse(f"error is {shown(error)}: give it one of {', '.join(_SPOKEN)}, or an object with a code")
+    code, reason = _SPOKEN[error.__name__]
+    return error(code, reason, "a fault, as the test asked", retry_after_seconds=retry_after_seconds)
+
+
+def refusal(error: ApiError) -> MadeUp:
+    """Return the response that a client decodes to this error."""
+    details: dict[str, Any] = {}
+    headers = {"Content-Type": "application/json"}
+    if error.causes:
+        details["causes"] = [cause._asdict() for cause in error.causes]
+    if seconds := round(error.retry_after_seconds):
+        details["retryAfterSeconds"] = seconds
+        headers["Retry-After"] = str(seconds)
+    status = {
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": error.message,
+        "reason": error.reason, "details": details, "code": error.code,
+    }  # fmt: skip
+    return MadeUp(error.code, msgspec.json.encode(status), headers)
 
 
 # The kinds of the core group that have generations.

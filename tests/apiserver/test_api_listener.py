@@ -15,7 +15,7 @@ import pytest_asyncio
 import yaml
 from structlog.testing import capture_logs
 
-from kcr.testing.waiting import eventually
+from kcr.testing.loop import eventually
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.faults import FaultRule
 from kcr_devcluster.cluster.listener import ServerAddress

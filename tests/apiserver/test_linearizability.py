@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 
 from kcr.client import Request, Response, Transport
 from kcr.errors import TransportError
-from kcr.testing.answers import MadeUp
 from kcr.testing.loop import VirtualClock, VirtualLoop
+from kcr.testing.source import MadeUp
 from kcr_devcluster.apiserver import APIServer, Storage
 from kcr_devcluster.apiserver.storage.journal import Journal
 from kcr_devcluster.testing.controlplane import ApiServer

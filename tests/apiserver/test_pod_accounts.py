@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from kcr.testing import VirtualClock
-from kcr.testing.waiting import eventually
+from kcr.testing.loop import eventually
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.api import Api, exists, pod
 

@@ -9,7 +9,7 @@ from typing import NamedTuple, cast
 
 from kcr.client import Request, Response, Transport
 from kcr.errors import ApiError, ConflictError, ServerError, TooManyRequestsError, TransportError
-from kcr.testing.answers import made, refusal
+from kcr.testing.source import made, refusal
 from kcr_devcluster.calls import call_of
 from kcr_devcluster.testing.losses import LOSSES, Loss, lost, page
 from tests.chaos.tally import FAULTS, met

@@ -7,7 +7,7 @@ from random import Random
 
 from kcr.client import Request, Response, Transport
 from kcr.errors import GoneError, ServerError, TooManyRequestsError, TransportError
-from kcr.testing.answers import MadeUp, made, refusal
+from kcr.testing.source import MadeUp, made, refusal
 from tests.kit.transports import ChangedResponse
 
 

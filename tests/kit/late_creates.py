@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 from kcr.client import Request, Response, Transport
 from kcr.errors import TransportError
-from kcr.testing.answers import MadeUp
+from kcr.testing.source import MadeUp
 
 
 class LateCreates:

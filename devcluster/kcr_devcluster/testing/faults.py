@@ -27,7 +27,7 @@ from kcr.api.meta import Resource
 from kcr.arguments import checked, refuse
 from kcr.client import Request, Response, Transport
 from kcr.errors import ApiError, TransportError
-from kcr.testing.answers import made, refusal
+from kcr.testing.source import made, refusal
 from kcr_devcluster.calls import Call, Verb, call_of
 from kcr_devcluster.testing.losses import Loss, lost, page
 

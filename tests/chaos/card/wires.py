@@ -13,7 +13,7 @@ from random import Random
 
 from kcr.client import Request, Response, Transport
 from kcr.errors import ForbiddenError, TransportError
-from kcr.testing.answers import made, refusal
+from kcr.testing.source import made, refusal
 from kcr_devcluster.apiserver.server import HTTPRequest
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.faults.past_storage import PastStorage

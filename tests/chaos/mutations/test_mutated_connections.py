@@ -8,7 +8,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from kcr.testing.waiting import eventually
+from kcr.testing.loop import eventually
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.listener import ServerAddress
 from tests.chaos.mutations.mutations import MutatedRequests, raw_http

@@ -14,7 +14,7 @@ import pytest_asyncio
 
 from kcr.api.core import Secret
 from kcr.api.meta import Key
-from kcr.testing.waiting import eventually
+from kcr.testing.loop import eventually
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.listener import ServerAddress
 from tests.kit.api import Api, exists
