@@ -53,7 +53,6 @@ def test_status_shows_what_clients_insist_on() -> None:
         "containerStatuses": [{"name": "c", "ready": False, "restartCount": 0, "image": "", "imageID": ""}],
         "podIP": "10.0.0.1",
         "podIPs": [{"ip": "10.0.0.1"}],
-        "hostIP": "10.0.0.2",
         "hostIPs": [{"ip": "10.0.0.2"}],
     }
 
