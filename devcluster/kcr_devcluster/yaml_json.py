@@ -71,8 +71,8 @@ _PROBLEMS = tuple((re.compile(said, re.DOTALL), words) for said, words in (
 ))  # fmt: skip
 
 
-_LINE_BREAKS = tuple("\r\n\x85\u2028\u2029")
 _ESCAPES = {name: text for name, text in yaml.SafeLoader.ESCAPE_REPLACEMENTS.items() if name != "/"}
+_BLANKS, _BREAKS = (" ", "\t"), ("\r", "\n", "\x85", "\u2028", "\u2029")
 
 
 class YamlError(ValueError):
@@ -99,23 +99,35 @@ class _Loader(yaml.BaseLoader):
         super().fetch_flow_collection_start(TokenClass)
 
     def scan_to_next_token(self) -> None:
-        # PyYAML knows no tabs between tokens.
+        """Pass over tabs as well, but where they would indent."""
         super().scan_to_next_token()
         while self.peek() == "\t" and (self.flow_level or not self.allow_simple_key):
             self.forward()
             super().scan_to_next_token()
 
     def scan_plain_spaces(self, indent: Any, start_mark: Any) -> Any:
-        # Nor in and behind plain scalars.
+        """Take tabs for blanks, which end a text or are part of it."""
         length = 0
-        while self.peek(length) in (" ", "\t"):
+        while self.peek(length) in _BLANKS:
             length += 1
-        spaces = self.prefix(length)
-        if "\t" in spaces:
+        blanks = self.prefix(length)
+        if "\t" in blanks:
             self.forward(length)
-            if self.peek() not in _LINE_BREAKS:
-                return [spaces]
-        return super().scan_plain_spaces(indent, start_mark)
+            if self.peek() not in _BREAKS:
+                return [blanks]
+        found = super().scan_plain_spaces(indent, start_mark)
+        while self.peek() in _BLANKS:
+            if self.peek() == "\t" and self.column < indent:
+                words = "found a tab character that violates indentation"
+                raise yaml.MarkedYAMLError(None, None, words, self.get_mark())
+            self.forward()
+        return found
+
+    def scan_yaml_directive_value(self, start_mark: Any) -> Any:
+        version = super().scan_yaml_directive_value(start_mark)
+        if version != (1, 1):
+            raise yaml.MarkedYAMLError(None, None, "found incompatible YAML document", start_mark)
+        return version
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         self._depth += 1

@@ -115,6 +115,39 @@ def test_text_that_cannot_be_read_is_refused_in_words_of_the_server(text: str, m
     assert str(raised.value) == message
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("s:\ta", "a"),
+        ("s:\t{a:\tb}\t# c", {"a": "b"}),
+        ("s: a\tb \t", "a\tb"),
+        ("s: a\n  \tb", "a b"),
+        ("s\t: [a\t,\n\tb]", ["a", "b"]),
+        ("s:\t\n  - a\t\n  - b", ["a", "b"]),
+        ("s: a\t#b", "a"),
+    ],
+)
+def test_tabs_are_blanks_but_where_they_would_indent(text: str, value: Any) -> None:
+    """Source: recorded; libyaml's scanner."""
+    assert load_yaml(text) == {"s": value}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("s:\n\ta: b", "line 2: found character that cannot start any token"),
+        ("s:\n  -\ta", "line 2: found character that cannot start any token"),
+        ("s:\n  a: b\n\tc", "line 3: found a tab character that violates indentation"),
+        ("%YAML 1.2\n---\ns: a", "line 1: found incompatible YAML document"),
+    ],
+)
+def test_tabs_that_indent_and_other_versions_are_refused(text: str, words: str) -> None:
+    """Source: recorded; libyaml's scanner and parser."""
+    with pytest.raises(YamlError) as caught:
+        load_yaml(text)
+    assert str(caught.value) == f"yaml: {words}"
+
+
 @pytest.mark.parametrize("text", ["a: 1\n---\nb: 2\n", "a: 1\n---\n{{{\n", "a: 1\n...\nfoo\n", "a: 1\n--- ]\n"])
 def test_first_document_counts_and_the_rest_is_not_read(text: str) -> None:
     assert load_yaml(text) == {"a": 1}
