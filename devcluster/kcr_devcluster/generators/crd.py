@@ -18,7 +18,6 @@ from kcr.cli.output import unwritable
 from kcr.errors import ConfigError
 from kcr.serving.webhooks.conversion import WebhookService
 from kcr.serving.webhooks.converters import Conversions, is_registered_in
-from kcr_devcluster.apiserver.kinds.definitions.strategy import CustomResourceDefinitionStrategy
 from kcr_devcluster.generators.check import check
 from kcr_devcluster.generators.migration import migrate
 from kcr_devcluster.generators.review import losses, unguarded
@@ -157,6 +156,11 @@ def _refuse_invalid(manifests: Iterable[Mapping[str, Any]]) -> None:
     Raises:
         ConfigError: One is refused; the message has all errors.
     """
+    # Imports the API server's engine, which the help and `migrate` need not wait for.
+    from kcr_devcluster.apiserver.kinds.definitions.strategy import (  # noqa: PLC0415
+        CustomResourceDefinitionStrategy,
+    )
+
     strategy = CustomResourceDefinitionStrategy()
     for manifest in manifests:
         defaulted = deepcopy(dict(manifest))
