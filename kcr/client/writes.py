@@ -93,7 +93,7 @@ class Writes(Calls):
             manifest: The object; apiVersion and kind may be left out.
             namespace: The namespace; empty for that of the manifest.
         """
-        body = manifest if isinstance(manifest, bytes) else codec.encode(manifest)
+        body = manifest if isinstance(manifest, bytes) else codec.encode({**manifest})
         return await self._create(kind, namespace or decoding.metadata_in(body).namespace, body)
 
     async def _create(self, kind: type[R], namespace: str, body: bytes) -> R:

@@ -43,14 +43,11 @@ BEHIND = 100
 
 # The code and the reason with which servers answer.
 _SPOKEN: Mapping[str, tuple[int, str]] = {
-    **{
-        f"{reason}Error": (code, reason)
-        for reason, code in (
-            ("BadRequest", 400), ("Unauthorized", 401), ("Forbidden", 403), ("NotFound", 404), ("AlreadyExists", 409),
-            ("Conflict", 409), ("Invalid", 422), ("TooManyRequests", 429),
-        )
-    },
-    "GoneError": (410, "Expired"), "ServerError": (500, "InternalError"),
+    "BadRequestError": (400, "BadRequest"), "UnauthorizedError": (401, "Unauthorized"),
+    "ForbiddenError": (403, "Forbidden"), "NotFoundError": (404, "NotFound"),
+    "AlreadyExistsError": (409, "AlreadyExists"), "ConflictError": (409, "Conflict"), "GoneError": (410, "Expired"),
+    "InvalidError": (422, "Invalid"), "TooManyRequestsError": (429, "TooManyRequests"),
+    "ServerError": (500, "InternalError"),
 }  # fmt: skip
 
 
