@@ -90,6 +90,7 @@ def not_acceptable(accepted: str) -> StatusError:
     return StatusError(406, "NotAcceptable", f"only the following media types are accepted: {accepted}")
 
 
+@lru_cache(256)
 def check_route(accept: str, method: str) -> None:
     """Refuse an Accept header that no representation of a built-in resource matches: of patterns only `*/*` does.
 

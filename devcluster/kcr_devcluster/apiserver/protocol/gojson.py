@@ -80,7 +80,8 @@ def escaped(text: bytes) -> bytes:
 
     Source: Go's encoding/json, encode.go, htmlSafeSet.
     """
-    if b"<" in text or b">" in text or b"&" in text or _LINE in text:
+    # One byte is searched for much faster than several.
+    if b"<" in text or b">" in text or b"&" in text or (_LINE[:1] in text and _LINE in text):
         for character, escape in _HTML:
             text = text.replace(character, escape)
     return text
