@@ -18,6 +18,7 @@ AREAS = {
     "cel-messages": "messages, reasons and paths of rules, and rules beside the rest of a schema",
     "cel-costs": "the smallest `maxItems`, `maxLength` or `maxProperties` with which a definition is refused",
     "cel-admission": "expressions of policies and webhooks: which are refused, verdicts and mutations",
+    "cel-type-checking": "warnings of ill-typed expressions in the status of policies",
     "bodies-yaml": "bodies in YAML, and answers in YAML",
     "bodies-json": "bodies in JSON, content types, answers in JSON",
     "patches": "JSON, merge and strategic merge patches",

@@ -10,7 +10,8 @@ has an effect: a real server takes its time with policies. `{ns}` stands for the
 rows leave are deleted, so that rows can follow each other.
 
 `show` has paths of the answer to a row without a recorded one; afterwards, the answer itself has them. The path
-`text:PATTERN` is what a pattern finds in the text of the answer.
+`text:PATTERN` is what a pattern finds in the text of the answer. With `wait`, the request is repeated until the answer
+has this path: a controller writes it.
 """
 
 import re
@@ -30,6 +31,8 @@ from tests.apiserver.parity.servers import Send
 
 FOLDER = Path(__file__).with_name("requests")
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
+# Types of schemas have numbers that are drawn.
+_TYPE = re.compile(rb"\b([A-Z][A-Za-z]+)\d{5,}(?=[.,)])")
 _TEXT = "text:"
 _UID = re.compile(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _PATCHES = {"PATCH": "application/merge-patch+json"}
@@ -54,6 +57,7 @@ class Row(msgspec.Struct, forbid_unknown_fields=True):
     type: str = ""
     accept: str = "application/json"
     before: Sequence[Sequence[Any]] = ()
+    wait: str = ""
     show: Sequence[str] = ()
     answer: Any = None
 
@@ -160,7 +164,12 @@ class _Scene:
             path = path + row.target[1:] if row.target.startswith("+") else row.target
         body = sent if row.body is None else row.body
         decode = not any(path.startswith(_TEXT) for path in _shown(row))
-        code, answer = await self._ask(row.method or method, path, body, row.type, row.accept, decode=decode)
+
+        async def ask() -> tuple[int, Any] | None:
+            answer = await self._ask(row.method or method, path, body, row.type, row.accept, decode=decode)
+            return None if row.wait and _at(answer[1], row.wait) is None else answer
+
+        code, answer = await eventually(ask)
         await self._delete(self._made)
         self._made = []
         return self._told(_essence(row, code, answer))
@@ -212,7 +221,7 @@ class _Scene:
     def _told(self, answer: Any) -> Any:
         """Return an answer without the namespace and the uids, which this run alone knows."""
         text = msgspec.json.encode(answer).replace(self._namespace.encode(), b"{ns}")
-        return msgspec.json.decode(_UID.sub(b"{uid}", text))
+        return msgspec.json.decode(_TYPE.sub(rb"\1", _UID.sub(b"{uid}", text)))
 
 
 def _name(obj: Mapping[str, Any]) -> str:

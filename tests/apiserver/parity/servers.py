@@ -3,18 +3,23 @@
 import asyncio
 import random
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from typing import Any, Protocol
 
 import msgspec
 
-from kcr.client import HttpTransport
+from kcr.client import Client, ClusterConfig, HttpTransport
 from kcr.client.wire.transport import Request, Transport
 from kcr.errors import TransportError
+from kcr.manager import Manager
 from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.controllers import policy_status
 from kcr_devcluster.testing.controlplane import real_server
 from kcr_devcluster.transport import InProcessTransport
+from tests.chaos.fuzz_jobs.control_plane import both_controllers_plane, find_program
 
+# The controller that writes into the status of policies what is wrong with the types of their expressions.
+TYPE_CHECKS = "validatingadmissionpolicy-status-controller"
 # How many requests a real server is sent at a time.
 TOGETHER = 8
 # How long an answer may take.
@@ -67,17 +72,26 @@ def _decoded(read: bytes) -> Any:
 
 @asynccontextmanager
 async def embedded() -> AsyncIterator[Send]:
-    """Give the embedded server."""
+    """Give the embedded server, with the controller that checks the types of policies."""
     async with EmbeddedCluster(random=random.Random(0), runtime=None, gc=False, deployments=False) as cluster:
-        yield sender(InProcessTransport(cluster.server), 1)
+        transport = InProcessTransport(cluster.server)
+        manager = Manager(Client(transport))
+        policy_status.setup(manager, cluster.server.admission.served)
+        async with manager.running():
+            yield sender(transport, 1)
 
 
 @asynccontextmanager
 async def real() -> AsyncIterator[Send | None]:
     """Give the real server, None where there is none."""
-    with real_server() as config:
+    with _plane() as config:
         if config is None:
             yield None
             return
         async with HttpTransport(config) as transport:
             yield sender(transport, TOGETHER)
+
+
+def _plane() -> AbstractContextManager[ClusterConfig | None]:
+    programs = find_program()
+    return real_server() if programs is None else both_controllers_plane(*programs, (TYPE_CHECKS,))

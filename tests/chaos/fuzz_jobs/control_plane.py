@@ -8,7 +8,7 @@ import asyncio
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
@@ -54,8 +54,10 @@ def find_program() -> tuple[Assets, Path] | None:
 
 
 @contextmanager
-def both_controllers_plane(assets: Assets, program: Path) -> Iterator[ClusterConfig]:
-    """Run etcd, kube-apiserver and kube-controller-manager."""
+def both_controllers_plane(
+    assets: Assets, program: Path, controllers: Sequence[str] = CONTROLLERS
+) -> Iterator[ClusterConfig]:
+    """Run etcd, kube-apiserver and kube-controller-manager with some of its controllers."""
     with tempfile.TemporaryDirectory(prefix="kcr-") as name:
         folder = Path(name)
         with control_plane(assets, folder) as started:
@@ -65,7 +67,7 @@ def both_controllers_plane(assets: Assets, program: Path) -> Iterator[ClusterCon
             authority = started.config.ca.text
             kubeconfig = _kubeconfig(folder, started, token, authority)
             command = [
-                str(program), f"--kubeconfig={kubeconfig}", f"--controllers={','.join(CONTROLLERS)}",
+                str(program), f"--kubeconfig={kubeconfig}", f"--controllers={','.join(controllers)}",
                 "--leader-elect=false", "--bind-address=127.0.0.1", f"--secure-port={port}",
                 f"--tls-cert-file={folder / 'server.crt'}", f"--tls-private-key-file={folder / 'server.key'}",
                 "--kube-api-qps=1000", "--kube-api-burst=2000", "--concurrent-job-syncs=20",
