@@ -26,9 +26,7 @@ def imported(path: Path) -> Iterator[str]:
             {"client/wire/http.py", "client/wire/connections.py", "client/wire/typed_rest.py"},
             id="http",
         ),
-        pytest.param(
-            "kubernetes_asyncio", ".", {"client/auth/config.py", "client/wire/typed_rest.py"}, id="configuration"
-        ),
+        pytest.param("kubernetes_asyncio", ".", {"client/wire/typed_rest.py"}, id="models"),
     ],
 )
 def test_library_is_known_to_the_transport_and_the_adapter(library: str, folder: str, homes: set[str]) -> None:
