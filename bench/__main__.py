@@ -37,7 +37,7 @@ MEASURES: dict[str, tuple[Callable[[int], dict[str, float]], str, int, int]] = {
 # Measurements with options of their own, `python -m bench NAME --help`, and processes of their own.
 PROGRAMS = {
     "jobs": "bench.jobs", "indexed": "bench.indexed", "cronjobs": "bench.cronjobs", "shards": "bench.shards",
-    "size": "bench.size",
+    "size": "bench.size", "kcm": "bench.kcm",
 }  # fmt: skip
 
 

@@ -129,7 +129,7 @@ class Listener:
         if self._data is not None:
             self._data.save_credentials(replace(known, port=port))
         url = f"https://{_HOST}:{port}"
-        kubeconfig = _kubeconfig(url, known.token, known.authority)
+        kubeconfig = kubeconfig_text(url, known.token, known.authority)
         return ServerAddress(url, known.token, known.authority, kubeconfig, self._client_authority())
 
     def _client_authority(self) -> ClientAuthority:
@@ -254,7 +254,14 @@ def _whole_response(answer: APIResponse, body: bytes, accept_encoding: str) -> w
     return web.Response(status=answer.status, headers=headers, body=body)
 
 
-def _kubeconfig(url: str, token: str, authority: str) -> str:
+def kubeconfig_text(url: str, token: str, authority: str) -> str:
+    """Return the kubeconfig of a server's admin.
+
+    Args:
+        url: The server.
+        token: The admin's bearer token.
+        authority: The certificate authority, as PEM.
+    """
     encoded = base64.b64encode(authority.encode()).decode()
     return yaml_text({
         "apiVersion": "v1",

@@ -31,6 +31,7 @@ from kcr.client.credentials import Credential, FixedCredentials
 from kcr.clock import SystemClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.certificates import make_certificates
+from kcr_devcluster.cluster.listener import kubeconfig_text
 from kcr_devcluster.kinds import KindSource, definitions_of, install
 
 VARIABLE = "KUBEBUILDER_ASSETS"
@@ -54,10 +55,12 @@ class Started(NamedTuple):
 
     Attributes:
         config: How to reach it, as its admin.
+        kubeconfig: The same as a file, for other programs.
         log: The API server's log.
     """
 
     config: ClusterConfig
+    kubeconfig: Path
     log: Path
 
 
@@ -186,7 +189,10 @@ def control_plane(assets: Assets, folder: Path) -> Iterator[Started]:
         config = ClusterConfig(
             server=url, origin=VARIABLE, credentials=credentials, ca=PemSource(text=authority, field="ca")
         )
-        yield Started(config, log)
+        kubeconfig = folder / "kubeconfig"
+        kubeconfig.touch(0o600)
+        kubeconfig.write_text(kubeconfig_text(url, token, authority))
+        yield Started(config, kubeconfig, log)
 
 
 @contextmanager

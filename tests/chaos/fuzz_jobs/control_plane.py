@@ -13,8 +13,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 
-import msgspec
-
 from kcr.client import Client, ClusterConfig, HttpTransport
 from kcr.clock import SystemClock
 from kcr.controllers.job.controller import Options, setup
@@ -22,7 +20,6 @@ from kcr.errors import KcrError
 from kcr_devcluster.testing.controlplane import (
     Assets,
     HealthEndpoint,
-    Started,
     control_plane,
     find_assets,
     free_port,
@@ -62,12 +59,10 @@ def both_controllers_plane(
         folder = Path(name)
         with control_plane(assets, folder) as started:
             port = free_port()
-            token, _, _ = (folder / "tokens.csv").read_text().partition(",")
             assert started.config.ca is not None
             authority = started.config.ca.text
-            kubeconfig = _kubeconfig(folder, started, token, authority)
             command = [
-                str(program), f"--kubeconfig={kubeconfig}", f"--controllers={','.join(controllers)}",
+                str(program), f"--kubeconfig={started.kubeconfig}", f"--controllers={','.join(controllers)}",
                 "--leader-elect=false", "--bind-address=127.0.0.1", f"--secure-port={port}",
                 f"--tls-cert-file={folder / 'server.crt'}", f"--tls-private-key-file={folder / 'server.key'}",
                 "--kube-api-qps=1000", "--kube-api-burst=2000", "--concurrent-job-syncs=20",
@@ -75,22 +70,6 @@ def both_controllers_plane(
             health = HealthEndpoint(f"https://127.0.0.1:{port}/healthz", authority)
             with running(command, folder / f"{PROGRAM}.log", health, start_seconds=60.0):
                 yield started.config
-
-
-def _kubeconfig(folder: Path, started: Started, token: str, authority: str) -> Path:
-    """Write a kubeconfig of the admin; YAML reads JSON."""
-    path = folder / "kubeconfig"
-    (folder / "authority.crt").write_text(authority)
-    cluster = {"server": started.config.server, "certificate-authority": str(folder / "authority.crt")}
-    content = {
-        "apiVersion": "v1", "kind": "Config", "current-context": "all",
-        "clusters": [{"name": "all", "cluster": cluster}],
-        "users": [{"name": "all", "user": {"token": token}}],
-        "contexts": [{"name": "all", "context": {"cluster": "all", "user": "all"}}],
-    }  # fmt: skip
-    path.touch(0o600)
-    path.write_bytes(msgspec.json.encode(content))
-    return path
 
 
 async def run_beside(config: ClusterConfig, seeds: Iterable[int], tell: Tell = print) -> list[Found]:

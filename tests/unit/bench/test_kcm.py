@@ -1,0 +1,54 @@
+"""What `python -m bench kcm` makes of its figures."""
+
+import pytest
+
+pytest.importorskip("psutil", reason="of the extra bench")
+
+from bench.jobs import CPU, PER_POD, Shape
+from bench.kcm import PEAK, RATE, SHOWN, Budget, Load, rows
+
+LOAD = Load(
+    Shape(500, 1), False,
+    {CPU: Budget(0.95), RATE: Budget(1.05, is_floor=True), PER_POD: Budget(6.5, is_ratio=False)},
+)  # fmt: skip
+
+
+def found(**figures: float) -> dict[str, float]:
+    return dict.fromkeys(SHOWN, 1.0) | {
+        {"cpu": CPU, "rate": RATE, "requests": PER_POD}[k]: v for k, v in figures.items()
+    }
+
+
+def row(what: str, *lists: list[dict[str, float]]) -> str:
+    return next(line for line in rows(LOAD, *lists) if line.strip().startswith(what))
+
+
+def test_row_has_the_medians_their_ratio_and_the_budget() -> None:
+    ours, upstream = [found(cpu=3.0), found(cpu=9.0), found(cpu=2.7)], [found(cpu=4.0)]
+    assert row(CPU, ours, upstream).split() == [
+        *CPU.split(),
+        "3.00",
+        "4.00",
+        "0.750",
+        "x",
+        "budget",
+        "at",
+        "most",
+        "0.95",
+        "x",
+    ]
+
+
+def test_missed_budget_is_marked_as_such() -> None:
+    assert row(RATE, [found(rate=100.0)], [found(rate=100.0)]).endswith("budget at least 1.05 x: MISSED")
+    assert row(PER_POD, [found(requests=7.0)], [found(requests=7.0)]).endswith("budget at most 6.5: MISSED")
+    assert row(PER_POD, [found(requests=6.5)], [found(requests=7.0)]).endswith("budget at most 6.5")
+
+
+def test_without_the_other_controller_only_budgets_that_are_no_ratios_are_judged() -> None:
+    assert row(CPU, [found(cpu=3.0)], []).split() == [*CPU.split(), "3.00"]
+    assert row(PER_POD, [found(requests=7.0)], []).endswith("budget at most 6.5: MISSED")
+
+
+def test_figure_without_a_budget_is_not_judged() -> None:
+    assert "budget" not in row(PEAK, [found()], [found()])
