@@ -130,7 +130,7 @@ async def test_server_that_does_not_tell_the_writers_holds_up_no_worker(
     kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
 ) -> None:
     silent = Silent(kcr_cluster.transport)
-    lines = await paint(kcr_cluster, kcr_clock, "red", "blue", limit=40, client=Client(silent))
+    lines = await paint(kcr_cluster, kcr_clock, "red", "blue", limit=40, client=Client(silent), seconds=0.1)
     assert [line["event"] for line in lines] == ["hot loop: a field changes to and fro"] * 2
     assert not [line for line in lines if "writers" in line]
     assert silent.asked >= 2

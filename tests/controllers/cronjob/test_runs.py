@@ -203,7 +203,7 @@ async def test_resumed_cronjob_starts_what_it_missed_at_once(server: EmbeddedClu
 async def test_hour_that_comes_twice_has_two_runs(kcr_clock: VirtualClock) -> None:
     # Row 56.
     autumn = VirtualClock(datetime(2026, 11, 1, 5, 0, tzinfo=UTC))
-    async with EmbeddedCluster(clock=autumn, random=Random(0), runtime=None) as cluster:
+    async with EmbeddedCluster(clock=autumn, random=Random(0), runtime=None, heartbeats=False) as cluster:
         await create(cluster.client, manifest(schedule="30 1 * * *", timeZone="America/New_York"))
         async with cronjob_controller(cluster, autumn):
             await autumn.advance(timedelta(hours=30).total_seconds())

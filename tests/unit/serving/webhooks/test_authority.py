@@ -266,8 +266,9 @@ async def test_configuration_that_cannot_be_written_does_not_stop_the_others(wor
     transport = Refusing(world.cluster.transport, "a")
     async with leading(world, transport=transport):
         await world.look()
-        transport.refuses = True
-        await world.watch(26 * 3600, 3600)
+        await world.watch(22 * 3600, 3600)
+        transport.refuses = True  # during the rotation; until then, each of a day's tries would be refused
+        await world.watch(4 * 3600, 3600)
     assert world.rotations == 2
 
 
