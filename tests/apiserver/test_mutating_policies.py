@@ -115,7 +115,7 @@ async def test_failed_test_leaves_the_object(api: Api) -> None:
         ),
         pytest.param(
             json_patch("[JSONPatch{op: 'remove', path: '/data/nope'}]"),
-            "JSONPath: remove operation does not apply: doc is missing path: /data/nope: missing value",
+            "JSON Patch: error in remove for path: '/data/nope': Unable to remove nonexistent key: nope: missing value",
             id="json-patch",
         ),
     ],

@@ -70,14 +70,14 @@ class Declarations(NamedTuple):
         has_authorizer: Whether there is `authorizer`.
         has_patches: Whether the types of patches, `Object` and `JSONPatch`, are declared.
         variables: The types of `variables`, by their names; None for no variables.
-        schemas: The schemas of `object`, `oldObject` and `params`, where they are known.
+        schemas: The names of the types of `object`, `oldObject` and `params`, and their schemas, where they are known.
     """
 
     has_params: bool = False
     has_authorizer: bool = True
     has_patches: bool = False
     variables: Mapping[str, CelType] | None = None
-    schemas: Mapping[str, Schema] = {}
+    schemas: Mapping[str, tuple[str, Schema]] = {}
 
     def environment(self) -> tuple[Environment, DeclaredTypes]:
         """Return what the expression may name."""
@@ -97,8 +97,7 @@ class Declarations(NamedTuple):
         return Environment(variables, types), types
 
     def _of_schemas(self) -> dict[str, Declared]:
-        names = {"object": "kubernetes.object", "oldObject": "kubernetes.object", "params": "kubernetes.params"}
-        found = {name: declared(schema, is_root=True, name=names[name]) for name, schema in self.schemas.items()}
+        found = {name: declared(schema, is_root=True, name=of) for name, (of, schema) in self.schemas.items()}
         return {name: one for name, one in found.items() if one is not None}
 
 

@@ -383,13 +383,11 @@ class _Check:
         for entry in node.entries:
             value = self.visit(entry.value)
             entries.append(entry._replace(value=value))
+            # A field that there is not has a type without a name.
             field = self._environment.types.field(of.name, str(entry.key))
-            if field is None:
-                self._issue(entry.id, f"undefined field '{entry.key}'")
-                continue
             found = self._content(entry.value) if entry.is_optional else self._type(entry.value)
-            if not self._fits(field, found):
-                words = f"expected type of field '{entry.key}' is '{field}' but provided type is '{found}'"
+            if field is None or not self._fits(field, found):
+                words = f"expected type of field '{entry.key}' is '{field or ''}' but provided type is '{found}'"
                 self._issue(entry.id, words)
         return node._replace(entries=tuple(entries)), of
 

@@ -114,6 +114,8 @@ class _Parser:
     def __init__(self, text: str) -> None:
         self.issues: list[SyntaxIssue] = []
         self.positions: dict[int, int] = {}
+        # What the texts of errors are made of: tokens, and blanks between them.
+        self._parts: list[tuple[int, str]] = []
         self._tokens = self._read(text)
         self._at = self._depth = 0
         self._ids = count(1)
@@ -128,6 +130,7 @@ class _Parser:
                 self._syntax(at, f"token recognition error at: '{_printed(text[at:end])}'")
                 at = end
                 continue
+            self._parts.append((at, found[0]))
             if found.lastgroup != "blank":
                 kind, said = str(found.lastgroup), found[0]
                 tokens.append(_Token(said if kind == "sign" or said in _KEYWORDS else kind, said, at))
@@ -269,9 +272,7 @@ class _Parser:
 
     def _selected(self, operand: Node) -> Node:
         dot = self._take()
-        is_optional = self._next.kind == "?"
-        if is_optional:
-            self._take()
+        is_optional = self._optional()
         name = self._field_name(dot)
         if not name:
             return operand
@@ -293,17 +294,16 @@ class _Parser:
         if token.kind in ("true", "false", "null"):
             self._syntax(token.offset, f"mismatched input {_quoted(token)} expecting IDENTIFIER")
         else:
-            said = "" if token.kind == _END else token.text
-            self._syntax(token.offset, f"no viable alternative at input '{dot.text}{said}'")
+            said = "".join(text for offset, text in self._parts if dot.offset <= offset <= token.offset)
+            self._syntax(token.offset, f"no viable alternative at input '{_printed(said)}'")
         while self._next.kind not in _AFTER:
             self._take()
         return ""
 
     def _indexed(self, operand: Node) -> Node:
         at = self._id(self._take().offset)
-        is_optional = self._next.kind == "?"
-        if is_optional:
-            self._take()
+        self._begin("?")
+        is_optional = self._optional()
         index = self._expression()
         self._expect("]", _AFTER)
         return Call(at, None, "_[?_]" if is_optional else "_[_]", (operand, index))
@@ -375,6 +375,7 @@ class _Parser:
             self._take()
             name = f"{name}.{self._take().text}"
         at, entries = self._id(self._take().offset), list[Entry]()
+        self._one_of(frozenset({"}", ",", "?", "IDENTIFIER", "ESC_IDENTIFIER"}))
         while self._next.kind not in ("}", ","):
             is_optional = self._optional()
             field = self._expect("IDENTIFIER").text

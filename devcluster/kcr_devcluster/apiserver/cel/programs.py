@@ -24,7 +24,7 @@ from kcr_devcluster.apiserver.cel.syntax import (
     Node,
     Select,
 )
-from kcr_devcluster.apiserver.cel.types import TYPE_NAMES, CelType, unwrapped
+from kcr_devcluster.apiserver.cel.types import DYN, TYPE_NAMES, CelType, unwrapped
 from kcr_devcluster.apiserver.cel.values import (
     NONE,
     EvaluationError,
@@ -66,6 +66,12 @@ _UNLIKE: Mapping[str, tuple[type, str]] = {
     "timestamp": (str, "Invalid date-time formatted string {0}: parsing time {0!r}"),
     "duration": (str, "Invalid duration {0}: unable to parse {0} as duration"),
 }
+
+_NO_MAP = "invalid data, expected a map for the provided schema with type=object"
+_CONTAINERS: Mapping[str, tuple[type, str]] = {
+    "struct": (dict, _NO_MAP), "map": (dict, _NO_MAP),
+    "list": (list, "invalid data, expected an array for the provided schema with type=array"),
+}  # fmt: skip
 
 
 class CostExceededError(Exception):
@@ -183,7 +189,8 @@ class _Plan:
             named = Type(of.name or of.kind)
             return lambda _: named
         if node.name not in self._accumulators:
-            return operator.itemgetter(slot)
+            step = operator.itemgetter(slot)
+            return step if node.name in self._checked.environment.variables else _alike(step, self._type(node))
 
         def accumulated(frame: Frame) -> Any:
             value = frame[slot]
@@ -199,8 +206,10 @@ class _Plan:
         if is_optional:
             return _select_optional(operand, name, keeps_null=keeps_null, is_test=node.is_test)
         if node.is_test:
-            return _test(operand, name, keeps_null=keeps_null)
-        return _selection(operand, name, node.field, self._type(node), keeps_null=keeps_null)
+            return _test(operand, name, self._type_of_field(of, node.field), keeps_null=keeps_null)
+        # Of objects that no schema describes, values are what they are.
+        of = DYN if keeps_null else self._type(node)
+        return _selection(operand, name, node.field, of, keeps_null=keeps_null)
 
     def _optional_select(self, node: Call) -> Step:
         operand, field = node.arguments
@@ -213,6 +222,9 @@ class _Plan:
         """Return the name of a field in values of a type, and whether null is a value there, not a missing field."""
         name = self._types.property_name(of.name, field) if of.kind == "struct" else None
         return name or field, name is None
+
+    def _type_of_field(self, of: CelType, field: str) -> CelType:
+        return (self._types.field(of.name, field) if of.kind == "struct" else None) or DYN
 
     def _equality(self, node: Call, *, wanted: bool) -> Step:
         left, right = self._steps(node.arguments)
@@ -238,7 +250,7 @@ class _Plan:
             call = candidates[0].overload.call
             if node.function in _CONVERSIONS and isinstance(arguments[0], Constant):
                 return _converted(call, arguments[0].value)
-            return _direct(call, steps)
+            return _alike(_direct(call, steps), self._type(node)) if node.function == "_[_]" else _direct(call, steps)
         return _dispatched(node.function, candidates, steps)
 
     def _list(self, node: ListLiteral) -> Step:
@@ -556,12 +568,34 @@ def _selection(operand: Step, name: str, shown: str, of: CelType, *, keeps_null:
     return run
 
 
-def _test(operand: Step, name: str, *, keeps_null: bool) -> Step:
+def _alike(step: Step, of: CelType) -> Step:
+    """Return the step of an item or entry, which fails where the value is not what its schema says."""
+    if of.kind not in _UNLIKE:
+        return step
+    wrong, words = _UNLIKE[of.kind]
+
+    def run(frame: Frame) -> Any:
+        found = step(frame)
+        if found.__class__ is wrong:
+            raise EvaluationError(words.format(found))
+        return found
+
+    return run
+
+
+def _test(operand: Step, name: str, of: CelType, *, keeps_null: bool) -> Step:
+    wanted, words = _CONTAINERS.get(of.kind, (object, ""))
+
     def run(frame: Frame) -> bool:
         value = operand(frame)
         if not isinstance(value, dict):
             raise EvaluationError(_NO_OVERLOAD)
-        return name in value if keeps_null else value.get(name) is not None
+        if keeps_null:
+            return name in value
+        found = value.get(name)
+        if found is not None and not isinstance(found, wanted):
+            raise EvaluationError(words)
+        return found is not None
 
     return run
 

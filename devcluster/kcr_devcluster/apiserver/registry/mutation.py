@@ -8,10 +8,11 @@ from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.protocol.field_errors import IMMUTABLE
 from kcr_devcluster.apiserver.protocol.field_errors import invalid as invalid_field
 from kcr_devcluster.apiserver.protocol.manifests import Manifest, in_order
-from kcr_devcluster.apiserver.protocol.responses import invalid
+from kcr_devcluster.apiserver.protocol.responses import StatusError, invalid
 from kcr_devcluster.apiserver.registry import metadata as meta
 from kcr_devcluster.apiserver.storage.admission import AdmissionAttributes, RequestContext, Reviews
 
+HAS_VERSION = "resourceVersion should not be set on objects to be created"
 # Metadata that updates need not have.
 _OF_SERVER = (
     "uid", "creationTimestamp", "resourceVersion", "generation", "deletionTimestamp", "deletionGracePeriodSeconds",
@@ -47,6 +48,8 @@ def as_sent(new: Manifest, given: Manifest) -> Manifest:
 def with_initial_fields(attributes: AdmissionAttributes, changed: Manifest, drawn: Manifest) -> Manifest:
     """Return a new object that the mutating phase has changed, with the metadata that the server has set before."""
     namespace = drawn.get("namespace", "")
+    if (changed.get("metadata") or {}).get("resourceVersion"):
+        raise StatusError(500, "", HAS_VERSION)
     obj, _ = meta.prepared(attributes.kind, changed, namespace)
     metadata = obj["metadata"]
     for name in ("uid", "creationTimestamp", "resourceVersion"):

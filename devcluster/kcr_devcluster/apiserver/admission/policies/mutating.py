@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from kcr.api.equality import same_json
-from kcr_devcluster.apiserver.admission.objects import MutatingReview
+from kcr_devcluster.apiserver.admission.objects import MutatingReview, copied
 from kcr_devcluster.apiserver.admission.policies.configurations import CompiledPolicy, PolicyBinding
 from kcr_devcluster.apiserver.admission.policies.evaluation import Evaluation, UnconvertedError, inputs_of
 from kcr_devcluster.apiserver.admission.policies.matching import Invocation, PolicyMatcher
@@ -20,7 +20,8 @@ from kcr_devcluster.apiserver.admission.reinvocation import Reinvocation
 from kcr_devcluster.apiserver.admission.rules import group_version_kind
 from kcr_devcluster.apiserver.cel.values import EvaluationError
 from kcr_devcluster.apiserver.kinds.kind import SUBRESOURCE_KINDS, Kind
-from kcr_devcluster.apiserver.protocol.responses import StatusError, forbidden
+from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.responses import StatusError, forbidden, internal
 from kcr_devcluster.apiserver.schema.builtin import encoded_shape
 from kcr_devcluster.apiserver.schema.shape import Shape
 from kcr_devcluster.apiserver.storage.admission import AdmissionAttributes
@@ -102,12 +103,29 @@ class MutatingPolicies:
                 value = evaluation.evaluate(mutation.expression)
                 if mutation.source.get("patchType") == "JSONPatch":
                     patched = apply_json_patch(obj, value)
+                    _decode_strictly(invocation.kind, patched)
                 else:
                     patched = apply_configuration(obj, value, _shape(invocation.kind, review.attributes.subresource))
                 await review.change(invocation.kind, patched)
             except (EvaluationError, PatchError) as error:
                 failures.append(_Failure(invocation.policy, invocation.binding, str(error), _INVALID))
         return failures
+
+
+def _decode_strictly(kind: Kind, patched: Manifest) -> None:
+    """Refuse an object of a built-in kind that has fields which its kind has not, or values of another type.
+
+    Raises:
+        StatusError: 500.
+    """
+    if kind.custom is not None:
+        return
+    if unknown := [f'unknown field "{path}"' for path in kind.shape.unknown(patched)]:
+        raise internal(f"strict decoding error: {', '.join(unknown)}")
+    try:
+        kind.shape.conform(copied(patched))
+    except ValueError as error:
+        raise internal(str(error)) from None
 
 
 def _key(invocation: Invocation) -> str:

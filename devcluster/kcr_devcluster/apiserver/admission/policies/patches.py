@@ -4,20 +4,37 @@ Source: kubernetes/staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/muta
 pkg/cel/mutation/dynamic/objects.go, CheckTypeNamesMatchFieldPathNames.
 """
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
+from kcr.api.integers import parse_int
 from kcr_devcluster.apiserver.apply.fieldpath import shown
 from kcr_devcluster.apiserver.apply.merge import merge
 from kcr_devcluster.apiserver.apply.typed import faults, is_atomic
 from kcr_devcluster.apiserver.cel.values import Object
 from kcr_devcluster.apiserver.patch import json_patch
+from kcr_devcluster.apiserver.protocol.gotexts import quoted
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.responses import StatusError
 from kcr_devcluster.apiserver.schema.scalars import ANY
 from kcr_devcluster.apiserver.schema.shape import Field, Shape
 
 _ROOT, _OPERATION = "Object", "JSONPatch"
+
+_NO_TARGET = "doc is missing destination path"
+
+
+class _Kind(NamedTuple):
+    """How messages speak of a path that leads nowhere, and of the path of another fault."""
+
+    missing: str = "doc is missing path"
+    what: str = "path"
+
+
+_KINDS: Mapping[str, _Kind] = {
+    "add": _Kind(), "remove": _Kind(), "replace": _Kind(), "test": _Kind("is missing path"),
+    "move": _Kind("doc is missing from path"), "copy": _Kind("doc is missing from path", "from"),
+}  # fmt: skip
 
 
 class PatchError(Exception):
@@ -39,7 +56,7 @@ def apply_configuration(obj: Manifest, value: Any, shape: Shape) -> Manifest:
         raise PatchError("unsupported return type from ApplyConfiguration expression")
     _check_types(value)
     field = Field(shape.type)
-    config = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], **_plain(value)}
+    config = {**_plain(value), "apiVersion": obj["apiVersion"], "kind": obj["kind"]}
     if wrong := list(faults(field, config)):
         words = wrong[0] if len(wrong) == 1 else "\n  ".join(["errors:", *wrong])
         raise PatchError(f"error applying patch: failed to convert patch object to typed object: {words}")
@@ -69,12 +86,56 @@ def apply_json_patch(obj: Manifest, value: Any) -> Manifest:
         try:
             patched = json_patch(patched, [_plain(operation)])
         except StatusError:
-            name, path = operation.get("op", ""), operation.get("path", "")
-            if name == "test":
-                return obj
-            words = f"{name} operation does not apply: doc is missing path: {path}: missing value"
-            raise PatchError(f"JSONPath: {words}") from None
+            if why := _why(patched, operation):
+                raise PatchError(f"JSON Patch: {why}") from None
+            return obj
     return patched
+
+
+def _why(obj: Manifest, operation: Manifest) -> str:
+    """Return why an operation cannot be applied, `""` for a `test` of a value that is another one.
+
+    Source: kubernetes/vendor/gopkg.in/evanphx/json-patch.v4/patch.go.
+    """
+    name, path, source = (operation.get(member, "") for member in ("op", "path", "from"))
+    if name not in _KINDS:
+        return f"Unexpected kind: {name}"
+    kind, place = _KINDS[name], source if name in ("copy", "move") else path
+    holder, key = _holder(obj, place)
+    if holder is None:
+        shown = f'"{place}"' if name in ("add", "remove") else place
+        return f"{name} operation does not apply: {kind.missing}: {shown}: missing value"
+    if fault := _fault(holder, key, name):
+        if name == "replace":
+            return f"replace operation does not apply: doc is missing key: {path}: missing value"
+        return f"error in {name} for {kind.what}: '{key if name == 'move' else place}': {fault}"
+    return "" if name == "test" else f"{name} operation does not apply: {_NO_TARGET}: {path}: missing value"
+
+
+def _holder(obj: Any, path: str) -> tuple[Any, str]:
+    """Return the object or list that a path ends in, None where there is none, and the last step."""
+    tokens = [token.replace("~1", "/").replace("~0", "~") for token in path.split("/")[1:]]
+    found = obj if tokens else None
+    for token in tokens[:-1]:
+        if isinstance(found, list):
+            at = parse_int(token)
+            found = found[at] if at is not None and -len(found) <= at < len(found) else None
+        else:
+            found = found.get(token) if isinstance(found, dict) else None
+    return found if isinstance(found, dict | list) else None, tokens[-1] if tokens else ""
+
+
+def _fault(holder: Any, key: str, name: str) -> str:
+    """Return what is wrong with the last step of a path, `""` for nothing."""
+    if isinstance(holder, dict):
+        is_missing = name in ("move", "remove") and key not in holder
+        return f"Unable to remove nonexistent key: {key}: missing value" if is_missing else ""
+    at = parse_int(key)
+    if at is None:
+        words = f"strconv.Atoi: parsing {quoted(key)}: invalid syntax"
+        return f"value was not a proper array index: '{key}': {words}" if name == "add" else words
+    most = len(holder) + (name == "add")
+    return "" if -most <= at < most else f"Unable to access invalid index: {at}: invalid index referenced"
 
 
 def _check_types(value: Object) -> None:

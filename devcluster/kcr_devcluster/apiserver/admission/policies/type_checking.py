@@ -79,7 +79,7 @@ class _Checked(NamedTuple):
     """A kind that a policy is checked for: its name as Go writes it, and the schemas of its variables."""
 
     name: str
-    schemas: Mapping[str, Schema]
+    schemas: Mapping[str, tuple[str, Schema]]
 
 
 def expression_warnings(spec: Manifest, served: ServedIndex) -> list[dict[str, str]]:
@@ -100,8 +100,8 @@ def expression_warnings(spec: Manifest, served: ServedIndex) -> list[dict[str, s
 
 
 def _warnings(text: str, spec: Manifest, checked: Sequence[_Checked]) -> Iterator[str]:
+    has_params = bool(spec.get("paramKind"))
     for name, schemas in checked:
-        has_params = "params" in schemas
         variables = compile_variables(spec.get("variables") or (), has_params=has_params, schemas=schemas)
         known = declarations(VALIDATION, has_params=has_params, variables=types_of(variables))
         try:
@@ -115,15 +115,17 @@ def _checked(spec: Manifest, served: ServedIndex) -> Iterator[_Checked]:
     for kind in _kinds(spec.get("matchConstraints") or {}, served):
         schema = _schema_of_kind(kind)
         if schema is not None:
-            schemas = {"object": schema, "oldObject": schema, **({} if params is None else {"params": params})}
+            of = (kind.type.kind, schema)
+            schemas = {"object": of, "oldObject": of, **({} if params is None else {"params": params})}
             version = f"{kind.type.group}/{kind.type.version}"
             yield _Checked(f"{version}, Kind={kind.type.kind}", schemas)
 
 
-def _params_schema(wanted: Manifest, served: ServedIndex) -> Schema | None:
+def _params_schema(wanted: Manifest, served: ServedIndex) -> tuple[str, Schema] | None:
     for kind in served.kinds:
         if (kind.type.api_version, kind.type.kind) == (wanted.get("apiVersion"), wanted.get("kind")):
-            return _schema_of_kind(kind)
+            schema = _schema_of_kind(kind)
+            return None if schema is None else (kind.type.kind, schema)
     return None
 
 

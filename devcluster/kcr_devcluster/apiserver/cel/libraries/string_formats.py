@@ -41,10 +41,10 @@ def formatted(text: str, values: Sequence[Any]) -> str:
             parts.append("%")
             at = start + 2
             continue
-        if used >= len(values):
-            raise EvaluationError(f"index {used} out of range")
         if start + 1 == len(text):
             raise EvaluationError("unexpected end of string")
+        if used >= len(values):
+            raise EvaluationError(f"index {used} out of range")
         shown, at = _clause(text, start, values[used])
         parts.append(shown)
         used += 1

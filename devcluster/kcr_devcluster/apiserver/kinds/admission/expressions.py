@@ -24,6 +24,10 @@ _TYPES: Mapping[str, Sequence[str]] = {
     MATCH_CONDITION: ("bool",), VALIDATION: ("bool",), MESSAGE: ("string",), AUDIT_ANNOTATION: ("string", "null_type"),
     APPLY_CONFIGURATION: ("Object",), JSON_PATCH: ("list(JSONPatch)",), VARIABLE: (),
 }  # fmt: skip
+# Source: kubernetes/staging/src/k8s.io/apiserver/pkg/admission/plugin/cel/composition.go, convertCelTypeToDeclType.
+_PLAIN_KINDS = frozenset({
+    "any", "bool", "bytes", "double", "duration", "int", "null_type", "string", "timestamp", "uint",
+})  # fmt: skip
 _PATCHES = (APPLY_CONFIGURATION, JSON_PATCH, VARIABLE)
 
 
@@ -53,11 +57,13 @@ def declarations(purpose: str, *, has_params: bool, variables: Mapping[str, CelT
         has_params: Whether the policy has a kind of parameters.
         variables: The types of the policy's variables; match conditions are evaluated without them.
     """
+    if purpose == MATCH_CONDITION:
+        variables = {}
     return Declarations(
         has_params=has_params,
         has_authorizer=purpose != MESSAGE,
         has_patches=purpose in _PATCHES,
-        variables=None if purpose == MATCH_CONDITION else variables,
+        variables=variables if variables or purpose in _PATCHES else None,
     )
 
 
@@ -74,7 +80,7 @@ def compiled(
 
 
 def compile_variables(
-    variables: Sequence[Manifest], *, has_params: bool, schemas: Mapping[str, Schema] | None = None
+    variables: Sequence[Manifest], *, has_params: bool, schemas: Mapping[str, tuple[str, Schema]] | None = None
 ) -> dict[str, AdmissionExpression | CompilationError]:
     """Compile the variables of a policy, in order: each may use those before it.
 
@@ -98,7 +104,7 @@ def compile_variables(
 class _Variables:
     """The variables of one policy, each compiled once."""
 
-    def __init__(self, has_params: bool, schemas: Mapping[str, Schema]) -> None:
+    def __init__(self, has_params: bool, schemas: Mapping[str, tuple[str, Schema]]) -> None:
         self.has_params = has_params
         self._schemas = schemas
         self._texts: list[tuple[str, str]] = []
@@ -127,7 +133,14 @@ _last = [_Variables(False, {})]
 
 def types_of(variables: Mapping[str, AdmissionExpression | CompilationError]) -> dict[str, CelType]:
     """Return the types of compiled variables; one that does not compile has any type."""
-    return {name: DYN if isinstance(one, CompilationError) else one.type for name, one in variables.items()}
+    return {name: DYN if isinstance(one, CompilationError) else _kept(one.type) for name, one in variables.items()}
+
+
+def _kept(of: CelType) -> CelType:
+    """Return the type of a variable as its users see it: of types with parameters, lists and maps alone are known."""
+    if of.kind in ("list", "map"):
+        return of._replace(parameters=tuple(map(_kept, of.parameters)))
+    return of if of.kind in _PLAIN_KINDS else DYN
 
 
 def compile_errors(expression: Expression) -> list[FieldError]:

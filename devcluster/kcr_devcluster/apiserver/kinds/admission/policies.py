@@ -125,9 +125,9 @@ class ValidatingPolicyStrategy(PolicyStrategy):
         elif said:
             yield invalid(f"{path}.messageExpression", said, "must be non-empty if specified")
         if message and not message.strip():
-            yield invalid(f"{path}.message", message, "message must be non-empty if specified")
+            yield invalid(f"{path}.message", message, "must be non-empty if specified")
         elif _LINE_BREAK.search(message.strip()):
-            yield invalid(f"{path}.message", message, "message must not contain line breaks")
+            yield invalid(f"{path}.message", message, "must not contain line breaks")
         yield from check_choice(validation, path, "reason", _REASONS)
 
     def _check_annotation(self, spec: Manifest, annotation: Manifest, key: str, path: str) -> Iterator[FieldError]:

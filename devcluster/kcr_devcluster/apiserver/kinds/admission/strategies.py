@@ -72,7 +72,7 @@ def check_variables(variables: Sequence[Manifest], path: str, has_params: bool) 
         if not name.strip():
             yield required(f"{place}.name", "name is not specified")
         elif not _IDENTIFIER.fullmatch(name) or name in _RESERVED:
-            yield invalid(f"{place}.name", name, "name is not a valid CEL identifier")
+            yield invalid(f"{place}.name", name, "must be a valid CEL identifier")
         if not text.strip():
             yield required(f"{place}.expression", "expression is not specified")
         else:

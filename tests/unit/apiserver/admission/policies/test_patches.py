@@ -13,6 +13,7 @@ from kcr_devcluster.apiserver.cel.values import Object
 from kcr_devcluster.apiserver.schema.builtin import kind_shape
 
 SHAPE = kind_shape("apps/v1", "Deployment")
+PLACE = "/spec/template/spec/containers"
 CONTAINERS = [{"name": "nginx", "image": "nginx:1", "ports": [{"containerPort": 80, "protocol": "TCP"}]}]
 DEPLOYMENT = {
     "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d", "labels": {"a": "b"}},
@@ -129,9 +130,47 @@ def test_failed_test_changes_nothing() -> None:
     [
         pytest.param(
             [operation("remove", "/spec/nope/x")],
-            "JSONPath: remove operation does not apply: doc is missing path: /spec/nope/x: missing value",
+            'JSON Patch: remove operation does not apply: doc is missing path: "/spec/nope/x": missing value',
             id="path",
         ),
+        pytest.param(
+            [operation("remove", "/spec/nope")],
+            "JSON Patch: error in remove for path: '/spec/nope': Unable to remove nonexistent key: nope: missing value",
+            id="key",
+        ),
+        pytest.param(
+            [operation("replace", f"{PLACE}/2", value=1)],
+            f"JSON Patch: replace operation does not apply: doc is missing key: {PLACE}/2: missing value",
+            id="replaced-index",
+        ),
+        pytest.param(
+            [operation("add", f"{PLACE}/9", value=1)],
+            f"JSON Patch: error in add for path: '{PLACE}/9': Unable to access invalid index: 9: invalid index "
+            "referenced",
+            id="index",
+        ),
+        pytest.param(
+            [operation("add", f"{PLACE}/x", value=1)],
+            f"JSON Patch: error in add for path: '{PLACE}/x': value was not a proper array index: 'x': "
+            'strconv.Atoi: parsing "x": invalid syntax',
+            id="no-index",
+        ),
+        pytest.param(
+            [operation("copy", "/x/y", **{"from": "/metadata/name"})],
+            "JSON Patch: copy operation does not apply: doc is missing destination path: /x/y: missing value",
+            id="target",
+        ),
+        pytest.param(
+            [operation("move", "/x", **{"from": "/nope"})],
+            "JSON Patch: error in move for path: 'nope': Unable to remove nonexistent key: nope: missing value",
+            id="moved",
+        ),
+        pytest.param(
+            [operation("test", "/x/y", value=1)],
+            "JSON Patch: test operation does not apply: is missing path: /x/y: missing value",
+            id="tested",
+        ),
+        pytest.param([operation("nope", "/x")], "JSON Patch: Unexpected kind: nope", id="kind"),
         pytest.param({}, "type mismatch: JSONPatchType.expression should evaluate to array", id="map"),
         pytest.param([1], "type mismatch: JSONPatchType.expression should evaluate to array of JSONPatch", id="number"),
     ],

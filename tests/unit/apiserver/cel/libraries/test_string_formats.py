@@ -75,7 +75,7 @@ PARSING = "error: could not parse formatting clause: "
         ("format", ("é%sé", ["ü"]), "éüé"),
         ("format", ("%d %s", [1]), "error: index 1 out of range"),
         ("format", ("%", [1]), "error: unexpected end of string"),
-        ("format", ("%", []), "error: index 0 out of range"),
+        ("format", ("%", []), "error: unexpected end of string"),
         ("format", ("%z", [1]), PARSING + 'unrecognized formatting clause "z"'),
         ("format", ("%é", [1]), PARSING + 'unrecognized formatting clause "Ã"'),
         ("format", ("%.2s", ["abc"]), "abc"),
