@@ -149,7 +149,7 @@ async def test_workloads_and_groups_are_validated(beta: Api, plural: str, made: 
         pytest.param(
             asking(schedulingConstraints={"topology": [{"key": "a"}, {"key": ""}]}),
             [
-                "spec.scheduling.schedulingConstraints.topology: Too many: 2: must have at most 1 items",
+                "spec.scheduling.schedulingConstraints.topology: Too many: 2: must have at most 1 item",
                 "spec.scheduling.schedulingConstraints.topology[1].key: Required value",
             ],
             id="too-many-topologies",

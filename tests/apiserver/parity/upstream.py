@@ -24,6 +24,8 @@ _TOKEN = re.compile(
     |(?P<mark>.)""",
     re.VERBOSE | re.DOTALL,
 )
+# What the message about a definition that is refused shows of a rule; the table compiles rules without definitions.
+_REFUSED = re.compile(r'Invalid value: \{"Rule":.*"OptionalOldSelf":\w+\}: ', re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-7]{3})|(.))")
 
@@ -88,9 +90,10 @@ def difference(row: Row) -> str:
         old = ABSENT if old is ABSENT else {"root": old}
     # What an estimate of costs says is not asked.
     errors = [error for error in definition_errors(schema, "schema") if error.reason != "FieldValueForbidden"]
+    told = [_REFUSED.sub("rule compile error: ", error.message) for error in errors]
     if not errors and (check := compile_rules(schema)) is not None:
         check(value, "", old, False, errors)
-    told = [f"{error.field}: {error.message}" for error in errors]
+        told = [error.message for error in errors]
     if row.error is None:
         return "; ".join(told)
     if not told:

@@ -48,9 +48,9 @@ def _check_condition(condition: Manifest, field: str) -> list[FieldError]:
     if (generation := condition.get("observedGeneration", 0)) < 0:
         errors.append(invalid(f"{field}.observedGeneration", generation, "must be greater than or equal to zero"))
     if not condition.get("lastTransitionTime"):
-        errors.append(required(f"{field}.lastTransitionTime", "must be set"))
+        errors.append(required(f"{field}.lastTransitionTime"))
     if not (reason := condition.get("reason", "")):
-        errors.append(required(f"{field}.reason", "must be set"))
+        errors.append(required(f"{field}.reason"))
     elif not _REASON.fullmatch(reason):
         errors.append(invalid(f"{field}.reason", reason, _REASON_MESSAGE))
     if len(reason) > _LONGEST_REASON:

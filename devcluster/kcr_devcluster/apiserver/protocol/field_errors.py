@@ -6,13 +6,20 @@ Source: kubernetes/staging/src/k8s.io/apimachinery/pkg/util/validation/field/err
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
+
+from kcr_devcluster.apiserver.protocol.gojson import escaped
+from kcr_devcluster.apiserver.protocol.gotexts import general, quoted
 
 # Upstream's message for a field that may not change.
 IMMUTABLE = "field is immutable"
 NON_NEGATIVE = "must be greater than or equal to 0"
+
+
+# The value of an error whose message shows none.
+_NO_VALUE: Any = object()
 
 
 class FieldError(NamedTuple):
@@ -21,68 +28,91 @@ class FieldError(NamedTuple):
     Attributes:
         field: The path, such as `spec.template.spec.containers[0].name`.
         reason: The cause's reason, such as `FieldValueInvalid`.
-        message: The words after the path, such as `Invalid value: -1: must be greater than or equal to 0`.
+        label: How the message begins, such as `Invalid value`.
+        value: The value that the message shows.
+        detail: How the message ends, `""` for nothing.
     """
 
     field: str
     reason: str
-    message: str
+    label: str
+    value: Any = _NO_VALUE
+    detail: str = ""
+
+    @property
+    def message(self) -> str:
+        """The words after the path, such as `Invalid value: -1: must be greater than or equal to 0`."""
+        shown = "" if self.value is _NO_VALUE else f": {rendered(self.value)}"
+        return f"{self.label}{shown}: {self.detail}" if self.detail else f"{self.label}{shown}"
 
 
-_encoder = msgspec.json.Encoder(order="sorted")
+_sorted = msgspec.json.Encoder(order="sorted")
 
 
 def rendered(value: object) -> str:
-    """Return a value as messages show it: strings quoted, numbers bare, anything else as compact JSON."""
-    return _encoder.encode(value).decode()
+    """Return a value as messages show it: strings and numbers as Go writes them, anything else as compact JSON."""
+    if isinstance(value, str):
+        return quoted(value)
+    if isinstance(value, float):
+        return general(value)
+    return escaped(_sorted.encode(value)).decode()
+
+
+def as_json(value: object) -> str:
+    """Return the JSON of a value, with the members of objects in the order of their names."""
+    return _sorted.encode(value).decode()
 
 
 def invalid(field: str, value: object, detail: str) -> FieldError:
     """Return the error of a value that is not allowed."""
-    return FieldError(field, "FieldValueInvalid", f"Invalid value: {rendered(value)}: {detail}")
+    return FieldError(field, "FieldValueInvalid", "Invalid value", value, detail)
 
 
 def invalid_whole(field: str, detail: str) -> FieldError:
     """Return the error of a value that the message does not show."""
-    return FieldError(field, "FieldValueInvalid", f"Invalid value: {detail}")
+    return FieldError(field, "FieldValueInvalid", "Invalid value", detail=detail)
 
 
 def required(field: str, detail: str = "") -> FieldError:
     """Return the error of a value that is missing."""
-    return FieldError(field, "FieldValueRequired", f"Required value: {detail}" if detail else "Required value")
+    return FieldError(field, "FieldValueRequired", "Required value", detail=detail)
 
 
 def forbidden(field: str, detail: str) -> FieldError:
     """Return the error of a value that may not be set, or not now."""
-    return FieldError(field, "FieldValueForbidden", f"Forbidden: {detail}")
+    return FieldError(field, "FieldValueForbidden", "Forbidden", detail=detail)
 
 
 def not_supported(field: str, value: object, supported: Iterable[str]) -> FieldError:
     """Return the error of a value outside a fixed choice, which is named in the order given."""
-    choice = ", ".join(f'"{one}"' for one in supported)
-    return FieldError(
-        field, "FieldValueNotSupported", f"Unsupported value: {rendered(value)}: supported values: {choice}"
-    )
+    choice = ", ".join(map(quoted, supported))
+    return FieldError(field, "FieldValueNotSupported", "Unsupported value", value, f"supported values: {choice}")
 
 
 def duplicate(field: str, value: object) -> FieldError:
     """Return the error of a value that occurs twice."""
-    return FieldError(field, "FieldValueDuplicate", f"Duplicate value: {rendered(value)}")
+    return FieldError(field, "FieldValueDuplicate", "Duplicate value", value)
 
 
 def not_found(field: str, value: object) -> FieldError:
     """Return the error of a reference to nothing."""
-    return FieldError(field, "FieldValueNotFound", f"Not found: {rendered(value)}")
+    return FieldError(field, "FieldValueNotFound", "Not found", value)
 
 
 def too_long(field: str, limit: int) -> FieldError:
     """Return the error of a text longer than `limit` bytes."""
-    return FieldError(field, "FieldValueTooLong", f"Too long: may not be more than {limit} bytes")
+    words = f"may not be more than {limit} {_several(limit, 'byte')}"
+    return FieldError(field, "FieldValueTooLong", "Too long", detail=words)
 
 
 def too_many(field: str, count: int, limit: int) -> FieldError:
     """Return the error of a list of `count` items where at most `limit` may be."""
-    return FieldError(field, "FieldValueTooMany", f"Too many: {count}: must have at most {limit} items")
+    words = f"must have at most {limit} {_several(limit, 'item')}"
+    return FieldError(field, "FieldValueTooMany", "Too many", count, words)
+
+
+def _several(count: int, what: str) -> str:
+    return what if count == 1 else f"{what}s"
 
 
 def non_negative(field: str, value: int | None) -> list[FieldError]:

@@ -200,7 +200,7 @@ def _owner_faults(references: list[Manifest]) -> list[FieldError]:
     for reference in references:
         version: str = reference.get("apiVersion", "")
         if version.count("/") > 1 or not version.rpartition("/")[2]:
-            errors.append(invalid(f"{field}.apiVersion", "", "version must not be empty"))
+            errors.append(invalid(f"{field}.apiVersion", version, "version must not be empty"))
         errors += [
             invalid(f"{field}.{member}", "", "must not be empty")
             for member in ("kind", "name", "uid")

@@ -41,6 +41,7 @@ from kcr_devcluster.apiserver.protocol.responses import (
 from kcr_devcluster.apiserver.quota import LimitRangeAdmission, QuotaAdmission
 from kcr_devcluster.apiserver.registry import metadata as meta
 from kcr_devcluster.apiserver.registry.mutation import (
+    HAS_VERSION,
     as_requested,
     as_sent,
     attributes_of,
@@ -51,6 +52,8 @@ from kcr_devcluster.apiserver.registry.priority import PriorityAdmission
 from kcr_devcluster.apiserver.registry.runtime_classes import RuntimeClassAdmission
 from kcr_devcluster.apiserver.registry.service_accounts import ServiceAccountAdmission
 from kcr_devcluster.apiserver.registry.service_addresses import ServiceAddresses
+from kcr_devcluster.apiserver.schema.builtin import type_of_kind
+from kcr_devcluster.apiserver.schema.go_values import as_go
 from kcr_devcluster.apiserver.storage.admission import (
     CREATE,
     IN_PROCESS,
@@ -176,7 +179,7 @@ class Registry:
             raise forbidden(kind.type, metadata.get("name", ""), refusal)
         sent_revision = int(metadata["resourceVersion"]) if _is_version(metadata["resourceVersion"]) else 0
         if sent_revision and not context.dry_run:
-            raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
+            raise StatusError(500, "", HAS_VERSION)
         meta.set_initial_fields(metadata, drawn("uid", self._new_uid), now)
         attributes = attributes_of(CREATE, kind, metadata, "", context)
         self._generate_name(kind, metadata)
@@ -344,7 +347,16 @@ class Registry:
 
     def _raise_if_invalid(self, kind: Kind, obj: Manifest, errors: Sequence[FieldError]) -> None:
         if errors:
-            raise invalid(kind.type.kind, kind.type.group, obj["metadata"].get("name", ""), errors)
+            name = obj["metadata"].get("name", "")
+            raise invalid(kind.type.kind, kind.type.group, name, [_as_go(kind, error) for error in errors])
+
+
+def _as_go(kind: Kind, error: FieldError) -> FieldError:
+    """Return an error of an object of a built-in kind that shows a list or an object as Go does."""
+    of = type_of_kind(kind.type.api_version, kind.type.kind)
+    if of is None or not isinstance(error.value, list | dict):
+        return error
+    return error._replace(value=as_go(of, error.field, error.value))
 
 
 def _is_version(text: str) -> bool:

@@ -161,6 +161,11 @@ def encoded_shape(api_version: str, kind: str) -> Shape | None:
     return None if item is None else _list_shape(f"{item}List".partition(".")[2], type_shape(item), (1, 2))
 
 
+def struct_order(name: str) -> list[str]:
+    """Return the names of the fields of a type in the order of its Go struct."""
+    return [entry.partition(":")[0] for entry in _tags().types.get(name, "").split()]
+
+
 @cache
 def _partial_shape(kind: str, numbers: tuple[int, int]) -> Shape:
     metadata = {"metadata": Field(type_shape(_METADATA).type, number=(1,))}

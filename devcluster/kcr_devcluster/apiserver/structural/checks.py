@@ -7,7 +7,14 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from kcr_devcluster.apiserver.protocol.field_errors import FieldError, invalid, not_supported, rendered, too_long
+from kcr_devcluster.apiserver.protocol.field_errors import (
+    FieldError,
+    as_json,
+    invalid,
+    not_supported,
+    rendered,
+    too_long,
+)
 from kcr_devcluster.apiserver.schema.extensions import Schema
 from kcr_devcluster.apiserver.schema.formats import INTEGER_BITS, string_format
 from kcr_devcluster.apiserver.schema.patterns import compile_matcher
@@ -34,7 +41,7 @@ def go_number(number: float) -> str:
 
 def whole(message: str) -> FieldError:
     """Return an error that names no field, as that of several schemas together."""
-    return FieldError(ROOT, "FieldValueInvalid", f'Invalid value: "": {message}')
+    return invalid(ROOT, "", message)
 
 
 def in_body(path: str, value: Any, rule: str) -> FieldError:
@@ -45,7 +52,7 @@ def in_body(path: str, value: Any, rule: str) -> FieldError:
 def wrong_type(path: str, wanted: str, found: str) -> FieldError:
     """Return the error of a value whose type, `found`, is not the one wanted."""
     words = f"{path} in body must be of type {wanted}: {rendered(found)}"
-    return FieldError(path or ROOT, "FieldValueTypeInvalid", f"Invalid value: {rendered(found)}: {words}")
+    return FieldError(path or ROOT, "FieldValueTypeInvalid", "Invalid value", found, words)
 
 
 def enum(schema: Schema) -> Check | None:
@@ -54,10 +61,10 @@ def enum(schema: Schema) -> Check | None:
     if not values:
         return None
     texts = {value for value in values if isinstance(value, str)}
-    others = {rendered(value) for value in values if not isinstance(value, str)}
+    others = {as_json(value) for value in values if not isinstance(value, str)}
 
     def check(value: Any, path: str, old: Any, errors: list[FieldError]) -> int:
-        if value in texts if isinstance(value, str) else rendered(value) in others:
+        if value in texts if isinstance(value, str) else as_json(value) in others:
             return 1
         errors.append(not_in_enum(path, value, values))
         return 0
@@ -67,7 +74,7 @@ def enum(schema: Schema) -> Check | None:
 
 def not_in_enum(path: str, value: Any, values: Sequence[Any]) -> FieldError:
     """Return the error of a value that is not listed."""
-    return not_supported(path or ROOT, value, [one if isinstance(one, str) else rendered(one) for one in values])
+    return not_supported(path or ROOT, value, [one if isinstance(one, str) else as_json(one) for one in values])
 
 
 def string(schema: Schema) -> Check | None:
@@ -104,7 +111,7 @@ def text_format(schema: Schema) -> Check | None:
         if type(value) is not str or holds(value):
             return 1
         words = f"{path} in body must be of type {name}: {rendered(value)}"
-        errors.append(FieldError(path, "FieldValueTypeInvalid", f"Invalid value: {rendered(value)}: {words}"))
+        errors.append(FieldError(path, "FieldValueTypeInvalid", "Invalid value", value, words))
         return 0
 
     return check
@@ -138,7 +145,7 @@ def _range(schema: Schema) -> _NumberRule | None:
     limit, shown = 1 << (INTEGER_BITS.get(name, 64) - 1), f"format {name}" if name in INTEGER_BITS else ""
 
     def rule(value: Any, path: str) -> FieldError | None:
-        if -limit <= value < limit:
+        if -limit <= value < limit and value == math.floor(value):
             return None
         said = f"with {shown} in {path}" if shown else f"(default format) in {path}"
         return whole(f"Checked value must be of type integer {said}")

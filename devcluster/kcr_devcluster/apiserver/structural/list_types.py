@@ -6,7 +6,7 @@ Source: kubernetes/staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver/sche
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from kcr_devcluster.apiserver.protocol.field_errors import FieldError, duplicate, invalid, rendered, required
+from kcr_devcluster.apiserver.protocol.field_errors import FieldError, as_json, duplicate, invalid, required
 from kcr_devcluster.apiserver.protocol.names import check_annotations, check_labels, dns_1035_label, path_segment
 from kcr_devcluster.apiserver.schema.builtin import type_shape
 from kcr_devcluster.apiserver.schema.extensions import EMBEDDED, LIST_MAP_KEYS, LIST_TYPE, Schema
@@ -60,7 +60,7 @@ def _duplicates(schema: Schema, value: Any, path: str) -> Iterator[FieldError]:
         shown = [{key: item[key] for key in keys if key in item} if item else {} for item in value]
     times: dict[str, int] = {}
     for position, item in enumerate(shown):
-        text = rendered(item)
+        text = as_json(item)
         times[text] = times.get(text, 0) + 1
         # The third of a kind is not reported again.
         if times[text] == 2:

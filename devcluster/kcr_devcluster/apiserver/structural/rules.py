@@ -12,8 +12,6 @@ from contextlib import suppress
 from functools import cache
 from typing import Any, NamedTuple
 
-import msgspec
-
 from kcr.api.equality import same_json
 from kcr_devcluster.apiserver.cel.conversion import converter
 from kcr_devcluster.apiserver.cel.costs import MOST
@@ -32,6 +30,7 @@ from kcr_devcluster.apiserver.protocol.field_errors import (
     not_supported,
     required,
 )
+from kcr_devcluster.apiserver.protocol.gojson import encode_json
 from kcr_devcluster.apiserver.schema.extensions import EMBEDDED, LIST_TYPE, RULES, Schema
 from kcr_devcluster.apiserver.schema.shape import ABSENT
 from kcr_devcluster.apiserver.structural.checks import ROOT
@@ -62,13 +61,11 @@ _HINT = (
     "declared)"
 )
 _LONGEST_MESSAGE = 5 * 1024
-# Go's encoder escapes what is no text in a page.
-_AS_GO = str.maketrans({one: f"\\u{ord(one):04x}" for one in "<>&\u2028\u2029"})
-NOT_CHECKED = FieldError(
+NOT_CHECKED = invalid(
     ROOT,
-    "FieldValueInvalid",
-    "Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing "
-    "errors to complete validation",
+    None,
+    "some validation rules were not checked because the object was invalid; correct the existing errors to complete "
+    "validation",
 )
 
 
@@ -285,8 +282,7 @@ def _unusable(path: str, rule: Rule, why: str) -> FieldError:
         "FieldPath": rule.get("fieldPath", ""),
         "OptionalOldSelf": rule.get("optionalOldSelf"),
     }
-    encoded = msgspec.json.encode(shown).decode().translate(_AS_GO)
-    return invalid_whole(path, f"{encoded}: {why}")
+    return invalid_whole(path, f"{encode_json(shown).decode()}: {why}")
 
 
 class _CompiledRule(NamedTuple):

@@ -23,6 +23,8 @@ from kcr_devcluster.apiserver.structural.checks import Check, not_in_enum, wrong
 _TYPES: Mapping[type, str] = {
     bool: "boolean", str: "string", int: "integer", float: "number", list: "array", dict: "object", type(None): "null",
 }  # fmt: skip
+# The integers of Go end below it; of floats, those up to the other one are exact.
+_BEYOND, _MOST_EXACT = 1 << 63, (1 << 53) - 1
 
 
 def compile_schema(schema: Schema) -> Check:
@@ -76,9 +78,12 @@ def _type(schema: Schema) -> Check | None:
 
     def check(value: Any, path: str, old: Any, errors: list[FieldError]) -> int:
         found = _TYPES[type(value)]
+        if found == "integer" and not -_BEYOND <= value < _BEYOND:
+            # Go decodes it as a float.
+            found = "number"
         if found in accepted or (found == "integer" and "number" in accepted):
             return 2
-        if found == "number" and "integer" in accepted and value == math.floor(value):
+        if found == "number" and "integer" in accepted and abs(value) <= _MOST_EXACT and value == math.floor(value):
             return 2
         if any_text and found in ("string", "array"):
             return 2

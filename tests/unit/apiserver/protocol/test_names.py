@@ -1,5 +1,6 @@
 import pytest
 
+from kcr_devcluster.apiserver.protocol.field_errors import too_long
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.names import (
     LABEL_MESSAGE,
@@ -77,7 +78,7 @@ def test_faults_of_labels_name_key_or_value() -> None:
 def test_annotations_may_not_be_too_large_together() -> None:
     assert check_annotations({"Some.Key": "x" * 1000}, "metadata.annotations") == []
     (fault,) = check_annotations({"a": "x" * 262144}, "metadata.annotations")
-    assert fault == ("metadata.annotations", "FieldValueTooLong", "Too long: may not be more than 262144 bytes")
+    assert fault == too_long("metadata.annotations", 262144)
 
 
 def test_port_name_has_a_letter_and_few_of_them() -> None:

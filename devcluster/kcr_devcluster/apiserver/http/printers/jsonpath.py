@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from kcr_devcluster.apiserver.protocol.field_errors import rendered
+from kcr_devcluster.apiserver.protocol.field_errors import as_json
 
 Finder = Callable[[Any], list[Any]]
 _Step = Callable[[Any], Iterable[Any]]
@@ -140,4 +140,4 @@ def printed(value: Any) -> str | None:
     """Return a value as Go prints it in a column of texts: lists and objects as JSON."""
     if value is None:
         return None
-    return value if isinstance(value, str) else rendered(value)
+    return value if isinstance(value, str) else as_json(value)

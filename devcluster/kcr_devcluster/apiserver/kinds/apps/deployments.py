@@ -123,8 +123,8 @@ def _check_strategy(strategy: Manifest) -> list[FieldError]:
         case "Recreate":
             words = "may not be specified when strategy `type` is 'Recreate'"
             return [forbidden(field, words)] if update is not None else []
-        case unknown:
-            return [not_supported("spec.strategy.type", unknown, ("Recreate", "RollingUpdate"))]
+        case _:
+            return [not_supported("spec.strategy", strategy, ("Recreate", "RollingUpdate"))]
 
 
 def _check_rolling_update(update: Manifest, field: str) -> list[FieldError]:

@@ -18,12 +18,12 @@ class StatusRules(NamedTuple):
     Attributes:
         counts: The numbers that are not negative.
         parts: Those of them that are not greater than `replicas`.
-        ready_may_be_zero: Whether `availableReplicas` is compared with `readyReplicas` only where that is set.
+        ready: What `availableReplicas` is compared with, as messages name it.
     """
 
     counts: tuple[str, ...]
     parts: tuple[str, ...] = ()
-    ready_may_be_zero: bool = False
+    ready: str = "readyReplicas"
 
 
 _SET = StatusRules(
@@ -36,7 +36,6 @@ _RULES: Mapping[str, StatusRules] = {
         ("observedGeneration", "replicas", "updatedReplicas", "readyReplicas", "availableReplicas",
          "unavailableReplicas", "terminatingReplicas", "collisionCount"),
         ("updatedReplicas", "readyReplicas", "availableReplicas"),
-        ready_may_be_zero=True,
     ),
     "ReplicaSet": _SET,
     "ReplicationController": _SET,
@@ -44,6 +43,7 @@ _RULES: Mapping[str, StatusRules] = {
         ("replicas", "readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas", "observedGeneration",
          "collisionCount"),
         ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"),
+        ready="status.readyReplicas",
     ),
     "DaemonSet": StatusRules(
         ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady",
@@ -60,8 +60,8 @@ def check_workload_status(new: Manifest, old: Manifest) -> list[FieldError]:
         if (part := _number(status, name)) > _number(status, "replicas"):
             errors.append(invalid(f"status.{name}", part, "cannot be greater than status.replicas"))
     available, ready = _number(status, "availableReplicas"), _number(status, "readyReplicas")
-    if rules.parts and available > ready and (ready > 0 or not rules.ready_may_be_zero):
-        errors.append(invalid("status.availableReplicas", available, "cannot be greater than readyReplicas"))
+    if rules.parts and available > ready:
+        errors.append(invalid("status.availableReplicas", available, f"cannot be greater than {rules.ready}"))
     if "collisionCount" in stored and _number(status, "collisionCount") < stored["collisionCount"]:
         errors.append(invalid("status.collisionCount", _number(status, "collisionCount"), "cannot be decremented"))
     return errors

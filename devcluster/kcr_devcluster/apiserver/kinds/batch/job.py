@@ -43,17 +43,21 @@ class JobStrategy(Strategy):
         """Empty the status and make the selector, unless the user brings one."""
         obj["status"] = {}
         keep_scheduling(obj["spec"], None, is_enabled=self.takes_scheduling)
+        has_labels = bool(obj["spec"]["template"]["metadata"].get("labels"))
         if is_automatic(obj):
             generate_selector(obj)
+        if has_labels:
+            # A Job without labels shares those of its template, the generated ones among them, and both are validated.
+            copy_labels(obj)
+
+    def finish_create(self, obj: Manifest) -> None:
+        """Copy the labels of the template to a Job without labels where all of them were generated."""
+        copy_labels(obj)
 
     def prepare_update(self, new: Manifest, old: Manifest) -> None:
         """Keep the status, and how the Job is scheduled where that is not to be said."""
         super().prepare_update(new, old)
         keep_scheduling(new["spec"], old["spec"], is_enabled=self.takes_scheduling)
-
-    def finish_create(self, obj: Manifest) -> None:
-        """Copy the labels of the template, the generated ones among them, to a Job without labels."""
-        copy_labels(obj)
 
     def prepare_status(self, new: Manifest, old: Manifest) -> None:
         """Keep the spec; a Job without labels shows those of its template, whatever template the request has."""

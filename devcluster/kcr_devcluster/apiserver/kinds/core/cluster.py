@@ -20,6 +20,7 @@ from kcr_devcluster.apiserver.protocol.field_errors import (
 )
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.names import check_finalizer, label_value, qualified_name
+from kcr_devcluster.apiserver.schema.go_values import as_go
 from kcr_devcluster.apiserver.schema.quantities import amount
 
 _NAME_LABEL = "kubernetes.io/metadata.name"
@@ -177,7 +178,7 @@ def _check_taints(taints: Sequence[Manifest], field: str) -> list[FieldError]:
         elif effect not in TAINT_EFFECTS:
             errors.append(not_supported(f"{path}.effect", effect, TAINT_EFFECTS))
         if (key, effect) in seen:
-            found = duplicate(path, taint)
-            errors.append(found._replace(message=f"{found.message}: taints must be unique by key and effect pair"))
+            found = duplicate(path, as_go("core.v1.Taint", "", taint))
+            errors.append(found._replace(detail="taints must be unique by key and effect pair"))
         seen.add((key, effect))
     return errors

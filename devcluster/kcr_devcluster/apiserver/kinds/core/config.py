@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from kcr_devcluster.apiserver.kinds.formats import config_key
 from kcr_devcluster.apiserver.kinds.strategy import Strategy
 from kcr_devcluster.apiserver.protocol.field_errors import IMMUTABLE, FieldError, forbidden, invalid, required, too_long
-from kcr_devcluster.apiserver.protocol.gojson import decode_json
+from kcr_devcluster.apiserver.protocol.gojson import decode_json, kind_of
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 
 _LIMIT = 1024 * 1024
@@ -51,11 +51,14 @@ def _check_json(key: str) -> "_Rule":
     def check(_: Manifest, data: Manifest) -> list[FieldError]:
         if key not in data:
             return [required(f"data[{key}]")]
+        why = ""
         try:
-            whole = isinstance(decode_json(b64decode(data[key])), dict)
-        except ValueError:
-            whole = False
-        return [] if whole else [invalid(f"data[{key}]", "<secret contents redacted>", "invalid character in JSON")]
+            found = decode_json(b64decode(data[key]))
+            if not isinstance(found, dict | None):
+                why = f"json: cannot unmarshal {kind_of(found)} into Go value of type map[string]interface {{}}"
+        except ValueError as error:
+            why = str(error)
+        return [invalid(f"data[{key}]", "<secret contents redacted>", why)] if why else []
 
     return check
 

@@ -33,7 +33,7 @@ class CustomResourceDefinitionStrategy(Strategy):
         conversion: Manifest = spec.setdefault("conversion", {"strategy": "None"})
         if service := ((conversion.get("webhook") or {}).get("clientConfig") or {}).get("service"):
             service.setdefault("port", 443)
-        for version in spec.setdefault("versions", []):
+        for version in spec.get("versions") or ():
             # Go holds them by value.
             version.setdefault("served", False)
             version.setdefault("storage", False)
@@ -81,7 +81,7 @@ def keep_metadata(new: Manifest, old: Manifest) -> None:
 
 
 def _schemas(crd: Manifest) -> list[Schema]:
-    return [schema_of(version) for version in crd["spec"]["versions"]]
+    return [schema_of(version) for version in crd["spec"].get("versions") or ()]
 
 
 def _warnings(crd: Manifest) -> list[str]:
@@ -92,6 +92,6 @@ def _add_stored_version(crd: Manifest) -> None:
     """Add the storage version to those that objects may be stored in."""
     status: Manifest = crd.setdefault("status", {})
     stored = status.get("storedVersions") or []
-    name = next((one.get("name") for one in crd["spec"]["versions"] if one.get("storage")), None)
-    if name and name not in stored:
+    name = next((one.get("name", "") for one in crd["spec"].get("versions") or () if one.get("storage")), None)
+    if name is not None and name not in stored:
         crd["status"] = {**status, "storedVersions": [*stored, name]}

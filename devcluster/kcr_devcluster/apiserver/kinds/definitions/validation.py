@@ -34,6 +34,8 @@ _SCOPES = ("Cluster", "Namespaced")
 _STRATEGIES = ("None", "Webhook")
 _MOST_SELECTABLE_FIELDS = 8
 _LONGEST_WARNING = 256
+# What versions may share.
+_SHARED = ("schema", "subresources", "additionalPrinterColumns", "selectableFields")
 
 
 def definition_errors(crd: Manifest) -> list[FieldError]:
@@ -48,7 +50,7 @@ def definition_errors(crd: Manifest) -> list[FieldError]:
     errors += _schema_presence(versions)
     for position, version in enumerate(versions):
         errors += _version_errors(version, f"spec.versions[{position}]")
-    errors += _version_set_errors(versions)
+    errors += _version_set_errors(spec.get("versions"))
     errors += _storage_version_errors(versions, (crd.get("status") or {}).get("storedVersions") or [])
     errors += _names_errors(spec.get("names") or {})
     for place, version in places(versions, "schema"):
@@ -143,16 +145,22 @@ def _version_errors(version: Manifest, path: str) -> Iterator[FieldError]:
     yield from (invalid(f"{path}.deprecationWarning", warning, reason) for reason in why)
 
 
-def _version_set_errors(versions: Sequence[Manifest]) -> Iterator[FieldError]:
-    names = [version.get("name") for version in versions]
+def _version_set_errors(given: Sequence[Manifest] | None) -> Iterator[FieldError]:
+    versions = given or ()
+    names = [version.get("name", "") for version in versions]
+    shared = [member for member in _SHARED if not any("[" in where for where, _ in places(versions, member))]
+    shown = given and [{name: value for name, value in one.items() if name not in shared} for one in given]
     if len(set(names)) < len(names):
-        yield invalid("spec.versions", versions, "must contain unique version names")
+        yield invalid("spec.versions", shown, "must contain unique version names")
     if sum(bool(version.get("storage")) for version in versions) != 1:
-        yield invalid("spec.versions", versions, "must have exactly one version marked as storage version")
+        yield invalid("spec.versions", shown, "must have exactly one version marked as storage version")
+    if names and names[0] and (reasons := dns_1035_label(names[0])):
+        # Upstream keeps the name of the first version beside the versions.
+        yield invalid("spec.version", names[0], ",".join(reasons))
 
 
 def _storage_version_errors(versions: Sequence[Manifest], stored: Sequence[str]) -> Iterator[FieldError]:
-    storage = [version.get("name") for version in versions if version.get("storage")]
+    storage = [version.get("name", "") for version in versions if version.get("storage")]
     if not stored:
         yield invalid("status.storedVersions", None, "must have at least one stored version")
     elif storage and storage[-1] not in stored:

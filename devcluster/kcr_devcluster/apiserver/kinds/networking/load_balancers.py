@@ -23,7 +23,7 @@ def check_ingress_status(obj: Manifest) -> list[FieldError]:
 def check_service_status(obj: Manifest) -> list[FieldError]:
     """Return the field errors of the addresses of a Service: only load balancers have some."""
     if obj["spec"].get("type") != "LoadBalancer":
-        return [forbidden(_FIELD, 'may only be used when `spec.type` is "LoadBalancer"')] if _points(obj) else []
+        return [forbidden(_FIELD, "may only be used when `spec.type` is 'LoadBalancer'")] if _points(obj) else []
     return check_ingress_status(obj) + [
         error for position, point in enumerate(_points(obj)) for error in _check_mode(point, f"{_FIELD}[{position}]")
     ]

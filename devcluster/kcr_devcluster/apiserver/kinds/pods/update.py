@@ -3,8 +3,9 @@
 Source: kubernetes/pkg/apis/core/validation/validation.go, ValidatePodUpdate.
 """
 
-from kcr_devcluster.apiserver.protocol.field_errors import FieldError, forbidden, invalid, rendered
+from kcr_devcluster.apiserver.protocol.field_errors import FieldError, forbidden, invalid
 from kcr_devcluster.apiserver.protocol.manifests import Manifest, semantic_equal
+from kcr_devcluster.apiserver.schema.go_values import difference
 
 _UPDATABLE = (
     "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
@@ -15,6 +16,7 @@ _HANDLED = ("activeDeadlineSeconds", "tolerations", "schedulingGates")
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _TERM_PARTS = ("matchExpressions", "matchFields")
 _ADDITIONS = "only additions are allowed (no mutations or deletions)"
+_LABEL_ADDITIONS = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
 
 
 def check_pod_update(new: Manifest, old: Manifest) -> list[FieldError]:
@@ -27,27 +29,28 @@ def check_pod_update(new: Manifest, old: Manifest) -> list[FieldError]:
         return errors
     errors += _check_tolerations(new.get("tolerations") or [], old.get("tolerations") or [])
     errors += _check_gates(new.get("schedulingGates") or [], old.get("schedulingGates") or [])
-    allowed = _with_changes(new, old)
+    changed = _with_kept(new, old)
     if old.get("schedulingGates"):
-        errors += _check_gated(new, old, allowed)
-    if not semantic_equal(new, allowed):
-        errors.append(forbidden("spec", f"{_UPDATABLE}\n{_difference(new, allowed)}"))
+        errors += _check_gated(new, old, changed)
+    if not semantic_equal(changed, old):
+        errors.append(forbidden("spec", f"{_UPDATABLE}\n{difference('core.v1.PodSpec', old, changed)}"))
     return errors
 
 
-def _with_changes(new: Manifest, old: Manifest) -> Manifest:
-    """Return the old spec with those parts of the new one that may change."""
-    allowed = dict(old)
+def _with_kept(new: Manifest, old: Manifest) -> Manifest:
+    """Return the new spec with those parts of the old one that may change."""
+    changed = dict(new)
     for name in _HANDLED:
-        allowed[name] = new.get(name)
+        changed[name] = old.get(name)
     for kind in ("containers", "initContainers"):
-        allowed[kind] = [
-            {**before, "image": after.get("image")}
-            for before, after in zip(old.get(kind) or (), new.get(kind) or (), strict=True)
-        ]
+        if kind in new:
+            changed[kind] = [
+                {**after, "image": before.get("image")}
+                for before, after in zip(old.get(kind) or (), new[kind], strict=True)
+            ]
     if (old.get("terminationGracePeriodSeconds") or 0) < 0 and new.get("terminationGracePeriodSeconds") == 1:
-        allowed["terminationGracePeriodSeconds"] = 1
-    return allowed
+        changed["terminationGracePeriodSeconds"] = old["terminationGracePeriodSeconds"]
+    return changed
 
 
 def _check_deadline(new: int | None, old: int | None) -> list[FieldError]:
@@ -82,16 +85,15 @@ def _check_gates(new: list[Manifest], old: list[Manifest]) -> list[FieldError]:
     ]
 
 
-def _check_gated(new: Manifest, old: Manifest, allowed: Manifest) -> list[FieldError]:
-    """Check the scheduling directives that a gated pod may still narrow, and allow them."""
+def _check_gated(new: Manifest, old: Manifest, changed: Manifest) -> list[FieldError]:
+    """Check the scheduling directives that a gated pod may still narrow, and take those of the old spec."""
     before, after = old.get("nodeSelector") or {}, new.get("nodeSelector") or {}
-    allowed["nodeSelector"] = after
-    errors = [] if before.items() <= after.items() else [invalid("spec.nodeSelector", after, _ADDITIONS)]
-    had, has = old.get("affinity") or {}, new.get("affinity") or {}
-    others = {name: value for name, value in had.items() if name != "nodeAffinity"}
-    node = has.get("nodeAffinity")
-    allowed["affinity"] = {**others, "nodeAffinity": node} if node else others
-    return errors + _check_required(_required_terms(node), _required_terms(had.get("nodeAffinity")))
+    errors = [] if before.items() <= after.items() else [invalid("spec.nodeSelector", after, _LABEL_ADDITIONS)]
+    changed["nodeSelector"] = old.get("nodeSelector")
+    had, has = (old.get("affinity") or {}).get("nodeAffinity"), (new.get("affinity") or {}).get("nodeAffinity")
+    others = {name: value for name, value in (new.get("affinity") or {}).items() if name != "nodeAffinity"}
+    changed["affinity"] = ({**others, "nodeAffinity": had} if had else others) or None
+    return errors + _check_required(_required_terms(has), _required_terms(had))
 
 
 def _required_terms(affinity: Manifest | None) -> list[Manifest]:
@@ -102,7 +104,7 @@ def _check_required(new: list[Manifest], old: list[Manifest]) -> list[FieldError
     """Check that no further node is selected: terms are ORed, their requirements ANDed."""
     field = f"spec.affinity.nodeAffinity.{_REQUIRED}.nodeSelectorTerms"
     if old and len(new) != len(old):
-        return [invalid(field, new, "no additions/deletions to non-empty NodeSelectorTerms list are allowed")]
+        return [invalid(field, new or None, "no additions/deletions to non-empty NodeSelectorTerms list are allowed")]
     return [
         invalid(f"{field}[{position}]", after, _ADDITIONS)
         for position, (after, before) in enumerate(zip(new, old, strict=False))
@@ -115,11 +117,3 @@ def _only_grows(new: Manifest, old: Manifest) -> bool:
     if not any(old.get(part) for part in _TERM_PARTS):
         return not any(new.get(part) for part in _TERM_PARTS)
     return all((new.get(part) or [])[: len(old.get(part) or [])] == (old.get(part) or []) for part in _TERM_PARTS)
-
-
-def _difference(new: Manifest, old: Manifest) -> str:
-    lines: list[str] = []
-    for name in sorted(new.keys() | old.keys()):
-        if not semantic_equal(new.get(name), old.get(name)):
-            lines += [f"-  {name}: {rendered(old.get(name))}", f"+  {name}: {rendered(new.get(name))}"]
-    return "\n".join(lines)

@@ -5,9 +5,17 @@ ValidatePersistentVolumeClaimUpdate; pkg/registry/core/persistentvolumeclaim/str
 """
 
 from kcr_devcluster.apiserver.kinds.generic import Conform, Rules
-from kcr_devcluster.apiserver.protocol.field_errors import FieldError, forbidden, invalid, not_supported, required
+from kcr_devcluster.apiserver.protocol.field_errors import (
+    IMMUTABLE,
+    FieldError,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
 from kcr_devcluster.apiserver.protocol.manifests import Manifest, semantic_equal
 from kcr_devcluster.apiserver.protocol.names import check_selector, dns_subdomain
+from kcr_devcluster.apiserver.schema.go_values import difference
 from kcr_devcluster.apiserver.schema.quantities import amount
 
 _ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
@@ -71,15 +79,28 @@ def _validate_update_claim(new: Manifest, old: Manifest) -> list[FieldError]:
     """Return the field errors of an update: the volume is set once, and requests of bound claims may grow."""
     after, before = dict(new["spec"]), dict(old["spec"])
     if not before.get("volumeName"):
-        before.pop("volumeName", None)
-        after.pop("volumeName", None)
+        before["volumeName"] = after.get("volumeName")
     if (new.get("status") or {}).get("phase") == "Bound":
-        after.pop("resources", None)
-        before.pop("resources", None)
+        resources = after.get("resources") or {}
+        if requests := resources.get("requests"):
+            after["resources"] = {**resources, "requests": {**requests, "storage": _requested(before)}}
+        after["volumeAttributesClassName"] = before.get("volumeAttributesClassName")
     errors = _validate_claim(new)
     if not semantic_equal(after, before):
-        errors.append(forbidden("spec", _FIXED))
+        changes = difference("core.v1.PersistentVolumeClaimSpec", before, after)
+        errors.append(forbidden("spec", f"{_FIXED}\n{changes}"))
+    capacity = ((old.get("status") or {}).get("capacity") or {}).get("storage", "0")
+    wanted = _requested(new["spec"])
+    if amount(wanted) < amount(_requested(old["spec"])) and amount(wanted) <= amount(capacity):
+        errors.append(forbidden("spec.resources.requests.storage", "field can not be less than status.capacity"))
+    if new["spec"].get("volumeMode") != old["spec"].get("volumeMode"):
+        errors.append(invalid("volumeMode", new["spec"].get("volumeMode"), IMMUTABLE))
     return errors
+
+
+def _requested(spec: Manifest) -> str:
+    found: str = ((spec.get("resources") or {}).get("requests") or {}).get("storage", "0")
+    return found
 
 
 # Claims of volumes: nothing here provisions or binds them, which a warning says.

@@ -19,6 +19,7 @@ from kcr_devcluster.apiserver.protocol.field_errors import (
 from kcr_devcluster.apiserver.protocol.manifests import Manifest, semantic_equal
 from kcr_devcluster.apiserver.protocol.names import dns_subdomain, qualified_name
 from kcr_devcluster.apiserver.schema.builtin import type_shape
+from kcr_devcluster.apiserver.schema.go_values import difference
 from kcr_devcluster.apiserver.schema.quantities import amount
 
 _RECLAIM_POLICIES = ("Delete", "Recycle", "Retain")
@@ -57,7 +58,7 @@ def _validate_volume(obj: Manifest) -> list[FieldError]:
         errors.append(required("spec", "must specify a volume type"))
     errors += [forbidden(f"spec.{name}", "may not specify more than 1 volume type") for name in sources[1:]]
     if (spec.get("hostPath") or {}).get("path") == "/" and policy == "Recycle":
-        words = "may not be 'recycle' for a hostPath of '/'"
+        words = "may not be 'recycle' for a hostPath mount of '/'"
         errors.append(forbidden("spec.persistentVolumeReclaimPolicy", words))
     if nfs := spec.get("nfs"):
         errors += check_nfs(nfs, "spec.nfs")
@@ -72,7 +73,8 @@ def _validate_update_volume(new: Manifest, old: Manifest) -> list[FieldError]:
     """Return the field errors of an update."""
     errors, (after, before) = _validate_volume(new), (new["spec"], old["spec"])
     if any(not semantic_equal(after.get(name), before.get(name)) for name in {*_sources(after), *_sources(before)}):
-        errors.append(forbidden("spec.persistentvolumesource", _FIXED_SOURCE))
+        changes = difference("core.v1.PersistentVolumeSource", before, after)
+        errors.append(forbidden("spec.persistentvolumesource", f"{_FIXED_SOURCE}\n{changes}"))
     if after["volumeMode"] != before["volumeMode"]:
         errors.append(invalid("volumeMode", after["volumeMode"], IMMUTABLE))
     return errors

@@ -12,12 +12,13 @@ from kcr_devcluster.apiserver.protocol.field_errors import FieldError, duplicate
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.names import dns_subdomain
 
-_MOST_SERVERS, _MOST_SEARCHES, _LONGEST_SEARCHES = 3, 32, 2048
+_MOST_SERVERS, _MOST_SEARCHES, _LONGEST_SEARCHES, _LONGEST_NAME = 3, 32, 2048, 253
 _LABEL = "[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _SEARCH = re.compile(rf"_?{_LABEL}(\._?{_LABEL})*")
 _SEARCH_MESSAGE = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-', '_' or '.', and must "
-    "start and end with an alphanumeric character"
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must "
+    "start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
+    f"'{_SEARCH.pattern}')"
 )
 
 
@@ -59,6 +60,8 @@ def _check_searches(searches: list[str], field: str) -> list[FieldError]:
         errors.append(invalid(field, searches, words))
     for position, search in enumerate(searches):
         name = search.removesuffix(".")
+        if search != "." and len(name) > _LONGEST_NAME:
+            errors.append(invalid(f"{field}[{position}]", name, f"must be no more than {_LONGEST_NAME} characters"))
         if search != "." and not _SEARCH.fullmatch(name):
             errors.append(invalid(f"{field}[{position}]", name, _SEARCH_MESSAGE))
     return errors

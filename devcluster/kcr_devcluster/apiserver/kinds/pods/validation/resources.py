@@ -13,6 +13,7 @@ from kcr_devcluster.apiserver.protocol.field_errors import (
     duplicate,
     forbidden,
     invalid,
+    not_found,
     not_supported,
     required,
 )
@@ -156,11 +157,8 @@ def _check_claims(wanted: Sequence[Manifest], known: Sequence[str], field: str) 
         seen.add(key)
         if name not in known:
             choice = f": {', '.join(sorted(known))}" if known else " which is empty"
-            found = FieldError(
-                path, "FieldValueNotFound",
-                f'Not found: "{name}": must be one of the names in pod.spec.resourceClaims{choice}',
-            )  # fmt: skip
-            errors.append(found)
+            words = f"must be one of the names in pod.spec.resourceClaims{choice}"
+            errors.append(not_found(path, name)._replace(detail=words))
     return errors
 
 

@@ -242,9 +242,6 @@ def check_gates(gates: Sequence[Manifest], field: str) -> list[FieldError]:
     seen: set[str] = set()
     for position, gate in enumerate(gates):
         path, name = f"{field}[{position}]", gate.get("name", "")
-        if not name:
-            errors.append(required(path, "must not be empty"))
-            continue
         errors += [invalid(path, name, reason) for reason in qualified_name(name)]
         if name in seen:
             errors.append(duplicate(path, name))
@@ -279,5 +276,5 @@ def _check_operator(toleration: Manifest, key: str, field: str) -> list[FieldErr
     elif operator != "Exists":
         errors.append(not_supported(f"{field}.operator", operator, ("Equal", "Exists")))
     elif value:
-        errors.append(invalid(f"{field}.operator", toleration, "value must be empty when `operator` is 'Exists'"))
+        errors.append(invalid(f"{field}.operator", value, "value must be empty when `operator` is 'Exists'"))
     return errors
