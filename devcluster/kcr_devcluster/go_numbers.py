@@ -15,6 +15,8 @@ _FRACTION = re.compile(rb"[0-9][.eE][-+0-9]")
 _CHANGED = re.compile(rb"[0-9](?:\.0|e[0-9]|[0-9]{18})")
 _INT64 = 2**63
 _LARGE, _SMALL = 1e21, 1e-6
+# The form 'g' writes an exponent outside of these.
+_EXPONENTS = range(-4, 6)
 
 
 def as_go_writes(number: int | float) -> int | float:
@@ -54,3 +56,14 @@ def go_text(number: int | float) -> str:
     mantissa, _, exponent = repr(number).partition("e")
     # Unlike ours, the exponents of small numbers have one digit where one will do.
     return f"{mantissa}e{int(exponent):+d}" if exponent else f"{float(repr(number)):e}"
+
+
+def shortest_text(number: str) -> str:
+    """Return a number as the form 'g' of Go's strconv.FormatFloat writes it.
+
+    Args:
+        number: Its digits, as few as tell it from others.
+    """
+    value = Decimal(number).normalize()
+    mantissa, _, exponent = f"{value:e}".partition("e")
+    return f"{value:f}" if int(exponent) in _EXPONENTS else f"{mantissa}e{int(exponent):+03d}"

@@ -13,14 +13,17 @@ import binascii
 import re
 import struct
 from collections.abc import Iterator
-from decimal import Decimal
+from datetime import UTC, datetime
 from math import isfinite
 from typing import Any, NamedTuple
 
 import msgspec
 import yaml
+from yaml.composer import ComposerError
+from yaml.parser import ParserError
+from yaml.scanner import ScannerError
 
-from kcr_devcluster.go_numbers import as_go_writes
+from kcr_devcluster.go_numbers import as_go_writes, shortest_text
 
 # Nodes that aliases and merge keys may add to a document.
 _MAX_REPEATED = 50_000
@@ -48,21 +51,31 @@ _INTEGERS = (
     (re.compile(r"0b([-+]?)([01]+)"), 2),
 )  # fmt: skip
 _FRACTION = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
-_DATE = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt ][0-9]{1,2}:[0-9]{1,2}:[0-9]{1,2}(?:\.[0-9]+)?.*)?")
+_TIME_TEXT = re.compile(
+    r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})"
+    r"(?:(?:(?P<space> +)|[Tt])([0-9]{1,2}):([0-9]{1,2}):([0-9]{1,2})(?:[.,][0-9]+)?"
+    r"(?(space)|(?:Z|[-+]([01][0-9]|2[0-4]):(?:[0-5][0-9]|60))))?"
+)
+_BETWEEN_DIGITS = re.compile("(?<=[0-9])_(?=[0-9])")
+_NAME = re.compile("[0-9A-Za-z_-]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_EXPONENT_AT = 6
 # Our parser's problems, and what upstream's says of them.
 _PROBLEMS = tuple((re.compile(said, re.DOTALL), words) for said, words in (
     ("(mapping (?:values|keys)) are not allowed here", r"\1 are not allowed in this context"),
     ("sequence entries are not allowed here", "block sequence entries are not allowed in this context"),
     ("found character .* that cannot start any token", "found character that cannot start any token"),
     ("found unknown escape character .*", "found unknown escape character"),
+    ("found undefined tag handle .*", "found undefined tag handle"),
     ("found undefined alias (.*)", r"unknown anchor \1 referenced"),
     ("expected ('.' or '.'), but got .*", r"did not find expected \1"),
     ("expected '>', but found .*", "did not find the expected '>'"),
     ("expected the node content, but found .*", "did not find expected node content"),
     ("expected URI, but found .*", "did not find expected tag URI"),
-    ("expected escape sequence of .*", "did not find expected hexadecimal number"),
+    ("expected escape sequence of .*", "did not find expected hexdecimal number"),
+    ("expected chomping or indentation indicators, but found .*", "did not find expected comment or line break"),
+    ("expected a comment or a line break, but found .*", "did not find expected comment or line break"),
+    ("expected indentation indicator in the range .*", "found an indentation indicator equal to 0"),
+    ("expected ' ', but found .*", "did not find expected whitespace or line break"),
     ("expected '?<document start>'?, but found .*", "did not find expected <document start>"),
     ("expected (alphabetic or numeric character), but found .*", r"did not find expected \1"),
     ("found unexpected document separator", "found unexpected document indicator"),
@@ -76,7 +89,15 @@ _BLANKS, _BREAKS = (" ", "\t"), ("\r", "\n", "\x85", "\u2028", "\u2029")
 
 
 class YamlError(ValueError):
-    """A text is no YAML, or no value of JSON; the message says where, if that is known."""
+    """A text is no YAML, or no value of JSON; the message is the API server's.
+
+    Attributes:
+        in_file: What is wrong and the line of it; the API server's lines are near it only.
+    """
+
+    def __init__(self, message: str, in_file: str = "") -> None:
+        super().__init__(message)
+        self.in_file = in_file or message.removeprefix("yaml: ")
 
 
 class _Loader(yaml.BaseLoader):
@@ -119,14 +140,55 @@ class _Loader(yaml.BaseLoader):
         while self.peek() in _BLANKS:
             if self.peek() == "\t" and self.column < indent:
                 words = "found a tab character that violates indentation"
-                raise yaml.MarkedYAMLError(None, None, words, self.get_mark())
+                raise ScannerError(None, None, words, self.get_mark())
             self.forward()
         return found
+
+    def scan_plain(self) -> Any:
+        """Scan a text; a colon before an indicator is part of it."""
+        token = super().scan_plain()
+        if self.flow_level and self.index == token.end_mark.index and self.peek() == ":" and self.peek(1) in ",[]{}":
+            self.forward()
+            token.value += ":"
+            self.allow_simple_key = False
+        return token
+
+    def scan_block_scalar_indentation(self) -> Any:
+        found = super().scan_block_scalar_indentation()
+        self._refuse_tab()
+        return found
+
+    def scan_block_scalar_breaks(self, indent: int) -> Any:
+        found = super().scan_block_scalar_breaks(indent)
+        if self.column < indent:
+            self._refuse_tab()
+        return found
+
+    def _refuse_tab(self) -> None:
+        if self.peek() == "\t":
+            words = "found a tab character where an indentation space is expected"
+            raise ScannerError(None, None, words, self.get_mark())
+
+    def scan_directive_name(self, start_mark: Any) -> Any:
+        length = 0
+        while _NAME.fullmatch(self.peek(length)):
+            length += 1
+        name, words = self.prefix(length), ""
+        if not name:
+            words = "could not find expected directive name"
+        elif self.peek(length) not in "\0 \t\r\n\x85\u2028\u2029":
+            words = "found unexpected non-alphabetical character"
+        elif name not in ("YAML", "TAG"):
+            words = "found unknown directive name"
+        if words:
+            raise ScannerError(None, None, words, self.get_mark())
+        self.forward(length)
+        return name
 
     def scan_yaml_directive_value(self, start_mark: Any) -> Any:
         version = super().scan_yaml_directive_value(start_mark)
         if version != (1, 1):
-            raise yaml.MarkedYAMLError(None, None, "found incompatible YAML document", start_mark)
+            raise ParserError(None, None, "found incompatible YAML document", start_mark)
         return version
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
@@ -213,7 +275,7 @@ def _documents(text: str | bytes) -> Iterator[tuple["_Values", yaml.Node]]:
             assert node is not None  # there is one
             yield _Values(len(text), loader.names), node
     except yaml.YAMLError as error:
-        raise YamlError(_described(error)) from None
+        raise _described(error) from None
     except RecursionError:
         raise YamlError("yaml: exceeded max depth") from None
 
@@ -283,8 +345,7 @@ class _Values:
 
     def _name(self, key: Any, value: Any) -> str:
         if not isinstance(key, yaml.ScalarNode):
-            shown = msgspec.json.encode(self.convert(key)).decode()
-            raise YamlError(f"yaml: invalid map key: {shown}")
+            raise YamlError(f"yaml: invalid map key: {_in_go(self.convert(key))}")
         match self._resolved(key):
             case str(name):
                 return self._text(name, key)
@@ -296,8 +357,8 @@ class _Values:
                 return _number_name(name)
             case other:
                 kind, shown = ("%!s(<nil>)", "<nil>") if other is None else ("uint64", hex(other))
-                value = msgspec.json.encode(self.convert(value)).decode()
-                raise YamlError(f"unsupported map key of type: {kind}, key: {shown}, value: {value}")
+                shown_value = _in_go(self.convert(value))
+                raise YamlError(f"unsupported map key of type: {kind}, key: {shown}, value: {shown_value}")
 
     def _scalar(self, node: yaml.ScalarNode) -> Any:
         value = self._resolved(node)
@@ -319,7 +380,7 @@ class _Values:
             return _decoded(text)
         if tag not in (_NULL, _BOOL, _INT, _FLOAT, _TIME):
             return text
-        found, value = (_TIME, text) if tag == _TIME and _DATE.fullmatch(text) else _resolve(text)
+        found, value = (_TIME, text) if tag == _TIME and _is_time(text) else _resolve(text)
         if tag == _FLOAT and found == _INT:
             return float(value)
         if tag != found:
@@ -334,6 +395,28 @@ class _Values:
         if not text.isascii() and _SURROGATE.search(text):
             raise YamlError(f"yaml: line {node.start_mark.line + 1}: found invalid Unicode character escape code")
         return text
+
+
+def is_plain_text(text: str) -> bool:
+    """Return whether a plain scalar is text: no number, boolean or null, and no time either."""
+    return _resolve(text)[0] == _STR and not _is_time(text)
+
+
+def _is_time(text: str) -> bool:
+    """Return whether a text is a time.
+
+    Source: go.yaml.in/yaml/v2, parseTimestamp; Go's time.Parse.
+    """
+    found = _TIME_TEXT.fullmatch(text)
+    if found is None:
+        return False
+    year, month, day, hour, minute, second = (int(found[part] or 0) for part in (1, 2, 3, 5, 6, 7))
+    try:
+        # Go knows a year 0, which is a leap year.
+        datetime(year or 4, month, day, hour, minute, second, tzinfo=UTC)
+    except ValueError:
+        return False
+    return True
 
 
 def _resolve(text: str) -> tuple[str, Any]:
@@ -351,7 +434,7 @@ def _resolve(text: str) -> tuple[str, Any]:
                 if -(2**63) <= made < (2**63 if found[1] else 2**64):
                     return _INT, made
     elif first == ".":
-        number = text
+        number = _BETWEEN_DIGITS.sub("", text)
     else:
         return _STR, text
     if _FRACTION.fullmatch(number) and isfinite(value := float(number)):
@@ -376,14 +459,14 @@ def _number_name(number: float) -> str:
     if not isfinite(near_number):
         return ".nan" if number != number else "-.inf" if number < 0 else ".inf"
     shortest = (text for digits in range(9) if struct.pack("f", float(text := f"{near_number:.{digits}e}")) == near)
-    mantissa, _, exponent = next(shortest).partition("e")
-    if -4 <= int(exponent) < _EXPONENT_AT:
-        return format(Decimal(f"{mantissa}e{exponent}"), "f")
-    return f"{mantissa}e{exponent}"
+    return shortest_text(next(shortest))
 
 
-def _described(error: yaml.YAMLError) -> str:
-    """Return what is wrong in upstream's words, with the line; there are none for characters that no text may have."""
+def _described(error: yaml.YAMLError) -> YamlError:
+    """Return what is wrong in upstream's words, with the line where upstream knows one.
+
+    Source: go.yaml.in/yaml/v2, decode.go, fail: the first line has no number, and parsers count from zero.
+    """
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or " ".join(str(error).split())
     if str(problem).startswith("expected <block end>"):
@@ -393,4 +476,23 @@ def _described(error: yaml.YAMLError) -> str:
         if found := said.fullmatch(problem):
             problem = found.expand(words)
             break
-    return f"yaml: line {mark.line + 1}: {problem}" if mark else f"yaml: {problem}"
+    if mark is None:
+        return YamlError(f"yaml: {problem}")
+    line = 0 if isinstance(error, ComposerError) else mark.line
+    if isinstance(error, ParserError) and mark.column and mark.buffer[mark.pointer] == "\0":
+        # What is missing at the end is missing from the line behind it.
+        line += 1
+    where = f"line {line + isinstance(error, ScannerError)}: " if line else ""
+    return YamlError(f"yaml: {where}{problem}", f"line {mark.line + 1}: {problem}")
+
+
+def _in_go(value: Any) -> str:
+    """Return a value as Go's `%#v` shows it."""
+    if isinstance(value, dict):
+        members = ", ".join(f"{_in_go(name)}:{_in_go(value[name])}" for name in sorted(value))
+        return f"map[interface {{}}]interface {{}}{{{members}}}"
+    if isinstance(value, list):
+        return f"[]interface {{}}{{{', '.join(map(_in_go, value))}}}"
+    if value is None:
+        return "interface {}(nil)"
+    return msgspec.json.encode(value).decode()

@@ -31,6 +31,8 @@ TEXTS = (
     "inf", "nan", "Infinity", "yEs", "nUl", "tRue", "oN", "<<", "=", "_1", "-_",
 )  # fmt: skip
 
+NULL_KEY = "unsupported map key of type: %!s(<nil>), key: <nil>, value: 1"
+
 
 @pytest.mark.parametrize(("value", "text"), [(value, text) for value, texts in VALUES for text in texts])
 def test_plain_scalar_is_the_value_that_the_server_reads(value: Any, text: str) -> None:
@@ -79,9 +81,9 @@ def test_value_is_the_one_that_the_server_reads(text: str, value: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a: {null: 1}", "unsupported map key of type: %!s(<nil>), key: <nil>, value: 1"),
+        ("a: {null: 1}", NULL_KEY),
         ("a: {18446744073709551615: 1}", "unsupported map key of type: uint64, key: 0xffffffffffffffff, value: 1"),
-        ("a: {[1]: 1}", "yaml: invalid map key: [1]"),
+        ("a: {[1]: 1}", "yaml: invalid map key: []interface {}{1}"),
         ("a: .inf", "json: unsupported value: +Inf"),
         ("a: -.Inf", "json: unsupported value: -Inf"),
         ("a: .NaN", "json: unsupported value: NaN"),
@@ -95,17 +97,17 @@ def test_value_is_the_one_that_the_server_reads(text: str, value: Any) -> None:
         ("a: {<<: 1}", "yaml: map merge requires map or sequence of maps as the value"),
         ("a: &x [*x]", "yaml: anchor 'x' value contains itself"),
         ("a: &x {b: *x}", "yaml: anchor 'x' value contains itself"),
-        ("a:\n  b: 1\n c: 2", "yaml: line 3: did not find expected key"),
-        ("- a\nb: c", "yaml: line 2: did not find expected '-' indicator"),
+        ("a:\n  b: 1\n c: 2", "yaml: line 2: did not find expected key"),
+        ("- a\nb: c", "yaml: line 1: did not find expected '-' indicator"),
         ("a: b\n c: d", "yaml: line 2: mapping values are not allowed in this context"),
-        ("x: -\n- y", "yaml: line 1: block sequence entries are not allowed in this context"),
+        ("x: -\n- y", "yaml: block sequence entries are not allowed in this context"),
         ("a: 1\nb: @x", "yaml: line 2: found character that cannot start any token"),
         ("a:\n\t- b", "yaml: line 2: found character that cannot start any token"),
         ('a: 1\nb: "\\/"', "yaml: line 2: found unknown escape character"),
         ('a: 1\nb: "\\ud800"', "yaml: line 2: found invalid Unicode character escape code"),
-        ("a: 1\nb: *nope", "yaml: line 2: unknown anchor 'nope' referenced"),
-        ("a: {b: c]}", "yaml: line 1: did not find expected ',' or '}'"),
-        ("a: 1\nb: [a}", "yaml: line 2: did not find expected ',' or ']'"),
+        ("a: 1\nb: *nope", "yaml: unknown anchor 'nope' referenced"),
+        ("a: {b: c]}", "yaml: did not find expected ',' or '}'"),
+        ("a: 1\nb: [a}", "yaml: line 1: did not find expected ',' or ']'"),
         ("a: \x01", "yaml: control characters are not allowed"),
     ],
 )
@@ -113,6 +115,28 @@ def test_text_that_cannot_be_read_is_refused_in_words_of_the_server(text: str, m
     with pytest.raises(YamlError) as raised:
         load_yaml(text)
     assert str(raised.value) == message
+
+
+@pytest.mark.parametrize(
+    ("text", "answered", "in_file"),
+    [
+        ("a:\n  b: 1\n c: 2", "yaml: line 2: did not find expected key", "line 3: did not find expected key"),
+        ("{a: [}", "yaml: did not find expected node content", "line 1: did not find expected node content"),
+        ("a: [\n1,", "yaml: line 2: did not find expected node content", "line 2: did not find expected node content"),
+        (
+            "a: [\n1,\n",
+            "yaml: line 2: did not find expected node content",
+            "line 3: did not find expected node content",
+        ),
+        ("a: 1\nb: *x", "yaml: unknown anchor 'x' referenced", "line 2: unknown anchor 'x' referenced"),
+        ("a: {null: 1}", NULL_KEY, NULL_KEY),
+    ],
+)
+def test_server_counts_lines_otherwise_than_a_reader_of_files(text: str, answered: str, in_file: str) -> None:
+    """Source: recorded; go.yaml.in/yaml/v2, decode.go, fail."""
+    with pytest.raises(YamlError) as raised:
+        load_yaml(text)
+    assert (str(raised.value), raised.value.in_file) == (answered, in_file)
 
 
 @pytest.mark.parametrize(
@@ -135,12 +159,12 @@ def test_tabs_are_blanks_but_where_they_would_indent(text: str, value: Any) -> N
     ("text", "words"),
     [
         ("s:\n\ta: b", "line 2: found character that cannot start any token"),
-        ("\t\ns: b", "line 1: found character that cannot start any token"),
+        ("\t\ns: b", "found character that cannot start any token"),
         ("s: b\n\t\na: b", "line 2: found a tab character that violates indentation"),
         ("s: [b\n\t]", "line 2: found a tab character that violates indentation"),
         ("s:\n  -\ta", "line 2: found character that cannot start any token"),
         ("s:\n  a: b\n\tc", "line 3: found a tab character that violates indentation"),
-        ("%YAML 1.2\n---\ns: a", "line 1: found incompatible YAML document"),
+        ("%YAML 1.2\n---\ns: a", "found incompatible YAML document"),
     ],
 )
 def test_tabs_that_indent_and_other_versions_are_refused(text: str, words: str) -> None:
@@ -163,7 +187,7 @@ def test_text_without_a_value_is_null(text: str) -> None:
 def test_documents_come_one_by_one() -> None:
     documents = load_yaml_documents("a: 1\n---\n---\nb: y\n---\n]")
     assert [next(documents) for _ in range(3)] == [{"a": 1}, None, {"b": True}]
-    with pytest.raises(YamlError, match="line 6: did not find expected node content"):
+    with pytest.raises(YamlError, match="line 5: did not find expected node content"):
         next(documents)
 
 

@@ -61,6 +61,8 @@ def read_faults(file: Path) -> ListenerFaults:
         written = decode_faults(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"{file}: {error.strerror}: name a file of rules, in YAML or JSON") from error
-    except (UnicodeDecodeError, YamlError, ValueError) as error:
+    except YamlError as error:
+        raise ConfigError(f"{file}: no YAML: {error.in_file}") from error
+    except ValueError as error:
         raise ConfigError(f"{file}: {error}") from error
     return ListenerFaults(written.rules, seed=written.seed or 0)

@@ -43,7 +43,7 @@ def self_access(review: Manifest, asker: Asker) -> Manifest:
         StatusError: 422, it does not ask for exactly one thing.
     """
     spec = review.get("spec") or {}
-    _raise_if_invalid(review, [*_what_faults(spec), *_metadata_faults(review)])
+    _raise_if_invalid([*_what_faults(spec), *_metadata_faults(review)])
     return _status(asker.user, spec, asker.authorizer)
 
 
@@ -54,7 +54,7 @@ def subject_access(review: Manifest, asker: Asker) -> Manifest:
         StatusError: 422, it has not exactly one kind of attributes, or names neither user nor group.
     """
     spec = review.get("spec") or {}
-    _raise_if_invalid(review, [*_subject_faults(spec), *_metadata_faults(review)])
+    _raise_if_invalid([*_subject_faults(spec), *_metadata_faults(review)])
     return _status(_user_of(spec), spec, asker.authorizer)
 
 
@@ -73,7 +73,7 @@ def local_subject_access(review: Manifest, asker: Asker) -> Manifest:
         errors.append(invalid_field("spec.resourceAttributes.namespace", said, "must match metadata.namespace"))
     if path is not None:
         errors.append(invalid_field(f"spec.{_PATH}", _as_in_go(path), "disallowed on this kind of request"))
-    _raise_if_invalid(review, errors)
+    _raise_if_invalid(errors)
     return _status(_user_of(spec), spec, asker.authorizer)
 
 
@@ -149,6 +149,7 @@ def _as_in_go(path: Manifest) -> Manifest:
     return {"Path": path.get("path") or "", "Verb": path.get("verb") or ""}
 
 
-def _raise_if_invalid(review: Manifest, errors: list[FieldError]) -> None:
+def _raise_if_invalid(errors: list[FieldError]) -> None:
     if errors:
-        raise invalid(review["kind"], _GROUP, "", errors)
+        # Upstream asks the internal object for its kind, which has none.
+        raise invalid("", _GROUP, "", errors)
