@@ -5,6 +5,7 @@ Source: Go's encoding/json, encode.go, floatEncoder.
 
 import re
 from decimal import Decimal
+from math import isfinite
 from typing import Any
 
 import msgspec
@@ -17,6 +18,30 @@ _INT64 = 2**63
 _LARGE, _SMALL = 1e21, 1e-6
 # The form 'g' writes an exponent outside of these.
 _EXPONENTS = range(-4, 6)
+
+
+class NumberRangeError(ValueError):
+    """A number is none of 64 bits."""
+
+
+def float64(text: str) -> float:
+    """Return a number.
+
+    Raises:
+        NumberRangeError: It is too large.
+    """
+    number = float(text)
+    if not isfinite(number):
+        raise NumberRangeError(f"json: cannot unmarshal number {text} into Go value of type float64")
+    return number
+
+
+class WrittenNumber(float):
+    """A number with a fraction or an exponent that keeps its text, which some types store, and errors show."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
 
 
 def as_go_writes(number: int | float) -> int | float:
@@ -32,14 +57,27 @@ def may_have_fractions(text: bytes) -> bool:
 
 
 def with_go_numbers(value: Any) -> Any:
-    """Return a value of JSON with its numbers as Go has them: integers of 64 bits, and floats."""
+    """Return a value of JSON with its numbers as Go has them: integers of 64 bits, and floats.
+
+    Raises:
+        NumberRangeError: One with a text is too large.
+    """
     if isinstance(value, dict):
         return {name: with_go_numbers(one) for name, one in value.items()}
     if isinstance(value, list):
         return [with_go_numbers(one) for one in value]
-    if type(value) is float:
-        return as_go_writes(value)
+    if isinstance(value, float):
+        return as_go_writes(float64(value.text) if isinstance(value, WrittenNumber) else value)
     return as_go_writes(float(value)) if type(value) is int and not -_INT64 <= value < _INT64 else value
+
+
+def without_texts(value: Any) -> Any:
+    """Return a value of JSON with plain numbers in place of those that keep their texts."""
+    if isinstance(value, dict):
+        return {name: without_texts(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [without_texts(one) for one in value]
+    return float(value) if isinstance(value, WrittenNumber) else value
 
 
 def stored_numbers(members: dict[str, Any]) -> dict[str, Any]:

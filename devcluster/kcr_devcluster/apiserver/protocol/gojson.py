@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 
+from kcr_devcluster.go_numbers import NumberRangeError, WrittenNumber, float64
+
 MAX_DEPTH = 10_000
 # The depth of a text with no more opening brackets is not measured: it cannot be too deep.
 _FEW_BRACKETS = 200
@@ -44,24 +46,35 @@ _CONTEXTS = {
 }
 
 
-def decode_json(body: bytes) -> Any:
+_decode = msgspec.json.Decoder(float_hook=float64).decode
+_decode_with_texts = msgspec.json.Decoder(float_hook=WrittenNumber).decode
+
+
+def decode_json(body: bytes, *, with_texts: bool = False) -> Any:
     """Decode a JSON text.
 
     Bytes that are no UTF-8, and half a pair of escapes, become the replacement character.
 
+    Args:
+        body: The text.
+        with_texts: Whether numbers that are written otherwise than integers keep their texts; any may be infinite then.
+
     Raises:
+        NumberRangeError: A number is too large for a float.
         ValueError: It is no JSON, or nested too deep; the message is the server's.
     """
     check_depth(body)
     try:
-        return msgspec.json.decode(body)
+        return _decode_with_texts(body) if with_texts else _decode(body)
     except RecursionError:
         raise ValueError(TOO_DEEP) from None
     except (UnicodeDecodeError, msgspec.DecodeError) as error:
+        if isinstance(error.__cause__, NumberRangeError):
+            raise error.__cause__ from None
         if _is_encoding_error(error):
-            return decode_json(body.decode("utf-8", "replace").encode())
+            return decode_json(body.decode("utf-8", "replace").encode(), with_texts=with_texts)
         if (paired := _ESCAPE.sub(_paired, body)) != body:
-            return decode_json(paired)
+            return decode_json(paired, with_texts=with_texts)
         raise ValueError(_in_words_of_go(str(error), body)) from None
 
 

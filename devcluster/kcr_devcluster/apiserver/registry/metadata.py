@@ -23,6 +23,7 @@ from kcr_devcluster.apiserver.protocol.names import check_annotations, check_fin
 from kcr_devcluster.apiserver.protocol.responses import bad_request
 from kcr_devcluster.apiserver.schema.builtin import type_shape
 from kcr_devcluster.apiserver.schema.shape import TypeMismatchError
+from kcr_devcluster.go_numbers import stored_numbers
 
 _GRACE = "deletionGracePeriodSeconds"
 _OF_DELETION = ("deletionTimestamp", _GRACE)
@@ -54,10 +55,12 @@ def decode_metadata(kind: Kind, given: object) -> Manifest:
         StatusError: 400, a member has the wrong type.
     """
     members = dict(given) if isinstance(given, dict) else {} if given is None else given
+    if kind.custom is not None and isinstance(members, dict):
+        members = stored_numbers(members)
     try:
         members = type_shape("meta.v1.ObjectMeta").conform(members)
     except ValueError as error:
-        if isinstance(error, TypeMismatchError):
+        if isinstance(error, TypeMismatchError) and kind.custom is None:
             error.add_parent(kind.type.kind, "metadata")
         raise undecodable(kind, str(error)) from None
     kept = in_order({"resourceVersion": "", **members})

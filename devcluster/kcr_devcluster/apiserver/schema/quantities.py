@@ -141,13 +141,14 @@ def written(value: int, suffix: str) -> str:
         return _binary(value // _NANO)
     has_exponent = suffix[:1] in ("e", "E") and suffix not in _BINARY and suffix != "E"
     exponent = -9
-    while value and value % 1000 == 0 and (exponent < 18 or has_exponent):
+    while value and value % 1000 == 0:
         value, exponent = value // 1000, exponent + 3
     if value == 0:
         return "0"
     if has_exponent:
         return f"{value}e{exponent}" if exponent else str(value)
-    return f"{value}{_SUFFIX[exponent]}"
+    # Go knows no suffix beyond E, and writes none.
+    return f"{value}{_SUFFIX.get(exponent, '')}"
 
 
 def _binary(value: int) -> str:

@@ -10,14 +10,14 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
+from math import isfinite
 from typing import Any
 
-import msgspec
-
+from kcr_devcluster.apiserver.protocol.gojson import kind_of
 from kcr_devcluster.apiserver.schema.base64 import canonical_base64
 from kcr_devcluster.apiserver.schema.quantities import SYNTAX, canonical, in_thousandths
-from kcr_devcluster.apiserver.schema.shape import Type, TypeMismatchError
-from kcr_devcluster.go_numbers import as_go_writes, with_go_numbers
+from kcr_devcluster.apiserver.schema.shape import Type, TypeMismatchError, text_of
+from kcr_devcluster.go_numbers import as_go_writes, with_go_numbers, without_texts
 
 _CANONICAL = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _RFC3339 = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d+)?(Z|[+-]\d\d:\d\d)")
@@ -94,41 +94,42 @@ def _text(wanted: str, rule: Callable[[str], str]) -> Type:
 
 
 def _float(value: Any) -> Any:
-    if type(value) not in (int, float):
+    if not isinstance(value, int | float) or type(value) is bool:
         raise TypeMismatchError.of(value, "float64")
-    return as_go_writes(value)
+    if not isfinite(value):
+        raise TypeMismatchError.of_number(value, "float64")
+    return as_go_writes(value if type(value) is int else float(value))
 
 
 def _quantity(rule: Callable[[str], str]) -> Type:
     def conform(value: Any) -> Any:
-        if type(value) in (int, float):
-            return rule(msgspec.json.encode(value).decode())
-        if type(value) is not str:
+        if type(value) is str:
+            return rule(value.strip(" "))
+        if kind_of(value) != "number":
             raise ValueError(SYNTAX)
-        return rule(value.strip(" "))
+        return rule(text_of(value))
 
     return Type("resource.Quantity", conform, lambda: "0")
 
 
 def _int_or_string(value: Any) -> Any:
-    if type(value) not in (int, str):
-        raise TypeMismatchError.of(value, "intstr.IntOrString")
-    return value
+    return value if type(value) is str else _INT32.conform(value)
 
 
+_INT32 = _integer("int32", 32)
 ANY = Type("interface {}", lambda value: value, lambda: None)
 
 SCALARS: Mapping[str, Type] = {
     # The values of resource lists.
     "amount": _quantity(in_thousandths),
-    "any": ANY,
+    "any": ANY._replace(conform=without_texts),
     "bool": _exactly(bool),
     "bytes": _text("[]uint8", canonical_base64),
     "float64": Type("float64", _float, float),
     # Values that a schema holds.
     "json": ANY._replace(conform=with_go_numbers),
     "int-or-string": Type("intstr.IntOrString", _int_or_string, int),
-    "int32": _integer("int32", 32),
+    "int32": _INT32,
     "int64": _integer("int64", 64),
     "microtime": _text("v1.MicroTime", micro),
     "quantity": _quantity(canonical),

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kcr_devcluster.apiserver.protocol.gojson import kind_of
+from kcr_devcluster.go_numbers import WrittenNumber
 
 # Fields that the schema requires and no validation does: in Go, an absent text is empty.
 _MAY_BE_EMPTY = {("v1.HTTPHeader", "value")}
@@ -35,10 +36,10 @@ class TypeMismatchError(ValueError):
         return cls(kind_of(value), wanted)
 
     @classmethod
-    def of_number(cls, value: object, wanted: str) -> "TypeMismatchError":
+    def of_number(cls, value: Any, wanted: str) -> "TypeMismatchError":
         """Return the error of a number of the wrong type or out of range; the message shows it."""
         name = kind_of(value)
-        return cls(f"number {msgspec.json.encode(value).decode()}" if name == "number" else name, wanted)
+        return cls(f"number {text_of(value)}" if name == "number" else name, wanted)
 
     def add_parent(self, owner: str, field: str) -> None:
         """Add the field of a type that the value was found in."""
@@ -46,10 +47,13 @@ class TypeMismatchError(ValueError):
         self._path = f"{field}.{self._path}" if self._path else field
 
     def __str__(self) -> str:
-        return (
-            f"json: cannot unmarshal {self._found} into Go struct field {self._owner}.{self._path} "
-            f"of type {self._wanted}"
-        )
+        where = f"struct field {self._owner}.{self._path}" if self._path else "value"
+        return f"json: cannot unmarshal {self._found} into Go {where} of type {self._wanted}"
+
+
+def text_of(number: int | float) -> str:
+    """Return the text of a number of JSON, as it was written where that is known."""
+    return number.text if isinstance(number, WrittenNumber) else msgspec.json.encode(number).decode()
 
 
 class Type(NamedTuple):

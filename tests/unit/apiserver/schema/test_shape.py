@@ -5,6 +5,7 @@ import pytest
 
 from kcr_devcluster.apiserver.schema.scalars import SCALARS
 from kcr_devcluster.apiserver.schema.shape import Field, Shape, Type, TypeMismatchError, list_of, map_of
+from kcr_devcluster.go_numbers import WrittenNumber
 
 
 def by_value(type_: Type) -> Field:
@@ -81,7 +82,10 @@ def test_value_is_brought_into_its_form(sent: Any, kept: Any) -> None:
         pytest.param({"count": 1.5}, "number 1.5", "Thing.count", "int32", id="fraction"),
         pytest.param({"count": 2**31}, "number 2147483648", "Thing.count", "int32", id="too-large"),
         pytest.param({"ratio": "1"}, "string", "Thing.ratio", "float64", id="text-for-fraction"),
-        pytest.param({"port": 1.5}, "number", "Thing.port", "intstr.IntOrString", id="fraction-for-port"),
+        pytest.param({"port": 1.5}, "number 1.5", "Thing.port", "int32", id="fraction-for-port"),
+        pytest.param({"port": True}, "bool", "Thing.port", "int32", id="truth-for-port"),
+        pytest.param({"count": WrittenNumber("1e2")}, "number 1e2", "Thing.count", "int32", id="exponent"),
+        pytest.param({"ratio": WrittenNumber("1e400")}, "number 1e400", "Thing.ratio", "float64", id="infinite"),
         pytest.param({"named": {"a": []}}, "array", "Thing.named", "v1.Inner", id="list-in-map"),
         pytest.param({"name": 1}, "number", "Thing.name", "string", id="number-for-text"),
         pytest.param({"items": {}}, "object", "Thing.items", "[]v1.Inner", id="object-for-list"),

@@ -7,6 +7,8 @@ import logging
 from functools import lru_cache
 from typing import Any
 
+import msgspec
+
 from kcr_devcluster.apiserver.http.serialization import MEDIA_TYPES
 from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.protocol.field_errors import invalid, not_supported
@@ -16,10 +18,12 @@ from kcr_devcluster.apiserver.protocol.query import Query, dry_run_faults
 from kcr_devcluster.apiserver.protocol.responses import StatusError, bad_request
 from kcr_devcluster.apiserver.protocol.responses import invalid as invalid_object
 from kcr_devcluster.apiserver.registry.deletion import POLICIES, DeleteOptions
+from kcr_devcluster.apiserver.registry.metadata import undecodable
 from kcr_devcluster.apiserver.schema import protobuf
 from kcr_devcluster.apiserver.schema.builtin import encoded_shape, type_shape
 from kcr_devcluster.apiserver.schema.shape import Shape
-from kcr_devcluster.yaml_json import YamlError, load_yaml
+from kcr_devcluster.go_numbers import NumberRangeError
+from kcr_devcluster.yaml_json import load_yaml
 
 LIMIT = 3 * 1024 * 1024
 
@@ -58,7 +62,7 @@ def unsupported_media_type(accepted: str = ", ".join(MEDIA_TYPES)) -> StatusErro
     return StatusError(415, "UnsupportedMediaType", message)
 
 
-def decode_body(body: bytes, content_type: str) -> Any:
+def _decoded(body: bytes, content_type: str, *, with_texts: bool) -> Any:
     """Decode a body.
 
     Raises:
@@ -67,9 +71,15 @@ def decode_body(body: bytes, content_type: str) -> Any:
     """
     match media_type(content_type):
         case "application/json":
-            return decode_json(body)
+            try:
+                return decode_json(body, with_texts=with_texts)
+            except NumberRangeError:
+                raise
+            except ValueError as error:
+                raise ValueError(f"{NO_KIND}: {error}") from None
         case "application/yaml":
-            return load_yaml(body)
+            # Upstream makes JSON of it first.
+            return msgspec.to_builtins(load_yaml(body), order="sorted")
         case "application/vnd.kubernetes.protobuf":
             try:
                 return protobuf.decode(body)
@@ -86,39 +96,46 @@ def decode_object(kind: Kind, body: bytes, content_type: str) -> Manifest:
     Raises:
         StatusError: 400, it is no object of the kind; 413 and 415.
     """
-    value = decode_mapping(kind.type.kind, body, content_type)
+    try:
+        value = decode_mapping(kind.type.kind, body, content_type, with_texts=kind.custom is None)
+    except NumberRangeError as error:
+        raise undecodable(kind, str(error)) from None
     if kind.custom is not None:
         _check_custom_type(kind, value, body)
     _check_type((kind.type.api_version,), kind.type.kind, value, is_custom=kind.custom is not None)
     return value
 
 
-def decode_mapping(kind: str, body: bytes, content_type: str) -> Manifest:
-    """Decode a body that has to be an object, of whatever type; `kind` is for the message.
+def decode_mapping(kind: str, body: bytes, content_type: str, *, with_texts: bool = True) -> Manifest:
+    """Decode a body that has to be an object, of whatever type.
+
+    Args:
+        kind: Its kind, for messages.
+        body: The body.
+        content_type: Its form.
+        with_texts: Whether numbers in JSON keep their texts, for types that are known.
 
     Raises:
+        NumberRangeError: A number in JSON is too large for a float.
         StatusError: 400, 413 or 415.
     """
     check_size(body)
     try:
-        return _decode_mapping(body, content_type)
+        return _decode_mapping(body, content_type, with_texts=with_texts)
+    except NumberRangeError:
+        raise
     except ValueError as error:
         raise _unrecognized(kind, str(error), body) from None
 
 
-def _decode_mapping(body: bytes, content_type: str) -> Manifest:
+def _decode_mapping(body: bytes, content_type: str, *, with_texts: bool = True) -> Manifest:
     """Return the object that a body is, with text as its type; null is an empty one.
 
     Raises:
         StatusError: 415.
         ValueError: It is none; the message is upstream's.
     """
-    try:
-        value = decode_body(body, content_type)
-    except YamlError:
-        raise
-    except ValueError as error:
-        raise ValueError(f"{NO_KIND}: {error}") from None
+    value = _decoded(body, content_type, with_texts=with_texts)
     if value is None:
         return {}
     if not isinstance(value, dict):

@@ -7,15 +7,17 @@ pkg/apis/core/v1/defaults.go, SetDefaults_LimitRangeItem; pkg/apis/core/helper/h
 from collections.abc import Mapping
 
 from kcr_devcluster.apiserver.kinds.pods.validation.resources import (
+    COMPUTED,
+    OF_QUOTAS,
     can_overcommit,
+    check_amount,
     check_container_resource_name,
     check_resource_name,
-    is_extended,
+    is_huge,
 )
 from kcr_devcluster.apiserver.kinds.strategy import Strategy
 from kcr_devcluster.apiserver.protocol.field_errors import (
     IMMUTABLE,
-    NON_NEGATIVE,
     FieldError,
     duplicate,
     forbidden,
@@ -24,18 +26,7 @@ from kcr_devcluster.apiserver.protocol.field_errors import (
 )
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.names import qualified_name
-from kcr_devcluster.apiserver.schema.quantities import amount, whole
-
-_OBJECTS = (
-    "configmaps", "persistentvolumeclaims", "pods", "replicationcontrollers", "resourcequotas", "secrets", "services",
-    "services.loadbalancers", "services.nodeports",
-)  # fmt: skip
-_RESOURCES = tuple(
-    f"{kind}{name}" for kind in ("", "requests.", "limits.") for name in ("cpu", "memory", "ephemeral-storage")
-)
-_STANDARD = frozenset((*_OBJECTS, *_RESOURCES, "requests.storage"))
-_HUGE_PAGES = ("hugepages-", "requests.hugepages-")
-_NOT_STANDARD = ("must be a standard resource type or fully qualified", "must be a standard resource for quota")
+from kcr_devcluster.apiserver.schema.quantities import amount
 
 
 class ResourceQuotaStrategy(Strategy):
@@ -68,19 +59,15 @@ def _check(field: str, amounts: Manifest) -> list[FieldError]:
     errors: list[FieldError] = []
     for name, value in sorted(amounts.items()):
         path = f"{field}[{name}]"
-        reasons = qualified_name(name)
-        if not reasons and "/" not in name and name not in _STANDARD and not name.startswith(_HUGE_PAGES):
-            reasons = _NOT_STANDARD
-        errors += [invalid(path, name, reason) for reason in reasons]
-        if amount(value) < 0:
-            errors.append(invalid(path, value, NON_NEGATIVE))
-        if not whole(value) and (name in _OBJECTS or is_extended(name)):
-            errors.append(invalid(path, value, "must be an integer"))
+        errors += check_resource_name(name, path)
+        if "/" not in name and name not in OF_QUOTAS and not is_huge(name):
+            errors.append(invalid(path, name, "must be a standard resource for quota"))
+        errors += check_amount(name, value, path)
     return errors
 
 
 # Resources of pods, which the scopes of pods are about; those of best effort state nothing.
-_OF_PODS = frozenset(("pods", *_RESOURCES)) - {"requests.storage"}
+_OF_PODS = frozenset(("pods", *COMPUTED))
 _SCOPED: Mapping[str, frozenset[str]] = {
     "BestEffort": frozenset({"pods"}), "NotBestEffort": _OF_PODS, "Terminating": _OF_PODS, "NotTerminating": _OF_PODS,
     "PriorityClass": _OF_PODS, "CrossNamespacePodAffinity": _OF_PODS,
@@ -107,7 +94,7 @@ def _check_scopes(spec: Manifest) -> list[FieldError]:
 def _unscoped(scope: str, spec: Manifest) -> list[str]:
     """Return the standard resources of a quota that a scope is not about."""
     about = _SCOPED.get(scope)
-    return [] if about is None else [name for name in sorted(spec.get("hard") or ()) if name in _STANDARD - about]
+    return [] if about is None else [name for name in sorted(spec.get("hard") or ()) if name in OF_QUOTAS - about]
 
 
 def _check_selector(spec: Manifest) -> list[FieldError]:

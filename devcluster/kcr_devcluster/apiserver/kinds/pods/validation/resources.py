@@ -23,12 +23,13 @@ from kcr_devcluster.apiserver.schema.quantities import amount, whole
 
 # Valid resource names without a slash: those of containers, and all of them.
 _OF_CONTAINERS = ("cpu", "memory", "ephemeral-storage")
-_STANDARD = frozenset((
-    *_OF_CONTAINERS, "storage", "requests.cpu", "requests.memory", "requests.ephemeral-storage", "limits.cpu",
-    "limits.memory", "limits.ephemeral-storage", "requests.storage", "pods", "resourcequotas", "services",
-    "replicationcontrollers", "secrets", "configmaps", "persistentvolumeclaims", "services.nodeports",
-    "services.loadbalancers",
-))  # fmt: skip
+COMPUTED = tuple(f"{kind}{name}" for kind in ("", "requests.", "limits.") for name in _OF_CONTAINERS)
+_OBJECTS = (
+    "configmaps", "persistentvolumeclaims", "pods", "replicationcontrollers", "resourcequotas", "secrets", "services",
+    "services.loadbalancers", "services.nodeports",
+)  # fmt: skip
+OF_QUOTAS = frozenset((*_OBJECTS, *COMPUTED, "requests.storage"))
+_STANDARD = OF_QUOTAS | {"storage"}
 _HUGE_PAGES = "hugepages-"
 _FOR_QOS = ("cpu", "memory")
 _OF_PODS = ("cpu", "memory")
@@ -39,9 +40,9 @@ def is_native(name: str) -> bool:
     return "/" not in name or "kubernetes.io/" in name
 
 
-def is_extended(name: str) -> bool:
-    """Return whether a resource of a quota is neither Kubernetes' own nor what is requested of another one."""
-    return not is_native(name) and not name.startswith("requests.")
+def _is_extended(name: str) -> bool:
+    """Return whether a resource is neither Kubernetes' own nor what is requested of another one."""
+    return not is_native(name) and not name.startswith("requests.") and not qualified_name(f"requests.{name}")
 
 
 def can_overcommit(name: str) -> bool:
@@ -52,12 +53,13 @@ def can_overcommit(name: str) -> bool:
 def check_resource_name(name: str, field: str) -> list[FieldError]:
     """Return the field errors of the name of any resource."""
     errors = [invalid(field, name, reason) for reason in qualified_name(name)]
-    if not errors and "/" not in name and name not in _STANDARD and not _is_huge(name):
+    if not errors and "/" not in name and name not in _STANDARD and not is_huge(name):
         errors.append(invalid(field, name, "must be a standard resource type or fully qualified"))
     return errors
 
 
-def _is_huge(name: str) -> bool:
+def is_huge(name: str) -> bool:
+    """Return whether a resource is large pages of memory, in a container or in a quota."""
     return name.startswith((_HUGE_PAGES, "requests.hugepages-"))
 
 
@@ -69,7 +71,7 @@ def check_container_resource_name(name: str, field: str) -> list[FieldError]:
     if "/" not in name:
         if not name.startswith(_HUGE_PAGES):
             errors.append(invalid(field, name, "must be a standard resource for containers"))
-    elif not is_native(name) and (name.startswith("requests.") or qualified_name(f"requests.{name}")):
+    elif not is_native(name) and not _is_extended(name):
         errors.append(invalid(field, name, "doesn't follow extended resource name standard"))
     return errors
 
@@ -97,14 +99,16 @@ def check_resources(
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     errors = [error for name, value in limits.items()
               for error in (*check_name(name, f"{field}.limits[{name}]"),
-                            *_check_amount(name, value, f"{field}.limits[{name}]"))]  # fmt: skip
+                            *check_amount(name, value, f"{field}.limits[{name}]"),
+                            *_check_pages(name, value, f"{field}.limits[{name}]"))]  # fmt: skip
     for name, value in requests.items():
         path = f"{field}.requests[{name}]"
         errors += check_name(name, path)
-        errors += _check_amount(name, value, path)
+        errors += check_amount(name, value, path)
         errors += _check_request(name, value, limits.get(name), field)
+        errors += _check_pages(name, value, path)
     names = limits.keys() | requests.keys()
-    if names.isdisjoint(_FOR_QOS) and any(map(_is_huge, names)):
+    if names.isdisjoint(_FOR_QOS) and any(map(is_huge, names)):
         errors.append(forbidden(field, "HugePages require cpu or memory"))
     if wanted := resources.get("claims"):
         errors += _check_claims(wanted, [claim.get("name", "") for claim in claims], f"{field}.claims")
@@ -125,13 +129,24 @@ def _check_request(name: str, value: str, limit: str | None, field: str) -> list
     return []
 
 
-def _check_amount(name: str, value: str, field: str) -> list[FieldError]:
+def check_amount(name: str, value: str, field: str) -> list[FieldError]:
+    """Return the field errors of an amount.
+
+    Args:
+        name: The resource.
+        value: The amount.
+        field: The path of the amount.
+    """
     errors = [invalid(field, value, NON_NEGATIVE)] if amount(value) < 0 else []
-    if not is_native(name) and not whole(value):
+    if not whole(value) and (name in _OBJECTS or _is_extended(name)):
         errors.append(invalid(field, value, "must be an integer"))
-    if name.startswith(_HUGE_PAGES) and not _is_multiple(value, name.removeprefix(_HUGE_PAGES)):
-        errors.append(invalid(field, value, f"{value} is not positive integer multiple of {name}"))
     return errors
+
+
+def _check_pages(name: str, value: str, field: str) -> list[FieldError]:
+    if name.startswith(_HUGE_PAGES) and not _is_multiple(value, name.removeprefix(_HUGE_PAGES)):
+        return [invalid(field, value, f"{value} is not positive integer multiple of {name}")]
+    return []
 
 
 def _is_multiple(value: str, size: str) -> bool:
