@@ -92,31 +92,8 @@ coalesced, and a failed key is requeued with exponential backoff.
 
 import importlib
 import re
-import warnings
 from functools import cache
 from pathlib import Path
-
-# Names that were here in 0.1, and their modules; they warn until the next minor version.
-_MOVED = {
-    "kcr.errors": ("BadRequestError GoneError UnauthorizedError TooManyRequestsError ServerError LeadershipLostError"),
-    "kcr.workqueue": "RateLimiter Reason WorkQueue",
-    "kcr.controller": (
-        "WaitTimeoutError ThreadTimeoutError ThreadBusyError is_abandoned all_of "
-        "none_of any_of annotations_changed resource_version_changed labels_changed "
-        "finalizers_changed labels_match Source reconcile_requested_at ControllerOptions"
-    ),
-    "kcr.client": "retry_on_conflict HttpTransport load_config",
-    "kcr.dependents": (
-        "slow_start has_finalizer has_owner remove_finalizer remove_owner add_finalizer set_owner claim"
-    ),
-    "kcr.clock": "Clock SystemClock",
-    "kcr.api.meta": "PartialObjectMetadata OwnerReference controller_reference is_controlled_by",
-    "kcr.informer": "Handler Informer InformerHandle Trigger",
-    "kcr.scopes.leaderelection": "LeaderElectionConfig LeaderElector",
-    "kcr.metrics": "Metrics",
-    "kcr.serving.ports": "SecureServing",
-    "kcr.clusters": "MemberCluster",
-}
 
 
 @cache
@@ -132,14 +109,10 @@ def _homes() -> dict[str, str]:
 def __getattr__(name: str) -> object:
     if name == "__all__":
         return sorted(_homes())
-    if name in _homes():
-        value = globals()[name] = getattr(importlib.import_module(_homes()[name]), name)
-        return value
-    home = next((home for home, names in _MOVED.items() if name in names.split()), None)
-    if home is None:
+    if name not in _homes():
         raise AttributeError(f"module 'kcr' has no attribute {name!r}")
-    warnings.warn(f"kcr.{name} is {home}.{name}: import it from there", DeprecationWarning, stacklevel=2)
-    return getattr(importlib.import_module(home), name)
+    value = globals()[name] = getattr(importlib.import_module(_homes()[name]), name)
+    return value
 
 
 def __dir__() -> list[str]:

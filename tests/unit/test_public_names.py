@@ -1,12 +1,8 @@
-import importlib
 import subprocess
 import sys
 from typing import get_origin
 
-import pytest
-
 import kcr
-from kcr.dependents import add_finalizer
 
 
 def test_every_public_name_is_there() -> None:
@@ -18,16 +14,6 @@ def test_every_public_name_is_there() -> None:
 
 def test_first_page_of_names_is_short() -> None:
     assert len(dir(kcr)) <= 70
-
-
-def test_name_that_has_moved_warns_with_its_module() -> None:
-    with pytest.warns(DeprecationWarning, match="kcr.add_finalizer is kcr.dependents.add_finalizer"):
-        assert getattr(kcr, "add_finalizer") is add_finalizer  # noqa: B009  # type checkers do not know it
-
-
-@pytest.mark.parametrize(("module", "names"), vars(kcr)["_MOVED"].items())
-def test_moved_names_are_in_their_modules(module: str, names: str) -> None:
-    assert set(names.split()) <= set(dir(importlib.import_module(module)))
 
 
 def test_unknown_name_is_an_attribute_error() -> None:
