@@ -21,7 +21,7 @@ from bench.webhooks import webhooks
 MEASURES: dict[str, tuple[Callable[[int], dict[str, float]], str, int, int]] = {
     "decode": (measures.decode, "µs per pod", 20_000, 500),
     "throughput": (measures.throughput, "events per CPU second", 30_000, 500),
-    "memory": (measures.memory, "bytes per cached pod", 20_000, 500),
+    "cached": (measures.cached, "bytes per cached pod", 20_000, 500),
     "queue": (measures.queue, "operations per CPU second", 500_000, 5_000),
     "stalls": (measures.stalls, "ms, the longest", 50_000, 500),
     "server": (server, "per CPU second", 10_000, 200),
@@ -37,7 +37,8 @@ MEASURES: dict[str, tuple[Callable[[int], dict[str, float]], str, int, int]] = {
 # Measurements with options of their own, `python -m bench NAME --help`, and processes of their own.
 PROGRAMS = {
     "jobs": "bench.jobs", "indexed": "bench.indexed", "cronjobs": "bench.cronjobs", "shards": "bench.shards",
-    "size": "bench.size", "kcm": "bench.kcm",
+    "size": "bench.size", "kcm": "bench.kcm", "memory": "bench.memory",
+    "ports": "bench.ports",
 }  # fmt: skip
 
 

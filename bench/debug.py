@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 import structlog
 from prometheus_client import CollectorRegistry, Histogram
 
-from kcr.api.bindaddress import BindAddress
+from kcr.api.bindaddress import MAX_CONNECTIONS, BindAddress
 from kcr.api.meta import Key
 from kcr.controller import Controller, ControllerOptions, OwnWrites, Result
 from kcr.controller.observers.journal import ReconcileJournal
@@ -87,7 +87,7 @@ async def _answers(keys: int) -> list[float]:
     async with _running(_Failing(0.002), keys, 0.1) as controller, asyncio.TaskGroup() as group:
         sources.controllers["bench"] = controller
         monitoring = group.create_task(monitor.run())
-        async with serve_probes(BindAddress("127.0.0.1", 0), sources):
+        async with serve_probes(BindAddress("127.0.0.1", 0), sources, MAX_CONNECTIONS):
             asking = await asyncio.create_subprocess_exec(
                 sys.executable, "-c", _ASKS, addresses[0], str(_REQUESTS), stdout=subprocess.PIPE
             )

@@ -58,7 +58,6 @@ class Shape(NamedTuple):
 
 SHAPES = (Shape(100, 1, True), Shape(100, 10), Shape(500, 1))
 SMALL = (Shape(3, 1, True), Shape(3, 3))
-MEMORY_PODS = 1000
 
 # Bare requests to measure by, and how many at a time.
 YARDSTICK, HANDS = 1000, 20
@@ -69,7 +68,6 @@ BUDGETS: Mapping[tuple[Shape, str], float] = {
     (SHAPES[1], PER_POD): 3.2,
     (SHAPES[1], CPU): 1.5,
 }
-CACHED_BYTES = 2500
 
 
 class Server(NamedTuple):
@@ -227,31 +225,6 @@ def life_of(controller: Controller) -> dict[str, float]:
     return ready | {"ended after SIGTERM, s": controller.end_seconds}
 
 
-async def measure_memory(options: argparse.Namespace) -> dict[str, float]:
-    """Return how a controller grows by each pod: while it creates them, and when it starts with all of them there."""
-    jobs = max(1, options.memory // MEMORY_PODS)
-    shape = Shape(jobs, options.memory // jobs)
-    grown: dict[str, float] = {}
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        async with the_server(options, folder) as server, played(server, options.namespace) as (load, label):
-            async with Controller(options.command, server.kubeconfig, folder) as controller:
-                await first(load, label, controller, options)
-                before = await Snapshot.take(server, controller)
-                await run(load, label, shape, controller, options)
-                after = await Snapshot.take(server, controller)
-            grown["while creating them, bytes per pod"] = _growth(before, after) / options.memory
-            async with Controller(options.command, server.kubeconfig, folder) as controller:
-                await first(load, label, controller, options)
-                again = await Snapshot.take(server, controller)
-            grown["after a restart, bytes per pod"] = _growth(before, again) / options.memory
-    return grown | {"controller, MB before": before.controller.resident / 1e6}
-
-
-def _growth(before: Snapshot, after: Snapshot) -> int:
-    return after.controller.resident - before.controller.resident
-
-
 def show(found: Mapping[str, float], budgets: Mapping[str, float]) -> None:
     """Print figures, each beside its budget if it has one."""
     for what, figure in found.items():
@@ -278,7 +251,6 @@ def parser() -> argparse.ArgumentParser:
         "(default: 100x1s, 100x10, 500x1)",
     )  # fmt: skip
     made.add_argument("--indexed", action="store_true", help="Indexed Jobs")
-    made.add_argument("--memory", type=int, metavar="PODS", help="instead: how the controller grows by so many pods")
     made.add_argument("--small", action="store_true", help="small shapes: does it run at all?")
     return made
 
@@ -294,11 +266,6 @@ def main(arguments: Sequence[str]) -> None:
 
 def _measure_all(options: argparse.Namespace) -> None:
     with asyncio.Runner(loop_factory=fast_loop()) as runner:
-        if options.memory:
-            print(f"jobs ({options.memory:,} cached pods)", flush=True)
-            grown = runner.run(measure_memory(options))
-            show(grown, {what: CACHED_BYTES for what in grown if what.endswith("bytes per pod")})
-            return
         for shape in options.shape or (SMALL if options.small else SHAPES):
             print(f"jobs ({shape}{', Indexed' if options.indexed else ''})", flush=True)
             found = runner.run(measure(options, shape))

@@ -59,7 +59,7 @@ class Ends(Handler[Job]):
     def on_update(self, old: Job, new: Job) -> None:
         """Look whether it has ended."""
         name, conditions = new.metadata.name, new.status.conditions
-        if name in self.at or not conditions:
+        if not conditions or self._result(name).done():
             return
         if (failed := find_condition(conditions, "Failed")) is not None and failed.status == "True":
             self._result(name).set_exception(RuntimeError(f"job {name} has failed: {failed.reason} {failed.message}"))

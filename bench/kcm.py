@@ -78,23 +78,26 @@ SMALL = (Load(Shape(2, 1, one_by_one=True), False, {}), Load(Shape(3, 2), True, 
 SHOWN = (CPU, RATE, PER_POD, PEAK, P50)
 
 
-def rows(load: Load, ours: Sequence[Figures], upstream: Sequence[Figures]) -> Iterator[str]:
+def rows(
+    budgets: Mapping[str, Budget], ours: Sequence[Figures], upstream: Sequence[Figures], *, shown: Sequence[str] = ()
+) -> Iterator[str]:
     """Yield a row for each figure: the medians of both, their ratio, and the budget.
 
     Args:
-        load: The shape.
+        budgets: The budgets of figures.
         ours: What each round has shown of kcr.
         upstream: The same of kube-controller-manager; empty when there is none.
+        shown: The figures; those with budgets by default.
     """
-    for what in SHOWN:
-        mine, budget = median(found[what] for found in ours), load.budgets.get(what)
+    for what in shown or budgets:
+        mine, budget = median(found[what] for found in ours), budgets.get(what)
         theirs = median(found[what] for found in upstream) if upstream else None
-        shown, judged = f"  {what:<28} {mine:>10.2f}", mine
+        row, judged = f"  {what:<28} {mine:>10.2f}", mine
         if theirs is not None:
-            shown += f" {theirs:>10.2f} {mine / theirs:>8.3f} x"
+            row += f" {theirs:>10.2f} {mine / theirs:>8.3f} x"
             judged = mine / theirs if budget is not None and budget.is_ratio else mine
         is_judged = budget is not None and (theirs is not None or not budget.is_ratio)
-        yield f"{shown}   {budget.verdict(judged)}" if budget is not None and is_judged else shown
+        yield f"{row}   {budget.verdict(judged)}" if budget is not None and is_judged else row
 
 
 def upstream_command(program: Path) -> str:
@@ -106,13 +109,17 @@ def upstream_command(program: Path) -> str:
     return f"{shlex.join((str(program), *flags))} --kubeconfig={KUBECONFIG}"
 
 
+def find_program() -> Path | None:
+    """Return kube-controller-manager beside kube-apiserver, if there is one."""
+    assets = find_assets(os.environ)
+    program = assets.apiserver.with_name(PROGRAM) if assets is not None else None
+    return program if program is not None and program.is_file() else None
+
+
 @contextmanager
 def the_server(*, embedded: bool) -> Iterator[tuple[str | None, Path | None]]:
     """Run the real server, and give its kubeconfig, None where there is none; and kube-controller-manager, if any."""
-    assets = find_assets(os.environ)
-    program = assets.apiserver.with_name(PROGRAM) if assets is not None else None
-    if program is not None and not program.is_file():
-        program = None
+    assets, program = find_assets(os.environ), find_program()
     if embedded or assets is None or program is None:
         yield None, program
         return
@@ -131,7 +138,7 @@ async def measure_all(loads: Sequence[Load], rounds: int, commands: Mapping[str,
                     command=command, kubeconfig=kubeconfig, namespace="default", indexed=load.indexed
                 )
                 found[name].append(await measure(options, load.shape))
-        print("\n".join(rows(load, found[OURS], found[UPSTREAM])), flush=True)
+        print("\n".join(rows(load.budgets, found[OURS], found[UPSTREAM], shown=SHOWN)), flush=True)
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -99,7 +99,7 @@ def _models_per_second(lines: list[bytes]) -> float:
     return len(lines) / (time.process_time() - began)
 
 
-def memory(size: int) -> Figures:
+def cached(size: int) -> Figures:
     """Resident bytes per cached pod: growth of a process of its own."""
     sizes = {
         "kcr, typed": size,

@@ -4,13 +4,10 @@ import pytest
 
 pytest.importorskip("psutil", reason="of the extra bench")
 
-from bench.jobs import CPU, PER_POD, Shape
-from bench.kcm import PEAK, RATE, SHOWN, Budget, Load, rows
+from bench.jobs import CPU, PER_POD
+from bench.kcm import PEAK, RATE, SHOWN, Budget, rows
 
-LOAD = Load(
-    Shape(500, 1), False,
-    {CPU: Budget(0.95), RATE: Budget(1.05, is_floor=True), PER_POD: Budget(6.5, is_ratio=False)},
-)  # fmt: skip
+BUDGETS = {CPU: Budget(0.95), RATE: Budget(1.05, is_floor=True), PER_POD: Budget(6.5, is_ratio=False)}
 
 
 def found(**figures: float) -> dict[str, float]:
@@ -20,7 +17,7 @@ def found(**figures: float) -> dict[str, float]:
 
 
 def row(what: str, *lists: list[dict[str, float]]) -> str:
-    return next(line for line in rows(LOAD, *lists) if line.strip().startswith(what))
+    return next(line for line in rows(BUDGETS, *lists, shown=SHOWN) if line.strip().startswith(what))
 
 
 def test_row_has_the_medians_their_ratio_and_the_budget() -> None:
