@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, overload
 
 from kcr.annotations import Text
-from kcr.api.bindaddress import BindAddress
+from kcr.api.bindaddress import MAX_CONNECTIONS, BindAddress
 from kcr.api.meta import Key, Resource
 from kcr.arguments import checked
 from kcr.client import Client, api_client
@@ -377,6 +377,7 @@ class Manager:
     def expose(
         self, *, metrics: str | BindAddress | None = None, probes: str | BindAddress | None = None,
         metrics_secure: SecureServing | None = None, debug: DebugOptions = _NO_OPTIONS,
+        max_connections: int = MAX_CONNECTIONS,
     ) -> None:  # fmt: skip
         """Serve metrics and probes for as long as the manager runs, and monitor the event loop.
 
@@ -385,12 +386,13 @@ class Manager:
             probes: Where the probes are, and `/debug/kcr`, for this machine alone; None or `0` for nowhere.
             metrics_secure: HTTPS, for users that the API server knows and who may `get` the path; None for plain HTTP.
             debug: The options of the debug pages.
+            max_connections: How many connections each port has open; the oldest idle one makes room for a new one.
 
         Raises:
             ConfigError: An address is malformed, or there is no certificate.
             RuntimeError: The manager runs already, or this is the second call.
         """
-        self._observability.expose(metrics, probes, metrics_secure, debug)
+        self._observability.expose(metrics, probes, metrics_secure, debug, max_connections)
 
     @checked
     def serve_webhooks(self, serving: WebhookServing) -> None:

@@ -10,6 +10,9 @@ from msgspec import Meta
 
 from kcr.keywords import Flag
 
+# Of the API server's port: each watch of a client is one.
+MAX_CONNECTIONS = 10_000
+
 Authorization = Literal["always-allow", "rbac"]
 GangVersion = Literal["v1alpha2", "v1beta1"]
 Runtime = Literal["process", "simulated"]

@@ -4,6 +4,9 @@ from typing import NamedTuple
 
 from kcr.api.integers import parse_int
 
+# How many connections a port has open, where descriptors allow it; of those that say nothing no port has more.
+MAX_CONNECTIONS = 1000
+
 
 class BindAddress(NamedTuple):
     """An address to listen on; an empty host means all interfaces, port 0 any free one."""

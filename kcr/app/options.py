@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from kcr.api.bindaddress import BindAddress, bind_address
+from kcr.api.bindaddress import MAX_CONNECTIONS, BindAddress, bind_address
 from kcr.api.durations import parse_duration
 from kcr.api.resources import object_name
 from kcr.api.slots import check_shards
@@ -179,6 +179,12 @@ class ProgramOptions(msgspec.Struct, frozen=True, kw_only=True):
         "Address of /healthz, /livez, /readyz and /debug/kcr, such as :8081; 0 disables them.",
         Flag("HOST:PORT", "disabled"),
     ] = None
+    max_connections: Annotated[
+        int,
+        Meta(ge=1),
+        "Connections of each port; beyond, the oldest idle one makes room.",
+        Flag("N", guide="security.md#network"),
+    ] = MAX_CONNECTIONS
     webhook_host: Annotated[str, "Address on which webhooks are served, when there are any.", Flag("HOST", "all")] = ""
     webhook_port: Annotated[
         int, Meta(ge=-1, le=65535), "Port of webhooks; -1 disables it.", Flag("PORT", guide="webhooks.md#serving")

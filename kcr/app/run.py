@@ -205,6 +205,7 @@ async def _run(program: _Program, grace: GracePeriod) -> int:
             manager.expose(
                 metrics=options.metrics_bind_address, probes=options.health_probe_bind_address,
                 metrics_secure=_serving(options), debug=debug._replace(server=config.server),
+                max_connections=options.max_connections,
             )  # fmt: skip
             attach(setups, manager, os.environ, **given)
             wanted = Wanted(

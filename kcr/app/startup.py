@@ -180,6 +180,7 @@ def serving_of(options: ProgramOptions, namespace: str) -> WebhookServing:
     return WebhookServing(
         BindAddress(options.webhook_host, options.webhook_port), options.webhook_cert_dir, options.webhook_cert_name,
         options.webhook_key_name, options.webhook_client_ca_name, service, delay.total_seconds(),
+        options.max_connections,
     )  # fmt: skip
 
 

@@ -19,11 +19,13 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
+from itertools import chain
 from typing import Any, NamedTuple, cast
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 
+from kcr.api.bindaddress import MAX_CONNECTIONS
 from kcr.log import get_logger
 from kcr.log.ratelimited import RateLimitedLogger
 
@@ -37,8 +39,6 @@ _HANDSHAKES = 100
 _SLOW_SECONDS = 1.0
 # Wait so long where the process has no descriptors left.
 _PAUSE_SECONDS = 1.0
-# How many connections a server has at most, where descriptors allow it.
-MAX_CONNECTIONS = 1000
 MAX_HEADERS = 128
 MAX_HEADER_BYTES = 8190
 # Descriptors reserved for everything else; half of all where there are few.
@@ -359,8 +359,8 @@ class _Acceptor:
         self.sockets = sockets
         self._http, self._tls, self._loop = server, tls, asyncio.get_running_loop()
         # In the order in which they came, each with its deadline; those that spoke wait for a handshake.
-        self._waiting: dict[socket.socket, asyncio.TimerHandle] = {}
-        self._spoken: list[socket.socket] = []
+        self._silent: dict[socket.socket, asyncio.TimerHandle] = {}
+        self._spoken: dict[socket.socket, asyncio.TimerHandle] = {}
         self._greeting: dict[socket.socket, tuple[float, asyncio.Task[None]]] = {}
         self._resume()
 
@@ -389,18 +389,19 @@ class _Acceptor:
                     self._loop.remove_reader(listening)
                     self._loop.call_later(_PAUSE_SECONDS, self._resume)
                 return
-            count = len(self._waiting) + len(self._greeting) + self._http.count
-            if count >= self._http.limit and not self._make_room():
+            count = len(self._silent) + len(self._spoken) + len(self._greeting) + self._http.count
+            is_full = count >= self._http.limit or len(self._silent) >= MAX_CONNECTIONS
+            if is_full and not self._make_room():
                 connection.close()
                 self._http.too_many("closing new ones")
                 continue
             connection.setblocking(False)
-            self._waiting[connection] = self._loop.call_later(self._http.patience.speak, self._drop, connection)
+            self._silent[connection] = self._loop.call_later(self._http.patience.speak, self._drop, connection)
             self._loop.add_reader(connection, self._speaks, connection)
 
     def _make_room(self, *, idle: bool = True) -> bool:
         """Close the oldest connection that says nothing, or is idle; return whether there is one."""
-        for connection in self._waiting:
+        for connection in chain(self._silent, self._spoken):
             self._drop(connection)
             return True
         for connection, (_, task) in self._greeting.items():
@@ -411,7 +412,7 @@ class _Acceptor:
 
     def _drop(self, connection: socket.socket) -> None:
         self._loop.remove_reader(connection)
-        self._waiting.pop(connection).cancel()
+        (self._silent if connection in self._silent else self._spoken).pop(connection).cancel()
         connection.close()
 
     def _speaks(self, connection: socket.socket) -> None:
@@ -424,7 +425,7 @@ class _Acceptor:
             self._drop(connection)
             return
         self._loop.remove_reader(connection)
-        self._spoken.append(connection)
+        self._spoken[connection] = self._silent.pop(connection)
         self._greet_some()
 
     def _greet_some(self) -> None:
@@ -440,10 +441,9 @@ class _Acceptor:
                 del self._greeting[oldest]
                 task.cancel()
                 break
-            connection = self._spoken.pop()
-            if connection in self._waiting:
-                self._waiting.pop(connection).cancel()
-                self._greeting[connection] = now, self._loop.create_task(self._greet(connection))
+            connection, timer = self._spoken.popitem()
+            timer.cancel()
+            self._greeting[connection] = now, self._loop.create_task(self._greet(connection))
 
     async def _greet(self, connection: socket.socket) -> None:
         """Give a connection to the server, after the handshake of TLS."""

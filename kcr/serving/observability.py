@@ -70,6 +70,7 @@ class Observability:
         probes: str | BindAddress | None,
         secure: SecureServing | None,
         debug: DebugOptions,
+        most: int,
     ) -> None:
         """Serve metrics and probes, and monitor the event loop; see `Manager.expose`."""
         if self._exposed:
@@ -84,9 +85,9 @@ class Observability:
         if address is not None:
             tls = ServerCertificate(secure).context() if secure else None
             self._access = ReviewedAccess(self._client) if secure else None
-            self._endpoints.append(HTTPServer("metrics", address, self._metrics_page, tls))
+            self._endpoints.append(HTTPServer("metrics", address, self._metrics_page, tls, max_connections=most))
         if probe_address is not None:
-            self._endpoints.append(serve_probes(probe_address, self._sources))
+            self._endpoints.append(serve_probes(probe_address, self._sources, most))
         self._sources.options = debug
         monitor = self._sources.monitor = LoopMonitor(self._metrics.loop_lag)
         self._monitoring.add(monitor.run, monitor.name)
@@ -228,18 +229,19 @@ class ProbePort:
 
 
 @asynccontextmanager
-async def serve_probes(address: BindAddress, sources: StateSources) -> AsyncIterator[None]:
+async def serve_probes(address: BindAddress, sources: StateSources, most: int) -> AsyncIterator[None]:
     """Serve probes and debug pages for as long as the context lives.
 
     Args:
         address: Where to listen.
         sources: The parts of the manager.
+        most: How many connections may be open.
 
     Raises:
         ConfigError: The address cannot be bound.
     """
     port = ProbePort(sources, ProgramLoop())
-    server = HTTPServer("probes", address, port.answer)
+    server = HTTPServer("probes", address, port.answer, max_connections=most)
     async with ServerThread(server, "probes"):
         sources.options.on_listening(str(address._replace(port=server.port)))
         yield

@@ -20,6 +20,7 @@ from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.faults import FaultRule
 from kcr_devcluster.cluster.listener import ServerAddress
 from tests.kit.api import config_map
+from tests.kit.connections import closed_first
 
 pytestmark = pytest.mark.asyncio
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
@@ -232,3 +233,9 @@ async def test_unreadable_body_is_answered_without_a_traceback(  # columns of a 
     writer.close()
     assert (head.split()[1], json.loads(body)["message"]) == (code, message)
     assert "aiohttp.server" not in {record.name for record in caplog.records}
+
+
+async def test_number_of_connections_is_an_option() -> None:
+    async with EmbeddedCluster(runtime=None) as cluster:
+        address = await cluster.serve(max_connections=2)
+        assert await closed_first(int(address.url.rpartition(":")[2]))

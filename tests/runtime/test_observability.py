@@ -19,6 +19,7 @@ from kcr.serving.ports import SecureServing
 from kcr.testing import CrashingTransport, FaultyTransport, eventually
 from kcr_devcluster.apiserver.authentication.users import user_named
 from kcr_devcluster.cluster import EmbeddedCluster
+from tests.kit.connections import closed_first
 
 pytestmark = [pytest.mark.asyncio]
 
@@ -193,6 +194,14 @@ async def test_taken_port_ends_the_manager_with_one_error(cluster: EmbeddedClust
         second.expose(metrics=ports.address("metrics"))
         with pytest.raises(kcr.ConfigError, match=r"metrics: cannot listen on 127\.0\.0\.1:"):
             await second.run()
+
+
+async def test_number_of_connections_is_an_option_of_both_ports(cluster: EmbeddedCluster) -> None:
+    manager = kcr.Manager(kcr.Client(cluster.transport))
+    manager.expose(metrics="127.0.0.1:0", probes="127.0.0.1:0", max_connections=2)
+    async with running(manager) as ports:
+        for what in ("metrics", "probes"):
+            assert await closed_first(int(ports.address(what).rpartition(":")[2]))
 
 
 async def test_address_that_makes_no_sense_is_refused(cluster: EmbeddedCluster) -> None:

@@ -58,7 +58,7 @@ from kcr_devcluster.cluster.webhooks.services import Services
 from kcr_devcluster.cluster.workloads import setup as setup_workloads
 from kcr_devcluster.cluster.workloads.replicasets import setup_replication_controllers
 from kcr_devcluster.kinds import KindSource, define, definitions_of
-from kcr_devcluster.options import ClusterOptions, ServiceAccounts
+from kcr_devcluster.options import MAX_CONNECTIONS, ClusterOptions, ServiceAccounts
 from kcr_devcluster.transport import InProcessTransport
 
 if TYPE_CHECKING:  # the listener needs aiohttp's server and cryptography; only `serve` loads them
@@ -311,11 +311,12 @@ class EmbeddedCluster:
     def _running_containers(self, key: Key, uid: str) -> Mapping[str, RunningContainer]:
         return self.nodes.running_containers(key, uid)
 
-    async def serve(self, port: int = 0) -> "ServerAddress":
+    async def serve(self, port: int = 0, *, max_connections: int = MAX_CONNECTIONS) -> "ServerAddress":
         """Open the TLS listener on 127.0.0.1 for as long as the context lives.
 
         Args:
             port: 0 for any free one, or that of before where there is a data folder.
+            max_connections: How many connections may be open; the oldest idle one makes room for a new one.
 
         Raises:
             OSError: The port is taken.
@@ -326,7 +327,7 @@ class EmbeddedCluster:
         from kcr_devcluster.cluster.streaming.pod_streams import PodStreams  # noqa: PLC0415  # likewise
 
         streams = PodStreams(self._running_containers)
-        listener = Listener(self.server, self.faults, self._data, streams)
+        listener = Listener(self.server, self.faults, self._data, streams, max_connections=max_connections)
         self._stack.push_async_callback(listener.close)
         address = await listener.open(port)
         self.nodes.publish(address.url, address.kubeconfig)

@@ -24,6 +24,7 @@ from kcr_devcluster.cluster.datadir import DataDir, ListenerCredentials
 from kcr_devcluster.cluster.faults import ConnectionLostError, ListenerFaults
 from kcr_devcluster.cluster.faults import endpoint as faults_endpoint
 from kcr_devcluster.cluster.streaming.pod_streams import PodStreams
+from kcr_devcluster.options import MAX_CONNECTIONS
 from kcr_devcluster.yaml_writer import yaml_text
 
 _HOST = "127.0.0.1"
@@ -33,8 +34,6 @@ _OPEN = ("version", "healthz", "livez", "readyz")
 _STUCK_SECONDS = 30.0
 _SHUTDOWN_SECONDS = 0.5
 _KEEPALIVE_SECONDS = 3630.0
-# Each watch of a client is one.
-_MOST_CONNECTIONS = 10_000
 # How many chunks of a stream are sent in a second, and at once after a pause. Faster changes are coalesced: each chunk
 # costs a TLS record and wakes up the reader, which at a thousand changes a second takes longer than the changes do.
 _PARTS_PER_SECOND, _PARTS_AT_ONCE = 500, 100
@@ -75,6 +74,8 @@ class Listener:
         faults: ListenerFaults | None = None,
         data: DataDir | None = None,
         streams: PodStreams | None = None,
+        *,
+        max_connections: int = MAX_CONNECTIONS,
     ) -> None:
         """Make a listener.
 
@@ -83,6 +84,7 @@ class Listener:
             faults: The faults that clients meet; None for no faults.
             data: Where the credentials of an earlier process are; None makes new ones.
             streams: Serves connections into pods; None where the server has none.
+            max_connections: How many may be open; the oldest idle one makes room for a new one.
 
         Raises:
             ConfigError: They cannot be read.
@@ -91,6 +93,7 @@ class Listener:
         self._faults = faults or ListenerFaults()
         self._data = data
         self._streams = streams
+        self._max_connections = max_connections
         # Clients check the dates by the machine's clock, whatever the time of the cluster is.
         known, now = data and data.credentials(), SystemClock().now()
         known = known if known and is_valid(known.server.encode(), now) else _new_credentials(now)
@@ -113,7 +116,7 @@ class Listener:
         server = Server(
             self._handle,
             max_body=LIMIT + 1,
-            max_connections=_MOST_CONNECTIONS,
+            max_connections=self._max_connections,
             patience=Patience(idle=_KEEPALIVE_SECONDS),
         )
         self._runner = web.ServerRunner(server, shutdown_timeout=_SHUTDOWN_SECONDS)

@@ -84,7 +84,7 @@ async def dev_cluster(
         if options.no_controllers:
             cluster.server.advisers.append(absent_controller_warnings)
         try:
-            address = await cluster.serve(options.port)
+            address = await cluster.serve(options.port, max_connections=options.max_connections)
         except OSError as error:
             reason = os.strerror(error.errno or 0)
             raise ConfigError(

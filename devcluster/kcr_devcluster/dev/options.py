@@ -6,7 +6,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from kcr.keywords import Flag
-from kcr_devcluster.options import ClusterOptions
+from kcr_devcluster.options import MAX_CONNECTIONS, ClusterOptions
 
 # The controllers for which `*` stands in `kcr dev`.
 CONTROLLERS = ("job", "ttl", "cronjob")
@@ -33,6 +33,12 @@ class DevOptions(ClusterOptions, frozen=True, kw_only=True):
         "Port of the API server on 127.0.0.1.",
         Flag("N", "the previous one with a data folder, else a free one"),
     ] = 0
+    max_connections: Annotated[
+        int,
+        Meta(ge=1),
+        "Connections of the port; beyond, the oldest idle one makes room.",
+        Flag("N", guide="security.md#network"),
+    ] = MAX_CONNECTIONS
     debug_port: Annotated[
         int,
         Meta(ge=0, le=65535),

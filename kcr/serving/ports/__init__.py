@@ -5,6 +5,7 @@ from kcr.serving.ports.certificate import CertificateOptions, PortCertificate, S
 from kcr.serving.ports.server import (
     BrowserHeaders,
     HTTPServer,
+    PortLimits,
     ProbeRequest,
     ProbeResponse,
     ServerPort,
@@ -16,6 +17,7 @@ __all__ = [
     "CertificateOptions",
     "HTTPServer",
     "PortCertificate",
+    "PortLimits",
     "ProbeRequest",
     "ProbeResponse",
     "ProgramLoop",

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from kcr.api.bindaddress import BindAddress
+from kcr.api.bindaddress import MAX_CONNECTIONS, BindAddress
 from kcr.client.credentials import redacted
 from kcr.errors import ConfigError
 from kcr.log import get_logger
@@ -82,6 +82,20 @@ class ProbeRequest(NamedTuple):
         return redacted(self, "method", "path")
 
 
+class PortLimits(NamedTuple):
+    """What the clients of a port may ask of it.
+
+    Attributes:
+        max_connections: How many connections may be open; the oldest idle one makes room for a new one.
+        max_body: The maximum size of a body, in bytes.
+        linger_seconds: How long running requests may take once the port closes; new ones are not accepted.
+    """
+
+    max_connections: int = MAX_CONNECTIONS
+    max_body: int = 0
+    linger_seconds: float = _LINGER_SECONDS
+
+
 class ServerPort:
     """Listens for as long as the context lives, and calls a handler for each request.
 
@@ -91,7 +105,7 @@ class ServerPort:
 
     def __init__(
         self, what: str, address: BindAddress, answer: "Handler", tls: ssl.SSLContext | None = None,
-        *, max_body: int = 0, linger_seconds: float = _LINGER_SECONDS,
+        *, limits: PortLimits = PortLimits()  # noqa: B008,
     ) -> None:  # fmt: skip
         """Make a port; it does not listen yet.
 
@@ -100,16 +114,14 @@ class ServerPort:
             address: Where to listen.
             answer: Answers a request.
             tls: With its certificate; None for plain HTTP.
-            max_body: The maximum size of a body, in bytes.
-            linger_seconds: How long running requests may take once the context ends; new ones are not accepted.
+            limits: What clients may ask of it.
         """
         self.port: int = address.port
         self._what = what
         self._address = address
         self._handler = answer
         self._tls = tls
-        self._max_body = max_body
-        self._linger_seconds = linger_seconds
+        self._limits = limits
         self._open = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -122,8 +134,8 @@ class ServerPort:
 
         from kcr.serving.httpserver import Server, Site  # noqa: PLC0415  # see above
 
-        server = Server(self._handler, max_body=self._max_body)
-        runner = web.ServerRunner(server, shutdown_timeout=self._linger_seconds)
+        server = Server(self._handler, max_body=self._limits.max_body, max_connections=self._limits.max_connections)
+        runner = web.ServerRunner(server, shutdown_timeout=self._limits.linger_seconds)
         async with AsyncExitStack() as stack:
             stack.push_async_callback(server.wait_closed, _LINGER_SECONDS)
             stack.push_async_callback(runner.cleanup)
@@ -155,6 +167,8 @@ class HTTPServer(ServerPort):
         address: BindAddress,
         page: Callable[[ProbeRequest], Awaitable[ProbeResponse | None]],
         tls: ssl.SSLContext | None = None,
+        *,
+        max_connections: int = MAX_CONNECTIONS,
     ) -> None:
         """Make a server; it does not listen yet.
 
@@ -163,8 +177,9 @@ class HTTPServer(ServerPort):
             address: Where to listen.
             page: Returns the response; None for 404.
             tls: With its certificate; None for plain HTTP.
+            max_connections: How many connections may be open.
         """
-        super().__init__(what, address, self._answer, tls)
+        super().__init__(what, address, self._answer, tls, limits=PortLimits(max_connections))
         self._page = page
 
     async def _answer(self, request: "web.BaseRequest") -> "web.Response":

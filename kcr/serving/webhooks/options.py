@@ -4,7 +4,7 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from kcr.api.bindaddress import BindAddress
+from kcr.api.bindaddress import MAX_CONNECTIONS, BindAddress
 from kcr.api.meta import Key
 from kcr.errors import ConfigError
 from kcr.informer import Handler
@@ -31,6 +31,7 @@ class WebhookServing(NamedTuple):
         client_ca_name: The file in it of the authorities whose clients may connect; empty for any client.
         service: The Service of the webhooks, and the Secret of the certificate that kcr makes.
         shutdown_delay: How many seconds webhooks are served at the end, until the pod has left its Service.
+        max_connections: How many connections may be open; the oldest idle one makes room for a new one.
     """
 
     address: BindAddress = BindAddress("", PORT)
@@ -40,6 +41,7 @@ class WebhookServing(NamedTuple):
     client_ca_name: str = ""
     service: WebhookService | None = None
     shutdown_delay: float = 5.0
+    max_connections: int = MAX_CONNECTIONS
 
     @property
     def makes_certificate(self) -> bool:

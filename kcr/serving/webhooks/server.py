@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from kcr.api.bindaddress import BindAddress
 from kcr.api.meta import Resource
 from kcr.client import Client
 from kcr.clock import Clock
@@ -19,7 +18,7 @@ from kcr.log import get_logger
 from kcr.metrics import Metrics
 from kcr.runnables import Runnable
 from kcr.serving.health import Health
-from kcr.serving.ports import PortCertificate, ServerPort, ServerThread
+from kcr.serving.ports import PortCertificate, PortLimits, ServerPort, ServerThread
 from kcr.serving.webhooks.authority import CertificateAuthority, ServingSecret
 from kcr.serving.webhooks.conversion import PATH as CONVERT
 from kcr.serving.webhooks.options import CertificateLoader, WebhookServing
@@ -56,26 +55,24 @@ class WebhookServer:
     name = "webhook server"
 
     def __init__(
-        self, handle: Handle, address: BindAddress, certificate: PortCertificate, *, shutdown_delay: float = 0.0,
+        self, handle: Handle, serving: WebhookServing, certificate: PortCertificate, *,
         on_synced: Callable[[], object] = lambda: None,
     ) -> None:  # fmt: skip
         """Make a server; it does not listen yet.
 
         Args:
             handle: Answers a request: path, query, body and media type in, status code and body of JSON out.
-            address: Where to listen.
+            serving: How to serve.
             certificate: Its certificate.
-            shutdown_delay: How many seconds it serves on at the end, until the pod has left its Service.
             on_synced: Called when the caches are synced.
         """
         self._on_synced = on_synced
         self._handle = handle
-        self._address = address
         self._certificate = certificate
-        self._shutdown_delay = shutdown_delay
+        self._serving = serving
         self._port = ServerPort(
-            "webhooks", address, self._answer, certificate.context(), max_body=MAX_BODY_BYTES + 1,
-            linger_seconds=DRAIN_SECONDS,
+            "webhooks", serving.address, self._answer, certificate.context(),
+            limits=PortLimits(serving.max_connections, MAX_BODY_BYTES + 1, DRAIN_SECONDS),
         )  # fmt: skip
         self._thread: ServerThread | None = None
         self._places = asyncio.Semaphore(CONCURRENT)
@@ -132,9 +129,9 @@ class WebhookServer:
             yield
         finally:
             self._is_ending = True
-            if self._shutdown_delay:
-                _log.info("serving webhooks until the pod has left its Service", seconds=self._shutdown_delay)
-                await asyncio.sleep(self._shutdown_delay)
+            if self._serving.shutdown_delay:
+                _log.info("serving webhooks until the pod has left its Service", seconds=self._serving.shutdown_delay)
+                await asyncio.sleep(self._serving.shutdown_delay)
 
     async def run(self) -> None:
         """Poll the certificate and dial the port now and then, until cancelled."""
@@ -149,7 +146,7 @@ class WebhookServer:
             await asyncio.sleep(pause)
 
     async def _dial(self) -> str:
-        host = _LOCAL.get(self._address.host, self._address.host)
+        host = _LOCAL.get(self._serving.address.host, self._serving.address.host)
         context = ssl.create_default_context()
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         try:
@@ -262,10 +259,7 @@ def attach(
         ConfigError: There is no certificate.
     """
     certificate, converts = serving.certificate(), CONVERT in host.webhooks.paths
-    server = WebhookServer(
-        host.webhooks.handle, serving.address, certificate, shutdown_delay=serving.shutdown_delay,
-        on_synced=lambda: host.health.limit_ready(""),
-    )  # fmt: skip
+    server = WebhookServer(host.webhooks.handle, serving, certificate, on_synced=lambda: host.health.limit_ready(""))
     host.health.add_ready("webhooks", server.check, remark=server.certificate_error)
     host.metrics.certificate(certificate)
     if converts:

@@ -68,6 +68,7 @@ RUN: dict[str, tuple[str, str, object]] = {
     "KCR_WEBHOOK_SECRET_NAME": ("certs", "webhook_secret_name", "certs"),
     "KCR_WEBHOOK_SHUTDOWN_DELAY": ("10s", "webhook_shutdown_delay", timedelta(seconds=10)),
     "KCR_HEALTH_PROBE_BIND_ADDRESS": ("127.0.0.1:8081", "health_probe_bind_address", BindAddress("127.0.0.1", 8081)),
+    "KCR_MAX_CONNECTIONS": ("500", "max_connections", 500),
     "KCR_READY_FILE": ("/some/ready", "ready_file", Path("/some/ready")),
     "KCR_LOG_FORMAT": ("json", "log_format", "json"),
     "KCR_LOG_LEVEL": ("debug", "log_level", "debug"),

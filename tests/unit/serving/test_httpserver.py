@@ -15,6 +15,7 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
+from kcr.api.bindaddress import MAX_CONNECTIONS
 from kcr.serving.httpserver import MAX_HEADER_BYTES, MAX_HEADERS, Patience, Server, Site
 from kcr.serving.ports.certificate import SecureServing, ServerCertificate
 from kcr.testing import eventually
@@ -191,9 +192,14 @@ async def test_stream_that_is_not_read_goes_on() -> None:
         writer.close()
 
 
-async def test_first_of_those_that_say_nothing_makes_room() -> None:
-    async with serving(most=20) as port:
-        silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(30)]
+@pytest.mark.parametrize(("most", "count"), [(20, 30), (10_000, MAX_CONNECTIONS + 10)])
+async def test_first_of_those_that_say_nothing_makes_room(most: int, count: int) -> None:
+    async with serving(most=most, patience=Patience(speak=3600)) as port:
+        silent = []
+        for number in range(count):
+            silent.append(socket.create_connection(("127.0.0.1", port)))
+            if number % 100 == 0:  # the backlog of the port is no longer than this
+                await asyncio.sleep(0)
         assert await get(port) == (200, "ok")
         await eventually(lambda: not is_open(silent[0]))
         assert is_open(silent[-1])

@@ -17,13 +17,15 @@ import trustme
 
 from kcr.api.bindaddress import BindAddress
 from kcr.serving.ports import PortCertificate
+from kcr.serving.webhooks.options import WebhookServing
 from kcr.serving.webhooks.server import WebhookServer
 from kcr.serving.webhooks.webhooks import MAX_BODY_BYTES
 from kcr.testing import eventually
+from tests.kit.connections import closed_first
 
 pytestmark = pytest.mark.asyncio
 
-LOCAL = BindAddress("127.0.0.1", 0)
+LOCAL = WebhookServing(BindAddress("127.0.0.1", 0), shutdown_delay=0)
 Handle = Callable[[str, float, bytes, str], Awaitable[tuple[int, bytes]]]
 
 
@@ -51,7 +53,7 @@ async def server(
 ) -> AsyncIterator[WebhookServer]:
     certificate = PortCertificate("webhooks", client_ca)
     certificate.load(issued(authority))
-    made = WebhookServer(handle, LOCAL, certificate, **options)
+    made = WebhookServer(handle, LOCAL._replace(**options), certificate)
     async with made.serving():
         if not reviews:
             yield made
@@ -223,6 +225,8 @@ async def test_thread_that_ends_by_itself_ends_the_program(authority: trustme.CA
             with suppress(aiohttp.ClientError):
                 await post(made, caller)
             await asyncio.get_running_loop().create_future()
+    # Retrieved, or it is logged whenever the task is collected, as an error of another test.
+    assert isinstance(kept[0].exception(), SystemExit)
 
 
 async def test_connection_is_kept_for_the_next_request(authority: trustme.CA) -> None:
@@ -343,3 +347,8 @@ async def test_no_request_fails_across_rotations_under_load(authority: trustme.C
         over.set()
     assert set(answered) == {200}
     assert certificate.errors == 0
+
+
+async def test_oldest_connection_makes_room(authority: trustme.CA) -> None:
+    async with server(authority, reviews=False, max_connections=2) as made:
+        assert await closed_first(made.port)
