@@ -1,13 +1,16 @@
 """Write what the tags of Kubernetes' Go structs say: `python -m tools.struct_tags k8s.io/api …`.
 
 The arguments are checkouts of k8s.io/api, k8s.io/apimachinery and k8s.io/apiextensions-apiserver, at the version that
-`tools.schema` takes its schema from. Two facts per field are taken, which the published schema does not have:
+`tools.schema` takes its schema from. Three facts per field are taken, which the published schema does not have:
 
 - the number that the field has in protobuf. Those of embedded structs, whose members JSON shows beside the others, are
-  written with the number of the struct: `configMap:2.19`;
+  written with the number of the struct: `configMap:2.19`; its own name, which errors of the decoder show, is in an
+  entry without a field: `:2=VolumeSource`;
 - which zero value is not stored. Go leaves `""`, `0` and `false` out of JSON where a field holds them by value and is
   tagged `omitempty` (`?` here); where it holds a pointer, they are kept. A time that is held by value is written as
-  null when it is not set (`!` here), unless it is tagged `omitzero`.
+  null when it is not set (`!` here), unless it is tagged `omitzero`;
+- the Go type where texts, or lists and maps of scalars, have one with a name, which errors of the decoder show:
+  `type:4=v1.ServiceType`.
 
 Types and fields are those of the published schema; the table has one line per type, and its first line tells where it
 comes from.
@@ -32,6 +35,11 @@ _STRUCT = re.compile(r"^type (\w+) struct \{\n(.*?)^\}", re.MULTILINE | re.DOTAL
 _FIELD = re.compile(r"^\s+(?:\w+\s+)??(\S+)\s+`json:\"([^\",]*)([^\"]*)\"[^`]* protobuf:\"\w+,(\d+),", re.MULTILINE)
 _SCALARS = ("bool", "bytes", "float64", "int32", "int64", "string")
 _TIMES = ("time", "microtime")
+_CONTAINERS = ("[]", "map[")
+# The packages of types with a name, where the alias is not that of a version such as `metav1`.
+_VERSION = re.compile(r".*?(v[0-9]\w*)")
+_OWN = re.compile(r"\[([A-Z]\w*)\]")
+_NAMED = re.compile(r"((?:\[\]|map\[\w+\])*)(?:(\w+)\.)?([A-Z]\w*)")
 
 Types = Mapping[str, Mapping[str, Any]]
 
@@ -66,14 +74,28 @@ def _structs(folder: Path) -> Iterator[tuple[str, list[_Tags]]]:
 def _entries(name: str, outer: str, structs: Mapping[str, list[_Tags]], fields: Mapping[str, Any]) -> Iterator[str]:
     for tags in structs[name]:
         if tags.name in fields:
-            yield f"{tags.name}:{outer}{tags.number}{_zero(tags, fields[tags.name])}"
+            facts = fields[tags.name]
+            kind = facts if isinstance(facts, str) else facts["type"]
+            yield f"{tags.name}:{outer}{tags.number}{_zero(tags, kind)}{_named(tags.type, kind, name)}"
         elif not tags.name:
             embedded = f"{name.rpartition('.')[0]}.{tags.type}"
+            yield f":{outer}{tags.number}={tags.type.rpartition('.')[2]}"
             yield from _entries(embedded, f"{outer}{tags.number}.", structs, fields)
 
 
-def _zero(tags: _Tags, facts: Any) -> str:
-    kind = facts if isinstance(facts, str) else facts["type"]
+def _named(written: str, kind: str, owner: str) -> str:
+    """Return the Go type of a field of a struct, where it or that of its items has a name, and is no struct."""
+    found = _NAMED.fullmatch(written.removeprefix("*"))
+    is_text = kind.replace("[]", "").replace("map[string]", "") == "string"
+    if found is None or not (is_text or (kind.startswith(_CONTAINERS) and not found[1])):
+        return ""
+    own = owner.split(".")[1]
+    version = _VERSION.fullmatch(found[2] or own)
+    outer = _OWN.sub(rf"[{own}.\1]", found[1])
+    return f"={outer}{version[1] if version else found[2]}.{found[3]}"
+
+
+def _zero(tags: _Tags, kind: str) -> str:
     if tags.type.startswith("*"):
         return ""
     if kind in _TIMES:

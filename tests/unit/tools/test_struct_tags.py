@@ -1,4 +1,5 @@
 import hashlib
+import re
 
 import msgspec
 import pytest
@@ -14,7 +15,8 @@ SCHEMA = msgspec.json.decode(TABLE.read_bytes())["types"]
 
 
 def numbers(name: str) -> dict[str, str]:
-    return {field: number.rstrip("?!") for field, number in (entry.split(":") for entry in TYPES[name].split())}
+    entries = (entry.split(":") for entry in TYPES[name].split())
+    return {field: re.split("[?!=]", tag)[0] for field, tag in entries if field}
 
 
 def test_table_is_of_the_version_of_the_schema() -> None:
@@ -49,8 +51,13 @@ def test_numbers_are_unique_in_a_type() -> None:
         pytest.param("apps.v1.DeploymentSpec", "minReadySeconds", "5?", id="value"),
         pytest.param("core.v1.PodCondition", "lastProbeTime", "3!", id="time"),
         pytest.param("core.v1.Volume", "configMap", "2.19", id="embedded"),
+        pytest.param("core.v1.Volume", "", "2=VolumeSource", id="embedded-struct"),
         pytest.param("apiextensions.v1.JSONSchemaProps", "$ref", "3", id="definition"),
         pytest.param("meta.v1.ObjectMeta", "creationTimestamp", "8", id="omitted-time"),
+        pytest.param("core.v1.ServiceSpec", "type", "4?=v1.ServiceType", id="type-with-a-name"),
+        pytest.param("core.v1.ServiceSpec", "ipFamilies", "19=[]v1.IPFamily", id="list-of-a-type-with-a-name"),
+        pytest.param("core.v1.ResourceRequirements", "limits", "1=v1.ResourceList", id="map-with-a-name"),
+        pytest.param("meta.v1.OwnerReference", "uid", "4=types.UID", id="type-of-another-package"),
     ],
 )
 def test_tags_are_those_of_the_go_struct(name: str, field: str, tag: str) -> None:

@@ -30,20 +30,22 @@ _LINE = "\u2028".encode()[:2]
 _NO_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
 # Opening brackets count one, closing ones minus one, as signed bytes.
 _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
-_AT = re.compile(r"JSON is malformed: (.*) \(byte (\d+)\)")
-# The messages of msgspec, and the contexts that Go's scanner reports for them.
-_CONTEXTS = {
-    "expected ':'": "after object key",
-    "expected ',' or '}'": "after object key:value pair",
-    "expected ',' or ']'": "after array element",
-    "object keys must be strings": "looking for beginning of object key string",
-    "trailing comma in object": "looking for beginning of object key string",
-    "trailing comma in array": "looking for beginning of value",
-    "trailing characters": "after top-level value",
-    "invalid escape character in string": "in string escape code",
-    "invalid character in unicode escape": "in \\u hexadecimal character escape",
-    "invalid number": "in numeric literal",
-}
+_SPACES = re.compile(rb"[ \t\r\n]*")
+_STRING_START = re.compile(rb'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+')
+_HALF_ESCAPE = re.compile(rb"\\u[0-9a-fA-F]{0,3}")
+_LITERALS = {word[:1]: word for word in (b"true", b"false", b"null")}
+# The parts of a number: what a part begins with, the digits that follow, and where the scanner is if they do not.
+_NUMBER = tuple((re.compile(start), re.compile(digits), context) for start, digits, context in (
+    (rb"-?", rb"0|[1-9][0-9]*", "in numeric literal"),
+    (rb"\.", rb"[0-9]+", "after decimal point in numeric literal"),
+    (rb"[eE][-+]?", rb"[0-9]+", "in exponent of numeric literal"),
+))  # fmt: skip
+_OF_VALUE, _OF_KEY = "looking for beginning of value", "looking for beginning of object key string"
+# What follows a key, and a value in an object or an array.
+_AFTER = {
+    b":": (b":", "after object key"), b"}": (b",}", "after object key:value pair"),
+    b"]": (b",]", "after array element"),
+}  # fmt: skip
 
 
 _decode = msgspec.json.Decoder(float_hook=float64).decode
@@ -75,7 +77,7 @@ def decode_json(body: bytes, *, with_texts: bool = False) -> Any:
             return decode_json(body.decode("utf-8", "replace").encode(), with_texts=with_texts)
         if (paired := _ESCAPE.sub(_paired, body)) != body:
             return decode_json(paired, with_texts=with_texts)
-        raise ValueError(_in_words_of_go(str(error), body)) from None
+        raise ValueError(_syntax_error(body)) from None
 
 
 def _paired(escape: re.Match[bytes]) -> bytes:
@@ -151,17 +153,115 @@ def _depth(body: bytes) -> int:
     return max(accumulate(steps), default=0)
 
 
-def _in_words_of_go(said: str, body: bytes) -> str:
-    if "truncated" in said:
-        return "unexpected end of JSON input"
-    found = _AT.fullmatch(said)
-    if found is None:
-        return "json: cannot unmarshal number into Go value of type float64"
-    # Of these msgspec gives the position behind the character.
-    position = int(found[2]) - (found[1] in ("trailing characters", "invalid escape character in string"))
-    at = body[position : position + 4].decode("utf-8", "replace")[:1]
-    context = _CONTEXTS.get(found[1], "looking for beginning of value")
-    return f"invalid character {_quoted(at)} {context}" if at else "unexpected end of JSON input"
+class _UnexpectedError(Exception):
+    """A character has no place where it is.
+
+    Attributes:
+        at: Its position.
+        context: What the scanner is reading there.
+    """
+
+    def __init__(self, at: int, context: str) -> None:
+        super().__init__()
+        self.at, self.context = at, context
+
+
+def _syntax_error(body: bytes) -> str:
+    """Return what Go's scanner says of a text that is no JSON."""
+    try:
+        _scan(body)
+    except _UnexpectedError as error:
+        at = body[error.at : error.at + 4].decode("utf-8", "replace")[:1]
+        return f"invalid character {_quoted(at)} {error.context}" if at else "unexpected end of JSON input"
+    return "json: cannot unmarshal number into Go value of type float64"
+
+
+def _scan(body: bytes) -> None:
+    """Read a text as Go's scanner does.
+
+    Raises:
+        _UnexpectedError: It is no JSON.
+    """
+    # How the open objects and arrays end; a colon, for a key that waits for its value.
+    ends: list[bytes] = []
+    at = _scan_value(body, _skip(body, 0), ends)
+    while ends:
+        at = _skip(body, at)
+        expected, context = _AFTER[ends[-1]]
+        found = body[at : at + 1]
+        if not found or found not in expected:
+            raise _UnexpectedError(at, context)
+        at += 1
+        if found == ends[-1]:
+            ends.pop()
+        if found == b"," and ends[-1] == b"}":
+            at = _scan_key(body, _skip(body, at), ends)
+        elif found in b",:":
+            at = _scan_value(body, _skip(body, at), ends)
+    at = _skip(body, at)
+    if at < len(body):
+        raise _UnexpectedError(at, "after top-level value")
+
+
+def _skip(body: bytes, at: int) -> int:
+    found = _SPACES.match(body, at)
+    assert found is not None  # it matches nothing as well
+    return found.end()
+
+
+def _scan_value(body: bytes, at: int, ends: list[bytes]) -> int:
+    """Return the position behind a value, or behind what opens it."""
+    first = body[at : at + 1]
+    if first in (b"{", b"["):
+        end, at = (b"}" if first == b"{" else b"]"), _skip(body, at + 1)
+        if body[at : at + 1] == end:
+            return at + 1
+        ends.append(end)
+        return _scan_key(body, at, ends) if end == b"}" else _scan_value(body, at, ends)
+    if first == b'"':
+        return _scan_string(body, at)
+    if first in _LITERALS:
+        return _scan_literal(body, at, _LITERALS[first])
+    if not first or first not in b"-0123456789":
+        raise _UnexpectedError(at, _OF_VALUE)
+    return _scan_number(body, at)
+
+
+def _scan_literal(body: bytes, at: int, word: bytes) -> int:
+    for place, letter in enumerate(word, at):
+        if body[place : place + 1] != bytes((letter,)):
+            raise _UnexpectedError(place, f"in literal {word.decode()} (expecting {chr(letter)!r})")
+    return at + len(word)
+
+
+def _scan_number(body: bytes, at: int) -> int:
+    for start, digits, context in _NUMBER:
+        if (found := start.match(body, at)) is None:
+            continue
+        if (rest := digits.match(body, found.end())) is None:
+            raise _UnexpectedError(found.end(), context)
+        at = rest.end()
+    return at
+
+
+def _scan_key(body: bytes, at: int, ends: list[bytes]) -> int:
+    if body[at : at + 1] != b'"':
+        raise _UnexpectedError(at, _OF_KEY)
+    ends.append(b":")
+    return _scan_string(body, at)
+
+
+def _scan_string(body: bytes, at: int) -> int:
+    found = _STRING_START.match(body, at)
+    assert found is not None  # it begins with a quote
+    at = found.end()
+    if body[at : at + 1] == b'"':
+        return at + 1
+    if escape := _HALF_ESCAPE.match(body, at):
+        raise _UnexpectedError(escape.end(), "in \\u hexadecimal character escape")
+    if body[at : at + 1] == b"\\":
+        raise _UnexpectedError(at + 1, "in string escape code")
+    raise _UnexpectedError(at, "in string literal")
 
 
 def _quoted(character: str) -> str:

@@ -163,11 +163,10 @@ def check_annotations(annotations: Mapping[str, str], field: str) -> list[FieldE
 
 
 def check_finalizer(name: str, field: str) -> list[FieldError]:
-    """Return the field errors of a finalizer: a standard one, or one with a domain."""
-    errors = [invalid(field, name, reason) for reason in qualified_name(name)]
-    if "/" not in name and name not in STANDARD_FINALIZERS:
-        errors.append(invalid(field, name, "name is neither a standard finalizer name nor is it fully qualified"))
-    return errors
+    """Return the field errors of a finalizer with a valid name, which is a standard one, or one with a domain."""
+    if "/" in name or name in STANDARD_FINALIZERS:
+        return []
+    return [invalid(field, name, "name is neither a standard finalizer name nor is it fully qualified")]
 
 
 def domain_prefixed_path(text: str) -> list[tuple[str, str]]:

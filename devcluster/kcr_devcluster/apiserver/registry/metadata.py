@@ -222,14 +222,13 @@ def _owner_faults(references: list[Manifest]) -> list[FieldError]:
 
 
 def _finalizer_faults(finalizers: list[str], *, any_name: bool) -> list[FieldError]:
-    errors: list[FieldError] = []
-    for position, name in enumerate(finalizers):
-        field = f"metadata.finalizers[{position}]"
-        if any_name:
-            errors += [invalid(field, name, reason) for reason in qualified_name(name)]
-        else:
-            errors += check_finalizer(name, field)
+    field = "metadata.finalizers"
+    errors = [invalid(field, name, reason) for name in finalizers for reason in qualified_name(name)]
     if "orphan" in finalizers and "foregroundDeletion" in finalizers:
         words = "finalizer orphan and foregroundDeletion cannot be both set"
-        errors.append(invalid("metadata.finalizers", finalizers, words))
-    return errors
+        errors.append(invalid(field, finalizers, words))
+    if any_name:
+        return errors
+    return errors + [
+        error for position, name in enumerate(finalizers) for error in check_finalizer(name, f"{field}[{position}]")
+    ]

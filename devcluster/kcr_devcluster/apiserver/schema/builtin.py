@@ -12,7 +12,7 @@ import msgspec
 
 from kcr_devcluster.apiserver.schema.defaults import DEFAULTS
 from kcr_devcluster.apiserver.schema.scalars import ANY, SCALARS
-from kcr_devcluster.apiserver.schema.shape import ABSENT, Field, Shape, Type, TypeMismatchError, list_of, map_of
+from kcr_devcluster.apiserver.schema.shape import ABSENT, Field, Shape, Type, list_of, map_of
 
 # How the names of types begin that are lists and maps.
 LIST, MAP = "[]", "map[string]"
@@ -89,7 +89,7 @@ class _Table(msgspec.Struct, frozen=True):
 
 
 class _Tags(msgspec.Struct, frozen=True):
-    """The table of struct tags: per type its fields, each with its number and `?` or `!`, see `tools.struct_tags`."""
+    """The table of struct tags: per type its fields, each with number, `?` or `!`, and Go type: `tools.struct_tags`."""
 
     types: Mapping[str, str]
 
@@ -163,7 +163,8 @@ def encoded_shape(api_version: str, kind: str) -> Shape | None:
 
 def struct_order(name: str) -> list[str]:
     """Return the names of the fields of a type in the order of its Go struct."""
-    return [entry.partition(":")[0] for entry in _tags().types.get(name, "").split()]
+    names = (entry.partition(":")[0] for entry in _tags().types.get(name, "").split())
+    return [name for name in names if name]
 
 
 @cache
@@ -208,10 +209,12 @@ def kind_shape(api_version: str, kind: str) -> Shape:
 
 
 def _fields(name: str) -> Mapping[str, Field]:
-    tags = dict(entry.split(":") for entry in _tags().types.get(name, "").split())
+    entries = [entry.split(":") for entry in _tags().types.get(name, "").split()]
+    tags = dict(entries)
+    embedded = dict(tag.split("=") for field, tag in entries if not field)
     defaults = DEFAULTS.get(name, {})
     made = {
-        field: _field(facts, tags.get(field, ""), defaults.get(field, ABSENT))
+        field: _field(facts, tags.get(field, ""), defaults.get(field, ABSENT), embedded)
         for field, facts in type_facts(name).items()
     }
     if name == _JSON_SCHEMA:
@@ -235,14 +238,18 @@ def _schema_or(name: str) -> Type:
     def conform(value: Any) -> Any:
         if type(value) is dict:
             return schema.conform(value)
-        if type(value) is not other.zero:
-            raise TypeMismatchError.of(value, name)
-        return other.conform(value)
+        if type(value) is other.zero:
+            return other.conform(value)
+        if name == SCHEMA_OR_BOOL:
+            raise ValueError("boolean or JSON schema expected")
+        return None
 
     return Type(name, conform, dict, schema, has_fields=True)
 
 
-def _field(facts: FieldFacts, tag: str, default: Any) -> Field:
+def _field(facts: FieldFacts, tag: str, default: Any, embedded: Mapping[str, str]) -> Field:
+    tag, _, named = tag.partition("=")
+    number = tag.rstrip("?!")
     # Optional lists and maps are left out when they are empty; an object is present or absent, and never zero.
     dropped = not facts.required if facts.type.startswith((LIST, MAP)) else tag.endswith("?")
     return Field(
@@ -255,7 +262,9 @@ def _field(facts: FieldFacts, tag: str, default: Any) -> Field:
         list_type=facts.list_type,
         list_map_keys=facts.list_map_keys,
         map_type=facts.map_type,
-        number=tuple(int(number) for number in tag.rstrip("?!").split(".") if number),
+        number=tuple(map(int, number.split("."))) if number else (),
+        go_type=named,
+        embedded=tuple(name for outer, name in embedded.items() if number.startswith(f"{outer}.")),
     )
 
 

@@ -17,8 +17,9 @@ from typing import Any
 
 from kcr_devcluster.apiserver.protocol.gojson import decode_json
 from kcr_devcluster.apiserver.schema.builtin import SCHEMA_OR_ARRAY, SCHEMA_OR_BOOL, SCHEMA_OR_STRINGS, encoded_shape
-from kcr_devcluster.apiserver.schema.scalars import ANY, SCALARS, in_utc
+from kcr_devcluster.apiserver.schema.scalars import ANY, SCALARS
 from kcr_devcluster.apiserver.schema.shape import Shape, Type
+from kcr_devcluster.apiserver.schema.times import in_utc
 from kcr_devcluster.go_numbers import as_go_writes
 
 # The first bytes of every body.

@@ -41,10 +41,19 @@ class TypeMismatchError(ValueError):
         name = kind_of(value)
         return cls(f"number {text_of(value)}" if name == "number" else name, wanted)
 
-    def add_parent(self, owner: str, field: str) -> None:
-        """Add the field of a type that the value was found in."""
+    def add_parent(self, owner: str, name: str, field: "Field | None" = None) -> None:
+        """Add the field of a type that the value was found in.
+
+        Args:
+            owner: The type.
+            name: The name of the field.
+            field: The field, which may have a name for the wanted type.
+        """
+        if field is not None and field.go_type and not self._owner:
+            self._wanted = field.in_go(self._wanted)
         self._owner = self._owner or owner
-        self._path = f"{field}.{self._path}" if self._path else field
+        names = (*(field.embedded if field is not None else ()), name, self._path)
+        self._path = ".".join(filter(None, names))
 
     def __str__(self) -> str:
         where = f"struct field {self._owner}.{self._path}" if self._path else "value"
@@ -118,6 +127,8 @@ class Field(NamedTuple):
         list_map_keys: The fields that identify the items of a list of type `map`.
         map_type: How server-side apply merges a map: `granular` or `atomic`; objects have this in their shape.
         number: Its number in protobuf, behind those of the embedded messages that it lies in; empty for none.
+        go_type: The name of its type in Go, where that is another one than the type's own.
+        embedded: The names of the structs that are embedded in one another and hold it in Go.
     """
 
     type: Type
@@ -130,6 +141,15 @@ class Field(NamedTuple):
     list_map_keys: tuple[str, ...] = ()
     map_type: str = "granular"
     number: tuple[int, ...] = ()
+    go_type: str = ""
+    embedded: tuple[str, ...] = ()
+
+    def in_go(self, wanted: str) -> str:
+        """Return the name in Go of the type of the field or of its items, given by its own name."""
+        of, named = self.type, self.go_type
+        while of.items is not None and of.name != wanted:
+            of, named = of.items, named.partition("]")[2]
+        return named if of.name == wanted and named else wanted
 
     def keeps(self, zero: object) -> bool:
         """Return whether a zero value, or null, is stored."""
@@ -195,7 +215,7 @@ class Shape:
             try:
                 made = None if given is None else field.type.conform(given)
             except TypeMismatchError as misfit:
-                misfit.add_parent(self.short_name, name)
+                misfit.add_parent(self.short_name, name, field)
                 raise
             if not made and not field.keeps(made):
                 changes.append((name, ABSENT))

@@ -83,7 +83,8 @@ def _validate_finalize(new: Manifest, old: Manifest) -> list[FieldError]:
     return [
         error
         for position, name in enumerate((new.get("spec") or {}).get("finalizers") or ())
-        for error in check_finalizer(name, f"spec.finalizers[{position}]")
+        for field in (f"spec.finalizers[{position}]",)
+        for error in (*(invalid(field, name, reason) for reason in qualified_name(name)), *check_finalizer(name, field))
     ]
 
 
