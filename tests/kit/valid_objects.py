@@ -70,6 +70,7 @@ VALID_OBJECTS: Mapping[str, Mapping[str, Any]] = {
     "MutatingAdmissionPolicyBinding": {"spec": {
         "policyName": "a", "paramRef": {"name": "p", "namespace": "default", "parameterNotFoundAction": "Deny"}}},
     "MutatingWebhookConfiguration": {"webhooks": [{**WEBHOOK, "reinvocationPolicy": "IfNeeded"}]},
+    "Namespace": {"spec": {"finalizers": ["kubernetes", "a.io/b"]}},
     "ValidatingAdmissionPolicy": {"spec": {
         "matchConstraints": MATCHED, "failurePolicy": "Ignore", "matchConditions": CONDITIONS,
         "variables": [{"name": "labels", "expression": "object.metadata.?labels.orValue({})"}],

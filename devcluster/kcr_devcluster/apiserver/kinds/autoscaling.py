@@ -6,12 +6,15 @@ Source: kubernetes/pkg/apis/autoscaling/v2/defaults.go; pkg/apis/autoscaling/val
 from collections.abc import Mapping
 
 from kcr_devcluster.apiserver.kinds.generic import Conform, Rules
+from kcr_devcluster.apiserver.kinds.pods.validation.resources import check_container_resource_name
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError, forbidden, invalid, not_supported, required
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.names import path_segment
 from kcr_devcluster.apiserver.schema.quantities import amount
 
 _DEFAULT_CPU = 80
+# The first of them that is there is validated.
+_IN_ORDER = ("object", "external", "pods", "resource", "containerResource")
 _SOURCES: Mapping[str, str] = {
     "ContainerResource": "containerResource", "External": "external", "Object": "object", "Pods": "pods",
     "Resource": "resource",
@@ -63,8 +66,10 @@ def _validate(obj: Manifest) -> list[FieldError]:
     if least == 0 and not scales_from_zero:
         words = "must specify at least one Object or External metric to support scaling to zero replicas"
         errors.append(forbidden("spec.metrics", words))
-    if most < 1:
+    if most == 0:
         errors.append(required("spec.maxReplicas", "must be set and greater than 0"))
+    elif most < 0:
+        errors.append(invalid("spec.maxReplicas", most, "must be greater than or equal to 1"))
     if most < least:
         errors.append(invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`"))
     target = spec.get("scaleTargetRef") or {}
@@ -109,8 +114,8 @@ def _check_metric(metric: Manifest, field: str) -> list[FieldError]:
     errors = [] if kind else [required(f"{field}.type", "must specify a metric source type")]
     if kind not in _SOURCES:
         # Upstream says it twice.
-        errors += [not_supported(f"{field}.type", kind, _SOURCES)] * (2 if kind else 1)
-    present = [source for source in _SOURCES.values() if metric.get(source) is not None]
+        errors += [not_supported(f"{field}.type", kind, _SOURCES)] * 2
+    present = [source for source in _IN_ORDER if metric.get(source) is not None]
     if present:
         errors += _check_source(present[0], metric[present[0]], f"{field}.{present[0]}")
     expected = _SOURCES.get(kind)
@@ -127,8 +132,10 @@ def _check_source(kind: str, source: Manifest, field: str) -> list[FieldError]:
     if kind == "object":
         errors += _check_reference(source.get("describedObject") or {}, f"{field}.describedObject")
     if kind in ("resource", "containerResource"):
-        if not source.get("name"):
+        if not (name := source.get("name")):
             errors.append(required(f"{field}.name", "must specify a resource name"))
+        elif kind == "containerResource":
+            errors += check_container_resource_name(name, f"{field}.name")
         if kind == "containerResource" and not source.get("container"):
             errors.append(required(f"{field}.container", "must specify a container"))
     else:
@@ -188,6 +195,8 @@ def _check_rules(rules: Manifest | None, field: str) -> list[FieldError]:
     if window is not None and window > _LONGEST_WINDOW_SECONDS:
         words = f"must be less than or equal to {_LONGEST_WINDOW_SECONDS}"
         errors.append(invalid(f"{field}.stabilizationWindowSeconds", window, words))
+    if (tolerance := rules.get("tolerance")) is not None and amount(tolerance) < 0:
+        errors.append(invalid(f"{field}.tolerance", tolerance, "must be greater than or equal to 0"))
     if select is not None and select not in _SELECT:
         errors.append(not_supported(f"{field}.selectPolicy", select, _SELECT))
     if not policies:
@@ -198,7 +207,7 @@ def _check_rules(rules: Manifest | None, field: str) -> list[FieldError]:
 
 
 def _check_policy(policy: Manifest, field: str) -> list[FieldError]:
-    kind, value, period = policy.get("type"), policy.get("value", 0), policy.get("periodSeconds", 0)
+    kind, value, period = policy.get("type", ""), policy.get("value", 0), policy.get("periodSeconds", 0)
     errors = [] if kind in _POLICIES else [not_supported(f"{field}.type", kind, _POLICIES)]
     if value <= 0:
         errors.append(invalid(f"{field}.value", value, _ABOVE_ZERO))

@@ -5,7 +5,7 @@ pkg/apis/scheduling/v1/{defaults,helpers}.go; pkg/registry/scheduling/prioritycl
 """
 
 from kcr_devcluster.apiserver.kinds.strategy import Strategy
-from kcr_devcluster.apiserver.protocol.field_errors import IMMUTABLE, FieldError, forbidden, invalid, not_supported
+from kcr_devcluster.apiserver.protocol.field_errors import IMMUTABLE, FieldError, forbidden, invalid, one_of
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 
 HIGHEST_USER_PRIORITY = 1_000_000_000
@@ -58,9 +58,7 @@ class PriorityClassStrategy(Strategy):
         elif value > HIGHEST_USER_PRIORITY:
             words = f"maximum allowed value of a user defined priority is {HIGHEST_USER_PRIORITY}"
             errors.append(forbidden("value", words))
-        if policy not in _POLICIES:
-            errors.append(not_supported("preemptionPolicy", policy, _POLICIES))
-        return errors
+        return errors + one_of("preemptionPolicy", policy, _POLICIES)
 
     def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:
         """Return the field errors of an update."""

@@ -5,7 +5,9 @@ Source: kubernetes/plugin/pkg/admission/runtimeclass/admission.go, Admit and Val
 
 from kcr_devcluster.apiserver.kinds.catalogue import PODS
 from kcr_devcluster.apiserver.kinds.served import kind_named
+from kcr_devcluster.apiserver.protocol.gotexts import quoted
 from kcr_devcluster.apiserver.protocol.manifests import Manifest, semantic_equal
+from kcr_devcluster.apiserver.protocol.names import path_segment
 from kcr_devcluster.apiserver.protocol.responses import StatusError, forbidden
 from kcr_devcluster.apiserver.storage.admission import AdmissionAttributes, AdmissionStep
 
@@ -28,11 +30,11 @@ class RuntimeClassAdmission(AdmissionStep):
         spec = obj["spec"]
         name = spec.get("runtimeClassName")
         if name is None:
-            if spec.get("overhead"):
-                raise _rejected(obj, "Pod Overhead set without corresponding RuntimeClass defined Overhead")
             return
         if not name:
             raise StatusError(500, "", "resource name may not be empty")
+        if reasons := path_segment(name):
+            raise StatusError(500, "", f"invalid resource name {quoted(name)}: [{' '.join(reasons)}]")
         record = self._storage.get(_CLASSES, "", name)
         if record is None:
             raise _rejected(obj, f'RuntimeClass "{name}" not found')
@@ -40,10 +42,20 @@ class RuntimeClassAdmission(AdmissionStep):
         self._set_overhead(obj, (found.get("overhead") or {}).get("podFixed"))
         self._set_scheduling(obj, found.get("scheduling") or {})
 
+    def check(self, attributes: AdmissionAttributes, obj: Manifest) -> None:
+        """Refuse a new pod with an overhead that no RuntimeClass gives it.
+
+        Raises:
+            StatusError: 403.
+        """
+        if attributes.kind is not PODS or obj["spec"].get("overhead") is None:
+            return
+        record = self._storage.get(_CLASSES, "", obj["spec"].get("runtimeClassName") or "")
+        if record is None or record.manifest().get("overhead") is None:
+            raise _rejected(obj, "Pod Overhead set without corresponding RuntimeClass defined Overhead")
+
     def _set_overhead(self, pod: Manifest, overhead: Manifest | None) -> None:
         given = pod["spec"].get("overhead")
-        if overhead is None and given:
-            raise _rejected(pod, "Pod Overhead set without corresponding RuntimeClass defined Overhead")
         if overhead is None:
             return
         if given and not semantic_equal(given, overhead):

@@ -117,6 +117,8 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "core.v1.TypedLocalObjectReference": {"apiGroup": None},
     "core.v1.TypedObjectReference": {"apiGroup": None},
     "discovery.v1.Endpoint": {"conditions": {}},
+    "core.v1.Sysctl": dict.fromkeys(("name", "value"), ""),
+    "apps.v1.StatefulSetOrdinals": {"start": 0},
     "meta.v1.OwnerReference": dict.fromkeys(("apiVersion", "kind", "name", "uid"), ""),
     "policy.v1.PodDisruptionBudget": {"spec": {}},
     "discovery.v1.EndpointSlice": {"endpoints": None, "ports": None},

@@ -87,8 +87,10 @@ def go_value(written: str, value: Any) -> Any:
         return {key: go_value("", value[key]) for key in sorted(value)}
     if (fields := _table().get(written)) is None:
         # Of references the table has all but what other objects have in their envelopes.
-        order = [name for name in ("apiVersion", "kind", *struct_order(written)) if name in value]
-        return {name: go_value(facts[name].type if name in facts else "", value[name]) for name in order}
+        always = {name for name, one in facts.items() if one.required and one.type == "string"}
+        order = [name for name in ("apiVersion", "kind", *struct_order(written)) if name in value or name in always]
+        types = {name: facts[name].type if name in facts else "" for name in order}
+        return {name: go_value(types[name], value[name]) if name in value else "" for name in order}
     return _struct(fields, facts, _moved(value) if written == _POD else value)
 
 

@@ -24,7 +24,7 @@ from kcr_devcluster.apiserver.schema.go_values import as_go, difference, go_valu
         ),
         pytest.param(
             "core.v1.Pod", "metadata.ownerReferences", [{"uid": "u", "kind": "A", "apiVersion": "v1"}],
-            '[{"apiVersion":"v1","kind":"A","uid":"u"}]', id="list",
+            '[{"apiVersion":"v1","kind":"A","name":"","uid":"u"}]', id="list",
         ),
         pytest.param("core.v1.Pod", "nope[0].x", {"b": {"d": 1, "c": 2}, "a": 1}, '{"a":1,"b":{"c":2,"d":1}}', id="no"),
         pytest.param(

@@ -93,9 +93,10 @@ def _parse(text: str) -> _URL:
 
 def check_webhook_service(service: Manifest, path: str) -> Iterator[FieldError]:
     """Yield the field errors of a reference to a service: name, namespace, port and path."""
-    for name in ("name", "namespace"):
+    # Upstream takes the one for the other.
+    for name, other in (("name", "namespace"), ("namespace", "name")):
         if not service.get(name):
-            yield required(f"{path}.{name}")
+            yield required(f"{path}.{other}")
     port = service.get("port", 443)
     if not 1 <= port <= _HIGHEST_PORT:
         yield invalid(f"{path}.port", port, "port is not valid: must be between 1 and 65535, inclusive")

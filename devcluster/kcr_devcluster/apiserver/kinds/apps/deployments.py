@@ -99,7 +99,8 @@ def check_replicas(spec: Manifest) -> list[FieldError]:
     errors += check_selector_of(spec, "spec")
     selector = spec.get("selector")
     if selector is not None and check_selector(selector, ""):
-        errors.append(invalid("spec.selector", selector, "invalid label selector"))
+        # Upstream does not validate the template then.
+        return [*errors, invalid("spec.selector", selector, "invalid label selector")]
     if selector is not None and not (selector.get("matchLabels") or selector.get("matchExpressions")):
         errors.append(invalid("spec.selector", selector, "empty selector is invalid for deployment"))
     return errors + _check_template(spec["template"])
@@ -145,8 +146,10 @@ def check_amount(amount: int | str, field: str) -> list[FieldError]:
 
 
 def is_zero(amount: int | str) -> bool:
-    """Return whether a number of pods, or a share of them, is none."""
-    return amount == 0 or (isinstance(amount, str) and re.fullmatch("0+%", amount) is not None)
+    """Return whether a number of pods, or a share of them, is none; a text that is no share counts as none."""
+    if isinstance(amount, int):
+        return amount == 0
+    return not _percent.fullmatch(amount) or not amount.strip("0%")
 
 
 def is_more_than_all(amount: int | str) -> bool:

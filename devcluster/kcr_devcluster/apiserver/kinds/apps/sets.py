@@ -6,7 +6,7 @@ SetDefaults_ReplicationController; pkg/apis/core/validation/validation.go, Valid
 
 from kcr.api.equality import same_json
 from kcr.api.integers import parse_int
-from kcr_devcluster.apiserver.kinds.apps.deployments import check_amount, is_zero
+from kcr_devcluster.apiserver.kinds.apps.deployments import check_amount, is_more_than_all, is_zero
 from kcr_devcluster.apiserver.kinds.apps.statuses import check_workload_status
 from kcr_devcluster.apiserver.kinds.generic import GenericStrategy, without_effect
 from kcr_devcluster.apiserver.kinds.pods.defaults import default_pod_spec
@@ -23,7 +23,7 @@ from kcr_devcluster.apiserver.protocol.field_errors import (
     required,
 )
 from kcr_devcluster.apiserver.protocol.manifests import Manifest, semantic_equal
-from kcr_devcluster.apiserver.protocol.names import check_labels, check_selector, selects
+from kcr_devcluster.apiserver.protocol.names import check_selector, selects
 
 _MISMATCH = "`selector` does not match template `labels`"
 # Source: kubernetes/pkg/apis/apps/v1/conversion.go; pkg/registry/apps/daemonset/strategy.go.
@@ -80,10 +80,10 @@ def check_own_selector(spec: Manifest, empty: str, *, is_required: bool) -> list
     return errors
 
 
-def check_picked(spec: Manifest, labels: Manifest) -> list[FieldError]:
+def check_picked(spec: Manifest) -> list[FieldError]:
     """Return the field error of template labels that the selector does not pick; an invalid selector is no error."""
-    selector = spec.get("selector")
-    if selector is not None and (check_selector(selector, "") or selects(selector, labels)):
+    selector, labels = spec.get("selector"), (spec["template"].get("metadata") or {}).get("labels")
+    if selector is not None and (check_selector(selector, "") or selects(selector, labels or {})):
         return []
     return [invalid("spec.template.metadata.labels", labels, _MISMATCH)]
 
@@ -136,7 +136,7 @@ class DaemonSetStrategy(PodSetStrategy):
         spec = obj["spec"]
         template = spec["template"]
         errors = check_own_selector(spec, "empty selector is invalid for daemonset", is_required=False)
-        errors += check_picked(spec, (template.get("metadata") or {}).get("labels") or {})
+        errors += check_picked(spec)
         errors += check_template(template, "spec.template")
         errors += check_runs(spec, "DaemonSet")
         errors += non_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
@@ -167,10 +167,15 @@ def _check_daemon_update(strategy: Manifest) -> list[FieldError]:
     if strategy["type"] == "OnDelete":
         return []
     if strategy["type"] != "RollingUpdate":
-        return [not_supported(field, strategy["type"], ("RollingUpdate", "OnDelete"))]
+        return [not_supported(field, strategy, ("RollingUpdate", "OnDelete"))]
     rolling, field = strategy["rollingUpdate"], f"{field}.rollingUpdate"
     unavailable, surge = rolling["maxUnavailable"], rolling["maxSurge"]
     errors = check_amount(unavailable, f"{field}.maxUnavailable") + check_amount(surge, f"{field}.maxSurge")
+    errors += [
+        invalid(f"{field}.{name}", amount, "must not be greater than 100%")
+        for name, amount in (("maxUnavailable", unavailable), ("maxSurge", surge))
+        if is_more_than_all(amount)
+    ]
     if not is_zero(unavailable) and not is_zero(surge):
         errors.append(invalid(f"{field}.maxSurge", surge, "may not be set when maxUnavailable is non-zero"))
     elif is_zero(unavailable) and is_zero(surge):
@@ -202,12 +207,12 @@ class ReplicationControllerStrategy(PodSetStrategy):
         spec = obj["spec"]
         template, selector = spec.get("template"), spec.get("selector") or {}
         errors = non_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
-        errors += check_labels(selector, "spec.selector") if selector else [required("spec.selector")]
+        errors += [] if selector else [required("spec.selector")]
         errors += non_negative("spec.replicas", spec["replicas"])
         if template is None:
             return [*errors, required("spec.template")]
-        labels = (template.get("metadata") or {}).get("labels") or {}
-        if selector and not selector.items() <= labels.items():
+        labels = (template.get("metadata") or {}).get("labels")
+        if selector and not selector.items() <= (labels or {}).items():
             errors.append(invalid("spec.template.metadata.labels", labels, _MISMATCH))
         return errors + check_template(template, "spec.template") + check_runs(spec, "ReplicationController")
 

@@ -5,7 +5,7 @@ ValidateStatefulSetSpec, volumesToAddForTemplates and ValidateVolumeClaimTemplat
 """
 
 from kcr_devcluster.apiserver.kinds.apps.sets import PodSetStrategy, check_own_selector, check_picked, check_runs
-from kcr_devcluster.apiserver.kinds.pods.validation.spec import check_template
+from kcr_devcluster.apiserver.kinds.pods.validation.spec import check_metadata, check_template
 from kcr_devcluster.apiserver.kinds.storage.claims import check_claim_spec
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError, forbidden, invalid, non_negative, not_supported
 from kcr_devcluster.apiserver.protocol.manifests import Manifest, semantic_equal
@@ -21,7 +21,7 @@ _FIXED = (
     "updates to statefulset spec for fields other than "
     f"{', '.join(repr(one) for one in _CHANGEABLE[:-1])} and '{_CHANGEABLE[-1]}' are forbidden"
 )
-_RETENTIONS = ("Delete", "Retain")
+_RETENTIONS = ("Retain", "Delete")
 
 
 class StatefulSetStrategy(PodSetStrategy):
@@ -39,7 +39,9 @@ class StatefulSetStrategy(PodSetStrategy):
         super().default(obj)
         spec = obj["spec"]
         if spec["updateStrategy"]["type"] == "RollingUpdate":
-            rolling = spec["updateStrategy"].get("rollingUpdate") or {}
+            rolling = dict(spec["updateStrategy"].get("rollingUpdate") or {})
+            # The field of a feature that is off, MaxUnavailableStatefulSet.
+            rolling.pop("maxUnavailable", None)
             spec["updateStrategy"]["rollingUpdate"] = {"partition": 0, **rolling}
         kept = {"whenDeleted": "Retain", "whenScaled": "Retain"}
         policy = spec.get("persistentVolumeClaimRetentionPolicy") or {}
@@ -118,9 +120,11 @@ def _check_template(spec: Manifest) -> list[FieldError]:
     claims = {
         name: {"name": name, "persistentVolumeClaim": {"claimName": name}}
         for claim in spec.get("volumeClaimTemplates") or ()
-        if (name := (claim.get("metadata") or {}).get("name", ""))
+        for name in ((claim.get("metadata") or {}).get("name", ""),)
     }
-    volumes = [one for one in template["spec"].get("volumes") or () if one.get("name") not in claims]
-    complete = {**template, "spec": {**template["spec"], "volumes": [*volumes, *claims.values()]}}
-    errors = check_picked(spec, (template.get("metadata") or {}).get("labels") or {})
-    return errors + check_template(complete, "spec.template")
+    volumes = [one for one in template["spec"].get("volumes") or () if one.get("name", "") not in claims]
+    # The controller names the pods.
+    named = {name: value for name, value in template["spec"].items() if name not in ("hostname", "subdomain")}
+    complete = {**template, "spec": {**named, "volumes": [*claims.values(), *volumes]}}
+    # Upstream validates the metadata of the template twice.
+    return check_picked(spec) + check_template(complete, "spec.template") + check_metadata(complete, "spec.template")

@@ -54,6 +54,10 @@ class NamespaceStrategy(Strategy):
         kept = (old.get("spec") or {}).get("finalizers")
         new["spec"] = {**spec, "finalizers": kept} if kept else spec
 
+    def validate(self, obj: Manifest) -> list[FieldError]:
+        """Return the field errors of a new namespace."""
+        return _check_finalizers(obj)
+
     def update_rules(self, subresource: str) -> UpdateRules:
         """Return the rules of an update; `/finalize` has its own."""
         if subresource == "finalize":
@@ -88,6 +92,11 @@ def _validate_finalize(new: Manifest, old: Manifest) -> list[FieldError]:
     ]
 
 
+def _check_finalizers(obj: Manifest) -> list[FieldError]:
+    finalizers = (obj.get("spec") or {}).get("finalizers") or ()
+    return [error for name in finalizers for error in check_finalizer(name, "spec.finalizers")]
+
+
 class NodeStrategy(Strategy):
     """Nodes register with their status; allocatable resources are the capacity unless the node says less."""
 
@@ -101,9 +110,9 @@ class NodeStrategy(Strategy):
             status["allocatable"] = dict(status["capacity"])
         spec = obj["spec"]
         ranges = spec.get("podCIDRs") or ()
-        if spec.get("podCIDR") and not ranges:
-            spec["podCIDRs"] = [spec["podCIDR"]]
-        elif ranges and not spec.get("podCIDR"):
+        if (first := spec.get("podCIDR")) and first not in ranges[:1]:
+            spec["podCIDRs"] = [first]
+        elif ranges and not first:
             spec["podCIDR"] = ranges[0]
 
     def prepare_create(self, obj: Manifest) -> None:
@@ -128,8 +137,6 @@ class NodeStrategy(Strategy):
         ranges: list[str] = spec.get("podCIDRs") or []
         for position, one in enumerate(ranges):
             errors += check_cidr(f"spec.podCIDRs[{position}]", one)
-            if one in ranges[:position]:
-                errors.append(duplicate(f"spec.podCIDRs[{position}]", one))
         families = [":" in one for one in ranges]
         if len(set(families)) < len(families):
             words = "may specify no more than one CIDR for each IP family"

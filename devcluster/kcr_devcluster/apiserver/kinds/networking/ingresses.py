@@ -17,6 +17,7 @@ from kcr_devcluster.apiserver.protocol.field_errors import (
     invalid,
     not_supported,
     required,
+    too_long,
 )
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.names import (
@@ -31,6 +32,7 @@ from kcr_devcluster.apiserver.protocol.names import (
 _PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
 _SEQUENCES, _SUFFIXES = ("//", "/./", "/../", "%2f", "%2F"), ("/..", "/.")
 _CLASS_ANNOTATION = "kubernetes.io/ingress.class"
+_LONGEST_CONTROLLER = 250
 _SCOPES = ("Cluster", "Namespace")
 _ABSOLUTE = "must be an absolute path"
 _WILDCARD = re.compile(rf"\*\.{SUBDOMAIN_PATTERN}")
@@ -181,6 +183,8 @@ def _validate_class(obj: Manifest) -> list[FieldError]:
     spec = obj.get("spec") or {}
     controller, parameters = spec.get("controller"), spec.get("parameters")
     errors = [] if controller else [required("spec.controller")]
+    if controller and len(controller.encode()) > _LONGEST_CONTROLLER:
+        errors.append(too_long("spec.controller", _LONGEST_CONTROLLER))
     errors += [invalid("spec.controller", part, reason)
                for part, reason in (domain_prefixed_path(controller) if controller else ())]  # fmt: skip
     return errors if parameters is None else errors + _check_parameters(parameters, "spec.parameters")

@@ -9,6 +9,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_net
 
 from kcr_devcluster.apiserver.kinds.formats import (
     LOOPBACK_MESSAGE,
+    check_address,
     check_cidr,
     check_reachable_address,
     parse_address,
@@ -26,14 +27,21 @@ from kcr_devcluster.apiserver.protocol.field_errors import (
     too_many,
 )
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
-from kcr_devcluster.apiserver.protocol.names import check_selector, dns_label, dns_subdomain, port_name, qualified_name
+from kcr_devcluster.apiserver.protocol.names import (
+    check_selector,
+    dns_label,
+    dns_subdomain,
+    label_value,
+    port_name,
+    qualified_name,
+)
 
 _PROTOCOLS, _SORTED_PROTOCOLS = ("TCP", "UDP", "SCTP"), ("SCTP", "TCP", "UDP")
 _DIRECTIONS = ("Ingress", "Egress")
 _ADDRESS_TYPES = ("FQDN", "IPv4", "IPv6")
 # The slices of the cluster's own controller.
 _MANAGED_BY, _CONTROLLER = "endpointslice.kubernetes.io/managed-by", "endpointslice-controller.k8s.io"
-_MOST_ENDPOINTS, _MOST_ADDRESSES, _MOST_PORTS = 1000, 100, 20_000
+_MOST_ENDPOINTS, _MOST_ADDRESSES, _MOST_PORTS, _MOST_HINTS = 1000, 100, 20_000, 8
 
 
 def _default_policy(obj: Manifest, conform: Conform) -> None:
@@ -81,7 +89,9 @@ def _check_policy_port(port: Manifest, field: str) -> list[FieldError]:
         words = "is not specified" if number is None else "is non-numeric"
         if end is not None:
             errors.append(invalid(f"{field}.endPort", end, f"may not be specified when `port` {words}"))
-        return errors + [invalid(f"{field}.port", number, reason) for reason in (port_name(number) if number else ())]
+        return errors + [
+            invalid(f"{field}.port", number, reason) for reason in (() if number is None else port_name(number))
+        ]
     errors += port_number(f"{field}.port", number)
     if end is not None and end < number:
         # Upstream shows the port.
@@ -128,6 +138,9 @@ def _default_slice(obj: Manifest, conform: Conform) -> None:
     for port in obj.get("ports") or ():
         port.setdefault("name", "")
         port.setdefault("protocol", "TCP")
+    for endpoint in obj.get("endpoints") or ():
+        # Of older versions.
+        endpoint.pop("deprecatedTopology", None)
 
 
 def _validate_slice(obj: Manifest) -> list[FieldError]:
@@ -168,10 +181,25 @@ def _check_endpoint(endpoint: Manifest, kind: str, field: str) -> list[FieldErro
         errors += [invalid(f"{field}.hostname", name, reason) for reason in dns_label(name)]
     if (name := endpoint.get("nodeName")) is not None:
         errors += [invalid(f"{field}.nodeName", name, reason) for reason in dns_subdomain(name)]
+    return errors + _check_hints(endpoint.get("hints") or {}, f"{field}.hints")
+
+
+def _check_hints(hints: Manifest, field: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for member, rule in (("forZones", label_value), ("forNodes", dns_subdomain)):
+        named = [one.get("name", "") for one in hints.get(member) or ()]
+        if len(named) > _MOST_HINTS:
+            return [*errors, too_many(f"{field}.{member}", len(named), _MOST_HINTS)]
+        for position, name in enumerate(named):
+            path = f"{field}.{member}[{position}].name"
+            errors += [duplicate(path, name)] if name in named[:position] else []
+            errors += [invalid(path, name, reason) for reason in rule(name)]
     return errors
 
 
 def _check_endpoint_address(address: str, kind: str, field: str) -> list[FieldError]:
+    if kind == "FQDN" and not address:
+        return [required(field)]
     if kind == "FQDN":
         reasons = list(dns_subdomain(address.removesuffix(".")))
         if not reasons and "." not in address.removesuffix("."):
@@ -182,7 +210,7 @@ def _check_endpoint_address(address: str, kind: str, field: str) -> list[FieldEr
         return []
     found = parse_address(address)
     if found is None:
-        return [invalid(field, address, f"must be a valid {kind} address")]
+        return check_address(field, address)
     errors = check_reachable_address(field, address)
     if isinstance(found, family):
         return errors
@@ -202,7 +230,7 @@ def _check_ports(ports: Sequence[Manifest]) -> list[FieldError]:
         # Upstream validates no number here.
         if protocol not in _PROTOCOLS:
             errors.append(not_supported(f"{field}.protocol", protocol, _SORTED_PROTOCOLS))
-        if application := port.get("appProtocol"):
+        if (application := port.get("appProtocol")) is not None:
             errors += [invalid(f"{field}.appProtocol", application, reason) for reason in qualified_name(application)]
     return errors
 

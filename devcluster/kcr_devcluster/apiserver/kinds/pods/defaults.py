@@ -118,11 +118,12 @@ def _own_selections(spec: Manifest) -> Iterator[Manifest]:
             yield preferred.get("podAffinityTerm") or {}
 
 
+_LONGEST_NAME = 255
 _HOST = r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 _DOMAIN = rf"{_HOST}(?:\.{_HOST})*(?::[0-9]+)?"
 _PART = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
 _REFERENCE = re.compile(
-    rf"(?:{_DOMAIN}/)?{_PART}(?:/{_PART})*(?::(?P<tag>\w[\w.-]{{0,127}}))?"
+    rf"(?P<name>(?:{_DOMAIN}/)?{_PART}(?:/{_PART})*)(?::(?P<tag>\w[\w.-]{{0,127}}))?"
     r"(?:@(?P<digest>[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}))?",
     re.ASCII,
 )
@@ -132,7 +133,7 @@ _REFERENCE = re.compile(
 def pull_policy(image: str) -> str:
     """Return the default pull policy: `Always` for the tag `latest` or none, else `IfNotPresent`."""
     found = _REFERENCE.fullmatch(image)
-    if found is None:
+    if found is None or len(found["name"]) > _LONGEST_NAME:
         return "IfNotPresent"
     tag = found["tag"] or ("" if found["digest"] else "latest")
     return "Always" if tag == "latest" else "IfNotPresent"

@@ -24,7 +24,6 @@ _GATED: Manifest = {
     "reason": "SchedulingGated",
     "message": "Scheduling is blocked due to non-empty scheduling gates",
     "lastProbeTime": None,
-    "lastTransitionTime": None,
 }
 
 
@@ -49,7 +48,7 @@ class PodStrategy(Strategy):
             obj["spec"]["terminationGracePeriodSeconds"] = 1
         obj["status"] = {"phase": "Pending", "qosClass": qos_class(obj["spec"])}
         if obj["spec"].get("schedulingGates"):
-            obj["status"]["conditions"] = [dict(_GATED)]
+            obj["status"]["conditions"] = [{**_GATED, "lastTransitionTime": obj["metadata"].get("creationTimestamp")}]
 
     def prepare_update(self, new: Manifest, old: Manifest) -> None:
         """Keep the status; fields set by admission are set again where they are missing."""

@@ -4,6 +4,8 @@ Source: kubernetes/pkg/apis/core/validation/validation.go, ValidatePersistentVol
 ValidatePersistentVolumeClaimUpdate; pkg/registry/core/persistentvolumeclaim/strategy.go.
 """
 
+import msgspec
+
 from kcr_devcluster.apiserver.kinds.generic import Conform, Rules
 from kcr_devcluster.apiserver.protocol.field_errors import (
     IMMUTABLE,
@@ -14,11 +16,14 @@ from kcr_devcluster.apiserver.protocol.field_errors import (
     required,
 )
 from kcr_devcluster.apiserver.protocol.manifests import Manifest, semantic_equal
-from kcr_devcluster.apiserver.protocol.names import check_selector, dns_subdomain
+from kcr_devcluster.apiserver.protocol.names import check_selector, dns_label, dns_subdomain
 from kcr_devcluster.apiserver.schema.go_values import difference
 from kcr_devcluster.apiserver.schema.quantities import amount
 
 _ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+_CLAIM, _REFERENCE = "PersistentVolumeClaim", ("apiGroup", "kind", "name")
+# What the older of the two fields for the source of the data may name; anything else is dropped.
+_OLD_SOURCES = (("", _CLAIM), ("snapshot.storage.k8s.io", "VolumeSnapshot"))
 VOLUME_MODES = ("Block", "Filesystem")
 _FIXED = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
 
@@ -53,7 +58,38 @@ def check_claim_spec(spec: Manifest, field: str) -> list[FieldError]:
     mode = spec.get("volumeMode")
     if mode is not None and mode not in VOLUME_MODES:
         errors.append(not_supported(f"{field}.volumeMode", mode, VOLUME_MODES))
-    return errors
+    errors += _check_data_sources(spec, field)
+    name = spec.get("volumeAttributesClassName")
+    reasons = dns_subdomain(name) if name else ()
+    return errors + [invalid(f"{field}.volumeAttributesClassName", name, reason) for reason in reasons]
+
+
+def _check_data_sources(spec: Manifest, field: str) -> list[FieldError]:
+    source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
+    errors = [] if source is None else _check_source(source, f"{field}.dataSource")
+    if reference is None:
+        return errors
+    errors += _check_source(reference, f"{field}.dataSourceRef")
+    if namespace := reference.get("namespace"):
+        errors += [invalid(f"{field}.dataSourceRef.namespace", namespace, reason) for reason in dns_label(namespace)]
+    if source is None:
+        return errors
+    if namespace:
+        words = "may not be specified when dataSourceRef.namespace is specified"
+    elif all(source.get(member) == reference.get(member) for member in _REFERENCE):
+        return errors
+    else:
+        words = "must match dataSourceRef"
+    # Upstream shows the path of the field, which has no JSON.
+    return [*errors, invalid(field, msgspec.Raw(b"{}"), words)]
+
+
+def _check_source(source: Manifest, field: str) -> list[FieldError]:
+    group, kind = source.get("apiGroup") or "", source.get("kind", "")
+    errors = [required(f"{field}.{member}") for member in ("name", "kind") if not source.get(member)]
+    if not group and kind != _CLAIM:
+        errors.append(invalid(field, kind, f"must be '{_CLAIM}' when referencing the default apiGroup"))
+    return errors + [invalid(f"{field}.apiGroup", group, reason) for reason in (dns_subdomain(group) if group else ())]
 
 
 def _default_claim(obj: Manifest, conform: Conform) -> None:
@@ -63,10 +99,16 @@ def _default_claim(obj: Manifest, conform: Conform) -> None:
     """
     conform(obj)
     spec = obj["spec"]
+    if (spec.get("dataSourceRef") or {}).get("namespace"):
+        # The field of a feature that is off, CrossNamespaceVolumeDataSource.
+        del spec["dataSourceRef"]
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
-    if source and not reference:
-        spec["dataSourceRef"] = dict(source)
-    elif reference and not source and not reference.get("namespace"):
+    if source is not None and reference is None:
+        if (source.get("apiGroup") or "", source.get("kind")) in _OLD_SOURCES:
+            spec["dataSourceRef"] = dict(source)
+        else:
+            del spec["dataSource"]
+    elif reference is not None and source is None:
         spec["dataSource"] = dict(reference)
 
 

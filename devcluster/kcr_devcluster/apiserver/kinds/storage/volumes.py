@@ -4,17 +4,28 @@ Source: kubernetes/pkg/apis/core/validation/validation.go, ValidatePersistentVol
 ValidatePersistentVolumeUpdate; pkg/apis/storage/validation/validation.go, ValidateStorageClass.
 """
 
+from collections.abc import Sequence
+from posixpath import normpath
+
 from kcr_devcluster.apiserver.kinds.generic import Conform, Rules
+from kcr_devcluster.apiserver.kinds.node_selectors import check_node_selector
 from kcr_devcluster.apiserver.kinds.storage.claims import VOLUME_MODES, check_modes
-from kcr_devcluster.apiserver.kinds.storage.sources import check_driver_name, check_nfs
+from kcr_devcluster.apiserver.kinds.storage.sources import (
+    PERSISTENT,
+    check_driver_name,
+    check_sources,
+    check_token_seconds,
+)
 from kcr_devcluster.apiserver.protocol.field_errors import (
     IMMUTABLE,
     FieldError,
     duplicate,
     forbidden,
     invalid,
+    non_negative,
     not_supported,
     required,
+    too_long,
 )
 from kcr_devcluster.apiserver.protocol.manifests import Manifest, semantic_equal
 from kcr_devcluster.apiserver.protocol.names import dns_subdomain, qualified_name
@@ -29,6 +40,9 @@ _NO_SOURCES = frozenset({
     "accessModes", "capacity", "claimRef", "mountOptions", "nodeAffinity", "persistentVolumeReclaimPolicy",
     "storageClassName", "volumeAttributesClassName", "volumeMode",
 })  # fmt: skip
+_LONGEST_ID = 256
+_MOST_PARAMETERS, _LARGEST_PARAMETERS = 512, 256 * 1024
+_GROUP_POLICIES, _SHORTEST_PERIOD = ("File", "None", "ReadWriteOnceWithFSType"), 10
 _LIFECYCLES = ("Persistent", "Ephemeral")
 _FIXED_SOURCE = "spec.persistentvolumesource is immutable after creation"
 
@@ -43,30 +57,52 @@ def _default_volume(obj: Manifest, conform: Conform) -> None:
     """Fill in the spec."""
     if obj.get("spec") is None:
         obj["spec"] = {}
+    given = obj["spec"].get("capacity") if isinstance(obj["spec"], dict) else None
     conform(obj)
+    if given == {}:
+        # The message about it shows whether it was there.
+        obj["spec"]["capacity"] = {}
 
 
 def _validate_volume(obj: Manifest) -> list[FieldError]:
     """Return the field errors of a volume."""
-    spec, sources = obj["spec"], _sources(obj["spec"])
+    spec = obj["spec"]
     errors = check_modes(spec.get("accessModes") or [], "spec.accessModes", "")
-    errors += _check_capacity(spec.get("capacity") or {})
-    policy, mode = spec["persistentVolumeReclaimPolicy"], spec["volumeMode"]
+    errors += _check_capacity(spec.get("capacity"))
+    policy, mode, affinity = spec["persistentVolumeReclaimPolicy"], spec["volumeMode"], spec.get("nodeAffinity")
     if policy not in _RECLAIM_POLICIES:
         errors.append(not_supported("spec.persistentVolumeReclaimPolicy", policy, _RECLAIM_POLICIES))
-    if not sources:
-        errors.append(required("spec", "must specify a volume type"))
-    errors += [forbidden(f"spec.{name}", "may not specify more than 1 volume type") for name in sources[1:]]
-    if (spec.get("hostPath") or {}).get("path") == "/" and policy == "Recycle":
+    if affinity is not None:
+        errors += _check_affinity(affinity.get("required"), "spec.nodeAffinity.required")
+    errors += check_sources(spec, "spec", PERSISTENT)
+    if affinity is None and next(filter(spec.get, PERSISTENT), "") == "local":
+        errors.append(required("spec.nodeAffinity", "Local volume requires node affinity"))
+    path = (spec.get("hostPath") or {}).get("path") or "."
+    if normpath(path).lstrip("/") == "" and policy == "Recycle":
         words = "may not be 'recycle' for a hostPath mount of '/'"
         errors.append(forbidden("spec.persistentVolumeReclaimPolicy", words))
-    if nfs := spec.get("nfs"):
-        errors += check_nfs(nfs, "spec.nfs")
-    if sources == ["local"] and not spec.get("nodeAffinity"):
-        errors.append(required("spec.nodeAffinity", "Local volume requires node affinity"))
     if name := spec.get("storageClassName"):
         errors += [invalid("spec.storageClassName", name, reason) for reason in dns_subdomain(name)]
-    return errors if mode in VOLUME_MODES else [*errors, not_supported("spec.volumeMode", mode, VOLUME_MODES)]
+    if mode not in VOLUME_MODES:
+        errors.append(not_supported("spec.volumeMode", mode, VOLUME_MODES))
+    return errors + _check_attributes_class(spec)
+
+
+def _check_affinity(selector: Manifest | None, field: str) -> list[FieldError]:
+    if selector is None:
+        return [required(field, "must specify required node constraints")]
+    return check_node_selector(selector, field)
+
+
+def _check_attributes_class(spec: Manifest) -> list[FieldError]:
+    field, name = "spec.volumeAttributesClassName", spec.get("volumeAttributesClassName")
+    if name is None:
+        return []
+    errors = [invalid(field, name, reason) for reason in dns_subdomain(name) if name]
+    errors += [] if name else [required(field, "an empty string is disallowed")]
+    if spec.get("csi") is None:
+        errors.append(required("spec.csi", "has to be specified when using volumeAttributesClassName"))
+    return errors
 
 
 def _validate_update_volume(new: Manifest, old: Manifest) -> list[FieldError]:
@@ -80,10 +116,11 @@ def _validate_update_volume(new: Manifest, old: Manifest) -> list[FieldError]:
     return errors
 
 
-def _check_capacity(capacity: Manifest) -> list[FieldError]:
+def _check_capacity(given: Manifest | None) -> list[FieldError]:
+    capacity = given or {}
     errors = [] if capacity else [required("spec.capacity")]
     if capacity.keys() != {"storage"}:
-        errors.append(not_supported("spec.capacity", capacity, ("storage",)))
+        errors.append(not_supported("spec.capacity", given, ("storage",)))
     for name, value in sorted(capacity.items()):
         if amount(value) <= 0:
             errors.append(invalid(f"spec.capacity[{name}]", value, "must be greater than zero"))
@@ -91,16 +128,44 @@ def _check_capacity(capacity: Manifest) -> list[FieldError]:
 
 
 def _default_driver(obj: Manifest, conform: Conform) -> None:
-    """Fill in in which ways volumes live."""
+    """Fill in in which ways volumes live, and drop the field of a feature that is off."""
     conform(obj)
+    obj["spec"].pop("preventPodSchedulingIfMissing", None)
     if not obj["spec"].get("volumeLifecycleModes"):
         obj["spec"]["volumeLifecycleModes"] = [_LIFECYCLES[0]]
 
 
 def _validate_driver(obj: Manifest) -> list[FieldError]:
     """Return the field errors of a driver."""
-    modes = obj["spec"]["volumeLifecycleModes"]
-    return [not_supported("spec.volumeLifecycleModes", one, _LIFECYCLES) for one in modes if one not in _LIFECYCLES]
+    spec, errors = obj["spec"], list[FieldError]()
+    policy, period = spec.get("fsGroupPolicy"), spec.get("nodeAllocatableUpdatePeriodSeconds")
+    if policy is not None and policy not in _GROUP_POLICIES:
+        errors.append(not_supported("spec.fsGroupPolicy", policy, _GROUP_POLICIES))
+    requests = spec.get("tokenRequests") or ()
+    errors += _check_token_requests(requests, "spec.tokenRequests")
+    modes = spec["volumeLifecycleModes"]
+    errors += [not_supported("spec.volumeLifecycleModes", one, _LIFECYCLES) for one in modes if one not in _LIFECYCLES]
+    if period is not None and period < _SHORTEST_PERIOD:
+        words = f"must be greater than or equal to {_SHORTEST_PERIOD} seconds"
+        errors.append(invalid("spec.nodeAllocatableUpdatePeriodSeconds", period, words))
+    if (shown := spec.get("serviceAccountTokenInSecrets")) is not None and not requests:
+        words = "serviceAccountTokenInSecrets is set but no tokenRequests are specified"
+        errors.append(invalid("spec.serviceAccountTokenInSecrets", shown, words))
+    return errors
+
+
+def _check_token_requests(requests: Sequence[Manifest], field: str) -> list[FieldError]:
+    """Return the field errors of tokens that a driver asks for."""
+    errors: list[FieldError] = []
+    seen: set[str] = set()
+    for position, request in enumerate(requests):
+        path, audience, seconds = f"{field}[{position}]", request.get("audience", ""), request.get("expirationSeconds")
+        if audience in seen:
+            errors.append(duplicate(f"{path}.audience", audience))
+        elif seconds is not None:
+            errors += check_token_seconds(seconds, f"{path}.expirationSeconds")
+        seen.add(audience)
+    return errors
 
 
 def _default_node(obj: Manifest, conform: Conform) -> None:
@@ -117,22 +182,65 @@ def _validate_node(obj: Manifest) -> list[FieldError]:
     for position, driver in enumerate((obj.get("spec") or {}).get("drivers") or ()):
         field, name = f"spec.drivers[{position}]", driver.get("name", "")
         errors += check_driver_name(name, f"{field}.name")
-        errors += [] if driver.get("nodeID") else [required(f"{field}.nodeID")]
+        errors += _check_node_id(driver.get("nodeID", ""), f"{field}.nodeID")
+        errors += non_negative(f"{field}.allocatable.count", (driver.get("allocatable") or {}).get("count"))
         errors += [duplicate(f"{field}.name", name)] if name in seen else []
         seen.add(name)
+        keys: list[str] = driver.get("topologyKeys") or []
+        for place, key in enumerate(keys):
+            # Upstream names the driver.
+            errors += [] if key else [required(field)]
+            errors += [duplicate(field, key)] if key in keys[:place] else []
+            errors += [invalid(field, key, reason) for reason in qualified_name(key)]
     return errors
+
+
+def _check_node_id(text: str, field: str) -> list[FieldError]:
+    if len(text.encode()) > _LONGEST_ID:
+        return [invalid(field, text, f"must be {_LONGEST_ID} characters or less")]
+    return [] if text else [required(field)]
 
 
 def _validate_class(obj: Manifest) -> list[FieldError]:
     """Return the field errors of a class."""
     provisioner, policy, mode = (obj.get(one) for one in ("provisioner", "reclaimPolicy", "volumeBindingMode"))
     errors = [] if provisioner else [required("provisioner")]
-    reasons = qualified_name(provisioner.lower()) if provisioner else ()
-    errors += [invalid("provisioner", provisioner, reason) for reason in reasons]
-    if policy not in _CLASS_POLICIES:
+    lower = (provisioner or "").lower()
+    errors += [invalid("provisioner", lower, reason) for reason in (qualified_name(lower) if lower else ())]
+    if policy and policy not in _CLASS_POLICIES:
         errors.append(not_supported("reclaimPolicy", policy, _CLASS_POLICIES))
     if mode not in _BINDING_MODES:
         errors.append(not_supported("volumeBindingMode", mode, _BINDING_MODES))
+    return errors + _check_parameters(obj.get("parameters") or {}) + _check_topologies(obj)
+
+
+def _check_parameters(parameters: Manifest) -> list[FieldError]:
+    if len(parameters) > _MOST_PARAMETERS:
+        return [too_long("parameters", _MOST_PARAMETERS)]
+    errors = [invalid("parameters", "", "field can not be empty.")] if "" in parameters else []
+    size = sum(len(f"{name}{value}".encode()) for name, value in parameters.items())
+    return [*errors, too_long("parameters", _LARGEST_PARAMETERS)] if size > _LARGEST_PARAMETERS else errors
+
+
+def _check_topologies(obj: Manifest) -> list[FieldError]:
+    """Source: validation.go, validateAllowedTopologies; pkg/apis/core, ValidateTopologySelectorTerm."""
+    terms: Sequence[Manifest] = obj.get("allowedTopologies") or ()
+    # Upstream compares each term with as many empty ones as there are terms, and with those before.
+    seen: list[dict[str, set[str]]] = [{} for _ in terms]
+    errors: list[FieldError] = []
+    for position, term in enumerate(terms):
+        field = f"allowedTopologies[{position}].matchLabelExpressions"
+        found: dict[str, set[str]] = {}
+        for place, one in enumerate(term.get("matchLabelExpressions") or ()):
+            path, key, values = f"{field}[{place}]", one.get("key", ""), one.get("values") or []
+            errors += [] if values else [required(f"{path}.values")]
+            errors += [duplicate(f"{path}.values[{at}]", value) for at, value in enumerate(values)
+                       if value in values[:at]]  # fmt: skip
+            errors += [invalid(f"{path}.key", key, reason) for reason in qualified_name(key)]
+            errors += [duplicate(f"{path}.key", key)] if key in found else []
+            found[key] = set(values)
+        errors += [duplicate(field, "") for other in seen if other == found]
+        seen.append(found)
     return errors
 
 

@@ -30,6 +30,7 @@ _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 _MESSAGE_POLICIES = ("File", "FallbackToLogsOnError")
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
 _RESTARTS = ("Always", "Never", "OnFailure")
+_NEEDS_POLICY = "must specify restartPolicy when restart rules are used"
 _RULE_ACTIONS = ("Restart", "RestartAllContainers")
 _OPERATORS = ("In", "NotIn")
 _MOST_RULES, _MOST_CODES = 20, 255
@@ -40,9 +41,8 @@ _HOOKS = frozenset(HOOKS)
 # Fields that an ephemeral container cannot have, beside the hooks.
 _LASTING = ("ports", "resources", "resizePolicy", "restartPolicy", "restartPolicyRules")
 _NOT_EPHEMERAL = "cannot be set for an Ephemeral Container"
-_RARE = frozenset(
-    {"envFrom", "volumeDevices", "securityContext", "resizePolicy", "restartPolicy", "restartPolicyRules"}
-)
+_RARE = frozenset({"envFrom", "volumeDevices", "securityContext", "resizePolicy"})
+_RESTARTING = frozenset({"resizePolicy", "restartPolicy", "restartPolicyRules"})
 
 
 def check_containers(spec: Manifest, volumes: Mapping[str, Manifest], field: str) -> list[FieldError]:
@@ -59,9 +59,11 @@ def check_containers(spec: Manifest, volumes: Mapping[str, Manifest], field: str
         for position, container in enumerate(spec.get(member) or ()):
             path, name = f"{field}.{member}[{position}]", container.get("name", "")
             errors += _check_container(container, spec, volumes, path)
+            if not container.keys().isdisjoint(_RESTARTING):
+                errors += _check_restarts(container, path, is_init=member == "initContainers")
             if name in names:
                 errors.append(duplicate(f"{path}.name", name))
-            names.add(name)
+            names |= {name} if name or member == "containers" else set()
             if container.keys().isdisjoint(_HOOKS):
                 continue
             if member == "initContainers" and container.get("restartPolicy") != "Always":
@@ -93,7 +95,8 @@ def check_ephemeral_containers(spec: Manifest, volumes: Mapping[str, Manifest], 
         names.add(name)
         if (target := container.get("targetContainerName")) and target not in mains:
             errors.append(not_found(f"{path}.targetContainerName", target))
-        errors += [forbidden(f"{path}.{one}", _NOT_EPHEMERAL) for one in _LASTING if container.get(one)]
+        set_here = [one for one in _LASTING if container.get(one) not in (None, {})]
+        errors += [forbidden(f"{path}.{one}", _NOT_EPHEMERAL) for one in set_here]
         errors += [forbidden(f"{path}.{hook}", _NOT_EPHEMERAL) for hook in HOOKS if container.get(hook) is not None]
         errors += [
             forbidden(f"{path}.volumeMounts[{number}].{one}", _NOT_EPHEMERAL)
@@ -133,30 +136,42 @@ def _check_rare(container: Manifest, spec: Manifest, volumes: Mapping[str, Manif
     errors = check_env_from(container.get("envFrom") or (), f"{field}.envFrom")
     errors += check_devices(container, volumes, f"{field}.volumeDevices")
     errors += _check_resize(container.get("resizePolicy") or (), spec, f"{field}.resizePolicy")
-    errors += check_container_security(container.get("securityContext") or {}, spec, f"{field}.securityContext")
-    return errors + _check_restarts(container, field)
+    return errors + check_container_security(container.get("securityContext") or {}, spec, f"{field}.securityContext")
 
 
-def _check_restarts(container: Manifest, field: str) -> list[FieldError]:
+def _check_restarts(container: Manifest, field: str, *, is_init: bool) -> list[FieldError]:
     errors: list[FieldError] = []
     restart, rules = container.get("restartPolicy"), container.get("restartPolicyRules") or ()
+    if is_init and restart != "Always":
+        words = "must not be set to 'RestartContainer' for non-sidecar initContainers"
+        errors += [
+            invalid(f"{field}.resizePolicy[{position}].restartPolicy", one["restartPolicy"], words)
+            for position, one in enumerate(container.get("resizePolicy") or ())
+            if one.get("restartPolicy") == "RestartContainer"
+        ]
+    if is_init and restart is None:
+        # Rules without a policy are not looked into.
+        return errors + [required(f"{field}.restartPolicy", _NEEDS_POLICY)] * bool(rules)
     if rules and restart is None:
-        errors.append(required(f"{field}.restartPolicy", "must specify restartPolicy when restart rules are used"))
+        errors.append(required(f"{field}.restartPolicy", _NEEDS_POLICY))
     elif restart is not None and restart not in _RESTARTS:
         errors.append(not_supported(f"{field}.restartPolicy", restart, _RESTARTS))
     if len(rules) > _MOST_RULES:
         errors.append(too_many(f"{field}.restartPolicyRules", len(rules), _MOST_RULES))
     for position, rule in enumerate(rules):
-        path, codes = f"{field}.restartPolicyRules[{position}]", rule.get("exitCodes")
-        if (action := rule.get("action", "")) not in _RULE_ACTIONS:
-            errors.append(not_supported(f"{path}.action", action, _RULE_ACTIONS))
-        if codes is None:
-            errors.append(required(f"{path}.exitCodes", "must be specified"))
-            continue
-        if (operator := codes.get("operator", "")) not in _OPERATORS:
-            errors.append(not_supported(f"{path}.exitCodes.operator", operator, _OPERATORS))
-        if (count := len(codes.get("values") or ())) > _MOST_CODES:
-            errors.append(too_many(f"{path}.exitCodes.values", count, _MOST_CODES))
+        errors += _check_rule(rule, f"{field}.restartPolicyRules[{position}]")
+    return errors
+
+
+def _check_rule(rule: Manifest, field: str) -> list[FieldError]:
+    action, codes = rule.get("action", ""), rule.get("exitCodes")
+    errors = [] if action in _RULE_ACTIONS else [not_supported(f"{field}.action", action, _RULE_ACTIONS)]
+    if codes is None:
+        return [*errors, required(f"{field}.exitCodes", "must be specified")]
+    if (operator := codes.get("operator", "")) not in _OPERATORS:
+        errors.append(not_supported(f"{field}.exitCodes.operator", operator, _OPERATORS))
+    if (count := len(codes.get("values") or ())) > _MOST_CODES:
+        errors.append(too_many(f"{field}.exitCodes.values", count, _MOST_CODES))
     return errors
 
 

@@ -7,10 +7,10 @@ validateObjectFieldSelector; pkg/apis/core/pods/helpers.go, ConvertDownwardAPIFi
 import re
 from collections.abc import Mapping, Sequence
 
-from kcr_devcluster.apiserver.kinds.formats import config_key, descending_path
+from kcr_devcluster.apiserver.kinds.formats import config_key, path_without_backsteps
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError, invalid, not_found, not_supported, required
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
-from kcr_devcluster.apiserver.protocol.names import dns_subdomain, qualified_name
+from kcr_devcluster.apiserver.protocol.names import dns_label, dns_subdomain, qualified_name
 from kcr_devcluster.apiserver.schema.quantities import amount, canonical
 
 _SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
@@ -84,11 +84,15 @@ def _check_source(variable: Manifest, source: Manifest, field: str) -> list[Fiel
 
 def _check_file_key(reference: Manifest, volumes: Mapping[str, Manifest], field: str) -> list[FieldError]:
     """Source: validation.go, validateFileKeySelector."""
-    errors = [required(f"{field}.{name}") for name in ("key", "path", "volumeName") if not reference.get(name)]
-    if path := reference.get("path"):
-        errors += descending_path(f"{field}.path", path)
-    if (volume := reference.get("volumeName")) and volume not in volumes:
-        errors.append(not_found(f"{field}.volumeName", volume))
+    key, path, name = (reference.get(member, "") for member in ("key", "path", "volumeName"))
+    errors = [required(f"{field}.{member}") for member in ("key", "path", "volumeName") if not reference.get(member)]
+    errors += _check_name(f"{field}.key", key) if key else []
+    errors += [invalid(f"{field}.volumeName", name, reason) for reason in (dns_label(name) if name else ())]
+    errors += path_without_backsteps(f"{field}.path", path)
+    if name not in volumes:
+        errors.append(not_found(f"{field}.volumeName", name))
+    elif "emptyDir" not in volumes[name]:
+        errors.append(invalid(f"{field}.volumeName", name, "referenced volume must be of type emptyDir"))
     return errors
 
 

@@ -32,7 +32,7 @@ OF_QUOTAS = frozenset((*_OBJECTS, *COMPUTED, "requests.storage"))
 _STANDARD = OF_QUOTAS | {"storage"}
 _HUGE_PAGES = "hugepages-"
 _FOR_QOS = ("cpu", "memory")
-_OF_PODS = ("cpu", "memory")
+_OF_PODS = ("cpu", _HUGE_PAGES, "memory")
 
 
 def is_native(name: str) -> bool:
@@ -190,7 +190,7 @@ def check_pod_claims(claims: Sequence[Manifest], field: str) -> list[FieldError]
         else:
             errors += [invalid(f"{path}.name", name, reason) for reason in dns_label(name)]
         seen.add(name)
-        sources = [source for source in ("resourceClaimName", "resourceClaimTemplateName") if claim.get(source)]
+        sources = [one for one in ("resourceClaimName", "resourceClaimTemplateName") if claim.get(one) is not None]
         if len(sources) > 1:
             words = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
             errors.append(invalid(path, claim, words))
@@ -211,7 +211,7 @@ def check_pod_resources(resources: Manifest, spec: Manifest, field: str) -> list
         field: The path of the requirements.
     """
     errors: list[FieldError] = []
-    if claims := resources.get("claims"):
+    if (claims := resources.get("claims")) is not None:
         errors.append(forbidden(f"{field}.claims", "claims may not be set for Resources at pod-level"))
         known = [one.get("name", "") for one in spec.get("resourceClaims") or ()]
         errors += _check_claims(claims, known, f"{field}.claims")

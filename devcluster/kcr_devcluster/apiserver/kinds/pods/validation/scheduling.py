@@ -6,6 +6,7 @@ ValidateTolerations and validateSchedulingGates.
 
 from collections.abc import Sequence
 
+from kcr_devcluster.apiserver.kinds.node_selectors import check_node_selector, check_node_term
 from kcr_devcluster.apiserver.kinds.pods.defaults import EVICTION_TOLERATIONS
 from kcr_devcluster.apiserver.protocol.field_errors import (
     FieldError,
@@ -19,7 +20,6 @@ from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.names import (
     check_selector,
     dns_label,
-    dns_subdomain,
     label_value,
     qualified_name,
 )
@@ -52,70 +52,8 @@ def _check_node_affinity(affinity: Manifest, field: str) -> list[FieldError]:
         path = f"{field}.{_PREFERRED}[{position}]"
         errors += _check_weight(term, path)
         # Labels with invalid values match nothing, which does no harm where nothing is required.
-        errors += _check_node_term(term.get("preference") or {}, f"{path}.preference", check_values=False)
+        errors += check_node_term(term.get("preference") or {}, f"{path}.preference", check_values=False)
     return errors
-
-
-def check_node_selector(selector: Manifest, field: str) -> list[FieldError]:
-    """Return the field errors of a node selector, of which one term at least must match."""
-    path, terms = f"{field}.nodeSelectorTerms", selector.get("nodeSelectorTerms") or ()
-    if not terms:
-        return [required(path, "must have at least one node selector term")]
-    return [
-        error
-        for position, term in enumerate(terms)
-        for error in _check_node_term(term, f"{path}[{position}]", check_values=True)
-    ]
-
-
-def _check_node_term(term: Manifest, field: str, *, check_values: bool) -> list[FieldError]:
-    errors: list[FieldError] = []
-    for position, requirement in enumerate(term.get("matchExpressions") or ()):
-        errors += _check_node_expression(
-            requirement, f"{field}.matchExpressions[{position}]", check_values=check_values
-        )
-    for position, requirement in enumerate(term.get("matchFields") or ()):
-        errors += _check_node_field(requirement, f"{field}.matchFields[{position}]")
-    return errors
-
-
-def _check_node_expression(requirement: Manifest, field: str, *, check_values: bool) -> list[FieldError]:
-    errors: list[FieldError] = []
-    operator, values = requirement.get("operator", ""), requirement.get("values") or ()
-    if operator in ("In", "NotIn"):
-        if not values:
-            errors.append(required(f"{field}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
-    elif operator in ("Exists", "DoesNotExist"):
-        if values:
-            words = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-            errors.append(forbidden(f"{field}.values", words))
-    elif operator in ("Gt", "Lt"):
-        if len(values) != 1:
-            words = "must be specified single value when `operator` is 'Lt' or 'Gt'"
-            errors.append(required(f"{field}.values", words))
-    else:
-        errors.append(invalid(f"{field}.operator", operator, _NOT_AN_OPERATOR))
-    key = requirement.get("key", "")
-    errors += [invalid(f"{field}.key", key, reason) for reason in qualified_name(key)]
-    if check_values:
-        errors += [invalid(f"{field}.values[{position}]", value, reason)
-                   for position, value in enumerate(values) for reason in label_value(value)]  # fmt: skip
-    return errors
-
-
-def _check_node_field(requirement: Manifest, field: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    operator, values = requirement.get("operator", ""), requirement.get("values") or ()
-    if operator not in ("In", "NotIn"):
-        errors.append(invalid(f"{field}.operator", operator, _NOT_AN_OPERATOR))
-    elif len(values) != 1:
-        words = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
-        errors.append(required(f"{field}.values", words))
-    key = requirement.get("key", "")
-    if key != "metadata.name":
-        return [*errors, invalid(f"{field}.key", key, "not a valid field selector key")]
-    return errors + [invalid(f"{field}.values[{position}]", value, reason)
-                     for position, value in enumerate(values) for reason in dns_subdomain(value)]  # fmt: skip
 
 
 def _check_weight(term: Manifest, field: str) -> list[FieldError]:
@@ -220,7 +158,7 @@ def _check_spread_keys(keys: Sequence[str], selector: Manifest | None, constrain
     errors: list[FieldError] = []
     field = f"{constraint}.matchLabelKeys"
     if selector is None:
-        errors.append(forbidden(field, "must not be specified when labelSelector is not set"))
+        return [forbidden(field, "must not be specified when labelSelector is not set")]
     errors += [invalid(f"{field}[{position}]", key, reason)
                for position, key in enumerate(keys) for reason in qualified_name(key)]  # fmt: skip
     # The last expressions are those that the server has made of the keys.

@@ -5,10 +5,10 @@ validateOS, validateLinux, validateWindows and validateHostUsers.
 """
 
 import re
-import unicodedata
 from collections.abc import Iterator
 
 from kcr_devcluster.apiserver.kinds.formats import descending_path
+from kcr_devcluster.apiserver.kinds.pods.validation.windows import check_windows
 from kcr_devcluster.apiserver.protocol.field_errors import (
     FieldError,
     duplicate,
@@ -26,7 +26,7 @@ _PROC_MOUNTS = ("Default", "Unmasked")
 _CHOICES = {
     "fsGroupChangePolicy": ("Always", "OnRootMismatch"),
     "supplementalGroupsPolicy": ("Merge", "Strict"),
-    "seLinuxChangePolicy": ("MountOption", "Recursive"),
+    "seLinuxChangePolicy": ("Recursive",),
 }
 _SEGMENT = "[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _SYSCTL = re.compile(rf"^({_SEGMENT}[\./])*{_SEGMENT}$")
@@ -66,7 +66,7 @@ def check_pod_security(context: Manifest, spec: Manifest, field: str) -> list[Fi
         chosen = context.get(name)
         if chosen is not None and chosen not in supported:
             errors.append(not_supported(f"{field}.{name}", chosen, supported))
-    return errors + _check_windows(context.get("windowsOptions"), f"{field}.windowsOptions")
+    return errors + check_windows(context.get("windowsOptions") or {}, f"{field}.windowsOptions")
 
 
 def check_shared_namespaces(spec: Manifest, field: str) -> list[FieldError]:
@@ -106,21 +106,7 @@ def check_container_security(context: Manifest, spec: Manifest, field: str) -> l
         if "CAP_SYS_ADMIN" in ((context.get("capabilities") or {}).get("add") or ()):
             errors.append(invalid(field, context, f"{refused}`capabilities.Add` CAP_SYS_ADMIN"))
     errors += _check_app_armor(context.get("appArmorProfile"), f"{field}.appArmorProfile")
-    return errors + _check_windows(context.get("windowsOptions"), f"{field}.windowsOptions")
-
-
-def _check_windows(options: Manifest | None, field: str) -> list[FieldError]:
-    """Source: validation.go, validateWindowsSecurityContextOptions."""
-    errors: list[FieldError] = []
-    for name in ("gmsaCredentialSpec", "runAsUserName"):
-        if (options or {}).get(name) == "":
-            errors.append(invalid(f"{field}.{name}", "", f"{name} cannot be an empty string"))
-    user: str = (options or {}).get("runAsUserName") or ""
-    if any(unicodedata.category(character) == "Cc" for character in user):
-        errors.append(invalid(f"{field}.runAsUserName", user, "runAsUserName cannot contain control characters"))
-    elif user.count("\\") > 1:
-        errors.append(invalid(f"{field}.runAsUserName", user, "runAsUserName cannot contain more than one backslash"))
-    return errors
+    return errors + check_windows(context.get("windowsOptions") or {}, f"{field}.windowsOptions")
 
 
 def _check_id(number: int | None, field: str) -> list[FieldError]:

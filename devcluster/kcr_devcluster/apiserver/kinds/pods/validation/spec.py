@@ -26,7 +26,8 @@ from kcr_devcluster.apiserver.kinds.pods.validation.security import (
     check_shared_namespaces,
 )
 from kcr_devcluster.apiserver.kinds.pods.validation.volumes import check_volumes
-from kcr_devcluster.apiserver.protocol.field_errors import FieldError, forbidden, invalid, one_of, required
+from kcr_devcluster.apiserver.kinds.pods.validation.windows import check_host_processes
+from kcr_devcluster.apiserver.protocol.field_errors import FieldError, forbidden, invalid, one_of, required, too_long
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.names import (
     check_annotations,
@@ -42,19 +43,26 @@ _RESTARTS = ("Always", "OnFailure", "Never")
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 _PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
 _LONGEST = 2**31 - 1
+_LONGEST_HOSTNAME = 64
 
 
 def check_template(template: Manifest, field: str) -> list[FieldError]:
     """Return the field errors of a pod template; labels and annotations are reported without `metadata`."""
-    metadata, spec = template.get("metadata") or {}, template["spec"]
-    errors = check_labels(metadata.get("labels") or {}, f"{field}.labels")
-    if annotations := metadata.get("annotations"):
-        errors += check_annotations(annotations, f"{field}.annotations")
-        errors += check_pod_annotations(annotations, spec, f"{field}.annotations")
-    errors += check_pod_spec(spec, f"{field}.spec")
+    spec = template["spec"]
+    errors = check_metadata(template, field) + check_pod_spec(spec, f"{field}.spec")
     if spec.get("ephemeralContainers"):
         words = "ephemeral containers not allowed in pod template"
         errors.append(forbidden(f"{field}.spec.ephemeralContainers", words))
+    return errors
+
+
+def check_metadata(template: Manifest, field: str) -> list[FieldError]:
+    """Return the field errors of the labels and annotations of a pod template."""
+    metadata = template.get("metadata") or {}
+    errors = check_labels(metadata.get("labels") or {}, f"{field}.labels")
+    if annotations := metadata.get("annotations"):
+        errors += check_annotations(annotations, f"{field}.annotations")
+        errors += check_pod_annotations(annotations, template["spec"], f"{field}.annotations")
     return errors
 
 
@@ -99,12 +107,17 @@ def check_pod_spec(spec: Manifest, field: str) -> list[FieldError]:
             errors += _RULES[name](value, spec, f"{field}.{name}")
     if not _SHARED.isdisjoint(spec):
         errors += check_shared_namespaces(spec, field)
-    return errors
+    return errors + check_host_processes(spec, field)
 
 
 def check_images(spec: Manifest) -> list[FieldError]:
-    """Return the field errors of images that only pods have: templates may have space around an image."""
+    """Return the field errors of images that only pods have: templates may have space around one, or no reference."""
+    volumes = enumerate(spec.get("volumes") or ())
     return [
+        required(f"spec.volumes[{position}].image.reference")
+        for position, volume in volumes
+        if volume.get("image") is not None and not volume["image"].get("reference")
+    ] + [
         invalid(f"spec.{kind}[{position}].image", image, "must not have leading or trailing whitespace")
         for kind in ("containers", "initContainers")
         for position, container in enumerate(spec.get(kind) or ())
@@ -130,6 +143,16 @@ def _check_readiness_gates(gates: list[Manifest], _: Manifest, field: str) -> li
 
 def _check_preemption(policy: str, _: Manifest, field: str) -> list[FieldError]:
     return one_of(field, policy, _PREEMPTION_POLICIES)
+
+
+def _check_hostname(name: str, spec: Manifest, field: str) -> list[FieldError]:
+    errors = [
+        forbidden(field, f"may not be specified when {member} is true")
+        for member in ("setHostnameAsFQDN", "hostNetwork")
+        if spec.get(member)
+    ]
+    errors += [too_long(field, _LONGEST_HOSTNAME)] if len(name.encode()) > _LONGEST_HOSTNAME else []
+    return errors + [invalid(field, name, reason) for reason in dns_subdomain(name)]
 
 
 def _check_overhead(overhead: Manifest, _: Manifest, field: str) -> list[FieldError]:
@@ -158,6 +181,7 @@ _RULES: Mapping[str, _Rule] = {
     "serviceAccountName": _is(dns_subdomain),
     "nodeName": _is(dns_subdomain),
     "hostname": _is(dns_label),
+    "hostnameOverride": _check_hostname,
     "subdomain": _is(dns_label),
     "tolerations": _of(check_tolerations),
     "hostAliases": _of(check_host_aliases),
@@ -169,5 +193,5 @@ _RULES: Mapping[str, _Rule] = {
 }
 _ORDER = {name: place for place, name in enumerate(_RULES)}
 # Go holds these by a pointer: empty, they are invalid.
-_EVEN_EMPTY = frozenset({"os", "runtimeClassName"})
+_EVEN_EMPTY = frozenset({"os", "runtimeClassName", "hostnameOverride", "preemptionPolicy"})
 _SHARED = frozenset({"shareProcessNamespace", "hostUsers"})

@@ -4,12 +4,23 @@ Source: kubernetes/pkg/apis/core/validation/validation.go, ValidateVolumes, Vali
 ValidateVolumeDevices.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from kcr_devcluster.apiserver.kinds.formats import descending_path, file_mode, path_without_backsteps
 from kcr_devcluster.apiserver.kinds.pods.validation.environment import check_field_ref, check_resource_ref
 from kcr_devcluster.apiserver.kinds.storage.claims import check_claim_spec
-from kcr_devcluster.apiserver.kinds.storage.sources import check_csi, check_gce_disk, check_iscsi, check_nfs
+from kcr_devcluster.apiserver.kinds.storage.sources import (
+    EARLY,
+    FIBRE,
+    LAST,
+    LATE,
+    ONCE,
+    SHARED,
+    Rule,
+    Source,
+    check_sources,
+    check_token_seconds,
+)
 from kcr_devcluster.apiserver.protocol.field_errors import (
     FieldError,
     duplicate,
@@ -17,6 +28,7 @@ from kcr_devcluster.apiserver.protocol.field_errors import (
     invalid,
     not_found,
     not_supported,
+    one_of,
     required,
 )
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
@@ -24,34 +36,38 @@ from kcr_devcluster.apiserver.protocol.names import dns_label
 from kcr_devcluster.apiserver.schema.quantities import amount
 
 _VOLUME_FIELDS = ("metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid")
-_HOST_PATHS = ("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket")
 _RECURSIVE = ("Disabled", "Enabled", "IfPossible")
 _PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")
-_SHORTEST_TOKEN, _LONGEST_TOKEN = 600, 1 << 32
-_MOUNTED_ONCE = "may not specify more than 1 volume type"
+_LONGEST_PORTAL = 64
+_PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 
 
 def check_volumes(volumes: Sequence[Manifest], field: str) -> tuple[dict[str, Manifest], list[FieldError]]:
-    """Return the volumes by name, and their errors."""
+    """Return the volumes without errors by name, and the errors of the others."""
     named: dict[str, Manifest] = {}
     errors: list[FieldError] = []
     for position, volume in enumerate(volumes):
         path, name = f"{field}[{position}]", volume.get("name", "")
-        errors += [invalid(f"{path}.name", name, reason) for reason in dns_label(name)] if name else []
+        wrong = check_sources(volume, path, _SOURCES)
+        if (iscsi := volume.get("iscsi")) and iscsi.get("initiatorName") is not None:
+            wrong += _check_portal(iscsi, name, f"{path}.name")
+        wrong += [invalid(f"{path}.name", name, reason) for reason in dns_label(name)] if name else []
         if not name:
-            errors.append(required(f"{path}.name"))
-        elif name in named:
-            errors.append(duplicate(f"{path}.name", name))
-        named[name] = volume
-        first, *more = [source for source in volume if source != "name"] or [""]
-        errors += [forbidden(f"{path}.{extra}", _MOUNTED_ONCE) for extra in more]
-        if rule := _SOURCES.get(first):
-            errors += rule(volume[first] or {}, f"{path}.{first}")
+            wrong.append(required(f"{path}.name"))
+        if name in named:
+            wrong.append(duplicate(f"{path}.name", name))
+        if not wrong:
+            named[name] = volume
+        errors += wrong
     return named, errors
 
 
-def _needs(*names: str) -> Callable[[Manifest, str], list[FieldError]]:
-    return lambda source, field: [required(f"{field}.{name}") for name in names if not source.get(name)]
+def _check_portal(source: Manifest, name: str, field: str) -> list[FieldError]:
+    words = (
+        "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is "
+        "specified."
+    )
+    return [invalid(field, name, words)] if len(f"{name}:{source.get('targetPortal', '')}") > _LONGEST_PORTAL else []
 
 
 def _check_empty_dir(source: Manifest, field: str) -> list[FieldError]:
@@ -61,14 +77,6 @@ def _check_empty_dir(source: Manifest, field: str) -> list[FieldError]:
     return [forbidden(f"{field}.sizeLimit", "SizeLimit field must be a valid resource quantity")]
 
 
-def _check_host_path(source: Manifest, field: str) -> list[FieldError]:
-    path, kind = source.get("path", ""), source.get("type") or ""
-    if not path:
-        return [required(f"{field}.path")]
-    errors = path_without_backsteps(f"{field}.path", path)
-    return errors if kind in _HOST_PATHS else [*errors, not_supported(f"{field}.type", kind, _HOST_PATHS)]
-
-
 def _check_ephemeral(source: Manifest, field: str) -> list[FieldError]:
     template = source.get("volumeClaimTemplate")
     if template is None:
@@ -76,7 +84,11 @@ def _check_ephemeral(source: Manifest, field: str) -> list[FieldError]:
     return check_claim_spec(template.get("spec") or {}, f"{field}.volumeClaimTemplate.spec")
 
 
-def _check_keyed(needed: str) -> Callable[[Manifest, str], list[FieldError]]:
+def _check_image(source: Manifest, field: str) -> list[FieldError]:
+    return one_of(f"{field}.pullPolicy", source.get("pullPolicy", ""), _PULL_POLICIES)
+
+
+def _check_keyed(needed: str) -> Rule:
     def check(source: Manifest, field: str) -> list[FieldError]:
         errors = [] if source.get(needed) else [required(f"{field}.{needed}")]
         errors += file_mode(f"{field}.defaultMode", source.get("defaultMode"))
@@ -134,13 +146,14 @@ def _check_projected(source: Manifest, field: str) -> list[FieldError]:
                 errors.append(invalid(field, shown, "conflicting duplicate paths"))
             files.add(file)
         given = [name for name, value in projection.items() if value is not None]
-        errors += [forbidden(path, f"{_MOUNTED_ONCE} per source")] * (len(given) > 1)
-        for name in given[:1]:
+        errors += [forbidden(path, f"{ONCE} per source")] * (len(given) > 1)
+        for name in given:
             if rule := _PROJECTIONS.get(name):
                 errors += rule(projection[name] or {}, f"{path}.{name}")
-            if name == "serviceAccountToken" and not (projection[name] or {}).get("path"):
+            if name == "serviceAccountToken":
                 # Upstream names the volume.
-                errors.append(required(f"{field}.path"))
+                file = (projection[name] or {}).get("path", "")
+                errors += _check_file_path(f"{field}.path", file) if file else [required(f"{field}.path")]
     return errors
 
 
@@ -157,38 +170,23 @@ def _projected_files(projection: Manifest) -> Iterator[tuple[str, str]]:
 
 
 def _check_token(source: Manifest, field: str) -> list[FieldError]:
-    seconds, path = source.get("expirationSeconds"), source.get("path", "")
-    errors: list[FieldError] = []
-    if seconds is not None and seconds < _SHORTEST_TOKEN:
-        words = "may not specify a duration less than 10 minutes"
-        errors.append(invalid(f"{field}.expirationSeconds", seconds, words))
-    if seconds is not None and seconds > _LONGEST_TOKEN:
-        words = "may not specify a duration larger than 2^32 seconds"
-        errors.append(invalid(f"{field}.expirationSeconds", seconds, words))
-    return errors + (_check_file_path(f"{field}.path", path) if path else [])
+    seconds = source.get("expirationSeconds")
+    return [] if seconds is None else check_token_seconds(seconds, f"{field}.expirationSeconds")
 
 
-_PROJECTIONS: Mapping[str, Callable[[Manifest, str], list[FieldError]]] = {
+_PROJECTIONS: Mapping[str, Rule] = {
     "configMap": _check_keyed("name"),
     "secret": _check_keyed("name"),
     "downwardAPI": _check_downward,
     "serviceAccountToken": _check_token,
 }
-# Kinds of volumes that are not named are taken as they come.
-_SOURCES: Mapping[str, Callable[[Manifest, str], list[FieldError]]] = {
-    "emptyDir": _check_empty_dir,
-    "configMap": _check_keyed("name"),
-    "secret": _check_keyed("secretName"),
-    "hostPath": _check_host_path,
-    "nfs": check_nfs,
-    "iscsi": check_iscsi,
-    "gcePersistentDisk": check_gce_disk,
-    "persistentVolumeClaim": _needs("claimName"),
-    "csi": check_csi,
-    "ephemeral": _check_ephemeral,
-    "downwardAPI": _check_downward,
-    "projected": _check_projected,
-}
+# Upstream misspells one of them.
+_SOURCES: Mapping[str, Source] = {
+    "emptyDir": Source(_check_empty_dir), **EARLY, "secret": Source(_check_keyed("secretName")), **SHARED,
+    "downwardAPI": Source(_check_downward, second="downwarAPI"), **FIBRE, "configMap": Source(_check_keyed("name")),
+    **LATE, "projected": Source(_check_projected), **LAST, "ephemeral": Source(_check_ephemeral),
+    "image": Source(_check_image),
+}  # fmt: skip
 
 
 def check_mounts(container: Manifest, volumes: Mapping[str, Manifest], field: str) -> list[FieldError]:
@@ -201,7 +199,7 @@ def check_mounts(container: Manifest, volumes: Mapping[str, Manifest], field: st
     """
     errors: list[FieldError] = []
     paths: set[str] = set()
-    devices = {one.get("name"): one.get("devicePath") for one in container.get("volumeDevices") or ()}
+    devices = {one.get("name", ""): one.get("devicePath", "") for one in container.get("volumeDevices") or ()}
     for position, mount in enumerate(container.get("volumeMounts") or ()):
         path, name, where = f"{field}[{position}]", mount.get("name", ""), mount.get("mountPath", "")
         if not name:
@@ -210,11 +208,13 @@ def check_mounts(container: Manifest, volumes: Mapping[str, Manifest], field: st
             errors.append(not_found(f"{path}.name", name))
         if not where:
             errors.append(required(f"{path}.mountPath"))
-        elif where in paths:
+        if where in paths:
             errors.append(invalid(f"{path}.mountPath", where, "must be unique"))
         paths.add(where)
         if name in devices:
             errors.append(invalid(f"{path}.name", name, "must not already exist in volumeDevices"))
+        if where in devices.values():
+            errors.append(invalid(f"{path}.mountPath", where, "must not already exist as a path in volumeDevices"))
         errors += _check_mount_options(mount, container, field, path)
     return errors
 
@@ -268,6 +268,7 @@ def check_devices(container: Manifest, volumes: Mapping[str, Manifest], field: s
     """
     errors: list[FieldError] = []
     names, paths = set[str](), set[str]()
+    mounts = {one.get("name", ""): one.get("mountPath", "") for one in container.get("volumeMounts") or ()}
     for position, device in enumerate(container.get("volumeDevices") or ()):
         path, name, where = f"{field}[{position}]", device.get("name", ""), device.get("devicePath", "")
         volume = volumes.get(name)
@@ -284,6 +285,11 @@ def check_devices(container: Manifest, volumes: Mapping[str, Manifest], field: s
         errors += [invalid(f"{path}.devicePath", where, "must be unique")] if where in paths else []
         if path_without_backsteps("", where):
             errors.append(invalid(f"{path}.devicePath", where, "can not contain backsteps ('..')"))
-        names.add(name)
-        paths.add(where)
+        else:
+            paths.add(where)
+        if name in mounts:
+            errors.append(invalid(f"{path}.name", name, "must not already exist in volumeMounts"))
+        if where in mounts.values():
+            errors.append(invalid(f"{path}.devicePath", where, "must not already exist as a path in volumeMounts"))
+        names |= {name} - {""}
     return errors
