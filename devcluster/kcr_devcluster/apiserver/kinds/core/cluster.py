@@ -56,7 +56,8 @@ class NamespaceStrategy(Strategy):
 
     def validate(self, obj: Manifest) -> list[FieldError]:
         """Return the field errors of a new namespace."""
-        return _check_finalizers(obj)
+        finalizers = (obj.get("spec") or {}).get("finalizers") or ()
+        return [error for name in finalizers for error in _check_finalizer(name, "spec.finalizers")]
 
     def update_rules(self, subresource: str) -> UpdateRules:
         """Return the rules of an update; `/finalize` has its own."""
@@ -84,17 +85,14 @@ def _prepare_finalize(new: Manifest, old: Manifest) -> None:
 
 
 def _validate_finalize(new: Manifest, old: Manifest) -> list[FieldError]:
+    finalizers = (new.get("spec") or {}).get("finalizers") or ()
     return [
-        error
-        for position, name in enumerate((new.get("spec") or {}).get("finalizers") or ())
-        for field in (f"spec.finalizers[{position}]",)
-        for error in (*(invalid(field, name, reason) for reason in qualified_name(name)), *check_finalizer(name, field))
+        error for place, name in enumerate(finalizers) for error in _check_finalizer(name, f"spec.finalizers[{place}]")
     ]
 
 
-def _check_finalizers(obj: Manifest) -> list[FieldError]:
-    finalizers = (obj.get("spec") or {}).get("finalizers") or ()
-    return [error for name in finalizers for error in check_finalizer(name, "spec.finalizers")]
+def _check_finalizer(name: str, field: str) -> list[FieldError]:
+    return [invalid(field, name, reason) for reason in qualified_name(name)] + check_finalizer(name, field)
 
 
 class NodeStrategy(Strategy):
