@@ -68,8 +68,7 @@ coalesced, and a failed key is requeued with exponential backoff.
   `annotations_changed`, `finalizers_changed`, `labels_match`, combined by `any_of`, `all_of` and `none_of`.
   `map_to=keys_by_index(…)` enqueues the objects that refer to a changed one; `Result(requeue_after=600, jitter=0.1)`
   resyncs.
-- `Manager.add_watch` and `Manager.open_informer` watch further kinds at run time; closing the last `InformerHandle`
-  of a kind ends its informer.
+- `Manager.add_watch` and `Manager.open_informer` watch further kinds at run time.
 - `Manager` starts informers, then controllers, and stops them in the reverse order; `expose` serves metrics, probes
   and, to this machine, `/debug/kcr`. A reconciler's method `explain` explains the state of an object there
   (`Explanation`, `Code`, `Step`).
@@ -80,7 +79,6 @@ coalesced, and a failed key is requeued with exponential backoff.
   `WaitFor` parks the key until an object is as wanted.
 - `Clusters` are member clusters: one program reconciles the objects of several clusters (`Key.cluster`).
 - `in_thread` calls blocking code in a thread.
-  Exceptions of other libraries are failures as well; only programming errors count as panics.
 - `Manager.add_webhook(Kind, webhook)` serves admission: an object with methods `default` and `validate_create`,
   `validate_update`, `validate_delete`, which raise `Denied`; see `WebhookRequest`. `Manager.add_conversion(Kind)`
   serves the functions of `converts` between versions of a kind.

@@ -9,6 +9,8 @@ class TokenBucket:
     Source: golang.org/x/time/rate.
     """
 
+    __slots__ = ("_full_at", "_interval", "_slack")
+
     def __init__(self, per_second: float, burst: int) -> None:
         """Make a full bucket.
 

@@ -23,7 +23,7 @@ def table() -> str:
     commands = {name: _command(one) for name, one in _commands().items()}
     # Where there is a development cluster, its command can be imported.
     del commands["dev"]["parameters"]
-    lines = [f"{json.dumps(name)}: {json.dumps(one)}" for name, one in commands.items()]
+    lines = [f"{json.dumps(name)}:{json.dumps(one, separators=(',', ':'))}" for name, one in commands.items()]
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 

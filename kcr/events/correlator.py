@@ -3,21 +3,17 @@
 The repeats of a series of events.k8s.io have the same message. Upstream's series has all messages of a reason, and
 loses all but the first, such as the cause of a second failure; kcr's has them all from the tenth message on.
 
-Source: client-go/tools/record/events_cache.go; for series client-go/tools/events/event_broadcaster.go, recordToSink.
+The first repeat of a series is written at once, others every half hour, and when it is over (EV-11, EV-12). A process
+that is killed loses the counts since the last write.
 
-The repeats of an open series are counted in memory, and the counts are written now and then. The first repeat is
-written at once. After that a series is written once in half an hour while it lasts, and once more when it is over: when
-the event has not happened for six minutes. A process that is killed loses the counts since the last write; the event
-itself and its first repeat are on the server.
-
-Source: client-go/tools/events/event_broadcaster.go, refreshExistingEventSeries and finishSeries.
+Source: client-go/tools/record/events_cache.go; for series client-go/tools/events/event_broadcaster.go.
 """
 
 import asyncio
 import random
 import uuid
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from datetime import datetime
 from typing import NamedTuple, TypeVar
 
@@ -33,7 +29,7 @@ from kcr.tokenbucket import TokenBucket
 REMEMBERED = 4096
 SIMILAR_MESSAGES = 10
 SIMILAR_SECONDS = 600.0
-# Source: client-go/tools/events/event_broadcaster.go, finishTime.
+# As upstream's finishTime.
 SERIES_SECONDS = 360.0
 SPAM_BURST = 25
 SPAM_REFILL_SECONDS = 300.0
@@ -41,7 +37,6 @@ SIMILAR_PREFIX = "(combined from similar events): "
 LEFT_OUT = "EventsLeftOut"
 _REASONS_NAMED = 5
 
-K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 REFRESH_SECONDS = 1800.0
@@ -51,8 +46,9 @@ class Seen:
     """An event as it is to be on the server.
 
     Attributes:
-        event: The event.
-        about: The name of its object.
+        event: The event; None once it is written: a repeat makes it again.
+        name: Its name.
+        first: When it happened first.
         count: How often it has happened.
         at: When it happened last, in the loop's time.
         written: The count on the server; 0 as long as it has not been created.
@@ -60,9 +56,12 @@ class Seen:
         was_sent: Whether its creation was sent under its name, so that it may be there without an answer.
     """
 
-    def __init__(self, event: Resource, about: str) -> None:
-        self.event: Resource = event
-        self.about: str = about
+    __slots__ = ("at", "count", "event", "first", "name", "was_sent", "written", "written_at")
+
+    def __init__(self, event: Resource, first: datetime) -> None:
+        self.event: Resource | None = event
+        self.name: str = event.metadata.name
+        self.first: datetime = first
         self.count: int = 0
         self.written: int = 0
         self.at: float = 0.0
@@ -77,17 +76,21 @@ class Seen:
 class _Similar:
     """The messages of one object's events of one type and reason."""
 
+    __slots__ = ("_last", "_messages")
+
     def __init__(self) -> None:
-        self._messages: set[str] = set()
+        # Their hashes.
+        self._messages: tuple[int, ...] = ()
         self._last: datetime | None = None
 
     def are_many(self, note: Note) -> bool:
         """Add a message; return whether there are so many different ones that they are to be combined."""
         if self._last is not None and (note.moment - self._last).total_seconds() > SIMILAR_SECONDS:
-            self._messages.clear()
+            self._messages = ()
         self._last = note.moment
-        if len(self._messages) < SIMILAR_MESSAGES:
-            self._messages.add(note.cause or note.message)
+        message = hash(note.cause or note.message)
+        if len(self._messages) < SIMILAR_MESSAGES and message not in self._messages:
+            self._messages += (message,)
         return len(self._messages) >= SIMILAR_MESSAGES
 
 
@@ -105,33 +108,32 @@ class SpamLimit(NamedTuple):
     per_reason: bool = False
 
 
-class _SpamFilter:
+class _SpamFilter(TokenBucket):
     """Limits the events of one object by a token bucket, and counts those that it drops."""
 
+    __slots__ = ("_dropped",)
+
     def __init__(self, limit: SpamLimit) -> None:
-        self._bucket = TokenBucket(1 / limit.refill_seconds, limit.burst)
-        # Reasons of the events dropped since the last summary.
-        self._dropped: Counter[str] = Counter()
+        super().__init__(1 / limit.refill_seconds, limit.burst)
+        # Reasons of the events dropped since the last summary; None as long as there was none.
+        self._dropped: Counter[str] | None = None
 
     def admits(self, now: float) -> bool:
         """Take a token if there is one."""
-        if self._bucket.delay(now) > 0:
-            return False
-        self._bucket.reserve(now)
-        return True
+        return self.delay(now) <= 0 and self.take(now)
 
     def drop(self, reason: str, now: float) -> float | None:
         """Count an event that is not written; return the seconds until the summary is due, for the first only."""
-        self._dropped[reason] += 1
-        return self._bucket.delay(now) if self._dropped.total() == 1 else None
+        dropped = self._dropped = self._dropped or Counter()
+        dropped[reason] += 1
+        return self.delay(now) if dropped.total() == 1 else None
 
     def summary(self) -> str:
         """Return a message that counts the dropped events by reason, and forget them."""
-        reasons = ", ".join(f"{count} {reason}" for reason, count in self._dropped.most_common(_REASONS_NAMED))
-        more = " and others" if len(self._dropped) > _REASONS_NAMED else ""
-        text = f"{self._dropped.total()} events were left out, for there were too many: {reasons}{more}"
-        self._dropped.clear()
-        return text
+        dropped, self._dropped = self._dropped or Counter[str](), None
+        reasons = ", ".join(f"{count} {reason}" for reason, count in dropped.most_common(_REASONS_NAMED))
+        more = " and others" if len(dropped) > _REASONS_NAMED else ""
+        return f"{dropped.total()} events were left out, for there were too many: {reasons}{more}"
 
 
 class Dropped(NamedTuple):
@@ -161,9 +163,10 @@ class Correlator:
         self._limit = limit
         self._clock = clock
         self._random = random
-        self._similar: _Recent[Hashable, _Similar] = _Recent()
-        self._seen: _Recent[Hashable, Seen] = _Recent()
-        self._filters: _Recent[Hashable, _SpamFilter] = _Recent()
+        # By the hashes of what names them, which take a tenth of its memory; no two of so few meet.
+        self._similar: _Recent[_Similar] = _Recent()
+        self._seen: _Recent[Seen] = _Recent()
+        self._filters: _Recent[_SpamFilter] = _Recent()
         self._last_name = 0
 
     def correlate(self, note: Note, now: float) -> Seen | Dropped | None:
@@ -172,35 +175,37 @@ class Correlator:
         None stands for a repeat that is counted in its series, and written later.
         """
         about = (note.about.api_version, note.about.kind, note.about.namespace, note.about.name, note.about.uid)
-        family = (about, note.type, note.reason)
+        family = hash((about, note.type, note.reason))
         combined = self._similar.get_or_make(family, _Similar).are_many(note)
         message = SIMILAR_PREFIX + note.message if combined else note.message
         # All similar events are one event, whatever their messages, and so are those of one cause.
         text = note.cause or message
-        identity = (family, None if combined else (note.about.field_path, text, note.action, note.related))
+        identity = hash((family, None if combined else (note.about.field_path, text, note.action, note.related)))
         if self._form.has_series and identity in self._seen and self._seen[identity].is_over(now):
             del self._seen[identity]
         seen = self._seen.get_or_make(identity, lambda: self._new(note, message))
         seen.count, seen.at = seen.count + 1, now
         if seen.count > 1:
-            seen.event = self._form.repeat(seen.event, seen.count, note, message)
+            event = seen.event or self._form.make(seen.name, note._replace(moment=seen.first), message)
+            seen.event = self._form.repeat(event, seen.count, note, message)
         if self._form.has_series and seen.written > 1:
             return None
         if note.is_summary:
             return seen
-        limited = family if self._limit.per_reason else (about, note.type)
+        limited = family if self._limit.per_reason else hash((about, note.type))
         spam_filter = self._filters.get_or_make(limited, lambda: _SpamFilter(self._limit))
         if spam_filter.admits(now):
             return seen
         return Dropped(note, spam_filter.drop(note.reason, now), spam_filter)
 
     def _new(self, note: Note, message: str) -> Seen:
-        return Seen(self._form.make(self._name(note.about.name), note, message), note.about.name)
+        return Seen(self._form.make(self._name(note.about.name), note, message), note.moment)
 
     def rename(self, seen: Seen) -> None:
         """Give an event another name, because another recorder's event has it."""
-        metadata = replace(seen.event.metadata, name=self._name(seen.about))
-        seen.event, seen.was_sent = replace(seen.event, metadata=metadata), False
+        assert seen.event
+        seen.name, seen.was_sent = self._name(seen.name.rpartition(".")[0]), False
+        seen.event = replace(seen.event, metadata=replace(seen.event.metadata, name=seen.name))
 
     def _name(self, about: str) -> str:
         """Name an event after its object and the nanosecond, as upstream does."""
@@ -213,10 +218,10 @@ class Correlator:
         return about + suffix
 
 
-class _Recent(OrderedDict[K, V]):
+class _Recent(OrderedDict[int, V]):
     """LRU cache."""
 
-    def get_or_make(self, key: K, make: Callable[[], V]) -> V:
+    def get_or_make(self, key: int, make: Callable[[], V]) -> V:
         if key not in self:
             self[key] = make()
             if len(self) > REMEMBERED:

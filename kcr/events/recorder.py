@@ -41,12 +41,9 @@ class EventRecorder:
     """Writes the events of one component, in the order in which they were recorded.
 
     Identical events, and those of one cause, are merged into one that counts; from the tenth on, similar ones are
-    aggregated; and
-    one object's events are limited to a burst of 25 and one more in five minutes; a summary event then counts those
-    that were dropped. Each is a log line as well, written or not.
-
-    Through events.k8s.io, repeats are a series: the first is written at once, the others in half an hour, and when the
-    event has not happened for six minutes.
+    aggregated; and one object's events are limited to a burst of 25 and one more in five minutes; a summary event then
+    counts those that were dropped. Each is a log line as well, written or not. Through events.k8s.io, repeats are a
+    series.
 
     Attributes:
         dropped: How many events were not written, by reason: `queue_full`, `spam` (its object had too many),
@@ -232,9 +229,9 @@ class EventRecorder:
                 await self._send(seen)
             except ApiError as error:
                 self.dropped["refused"] += 1
-                _log.info("event refused", name=seen.event.metadata.name, error=str(error))
+                _log.info("event refused", name=seen.name, error=str(error))
             except TransportError as error:
-                _log.info("event not written", name=seen.event.metadata.name, error=str(error), attempt=attempt)
+                _log.info("event not written", name=seen.name, error=str(error), attempt=attempt)
                 # The first pause is random, so that many recorders do not retry at the same moment.
                 share = self._random.random() if attempt == 0 else 1.0
                 if attempt < tries - 1:
@@ -245,12 +242,16 @@ class EventRecorder:
 
     async def _send(self, seen: Seen) -> None:
         if seen.written or not await self._create(seen):
+            event = seen.event
+            assert event
             try:
-                await self._client.merge_patch(type(seen.event), seen.event.key, self._form.change(seen.event))
+                await self._client.merge_patch(type(event), event.key, self._form.change(event))
             except NotFoundError:
                 # The server deletes events after an hour.
                 seen.was_sent = False
                 await self._create(seen)
+        if not self._form.has_series:
+            seen.event = None
         seen.written, seen.written_at = seen.count, asyncio.get_running_loop().time()
 
     async def _create(self, seen: Seen) -> bool:
@@ -258,12 +259,13 @@ class EventRecorder:
         draws = NAME_DRAWS
         while True:
             was_sent, seen.was_sent = seen.was_sent, True
+            assert seen.event
             try:
                 await self._client.create(seen.event)
             except AlreadyExistsError:
                 if was_sent:
                     # Created by the try before, whose answer was lost.
-                    _log.debug("event already written", name=seen.event.metadata.name)
+                    _log.debug("event already written", name=seen.name)
                     return seen.count == 1
                 # Another recorder's event of the same nanosecond: to count on it would overwrite its message.
                 draws -= 1
@@ -291,4 +293,5 @@ def single_event(component: str, about: ObjectReference, reason: str, message: s
     note = Note(about, "Normal", reason, message, clock.now())
     seen = Correlator(CoreForm(component, ""), clock, random.Random(), SpamLimit()).correlate(note, 0.0)
     assert isinstance(seen, Seen), "the first of its kind"
+    assert seen.event
     return seen.event

@@ -193,7 +193,7 @@ def test_series_of_events_is_written_once_it_is_over(loop: LoopFactory) -> None:
         written: list[float] = []
         series = OpenSeries(lambda seen: written.append(now()))
         await asyncio.sleep(UNLUCKY / 1000)
-        seen = Seen(Event(metadata=build.metadata("colors")), "colors")
+        seen = Seen(Event(metadata=build.metadata("colors")), VirtualClock().now())
         seen.count, seen.written, seen.at = 2, 1, now()
         series.follow(seen)
         await asyncio.sleep(3 * SERIES_SECONDS)

@@ -165,11 +165,22 @@ async def test_own_event_whose_reply_was_lost_is_not_written_twice(kcr_clock: Vi
 async def test_counted_event_that_was_cleared_away_is_made_anew(kcr_clock: VirtualClock) -> None:
     server = Events()
     async with recording(server, kcr_clock) as recorder:
-        recorder.event(JOB, "Normal", "Pulled", "again")
-        await kcr_clock.settle()
+        recorder.event(JOB, "Normal", "Pulled", "again", action="Pull")
+        await kcr_clock.advance(60)
+        ((path, first),) = server.stored.items()
         server.stored.clear()
-        recorder.event(JOB, "Normal", "Pulled", "again")
-    assert server.summary() == [("Pulled", "again", 2)]
+        recorder.event(JOB, "Normal", "Pulled", "again", action="Pull")
+    # All of it, though a written event is not kept.
+    assert server.stored == {path: first | {"count": 2, "lastTimestamp": "2026-01-01T00:01:00Z"}}
+
+
+async def test_written_event_is_not_kept(kcr_clock: VirtualClock) -> None:
+    server = Events()
+    async with recording(server, kcr_clock) as recorder:
+        recorder.event(JOB, "Normal", "Completed", "Job completed")
+        await kcr_clock.settle()
+        # Four thousand are remembered, by name.
+        assert [seen.event for seen in recorder._correlator._seen.values()] == [None]
 
 
 # EV-8
