@@ -40,7 +40,7 @@ SPECS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 BROKEN: tuple[Any, ...] = (None, "x", 7, True, [], {}, [None], [{"name": "a"}, {"name": "a"}])
 MANAGERS = ("a", "b", "kubectl")
-TYPED = "failed to create typed patch object"
+TYPED = ("failed to create typed patch object", "failed to convert new object")
 
 
 class Draw:

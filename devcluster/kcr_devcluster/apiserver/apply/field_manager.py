@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from kcr.api.equality import same_json
 from kcr_devcluster.apiserver.apply.fieldpath import (
     LEAF,
     FieldSet,
@@ -108,6 +109,9 @@ def apply(
     if conflicts and not config.force:
         _refuse(conflicts, _allowed(field, live, config.by))
     kept = _unchanged(others, changes)
+    if same_json(live, canonical):
+        # A manager that has not applied before has no time.
+        mine = mine._replace(time=last.time if last else "")
     return ApplyResult(_refresh_last_applied(manifest, config), _with_entry(kept, mine))
 
 
@@ -162,13 +166,28 @@ def check(shape: Shape, config: Manifest) -> None:
     found = list(faults(Field(shape.type), config))
     if not found:
         return
-    given = config.get("metadata")
-    metadata = given if isinstance(given, dict) else {}
-    named = f"{metadata.get('namespace') or ''}/{metadata.get('name') or ''}"
-    version, kind = str(config.get("apiVersion")), config.get("kind")
-    version = version if "/" in version else f"/{version}"
     words = found[0] if len(found) == 1 else "\n  ".join(("errors:", *found))
-    raise StatusError(500, "", f"failed to create typed patch object ({named}; {version}, Kind={kind}): {words}")
+    raise StatusError(500, "", f"failed to create typed patch object ({_named(config)}; {_type_of(config)}): {words}")
+
+
+def unconvertible(config: Manifest, why: str) -> StatusError:
+    """500: the object with a configuration applied cannot be converted to its Go type."""
+    if why.startswith("illegal base64"):
+        why = f"error decoding from json: {why}"
+    kind = _type_of(config)
+    words = f"to proper version: unable to convert unstructured object to {kind}: {why}"
+    return StatusError(500, "", f"failed to convert new object ({_named(config)}; {kind}) {words}")
+
+
+def _named(config: Manifest) -> str:
+    given = config.get("metadata")
+    names = (given.get(name) if isinstance(given, dict) else None for name in ("namespace", "name"))
+    return "/".join(name if isinstance(name, str) else "" for name in names)
+
+
+def _type_of(config: Manifest) -> str:
+    version = str(config.get("apiVersion"))
+    return f"{version if '/' in version else f'/{version}'}, Kind={config.get('kind')}"
 
 
 def _canonical(shape: Shape, manifest: Manifest) -> Manifest:

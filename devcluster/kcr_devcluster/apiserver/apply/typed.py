@@ -228,6 +228,25 @@ def faults(field: Field, value: Any, path: str = "") -> Iterator[str]:
         seen.add(part.element)
 
 
+def nulls(field: Field, value: Any, path: str = "") -> Iterator[tuple[str, Type]]:
+    """Yield the paths of nulls that their schemas do not allow, and that no default replaces, with the types."""
+    shape = field.type.shape
+    if type(value) is list:
+        for position, one in enumerate(value):
+            yield from nulls(Field(field.type.items or ANY), one, f"{path}[{position}]")
+    elif type(value) is dict:
+        for name, one in value.items():
+            here = f"{path}.{name}" if path else name
+            inner = field.type.field(name)
+            if inner is None:
+                continue
+            allowed = inner.keeps_null or inner.default is not ABSENT
+            if one is not None:
+                yield from nulls(inner, one, here)
+            elif not allowed and (shape is not None or not field.type.conform({name: None})):
+                yield here, inner.type
+
+
 def _is_unknown(shape: Shape | None, part: Part) -> bool:
     """Return whether a shape neither names a part nor keeps unnamed ones."""
     return shape is not None and any(shape.unknown({part.element[2:]: None}))
@@ -238,6 +257,8 @@ def _type_fault(of: Type, value: Any) -> str:
     if of.name in _SCALARS:
         types, words = _SCALARS[of.name]
         return "" if type(value) in types else words.format(value=_go(value), type=_GO_TYPES[type(value)])
+    if of.name == "resource.Quantity" and type(value) in (dict, list):
+        return f"expected any scalar, got &{{{_go(value)}}}"
     if of.shape is not None or of.name.startswith(("map[", "object")):
         return "" if type(value) is dict else f"expected map, got &{{{_go(value)}}}"
     if of.name.startswith(("[]", "array")):

@@ -5,13 +5,14 @@ addStrictDecodingWarnings; kubernetes/staging/src/k8s.io/apimachinery/pkg/util/m
 """
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 from kcr_devcluster.apiserver.apply import field_manager, managed_fields
 from kcr_devcluster.apiserver.apply.field_manager import ApplyResult, Configuration
 from kcr_devcluster.apiserver.apply.managed_fields import APPLY, Managed
 from kcr_devcluster.apiserver.apply.tracking import Tracking
+from kcr_devcluster.apiserver.apply.typed import nulls
 from kcr_devcluster.apiserver.apply.versions import MANAGED_FIELDS, FieldVersions
 from kcr_devcluster.apiserver.http.bodies import field_validation, request_body
 from kcr_devcluster.apiserver.http.subresources import (
@@ -25,6 +26,8 @@ from kcr_devcluster.apiserver.http.subresources import (
     set_replicas,
 )
 from kcr_devcluster.apiserver.http.writing import Write, check_name, check_patch, write_response
+from kcr_devcluster.apiserver.kinds.kind import Kind
+from kcr_devcluster.apiserver.kinds.strategy import UndecodableError
 from kcr_devcluster.apiserver.protocol.gojson import decode_json, kind_of
 from kcr_devcluster.apiserver.protocol.manifests import Manifest, timestamp
 from kcr_devcluster.apiserver.protocol.responses import (
@@ -32,14 +35,18 @@ from kcr_devcluster.apiserver.protocol.responses import (
     bad_request,
     conflict,
     encoded,
+    invalid,
     json_response,
     not_found,
 )
 from kcr_devcluster.apiserver.registry import metadata as meta
 from kcr_devcluster.apiserver.registry.registry import Registry, WriteResult
 from kcr_devcluster.apiserver.schema.builtin import type_shape
+from kcr_devcluster.apiserver.schema.shape import Field, Type
 from kcr_devcluster.apiserver.storage.admission import UPDATE
 from kcr_devcluster.apiserver.storage.records import Record, in_version
+from kcr_devcluster.apiserver.structural.checks import wrong_type
+from kcr_devcluster.go_numbers import stored_numbers
 from kcr_devcluster.yaml_json import key_errors, load_yaml
 
 _WITH_STATUS = ("apiVersion", "kind", "metadata", "status")
@@ -74,7 +81,11 @@ async def apply(registry: Registry, write: Write) -> APIResponse:
         steps = _merge(registry, write, old, config)
     else:
         merged = await _finished(steps, in_slices=False)
-    written = _write(registry, write, old, config, merged, dry_run=dry_run)
+    _check_nulls(route.kind, config, merged.manifest)
+    try:
+        written = _write(registry, write, old, config, merged, dry_run=dry_run)
+    except UndecodableError as error:
+        raise field_manager.unconvertible(config, error.converted) from None
     return write_response(write, written, warnings, 201 if old is None else 200)
 
 
@@ -116,12 +127,28 @@ def _decode(write: Write) -> Manifest:
     if config is not None and not isinstance(config, dict):
         words = f"json: cannot unmarshal {kind_of(config)} into Go value of type map[string]interface {{}}"
         raise bad_request(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {words}")
-    return config or {}
+    return stored_numbers(config or {})
 
 
 def _is_json(body: bytes) -> bool:
     """Return whether a body is meant as JSON: other clients than people write it so, and it is read much faster."""
     return body.lstrip()[:2] in (b'{"', b"{}")
+
+
+def _check_nulls(kind: Kind, config: Manifest, merged: Manifest) -> None:
+    """Refuse nulls in a custom resource: unlike those that other writes send, they are not dropped.
+
+    Raises:
+        StatusError: 422.
+    """
+    if kind.custom is None or not any(_nulls(kind, config)):
+        return
+    errors = [wrong_type(path, of.name, "null") for path, of in _nulls(kind, merged)]
+    raise invalid(kind.type.kind, kind.type.group, _metadata(merged).get("name", ""), errors)
+
+
+def _nulls(kind: Kind, manifest: Manifest) -> Iterator[tuple[str, Type]]:
+    return nulls(Field(kind.shape.type), {name: value for name, value in manifest.items() if name != "metadata"})
 
 
 def _check_type(config: Manifest, api_version: str, kind: str) -> None:
@@ -130,9 +157,9 @@ def _check_type(config: Manifest, api_version: str, kind: str) -> None:
     Raises:
         StatusError: 400.
     """
-    said = (config.get("apiVersion") or "", config.get("kind") or "")
+    said = tuple(value if isinstance(value := config.get(name), str) else "" for name in ("apiVersion", "kind"))
     if said != (api_version, kind):
-        group, _, version = str(said[0]).rpartition("/")
+        group, _, version = said[0].rpartition("/")
         raise bad_request(f"invalid object type: {group}/{version}, Kind={said[1]}")
     if _metadata(config).get(MANAGED_FIELDS) is not None:
         raise bad_request("metadata.managedFields must be nil")

@@ -16,7 +16,7 @@ from kcr_devcluster.apiserver.protocol.field_errors import FieldError
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.responses import StatusError
 from kcr_devcluster.apiserver.schema.builtin import kind_shape
-from kcr_devcluster.apiserver.schema.shape import Shape
+from kcr_devcluster.apiserver.schema.shape import Shape, TypeMismatchError
 
 
 class UndecodableError(StatusError):
@@ -24,11 +24,13 @@ class UndecodableError(StatusError):
 
     Attributes:
         text: The decoder's message, which a failed patch wraps in another one.
+        converted: The message where the object is converted, as an applied one is: it does not say where.
     """
 
-    def __init__(self, kind: str, version: str, text: str) -> None:
-        super().__init__(400, "BadRequest", f'{kind} in version "{version}" cannot be handled as a {kind}: {text}')
-        self.text = text
+    def __init__(self, kind: str, version: str, error: ValueError | str) -> None:
+        self.text = str(error)
+        super().__init__(400, "BadRequest", f'{kind} in version "{version}" cannot be handled as a {kind}: {self.text}')
+        self.converted = error.converted() if isinstance(error, TypeMismatchError) else self.text
 
 
 def conform(shape: Shape, obj: Manifest) -> None:
@@ -40,7 +42,7 @@ def conform(shape: Shape, obj: Manifest) -> None:
     try:
         shape.conform(obj)
     except ValueError as error:
-        raise UndecodableError(shape.short_name, shape.name.partition(".")[0], str(error)) from None
+        raise UndecodableError(shape.short_name, shape.name.partition(".")[0], error) from None
 
 
 class UpdateRules(NamedTuple):

@@ -62,7 +62,7 @@ def decode_metadata(kind: Kind, given: object) -> Manifest:
     except ValueError as error:
         if isinstance(error, TypeMismatchError) and kind.custom is None:
             error.add_parent(kind.type.kind, "metadata")
-        raise undecodable(kind, str(error)) from None
+        raise undecodable(kind, error) from None
     kept = in_order({"resourceVersion": "", **members})
     if isinstance(given, dict) and given.get("managedFields") == []:
         # Unlike other empty lists, it has a meaning: no manager owns the fields.
@@ -93,7 +93,7 @@ def prepared(kind: Kind, given: Manifest, namespace: str) -> tuple[Manifest, lis
     return obj, _without_duplicate_owners(metadata)
 
 
-def undecodable(kind: Kind, why: str) -> UndecodableError:
+def undecodable(kind: Kind, why: ValueError | str) -> UndecodableError:
     """400: the body is JSON but no object of the kind."""
     return UndecodableError(kind.type.kind, kind.type.version, why)
 

@@ -28,7 +28,7 @@ class TypeMismatchError(ValueError):
     def __init__(self, found: str, wanted: str) -> None:
         super().__init__()
         self._found, self._wanted = found, wanted
-        self._owner, self._path = "", ""
+        self._owner, self._path, self._of = "", "", ""
 
     @classmethod
     def of(cls, value: object, wanted: str) -> "TypeMismatchError":
@@ -49,11 +49,22 @@ class TypeMismatchError(ValueError):
             name: The name of the field.
             field: The field, which may have a name for the wanted type.
         """
-        if field is not None and field.go_type and not self._owner:
-            self._wanted = field.in_go(self._wanted)
+        if field is not None and not self._owner:
+            self._of = field.type.name
+            self._wanted = field.in_go(self._wanted) if field.go_type else self._wanted
         self._owner = self._owner or owner
         names = (*(field.embedded if field is not None else ()), name, self._path)
         self._path = ".".join(filter(None, names))
+
+    def converted(self) -> str:
+        """Return the message where a value is converted and not decoded.
+
+        Source: k8s.io/apimachinery/pkg/runtime/converter.go, fromUnstructured.
+        """
+        _, _, number = self._found.partition(" ")
+        if number and not number.lstrip("-").isdigit() and self._of != "intstr.IntOrString":
+            return f"cannot convert float64 to {self._wanted}"
+        return f"json: cannot unmarshal {self._found} into Go value of type {self._wanted}"
 
     def __str__(self) -> str:
         where = f"struct field {self._owner}.{self._path}" if self._path else "value"

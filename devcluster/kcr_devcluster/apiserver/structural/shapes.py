@@ -155,7 +155,7 @@ def _object_of(schema: Schema) -> Type:
     if inner is not None and not schema.get("properties"):
         return ANY._replace(name="object") if inner is True or not inner else _map_of(inner)
     if preserves and not schema.get("properties") and not schema.get(EMBEDDED):
-        return ANY
+        return ANY._replace(name=schema.get("type") or ANY.name)
     is_atomic = schema.get(MAP_TYPE) == "atomic"
     read = partial(_embedded_fields if schema.get(EMBEDDED) else _fields, schema)
     return StructuralShape("object", read, is_atomic=is_atomic, preserves_unknown=preserves).type

@@ -79,15 +79,20 @@ def _check_configured(spec: Manifest) -> list[FieldError]:
         if parse_address(address) is not None and (":" in address) is not (family == "IPv6"):
             words = f"expected an {family} value as indicated by `ipFamilies[{position}]`"
             return [invalid(f"{_ADDRESSES}[{position}]", address, words)]
-    errors = [
+    if is_headless(spec) and not spec.get("selector"):
+        # It may have both families, whatever the cluster has.
+        return []
+    policy, families = spec.get("ipFamilyPolicy") or "SingleStack", spec.get("ipFamilies") or ()
+    if policy == "SingleStack" and len(set(families)) > 1:
+        words = "must be 'RequireDualStack' or 'PreferDualStack' when multiple IP families are specified"
+        return [invalid("spec.ipFamilyPolicy", policy, words)]
+    words = "this cluster is not configured for dual-stack services"
+    errors = [invalid("spec.ipFamilyPolicy", policy, words)] if policy == "RequireDualStack" else []
+    return errors + [
         invalid(f"spec.ipFamilies[{position}]", family, "not configured on this cluster")
-        for position, family in enumerate(spec.get("ipFamilies") or ())
+        for position, family in enumerate(families)
         if family == "IPv6"
     ]
-    if not errors and spec.get("ipFamilyPolicy") == "RequireDualStack":
-        words = "this cluster is not configured for dual-stack services"
-        errors.append(invalid("spec.ipFamilyPolicy", "RequireDualStack", words))
-    return errors
 
 
 def service_warnings(spec: Manifest) -> list[str]:

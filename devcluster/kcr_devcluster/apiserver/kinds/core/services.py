@@ -73,8 +73,8 @@ class ServiceStrategy(Strategy):
         """Keep the status and the allocated values; drop the fields that the new type does not have."""
         super().prepare_update(new, old)
         after, before = new["spec"], old["spec"]
-        _keep_allocated(after, before)
         _align_addresses(after, before)
+        _keep_allocated(after, before)
         _drop_foreign(after, before)
 
     def validate(self, obj: Manifest) -> list[FieldError]:
@@ -108,8 +108,7 @@ class ServiceStrategy(Strategy):
 def _keep_allocated(after: Manifest, before: Manifest) -> None:
     """Keep addresses and ports that the update does not name."""
     if after["type"] != "ExternalName" and before["type"] != "ExternalName":
-        unnamed = () if after.get("clusterIP") or after.get("clusterIPs") else ("clusterIP", "clusterIPs")
-        for name in (*unnamed, "ipFamilies", "ipFamilyPolicy"):
+        for name in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"):
             if not after.get(name) and before.get(name):
                 after[name] = before[name]
     if after["type"] in _WITH_NODE_PORTS and before["type"] in _WITH_NODE_PORTS:
@@ -127,11 +126,13 @@ def _port_key(port: Manifest) -> tuple[str, int]:
 
 def _align_addresses(after: Manifest, before: Manifest) -> None:
     """Change `clusterIPs` with `clusterIP` where only one of them was changed."""
-    one, many = after.get("clusterIP") or "", after.get("clusterIPs") or []
-    if one != (before.get("clusterIP") or "") and many == (before.get("clusterIPs") or []):
-        after["clusterIPs"] = [one, *many[1:]] if one else []
-    elif one == (before.get("clusterIP") or "") and many != (before.get("clusterIPs") or []):
-        after["clusterIP"] = many[0] if many else ""
+    one, many = after.pop("clusterIP", ""), after.pop("clusterIPs", [])
+    is_one, is_many = one != before.get("clusterIP", ""), many != before.get("clusterIPs", [])
+    if is_one and (not is_many or not many):
+        many = [one, *many[1:]] if one else []
+    elif is_many and not is_one:
+        one = many[0] if many else ""
+    after |= {name: value for name, value in (("clusterIP", one), ("clusterIPs", many)) if value}
 
 
 def _drop_foreign(after: Manifest, before: Manifest) -> None:
