@@ -6,7 +6,6 @@ Bounds are those of `msgspec.Meta`, or of `Bounds`.
 """
 
 import inspect
-import math
 import re
 import sys
 import typing
@@ -43,7 +42,6 @@ class Bounds(NamedTuple):
     gt: float | None = None
     le: float | None = None
     lt: float | None = None
-    min_length: int | None = None
     pattern: str | None = None
     description: str = ""
 
@@ -51,12 +49,13 @@ class Bounds(NamedTuple):
 NotNegative = Annotated[float, Bounds(ge=0)]
 Positive = Annotated[float, Bounds(gt=0)]
 Count = Annotated[int, Bounds(ge=0)]
-Text = Annotated[str, Bounds(min_length=1)]
+Text = Annotated[str, Bounds(pattern=r"\A\S(.*\S)?\Z", description="one line of text")]
+NamespaceName = Annotated[str, Bounds(pattern=r"\A[a-z0-9-]*\Z", description="a namespace")]
+NamespaceNames = Annotated[str, Bounds(pattern=r"\A[a-z0-9, -]*\Z", description="a string of namespaces (a,b)")]
 BOUNDS = (("ge", ">=", "at least"), ("gt", ">", "above"), ("le", "<=", "at most"), ("lt", "<", "below"))
 _HOLDS: Mapping[str, Callable[[Any, Any], bool]] = {
     "ge": lambda value, bound: value >= bound, "gt": lambda value, bound: value > bound,
     "le": lambda value, bound: value <= bound, "lt": lambda value, bound: value < bound,
-    "min_length": lambda value, bound: len(value) >= bound,
     "pattern": lambda value, bound: re.search(bound, value) is not None,
 }  # fmt: skip
 _NOUNS: Mapping[Any, str] = {
@@ -72,6 +71,7 @@ _WORDS: Mapping[str, str] = {
 }  # fmt: skip
 _PLURALS = {"class": "classes"}
 _MOST_SHOWN = 100
+_TOO_MUCH = 1e100
 _SECONDS = re.compile("seconds|timeout|duration|deadline|period|after|delay")
 _MANY = (tuple, list, set, frozenset, Sequence, Collection, Iterable, Iterator, typing.AbstractSet)
 _FUNCTIONS = (FunctionType, MethodType)
@@ -131,8 +131,8 @@ def shown(value: object) -> str:
 
 
 def is_number(value: object) -> bool:
-    """Return whether a value is a finite number; truths are none."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    """Return whether a value is a number to calculate with; truths, NaN and what comes near infinity are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _TOO_MUCH
 
 
 def check_of(hint: Any, name: str = "") -> Check:
@@ -273,7 +273,8 @@ def _any_of(checks: Sequence[Check]) -> Check:
                 return None
             found.append((fault, one.noun))
         # The fault of an item, or a remedy of its own, says more than the list of what would fit.
-        special = next((one for one, own in found if one.path or one.remedy != f"give it {own}"), None)
+        plain = f"give it {_NOUNS[str]}"
+        special = next((one for one, own in found if one.path or one.remedy not in (f"give it {own}", plain)), None)
         error = ValueError if any(one.error is ValueError for one, _ in found) else TypeError
         return special or Fault(value, f"give it {noun}", error=error)
 
@@ -303,8 +304,6 @@ def words_of(bounds: Sequence[tuple[str, Any]]) -> str:
     """Return bounds in words, such as `of at least 1`, `from 1 to 30`; empty for those of texts."""
     words = {name: word for name, _, word in BOUNDS}
     told = [(name, bound) for name, bound in bounds if name in words]
-    if ("min_length", 1) in bounds:
-        return "that is not empty"
     if [name for name, _ in told] == ["ge", "le"]:
         return f"from {told[0][1]} to {told[1][1]}"
     said = " and ".join(f"{words[name]} {bound}" for name, bound in told)

@@ -107,7 +107,8 @@ class CallCheck:
                 self._check_named(arguments, [*zip(self._placed, arguments, strict=False), *given.items()])
         if self._rest or given:
             if self._is_closed and not given.keys() <= self._checks.keys():
-                refuse(f"{self._called(arguments)}: {_unknown(given, [*self._checks][self._has_self :])}")
+                about = f"{self._called(arguments)}: no argument"
+                refuse_unknown(about, given, [*self._checks][self._has_self :])
             rest = [(self._rest, value) for value in arguments[len(self._placed) :] if self._rest]
             self._check_named(arguments, [*rest, *given.items()])
 
@@ -148,10 +149,19 @@ def _by_place(parameters: Iterable[inspect.Parameter]) -> tuple[list[str], str]:
     return [one.name for one in parameters if one.kind in kinds], rest
 
 
-def _unknown(given: Mapping[str, Any], known: Sequence[str]) -> str:
-    name = next(one for one in given if one not in known)
-    near = get_close_matches(name, known, 1) or known
-    return f"no argument is called {name!r}: use {', '.join(near)}"
+def refuse_unknown(about: str, given: Iterable[str], known: Sequence[str], usual: Sequence[str] = ()) -> None:
+    """Raise TypeError for a name that there is not, with the one that is meant.
+
+    Args:
+        about: Whose names they are, and what is called so, such as `watch: no argument`.
+        given: The names.
+        known: Those that there are.
+        usual: Those to name where none is like it; empty for all.
+    """
+    for name in given:
+        if name not in known:
+            near = get_close_matches(name, known, 1) or usual or known
+            refuse(f"{about} is called {name!r}: use {', '.join(near)}")
 
 
 def error_of(about: str, name: str, fault: Fault) -> Exception:

@@ -17,12 +17,11 @@ The class of an `ApiError` is chosen by the Status `reason`, then by the code: `
 is nearly always a `ServerError`: it proves nothing.
 """
 
-import math
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import NamedTuple
 
-from kcr.arguments import checked
+from kcr.arguments import checked, seconds_of
 
 
 class KcrError(Exception):
@@ -194,12 +193,7 @@ class RetryLater(KcrError):  # noqa: N818  # read aloud where it is raised: `rai
             TypeError: `after` is no time to wait.
         """
         super().__init__(message)
-        seconds = after.total_seconds() if isinstance(after, timedelta) else after
-        if seconds is None:
-            seconds = 0.0
-        if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not math.isfinite(seconds):
-            raise TypeError(f"RetryLater: after is {after!r:.100}: give it a timedelta, a number of seconds or None")
-        self.retry_after_seconds: float = max(0.0, float(seconds))
+        self.retry_after_seconds: float = max(0.0, seconds_of(after, "RetryLater: after") or 0.0)
 
 
 # Exceptions that only a bug raises, whatever the world outside does. Not `ValueError`, `RuntimeError`, `LookupError`

@@ -12,7 +12,6 @@ field describes it.
 
 import inspect
 from collections.abc import Callable
-from difflib import get_close_matches
 from functools import wraps
 from typing import (
     Annotated,
@@ -29,7 +28,7 @@ from typing import (
 
 import msgspec
 
-from kcr.arguments import called, check_of_call, refuse
+from kcr.arguments import called, check_of_call, refuse, refuse_unknown
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -83,9 +82,7 @@ class Keywords(Generic[P, S]):
             if len(arguments) != len(names) or names.keys() & given.keys():
                 refuse(f"{called(function)}: give it {' and '.join(n for n in names if n != 'self')} by place")
             check_of_call(function)(arguments, {})
-            for name in given.keys() - known:
-                near = get_close_matches(name, known, 1) or known
-                refuse(f"{called(function)}: no option is called {name!r}: use {', '.join(near)}")
+            refuse_unknown(f"{called(function)}: no option", given, known)
             return function(*arguments, kind(**given))
 
         known, names = kind.__struct_fields__, dict.fromkeys([*inspect.signature(function).parameters][:-1])

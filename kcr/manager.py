@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, overload
 
-from kcr.annotations import Text
+from kcr.annotations import NamespaceNames, Text
 from kcr.api.bindaddress import MAX_CONNECTIONS, BindAddress
 from kcr.api.meta import Key, Resource
 from kcr.arguments import checked
@@ -78,7 +78,7 @@ class Manager:
         *,
         clock: Clock = _SYSTEM_CLOCK,
         random: randomness.Random | None = None,
-        namespace: str | Namespaces = "",
+        namespace: NamespaceNames | Namespaces = "",
         metrics: Metrics | None = None,
         leader_election: Leadership | ShardedReplica | None = None,
     ) -> None:
@@ -196,7 +196,7 @@ class Manager:
         return api_client(self.client)
 
     @checked
-    def recorder(self, component: str, *, host: str = "") -> EventRecorder:
+    def recorder(self, component: Text, *, host: str = "") -> EventRecorder:
         """Return the recorder that writes events in a component's name.
 
         Args:
@@ -213,7 +213,7 @@ class Manager:
 
     @checked
     def queue(
-        self, controller: str, limiter: RateLimiter[Key] | None = None, *, fair_by: FairBy[Key] | None = None
+        self, controller: Text, limiter: RateLimiter[Key] | None = None, *, fair_by: FairBy[Key] | None = None
     ) -> WorkQueue[Key]:
         """Make the queue of a controller before the controller, for a reconciler that enqueues keys itself.
 
@@ -239,6 +239,8 @@ class Manager:
         """
         if name in self._controllers:
             raise ValueError(f"controller {name}: there is one of this name already")
+        if options.queue is not None and any(one.queue is options.queue for one in self._controllers.values()):
+            raise ValueError(f"controller {name}: the queue is another controller's: give it its own, Manager.queue(…)")
         controller = Controller(
             name, reconciler, options, random=self.random, metrics=self.metrics, client=self.client,
             surroundings=self._surroundings(),
@@ -273,6 +275,8 @@ class Manager:
     @checked
     def add_members(self, members: "MemberClusters") -> None:
         """Reconcile the keys of member clusters as well; `kcr.Clusters` calls this."""
+        if self._members is not None:
+            raise ValueError("Manager.add_members: it has its member clusters already: add these to them")
         self._members = members
 
     @Keywords(WebhookOptions)

@@ -227,7 +227,8 @@ def _described(kind: type) -> Iterator[str]:
 
 # Names of types with bounds.
 _BARE = {
-    "Count": "int", "EventType": "str", "NotNegative": "float", "Phase": "str", "Positive": "float", "Text": "str",
+    "Count": "int", "EventType": "str", "NamespaceName": "str", "NamespaceNames": "str", "NotNegative": "float",
+    "Phase": "str", "Positive": "float", "Text": "str",
 }  # fmt: skip
 
 
@@ -236,7 +237,7 @@ class _Bare(ast.NodeTransformer):
 
     def visit_Subscript(self, node: ast.Subscript) -> Any:
         if ast.unparse(node.value) != "Annotated":
-            return node
+            return self.generic_visit(node)
         assert isinstance(node.slice, ast.Tuple)
         return self.visit(node.slice.elts[0])
 

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from kcr.api.batch import CronJob
 from kcr.api.meta import Key
-from kcr.controllers.cronjob.decisions.missed import DueRun
+from kcr.controllers.cronjob.decisions.runs import DueRun
 from kcr.controllers.cronjob.decisions.status import Run
 from kcr.log import get_logger
 from kcr.log.ratelimited import RateLimitedLogger

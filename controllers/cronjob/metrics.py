@@ -8,9 +8,8 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from kcr.api.meta import Key
-from kcr.controllers.cronjob.decisions.explain_times import next_run_of
-from kcr.controllers.cronjob.decisions.missed import CAUSES, DueRun, due_run, missed_runs
 from kcr.controllers.cronjob.decisions.plan import Facts, NoOp, Plan, Start
+from kcr.controllers.cronjob.decisions.runs import CAUSES, DueRun, due_run, missed_runs, next_run_of
 
 
 class CronJobMetrics:

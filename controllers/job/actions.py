@@ -1,7 +1,7 @@
 """The writes of a reconcile and their results: pods, finalizers, the status, the pod group."""
 
 import asyncio
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from typing import Literal, NamedTuple
 
 from msgspec.structs import replace
@@ -13,10 +13,12 @@ from kcr.api.pods import is_terminal
 from kcr.api.selectors import text
 from kcr.client import Client
 from kcr.controller import OwnWrites
+from kcr.controllers.job.decisions.directives import directives_of
 from kcr.controllers.job.decisions.failures import concerns
 from kcr.controllers.job.decisions.plan import Outcome, Snapshot
 from kcr.controllers.job.decisions.pod_template import IndexedPod, build_pod_template, for_index
-from kcr.controllers.job.decisions.pods import TRACKING_FINALIZER, is_tracked, selects
+from kcr.controllers.job.decisions.pods import TRACKING_FINALIZER, UNTRACKED_FAILURES, is_tracked, selects
+from kcr.controllers.job.decisions.retention import surplus_failures
 from kcr.controllers.job.gangs import Gangs
 from kcr.dependents import (
     AlteredObjectError,
@@ -278,3 +280,49 @@ def _deleted(pods: Sequence[Pod], attempts: Attempts[Pod]) -> Outcome:
     gone = (pods[failure.number] for failure in attempts.failures if isinstance(failure.error, NotFoundError))
     errors = (failure.error for failure in attempts.failures if not isinstance(failure.error, NotFoundError))
     return Outcome(deleted=(*attempts.done, *gone), error=next(errors, None))
+
+
+class FailedPodHistory:
+    """Deletes counted failed pods beyond the number that their Job keeps (`kcr.dev/failed-pods-history`).
+
+    A pod is deleted after its finalizer was removed, so its failure is in the status, and before the terminal condition
+    is written, so a process that ends in between leaves a Job that is reconciled again. Without the annotation nothing
+    is read.
+    """
+
+    def __init__(self, client: Client, pods: Store[Pod]) -> None:
+        """Make one.
+
+        Args:
+            client: Deletes the pods.
+            pods: The store of pods, with the index `UNTRACKED_FAILURES`.
+        """
+        self._client = client
+        self._pods = pods
+
+    async def prune(self, job: Job, released: Iterable[Pod]) -> KcrError | None:
+        """Delete the surplus of a Job's failed pods, and return the first error.
+
+        Args:
+            job: The Job.
+            released: Pods that have lost their finalizer in this reconcile, which the store may not show.
+        """
+        keep = directives_of(job).failed_pods_history
+        if keep is None:
+            return None
+        failed = (pod for pod in released if pod.status.phase == "Failed")
+        surplus = surplus_failures((*self._pods.by_index(UNTRACKED_FAILURES, job.metadata.uid), *failed), keep)
+        # No child raises: a failed delete must not cancel the others in the middle of their requests.
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(self._delete(pod)) for pod in surplus]
+        return next((error for task in tasks if (error := task.result()) is not None), None)
+
+    async def _delete(self, pod: Pod) -> KcrError | None:
+        try:
+            await self._client.delete(Pod, pod.key, uid=pod.metadata.uid)
+        except (NotFoundError, ConflictError):
+            # It is deleted already; another pod may have its name by now.
+            return None
+        except KcrError as error:
+            return error
+        return None

@@ -12,7 +12,7 @@ from kcr.api.core import Pod
 from kcr.api.scheduling import PodGroup, Workload
 from kcr.client.explainers import explains
 from kcr.controller import Batching, OwnWrites, rights
-from kcr.controllers.job.actions import Actions
+from kcr.controllers.job.actions import Actions, FailedPodHistory
 from kcr.controllers.job.decisions.lifecycle import KCR, RESERVED, is_ours
 from kcr.controllers.job.decisions.plan import Limits
 from kcr.controllers.job.decisions.pods import (
@@ -28,7 +28,6 @@ from kcr.controllers.job.explanation import DigestEvents, ManagedJob, explain_jo
 from kcr.controllers.job.fleet import Fleet
 from kcr.controllers.job.gangs import Gangs
 from kcr.controllers.job.handlers import JobEvents, Keys, OrphanReconciler, PodEvents
-from kcr.controllers.job.history import FailedPodHistory
 from kcr.controllers.job.memory import Memory
 from kcr.controllers.job.metrics import EndedPods, ExternalJobs, JobMetrics
 from kcr.controllers.job.pod_context import explains_pods

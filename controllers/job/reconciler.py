@@ -13,7 +13,7 @@ from kcr.api.explanation import Code, Explanation
 from kcr.api.meta import Key, is_controlled_by
 from kcr.clock import Clock
 from kcr.controller import Result
-from kcr.controllers.job.actions import Actions
+from kcr.controllers.job.actions import Actions, FailedPodHistory
 from kcr.controllers.job.decisions.decide import decide
 from kcr.controllers.job.decisions.directives import directives_of, own_limits
 from kcr.controllers.job.decisions.explain import Evidence, explain
@@ -33,7 +33,6 @@ from kcr.controllers.job.decisions.plan import (
 from kcr.controllers.job.decisions.pods import ORPHANS, UNSETTLED, UNTRACKED_FAILURES
 from kcr.controllers.job.decisions.status import compute_status, finalize_status, interim_status
 from kcr.controllers.job.explanation import DigestEvents, own_evidence
-from kcr.controllers.job.history import FailedPodHistory
 from kcr.controllers.job.memory import JobState, Memory
 from kcr.controllers.job.metrics import JobMetrics, Sync, action_of, creation_reason
 from kcr.errors import KcrError

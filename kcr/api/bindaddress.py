@@ -33,7 +33,7 @@ def bind_address(given: "str | BindAddress | None") -> BindAddress | None:
     if given in ("", "0"):
         return None
     host, colon, port = given.rpartition(":")
-    bare = host.removeprefix("[").removesuffix("]")
+    bare = host[1:-1] if host[:1] + host[-1:] == "[]" else host
     number = parse_int(port) if port.isdecimal() else None
     if not colon or number is None or number > 65535 or (":" in bare and bare == host):
         raise ValueError(f"{given!r} is no address to listen on: write host:port, :port, or 0 for none")

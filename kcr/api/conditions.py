@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from kcr.api.meta import Condition, from_wire, whole_seconds
 from kcr.api.unstructured import Unstructured
-from kcr.arguments import check_of_call, checked
+from kcr.arguments import checked, checked_on_failure
 
 
 class ConditionFields(Protocol):
@@ -47,18 +47,16 @@ C = TypeVar("C", bound=ConditionFields)
 _TAKEN = ("status", "reason", "message", "observed_generation")
 
 
+@checked_on_failure
 def find_condition(conditions: Iterable[C], kind: str) -> C | None:
     """Return the first condition of a type, or None.
 
     Source: apimachinery/pkg/api/meta/conditions.go, FindStatusCondition.
     """
-    try:
-        return next((condition for condition in conditions if condition.type == kind), None)
-    except Exception:
-        check_of_call(find_condition)((conditions, kind), {})
-        raise
+    return next((condition for condition in conditions if condition.type == kind), None)
 
 
+@checked_on_failure
 def is_condition_true(conditions: Iterable[ConditionFields], kind: str) -> bool:
     """Return whether a condition of this type has the status `True`; an absent one has not.
 
@@ -68,11 +66,7 @@ def is_condition_true(conditions: Iterable[ConditionFields], kind: str) -> bool:
 
     Source: apimachinery/pkg/api/meta/conditions.go, IsStatusConditionTrue.
     """
-    try:
-        return any(condition.type == kind and condition.status == "True" for condition in conditions)
-    except Exception:
-        check_of_call(is_condition_true)((conditions, kind), {})
-        raise
+    return any(condition.type == kind and condition.status == "True" for condition in conditions)
 
 
 def made(kind: str, status: str, reason: str, message: str, now: datetime) -> Condition:
@@ -104,6 +98,9 @@ def set_condition(conditions: tuple[C, ...], wanted: C, now: datetime) -> tuple[
 
     Source: apimachinery/pkg/api/meta/conditions.go, SetStatusCondition.
     """
+    if wanted.status not in ("True", "False", "Unknown"):
+        remedy = "give it 'True', 'False' or 'Unknown'"
+        raise ValueError(f"set_condition: the status of {wanted.type} is {wanted.status!r}: {remedy}")
     present = find_condition(conditions, wanted.type)
     moment = wanted.last_transition_time or whole_seconds(now)
     if present is None:

@@ -10,7 +10,6 @@ A value is changed with `msgspec.structs.replace`; there is no mutable form.
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, Self, TypeVar, cast, dataclass_transform
 
@@ -19,7 +18,7 @@ import msgspec
 from kcr.annotations import shown
 from kcr.api.markers import CrdOptions
 from kcr.api.resources import ResourceType
-from kcr.arguments import check_fields, check_of_call, checked, checked_on_failure, refuse
+from kcr.arguments import check_fields, check_of_call, checked, checked_on_failure, refuse_unknown
 
 T = TypeVar("T")
 
@@ -27,7 +26,7 @@ _OPTIONS: Mapping[str, object] = {
     "frozen": True, "gc": False, "kw_only": True, "rename": "camel", "omit_defaults": True,
 }  # fmt: skip
 # The keywords of classes: of kinds, and of their definitions.
-_KEYWORDS = frozenset(("api_version", "plural", "kind", "namespaced", *CrdOptions._fields))
+_KEYWORDS = ("api_version", "plural", "kind", "namespaced", *CrdOptions._fields)
 _CLUSTER = "cluster://"
 _EMPTY: tuple[object, ...] = (None, msgspec.UNSET, "", (), [], {})
 
@@ -49,10 +48,8 @@ def _explicit_defaults(namespace: dict[str, Any]) -> None:
 
 
 def _resource_type(name: str, options: dict[str, Any]) -> ResourceType | None:
-    for other, given in options.items():
-        if other not in _KEYWORDS and given != _OPTIONS.get(other):
-            near = get_close_matches(other, _KEYWORDS, 1) or ["api_version", "plural", "kind", "namespaced"]
-            refuse(f"{name}: no keyword of a class is called {other!r}: use {', '.join(near)}")
+    given = (other for other, value in options.items() if value != _OPTIONS.get(other))
+    refuse_unknown(f"{name}: no keyword of a class", given, _KEYWORDS, _KEYWORDS[:4])
     api_version, plural = options.pop("api_version", None), options.pop("plural", None)
     kind, namespaced = options.pop("kind", name), options.pop("namespaced", True)
     if api_version is None and plural is None:
@@ -154,6 +151,11 @@ class Key(NamedTuple):
         if not name or "/" in namespace or (slash and not namespace):
             raise ValueError(f"{text!r} is no key: write namespace/name, or name for a kind without namespaces")
         return cls(namespace, name)
+
+
+def is_key(value: object) -> bool:
+    """Return whether a value is a key, of two strings."""
+    return isinstance(value, Key) and isinstance(value.namespace, str) and isinstance(value.name, str)
 
 
 class MemberKey(Key):

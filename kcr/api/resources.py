@@ -5,6 +5,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 _PLAIN = re.compile(r"[a-z0-9.-]*")
+_NAMESPACE = re.compile("[a-z0-9-]+")
 _OBJECT_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
@@ -62,10 +63,16 @@ class ResourceType(NamedTuple):
             namespace: Empty means all namespaces, or a kind without namespaces.
             name: Empty means the collection.
             subresource: For example `status`; only with a name.
+
+        Raises:
+            ValueError: No namespace may have this name.
         """
         root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
-        if self.namespaced and namespace:
-            root = f"{root}/namespaces/{_quoted(namespace)}"
+        if self.namespaced and namespace != "":
+            # Others are no part of a path: `..` would be another one.
+            if not isinstance(namespace, str) or not _NAMESPACE.fullmatch(namespace):
+                raise ValueError(f"{self.display}: {namespace!r} is no name of a namespace")
+            root = f"{root}/namespaces/{namespace}"
         path = f"{root}/{self.plural}"
         if name:
             path = f"{path}/{_quoted(name)}"

@@ -23,7 +23,7 @@ from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 from msgspec import Meta
 
-from kcr.annotations import BOUNDS, check_of, words_of
+from kcr.annotations import BOUNDS, check_of, is_number, words_of
 from kcr.api.bindaddress import BindAddress
 from kcr.keywords import Flag
 
@@ -94,11 +94,14 @@ class OptionField(NamedTuple):
             given = next((one for one in self.choices if one.lower() == word), given.strip())
             given = _TRUTHS.get(word, given) if self.bare is bool else given
         try:
-            return msgspec.convert(given, self.kind, strict=False)
+            made = msgspec.convert(given, self.kind, strict=False)
         except msgspec.ValidationError as error:
             # "Expected `float`, got `str`": that a variable is text, the user knows.
             fault = f"is not {self.expected}" if self.expected else str(error).partition(", got")[0].replace("`", "")
             raise ValueError(f"{shown} {fault}") from None
+        if self.bare is float and made is not None and not is_number(made):
+            raise ValueError(f"{shown} is not {self.expected}")
+        return made
 
 
 def fields_of(kind: type[msgspec.Struct]) -> tuple[OptionField, ...]:

@@ -36,6 +36,17 @@ def names(given: str) -> tuple[str, ...]:
     return found
 
 
+def namespaces(given: str) -> str:
+    """Return the names of namespaces as they are given, with commas between them.
+
+    Raises:
+        ValueError: No namespace may have such a name.
+    """
+    for one in given.split(","):
+        object_name(one.strip())
+    return given
+
+
 def duration(given: str | timedelta) -> timedelta:
     """Return a duration, such as `1m30s`.
 
@@ -108,7 +119,10 @@ class ProgramOptions(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = None
     namespace: Annotated[
-        str, "Namespace to work in; kcr run and kcr check take several, as in a,b.", Flag("NAME", "all", "-n")
+        str,
+        namespaces,
+        "Namespace to work in; kcr run and kcr check take several, as in a,b.",
+        Flag("NAME", "all", "-n"),
     ] = ""
     namespace_selector: Annotated[
         str,

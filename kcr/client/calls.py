@@ -15,6 +15,7 @@ from urllib.parse import unquote
 
 import msgspec
 
+from kcr.annotations import Text
 from kcr.api.resources import ResourceType
 from kcr.arguments import checked
 from kcr.client.context import WRITE_CONTEXT, WritingClient
@@ -69,7 +70,7 @@ class Calls:
         transport: Transport,
         *,
         limiter: RateLimit | None = None,
-        field_manager: str = "kcr",
+        field_manager: Text = "kcr",
         observer: RequestObserver | None = None,
         pressure: Pressure | None = None,
     ) -> None:
@@ -107,7 +108,7 @@ class Calls:
     def with_options(
         self,
         *,
-        field_manager: str | None = None,
+        field_manager: Text | None = None,
         field_validation: FieldValidation | None = None,
         dry_run: bool | None = None,
         fence: Callable[[], None] | None = None,

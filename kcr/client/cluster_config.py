@@ -5,10 +5,12 @@ import re
 import ssl
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from kcr.arguments import checked
 from kcr.client.credentials import ANONYMOUS, Credential, Credentials, FixedCredentials, redacted
@@ -92,6 +94,19 @@ class ClusterConfig:
     compression: bool = True
     namespace: str = "default"
     extensions: Mapping[str, object] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for a server that no request can reach."""
+        if not is_server(self.server):
+            raise ConfigError(f"server {self.server!r} is no URL of an API server: write https://HOST:PORT")
+
+
+def is_server(text: str) -> bool:
+    """Return whether a text is the URL of a server."""
+    with suppress(ValueError):  # the port is none
+        url = urlsplit(text)
+        return url.scheme in ("http", "https") and bool(url.hostname) and (url.port or 1) > 0
+    return False
 
 
 def tls_context(config: ClusterConfig, credential: Credential = ANONYMOUS) -> ssl.SSLContext:

@@ -185,6 +185,8 @@ class Controller:
         """
         about = f"controller {name}"
         check_fields(about, options)
+        if options.queue is not None and (options.limiter or options.fair_by):
+            raise ValueError(f"{about}: the queue brings limiter and fair_by: give them to Manager.queue")
         expected = tuple(options.expected_errors)
         check_fields(about, ControllerOptions(expected_errors=expected))
         self.name = name

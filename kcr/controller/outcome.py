@@ -10,6 +10,7 @@ from typing import Any
 from kcr.api.meta import Key
 from kcr.controller.observers import ReconcileRun
 from kcr.controller.retries import RetryLimit
+from kcr.controller.sources import log_wrong_key
 from kcr.controller.waits import WaitFor, Waits
 from kcr.errors import (
     ApiError,
@@ -140,8 +141,7 @@ class Outcomes:
         """Drop an item that is no key, which user code has added to the queue."""
         self._metrics.errors += 1
         self._queue.forget(key)
-        given = {"key": repr(key), "type": type(key).__name__, "expected": "a kcr.Key(namespace, name)"}
-        about_no_object(_log.error, "key is of the wrong type, dropped", **given)
+        log_wrong_key(key)
 
     def drop(self, key: Key) -> None:
         """Reset the backoff of a key that a gate has dropped: its failures are of before."""

@@ -11,6 +11,7 @@ from kcr.arguments import refuse, seconds_of
 from kcr.errors import KcrError
 from kcr.log import get_logger
 from kcr.metrics import ControllerMetrics
+from kcr.workqueue.queue import check_priority
 
 _log = get_logger()
 
@@ -52,8 +53,8 @@ def requeue_seconds(result: object, random: Random) -> float | None:
         return None
     if not isinstance(result, Result):
         refuse(f"reconcile returned {shown(result)}, not a kcr.Result: end it with `return kcr.Result()`")
-    if result.priority is not None and not isinstance(result.priority, int):
-        refuse(f"priority is {result.priority!r:.100}: give it a whole number, such as 10")
+    if result.priority is not None:
+        check_priority(result.priority)
     if not result.jitter:
         return seconds_of(result.requeue_after, "requeue_after")
     if not is_number(result.jitter) or result.jitter < 0:

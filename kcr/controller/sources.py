@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from kcr.annotations import shown
-from kcr.api.meta import Key, OwnerReference, Resource, controller_of
+from kcr.api.meta import Key, OwnerReference, Resource, controller_of, is_key
 from kcr.arguments import checked, list_in, refuse
 from kcr.controller.gates import is_resumed
 from kcr.controller.predicates import Predicate
@@ -13,6 +13,7 @@ from kcr.controller.retries import is_requested
 from kcr.errors import KcrError
 from kcr.informer import Handler, Store, Trigger
 from kcr.informer.slots import SlotRules
+from kcr.log import about_no_object, get_logger
 from kcr.workqueue import Reason, WorkQueue
 
 R = TypeVar("R", bound=Resource)
@@ -119,6 +120,13 @@ def keys_by_index(store: Store[R], index: str) -> Callable[[Resource], Iterable[
 
 
 _KEYS = "kcr.Key(namespace, name)"
+_log = get_logger()
+
+
+def log_wrong_key(key: object) -> None:
+    """Log that what an author's code has enqueued is no key."""
+    given = {"key": shown(key), "type": type(key).__name__, "expected": f"a {_KEYS}"}
+    about_no_object(_log.error, "key is of the wrong type, dropped", **given)
 
 
 class EnqueueRequests(Handler[Any]):
@@ -165,7 +173,7 @@ class EnqueueRequests(Handler[Any]):
                 found = self._source.map_to(obj)
                 found = found if type(found) is tuple else tuple(list_in(found, "it", _KEYS))
                 for key in found:
-                    if not isinstance(key, Key):
+                    if not is_key(key):
                         refuse(f"it returned {shown(key)} in its list: return a list of {_KEYS}")
                 keys.update(dict.fromkeys(found))
             except (Exception, SystemExit) as error:
@@ -204,7 +212,10 @@ class ChannelSource:
     async def run(self) -> None:
         """Add keys until there are no more."""
         async for key in self._source.keys:
-            self._queue.add(key, reason=_CHANNEL)
+            if is_key(key):
+                self._queue.add(key, reason=_CHANNEL)
+            else:
+                log_wrong_key(key)
 
 
 def own_key(obj: Resource) -> tuple[Key, ...]:

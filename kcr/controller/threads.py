@@ -98,7 +98,7 @@ async def in_thread(
         refuse(f"in_thread: function is {shown(function)}: await it, or give it a function that blocks")
     seconds, loop = seconds_of(timeout, "timeout"), asyncio.get_running_loop()
     if getattr(loop, "runs_threads_inline", False):
-        return contextvars.copy_context().run(function, *args)
+        return contextvars.copy_context().run(_result_of, function, args)
     name = getattr(function, "__qualname__", repr(function))
     _refuse(name, key)
     call, answer = _Call(name, key), loop.create_future()
@@ -143,12 +143,19 @@ def _run(
     """Call the function, in its thread."""
     outcome: tuple[Any, BaseException | None]
     try:
-        outcome = context.run(function, *args), None
+        outcome = context.run(_result_of, function, args), None
     except BaseException as error:  # the caller raises it again
         outcome = None, error
     # The loop is closed when the program has ended.
     with suppress(RuntimeError):
         loop.call_soon_threadsafe(_settle, answer, call, outcome, context=context)
+
+
+def _result_of(function: Callable[..., T], args: tuple[Any, ...]) -> T:
+    result = function(*args)
+    if inspect.iscoroutine(result):
+        refuse(f"in_thread: function returned {shown(result)}: await it, or give it a function that blocks")
+    return result
 
 
 def _settle(answer: asyncio.Future[Any], call: _Call, outcome: tuple[Any, BaseException | None]) -> None:

@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 
 from structlog.contextvars import bind_contextvars
 
-from kcr.api.meta import Key
+from kcr.api.meta import Key, is_key
 from kcr.client.context import WRITE_CONTEXT, WriteContext
 from kcr.controller.gates import Gate, GateDecision
 from kcr.controller.observers import Observer, ReconcileRun
@@ -107,7 +107,7 @@ class Worker:
 
     def _admit(self, key: Key, now: float) -> ReconcileRun | None:
         """Return the run of a key that all gates admit; None when one defers or drops it."""
-        if not isinstance(key, Key):
+        if not is_key(key):
             self._outcomes.refuse(key)
             return None
         run = ReconcileRun(key, f"{self._random.getrandbits(64):016x}", now)

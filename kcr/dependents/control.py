@@ -13,8 +13,9 @@ from typing import Generic, TypeVar
 
 from msgspec.structs import replace
 
+from kcr.annotations import shown
 from kcr.api.meta import Resource, is_controlled_by
-from kcr.arguments import checked, checked_on_failure
+from kcr.arguments import checked, checked_on_failure, refuse
 from kcr.client import Client
 from kcr.controller.generated_names import generated_name
 from kcr.controller.own_writes import OwnWrites
@@ -260,6 +261,9 @@ class DependentControl(Generic[R]):
 
     def _prepare(self, owner: Resource, template: Resource) -> Resource:
         """Return the object to create, but for a name that is to be drawn."""
+        if getattr(template, "resource", None) != self._kind.resource:
+            remedy = f"give it a {self._kind.resource.kind}"
+            refuse(f"DependentControl.create: template is {shown(template)}: {remedy}")
         asked = template.metadata
         if not asked.labels:
             raise ValueError(

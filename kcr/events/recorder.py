@@ -57,7 +57,7 @@ class EventRecorder:
     def __init__(  # noqa: PLR0913  # the parts of an event, by name
         self,
         client: Client,
-        component: str,
+        component: Text,
         *,
         clock: Clock,
         random: random.Random,

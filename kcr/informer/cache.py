@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, cast
 
 from kcr.api.meta import PartialObjectMetadata, Resource
-from kcr.arguments import checked
+from kcr.arguments import awaited, checked
 from kcr.errors import NotSyncedError
 from kcr.informer.handlers import Handler, Registration
 from kcr.informer.informer import Informer
@@ -303,7 +303,7 @@ class InformerCache:
         # Not for those of handles that others opened: a kind that cannot be listed must not end this process.
         await self.wait_synced(needed={handle.kind for handle in needs})
         await self._wait_served(name, needs)
-        await component.run()
+        await awaited(component.run(), f"component {name}: run")
 
     async def _wait_served(self, controller: str, handles: Sequence[InformerHandle[Any]]) -> None:
         """Wait until some stores are synced, for as long as it takes: their kinds may not be installed yet.

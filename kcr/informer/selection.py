@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from kcr.annotations import NamespaceName
 from kcr.api.meta import ObjectMeta, PartialObjectMetadata, Resource
 from kcr.arguments import checked
 from kcr.client.wire.requests import target
@@ -37,7 +38,7 @@ class Selection(NamedTuple, Generic[R]):
     """
 
     kind: type[R]
-    namespace: str = ""
+    namespace: NamespaceName = ""
     labels: str = ""
     fields: str = ""
     # Any: a NamedTuple's own type variable makes the tuple invariant.

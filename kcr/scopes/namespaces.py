@@ -19,6 +19,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, 
 from contextlib import suppress
 from typing import Any, ClassVar
 
+from kcr.annotations import NamespaceName
 from kcr.api.meta import Key, PartialObjectMetadata
 from kcr.arguments import checked
 from kcr.controller import Controller
@@ -291,7 +292,7 @@ class Namespaces(Handler[SelectedNamespace]):
     """
 
     @checked
-    def __init__(self, *names: str, labels: str = "") -> None:
+    def __init__(self, *names: NamespaceName, labels: str = "") -> None:
         """Name the namespaces, or select them.
 
         Args:
@@ -319,7 +320,7 @@ class Namespaces(Handler[SelectedNamespace]):
         return frozenset(name for name, phase in self._keeper.phases.items() if phase is ScopePhase.ACTIVE)
 
     @checked
-    def change(self, names: Iterable[str]) -> None:
+    def change(self, names: Iterable[NamespaceName]) -> None:
         """Work in these namespaces from now on; on the event loop of the manager, or before it runs.
 
         Args:

@@ -23,7 +23,7 @@ locks. Delays and backoff are in memory only: after a restart the informers' ini
 """
 
 from kcr.workqueue.priorities import LOW_PRIORITY
-from kcr.workqueue.queue import FairBy, WorkQueue
+from kcr.workqueue.queue import FairBy, KeyState, WorkQueue
 from kcr.workqueue.ratelimit import (
     BucketRateLimiter,
     ItemExponential,
@@ -32,7 +32,6 @@ from kcr.workqueue.ratelimit import (
     default_limiter,
 )
 from kcr.workqueue.reasons import Reason
-from kcr.workqueue.snapshot import KeyState
 
 __all__ = [
     "LOW_PRIORITY",

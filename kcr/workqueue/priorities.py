@@ -109,7 +109,7 @@ class FairClass(Generic[K]):
         entries: The groups that have keys; the first has the next turn.
     """
 
-    __slots__ = ("_ages", "_group_of", "_groups", "entries", "priority")
+    __slots__ = ("_ages", "_group_of", "_groups", "_names", "entries", "priority")
 
     def __init__(self, priority: int, group_of: Callable[[K], Hashable], *, ages: bool) -> None:
         self.priority: int = priority
@@ -117,6 +117,8 @@ class FairClass(Generic[K]):
         self._group_of = group_of
         # Invariant: the groups in `entries`, no others, so that memory follows the keys that are queued.
         self._groups: dict[Hashable, PriorityClass[K]] = {}
+        # Those of the keys: an author's function need not say the same twice.
+        self._names: dict[K, Hashable] = {}
         self._ages = ages
 
     @property
@@ -137,7 +139,7 @@ class FairClass(Generic[K]):
 
     def push(self, key: K) -> None:
         """Append a key to its group. A new group has the last turn."""
-        name = self._group_of(key)
+        name = self._names[key] = self._group_of(key)
         group = self._groups.get(name)
         if group is None:
             group = self._groups[name] = PriorityClass(self.priority, ages=self._ages)
@@ -148,16 +150,17 @@ class FairClass(Generic[K]):
         """Remove the first key of the next group, and return it."""
         group = self.entries[0]
         key = group.pop()
+        name = self._names.pop(key)
         if not group.entries:
             self.entries.popleft()
-            del self._groups[self._group_of(key)]
+            del self._groups[name]
         elif len(self.entries) > 1:
             self.entries.rotate(-1)
         return key
 
     def discard(self, key: K) -> None:
         """Remove a key from its group."""
-        name = self._group_of(key)
+        name = self._names.pop(key)
         group = self._groups[name]
         group.discard(key)
         if not group.entries:
@@ -168,6 +171,7 @@ class FairClass(Generic[K]):
         """Drop all keys."""
         self.entries.clear()
         self._groups.clear()
+        self._names.clear()
 
 
 class PriorityFIFO(Generic[K]):

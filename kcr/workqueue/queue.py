@@ -3,21 +3,25 @@
 import asyncio
 import math
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Hashable
+from collections.abc import AsyncIterator, Callable, Hashable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
+from inspect import isawaitable
 from math import inf
 from operator import attrgetter
 from threading import get_ident
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
-from kcr.arguments import check_of_call, checked, checked_on_failure
+from kcr.annotations import is_number, shown
+from kcr.arguments import check_of_call, checked, checked_on_failure, refuse
 from kcr.errors import QueueClosedError
+from kcr.log import get_logger
 from kcr.metrics import QueueMetrics
-from kcr.workqueue.delaying import DelayingQueue
+from kcr.stacks import trace_of
+from kcr.workqueue.delaying import Delay, DelayingQueue
 from kcr.workqueue.priorities import PriorityFIFO
 from kcr.workqueue.ratelimit import RateLimiter, default_limiter
 from kcr.workqueue.reasons import Reason, Reasons, as_tuple, joined
-from kcr.workqueue.snapshot import KeyState, QueueSnapshot
 
 K = TypeVar("K", bound=Hashable)
 
@@ -25,7 +29,74 @@ K = TypeVar("K", bound=Hashable)
 FairBy = Callable[[K], Hashable] | Literal["namespace"]
 
 _DELAY = Reason("delay")
+_log = get_logger()
 _namespace_of: Callable[[Any], Hashable] = attrgetter("namespace")
+
+
+class KeyState(NamedTuple):
+    """The state of one key in a queue, for logs and debugging.
+
+    Attributes:
+        queued: The priority at which it is queued; None when it is not. A key that was added while it is processed is
+            queued when that ends.
+        processing: The priority at which a worker took it, and processes it now; None when none does.
+        delay: The seconds until it is added; None when it has no delay.
+        retries: How often it failed in a row.
+        reasons: Why it is queued, or why it is delayed, when it is not queued: the last eight, the oldest first.
+        processing_reasons: Why it was queued when the worker took it.
+        waited: For how many seconds it had been queued when the worker took it; None when none processes it, and of a
+            queue without metrics.
+    """
+
+    queued: int | None
+    processing: int | None
+    delay: float | None
+    retries: int
+    reasons: tuple[Reason, ...]
+    processing_reasons: tuple[Reason, ...]
+    waited: float | None = None
+
+
+class QueueSnapshot(NamedTuple, Generic[K]):
+    """The keys of a work queue. They are copied one map after the other, so a key may be in two of them, or in none.
+
+    Attributes:
+        queued: The priorities of the keys that are queued, or will be when they have been processed.
+        processing: The keys being processed, and the priorities at which they were queued.
+        delays: The keys that are added later.
+        reasons: Why keys are queued.
+        processing_reasons: Why those being processed were.
+        queued_since: When queued keys were added first, in the loop's time; empty without metrics.
+        processing_since: When workers took the keys being processed; empty without metrics.
+    """
+
+    queued: Mapping[K, int]
+    processing: Mapping[K, int]
+    delays: Mapping[K, Delay[K]]
+    reasons: Mapping[K, Reasons]
+    processing_reasons: Mapping[K, Reasons]
+    queued_since: Mapping[Hashable, float]
+    processing_since: Mapping[Hashable, float]
+
+    @property
+    def ready(self) -> dict[K, int]:
+        """The priorities of the keys that wait for a worker."""
+        return {key: priority for key, priority in self.queued.items() if key not in self.processing}
+
+    def reasons_of(self, key: K) -> tuple[Reason, ...]:
+        """Return why a key is queued, or else delayed, or else being processed; the oldest reason first."""
+        if key in self.queued:
+            return as_tuple(self.reasons.get(key))
+        if (delay := self.delays.get(key)) is not None:
+            return as_tuple(delay.reason)
+        return as_tuple(self.processing_reasons.get(key))
+
+    def is_in_backoff(self, key: K) -> bool:
+        """Return whether a key is delayed after a failure, rather than by `requeue_after`."""
+        delay = self.delays.get(key)
+        if delay is None or delay.reason is None:
+            return False
+        return delay.reason.source == "reconcile" and delay.reason.event == "error"
 
 
 class WorkQueue(Generic[K]):
@@ -54,7 +125,8 @@ class WorkQueue(Generic[K]):
         # Keys with a change that no worker has picked up yet, and their priorities.
         self._dirty: dict[K, int] = {}
         # Those of them to be handed out. Invariant: every ready key is dirty and is not being processed.
-        self._ready: PriorityFIFO[K] = PriorityFIFO(_namespace_of if fair_by == "namespace" else fair_by)
+        group_of = _namespace_of if fair_by == "namespace" else fair_by
+        self._ready: PriorityFIFO[K] = PriorityFIFO(group_of and partial(_group, group_of))
         # Keys being processed, and the priorities at which they were queued. One of them may be dirty as well; `done`
         # then queues it again.
         self._processing: dict[K, int] = {}
@@ -96,7 +168,7 @@ class WorkQueue(Generic[K]):
             self._forward(self.add, key, priority, reason)
             return
         if type(priority) is not int:
-            _check(priority)
+            check_priority(priority)
         if reason is not None:
             known = self._reasons.get(key)
             self._reasons[key] = reason if known is None else joined(known, reason)
@@ -144,7 +216,7 @@ class WorkQueue(Generic[K]):
         if not seconds < inf:
             check_of_call(WorkQueue.add_after)((self, key, seconds), {})
         if type(priority) is not int:
-            _check(priority)
+            check_priority(priority)
         if self._metrics is not None:
             self._metrics.retry()
         self._delayed.add(key, seconds, priority, reason)
@@ -171,8 +243,10 @@ class WorkQueue(Generic[K]):
             priority: As for `add`.
             reason: As for `add`.
         """
-        delay = max(min(self._limiter.when(key), max_delay), min_delay)
-        self.add_after(key, delay, priority, reason)
+        delay = self._limiter.when(key)
+        if not is_number(delay) or delay < 0:
+            refuse(f"limiter: when returned {shown(delay)}: return a number of seconds of at least 0")
+        self.add_after(key, max(min(delay, max_delay), min_delay), priority, reason)
 
     def forget(self, key: K) -> None:
         """Reset the key's backoff: its next failure counts as the first."""
@@ -362,11 +436,23 @@ class WorkQueue(Generic[K]):
             self._drains.clear()
 
 
+def _group(group_of: Callable[[Any], Hashable], key: Any) -> Hashable:
+    """Return the group of a key; one for all whose group cannot be told, so that none is lost."""
+    try:
+        group = group_of(key)
+        hash(group)
+        return refuse(f"it returned {shown(group)}: write it with `def`") if isawaitable(group) else group
+    except Exception as error:
+        _log.error("fair_by failed", key=str(key), error=f"{type(error).__name__}: {error}", exc_info=trace_of(error))
+        return None
+
+
 def _wake(waiter: asyncio.Future[None]) -> None:
     if not waiter.done():
         waiter.set_result(None)
 
 
-def _check(priority: object) -> None:
-    if not isinstance(priority, int):
-        raise TypeError(f"priority is {priority!r:.100}: give it a whole number, such as 10")
+def check_priority(priority: object) -> None:
+    """Raise TypeError for what is no priority."""
+    if not isinstance(priority, int) or isinstance(priority, bool):
+        refuse(f"priority is {priority!r:.100}: give it a whole number, such as 10")

@@ -446,6 +446,15 @@ async def test_component_that_fails_is_named_in_one_line(kcr_cluster: EmbeddedCl
     assert re.fullmatch(r"component door: LookupError: no key under the mat at test_manager.py:\d+ in run", line)
 
 
+async def test_component_whose_run_returns_no_coroutine_is_named(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    manager = manager_on(kcr_cluster.client, kcr_clock)
+    manager.add(type("Door", (), {"name": "door", "run": lambda self: None})())
+    with pytest.raises(TypeError, match="component door: run returned None: write it with `async def`"):
+        await manager.run()
+
+
 async def test_watch_that_fails_after_the_first_sync_is_named_by_readiness(
     kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
 ) -> None:

@@ -13,8 +13,8 @@ from kcr.api.durations import human_duration
 from kcr.api.explanation import Code, Explanation, Step, ago, counted, in_time, ordered
 from kcr.controllers.cronjob.decisions.decide import FUTURE_RUN, decide
 from kcr.controllers.cronjob.decisions.directives import directives_of, offset_of
-from kcr.controllers.cronjob.decisions.explain_times import clock_change_of, lost_run, moment_text, next_run_of
 from kcr.controllers.cronjob.decisions.plan import Facts, Plan, Start
+from kcr.controllers.cronjob.decisions.runs import clock_change_of, lost_run, moment_text, next_run_of
 from kcr.controllers.cronjob.decisions.schedule import is_ahead
 from kcr.refusals import refusal_of
 

@@ -9,7 +9,7 @@ from urllib.parse import quote, urlsplit
 
 from kcr.client.auth.exec_policy import ExecPolicy, check_plugin, find_program
 from kcr.client.auth.oidc import OidcCredentials, OidcSpec
-from kcr.client.cluster_config import NO_PEM, ClusterConfig, PemSource
+from kcr.client.cluster_config import NO_PEM, ClusterConfig, PemSource, is_server
 from kcr.client.credentials import (
     Credential,
     Credentials,
@@ -160,8 +160,7 @@ def _server(cluster: _Section) -> str:
         cluster.fail("server", "is missing; it is the URL of the API server")
     if "://" not in server:
         server = f"https://{server}" if "certificate-authority" in "".join(cluster.entry.value) else f"http://{server}"
-    url = urlsplit(server)
-    if url.scheme not in ("http", "https") or not url.hostname:
+    if not is_server(server):
         cluster.fail("server", f"{server!r} is no URL of an API server")
     return server
 
@@ -169,7 +168,7 @@ def _server(cluster: _Section) -> str:
 def _proxy(cluster: _Section, server: str, environ: Mapping[str, str]) -> str:
     said = cluster.text("proxy-url")
     proxy = said or proxy_for(server, environ)
-    if proxy and urlsplit(proxy).scheme not in ("http", "https"):
+    if proxy and not is_server(proxy):
         where = "proxy-url" if said else "the environment's proxy"
         cluster.fail(where, f"{without_password(proxy)!r} is not supported; use an HTTP proxy")
     return proxy
@@ -229,9 +228,11 @@ def _plugin(user: _Section, cluster: _Section, server: str, environ: Mapping[str
     variables = value.get("env") or []
     if not isinstance(variables, list) or not all(isinstance(v, dict) and "name" in v for v in variables):
         user.fail("exec.env", "must be a list of name and value")
+    if not isinstance(arguments := value.get("args") or [], list):
+        user.fail("exec.args", "must be a list")
     return PluginSpec(
         command=section.file("command") if "/" in command else find_program(command, environ),
-        args=tuple(str(argument) for argument in value.get("args") or ()),
+        args=tuple(str(argument) for argument in arguments),
         env={str(v["name"]): str(v.get("value", "")) for v in variables},
         api_version=section.text("apiVersion") or "client.authentication.k8s.io/v1",
         cluster=_cluster_info(cluster, server) if value.get("provideClusterInfo") else None,

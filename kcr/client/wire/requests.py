@@ -48,10 +48,8 @@ def object_path(kind: type[Resource], key: Key, subresource: str = "") -> str:
         namespace, name = key.namespace, key.name
     except AttributeError:
         raise TypeError(f"{kind.resource.display}: {key!r} is no kcr.Key: write kcr.Key(namespace, name)") from None
-    if not name or name in (".", "..") or "/" in name:
+    if not isinstance(name, str) or name in ("", ".", "..") or "/" in name:
         raise ValueError(f"{kind.resource.display}: {name!r} is no name of an object")
-    if namespace is None or "/" in namespace:
-        raise ValueError(f"{kind.resource.display} {name}: {namespace!r} is no name of a namespace")
     return kind.resource.path(namespace, name, subresource)
 
 

@@ -55,6 +55,7 @@ class LeaderElectionConfig:
     def __post_init__(self) -> None:
         for wrong, what in (
             (not self.name, "the Lease needs a name, the same in all replicas: set --leader-elect-resource-name"),
+            (not self.namespace, "the Lease needs a namespace"),
             (not self.identity, "the identity is empty: give each replica one of its own"),
             (self.retry_period <= 0, f"the retry period of {self.retry_period:g} s must be more than 0"),
             (

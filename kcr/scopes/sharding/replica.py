@@ -3,15 +3,14 @@
 import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
 from random import Random
-from typing import Annotated, Any
-
-import msgspec
+from typing import Any
 
 from kcr.api.meta import Resource
 from kcr.api.slots import check_shards
-from kcr.arguments import check_fields
+from kcr.arguments import checked
 from kcr.client import Client
 from kcr.clock import Clock
 from kcr.controller import Controller
@@ -27,7 +26,9 @@ from kcr.scopes.sharding.leases import check_name
 from kcr.scopes.sharding.shards import Move, Shards
 
 
-class Sharding(msgspec.Struct, frozen=True, kw_only=True):
+@checked
+@dataclass(frozen=True, kw_only=True)
+class Sharding:
     """Lets every replica reconcile its share of the objects.
 
     ```python
@@ -38,7 +39,7 @@ class Sharding(msgspec.Struct, frozen=True, kw_only=True):
         shards: How many shards the objects are divided into, the same in all replicas: a power of two up to 64.
     """
 
-    shards: Annotated[int, "How many shards the objects are divided into: a power of two up to 64."] = 8
+    shards: int = 8
 
     def __post_init__(self) -> None:
         """Check the number of shards.
@@ -46,7 +47,6 @@ class Sharding(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             ValueError: The slots cannot be divided so.
         """
-        check_fields("Sharding", self)
         check_shards(self.shards)
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from types import NoneType
 from typing import Annotated, Any, Literal, NamedTuple, Protocol
 
@@ -162,10 +163,13 @@ def register(kind: type[Resource], webhook: object, options: WebhookOptions) -> 
     made = []
     for is_mutating, path in ((True, options.mutating_path), (False, options.validating_path)):
         own = {name for name in methods if (name == "default") is is_mutating}
+        if path and not own:
+            raise ValueError(f"{about}: {path} would never be called: define a method that it serves")
         derived = [one for one in possible if (is_mutating and one != "DELETE") or _method_of(one) in own]
         operations = tuple(one for one in derived if not options.operations or one in options.operations)
         if own and not operations:
-            raise ValueError(f"{about}: {' and '.join(sorted(own))} would never be called: operations are {possible}")
+            asked = options.operations or possible
+            raise ValueError(f"{about}: {' and '.join(sorted(own))} would never be called: operations are {asked}")
         if own:
             names = _default_names(kind.resource, is_mutating, options.subresource)
             made.append(
@@ -215,6 +219,9 @@ def _check_handler(about: str, handler: object) -> None:
     found = [name for name in METHODS if callable(getattr(handler, name, None))]
     if not found:
         raise TypeError(f"{about}: {shown} has none of the methods {', '.join(METHODS)}")
+    for name in {*dir(handler)} - METHODS.keys():
+        if (near := get_close_matches(name, METHODS, 1, 0.95)) and callable(getattr(handler, name)):
+            raise TypeError(f"{about}: {shown}.{name} would never be called: call it {near[0]}")
     for name in found:
         arguments, method = METHODS[name][1], getattr(handler, name)
         if is_misfit(method, arguments.count(",") + 1):

@@ -1,4 +1,6 @@
 import asyncio
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -260,6 +262,15 @@ async def test_groups_may_be_any_function_of_a_key() -> None:
     for key in ("a1", "a2", "a3", "b1"):
         queue.add(key)
     assert await take_all(queue) == "a1 b1 a2 a3"
+
+
+async def test_no_key_is_lost_by_a_function_of_groups_that_fails_or_changes_its_mind() -> None:
+    answers: Iterator[Any] = iter(("a", [], "b", "a"))
+    queue = WorkQueue[str](fair_by=lambda key: next(answers))
+    for key in ("1", "2", "3", "4", "5"):
+        queue.add(key)
+    queue.add("3", 1)
+    assert await take_all(queue) == "3 1 2 4 5"
 
 
 async def test_aged_keys_of_groups_alternate_with_changes(kcr_clock: VirtualClock) -> None:  # WQ-32

@@ -32,7 +32,7 @@ async def test_deletion_without_a_name_does_not_delete_everything() -> None:
 
 
 def test_names_and_parameters_are_percent_encoded() -> None:
-    assert object_path(Pod, Key("a b", "c?d"), "log") == "/api/v1/namespaces/a%20b/pods/c%3Fd/log"
+    assert object_path(Pod, Key("a-b", "c?d"), "log") == "/api/v1/namespaces/a-b/pods/c%3Fd/log"
     assert (
         target("/x", {"labelSelector": "a in (b)", "limit": 0, "none": ""}) == "/x?labelSelector=a+in+%28b%29&limit=0"
     )

@@ -1,17 +1,20 @@
-"""Runs of CronJobs that are missed: a later one is due before they were started.
+"""Runs of CronJobs: the next one, one that was lost, those that are missed, and how their moments are shown.
 
-An estimate, from the run that was due in an earlier pass of this process. Runs during a suspension are not missed, nor
-those before a change of the spec.
+A run is missed when a later one is due before it was started. That is an estimate, from the run that was due in an
+earlier pass of this process. Runs during a suspension are not missed, nor those before a change of the spec.
 """
 
 from collections import Counter
 from datetime import datetime
 from typing import NamedTuple
+from zoneinfo import ZoneInfo
 
-from kcr.api.crontab import CronError
-from kcr.controllers.cronjob.decisions.explain_times import lost_run
+from kcr.api.crontab import CronError, UnknownZoneError
+from kcr.controllers.cronjob.decisions.clock_changes import NOTICE, ChangeNotice, change_notice
+from kcr.controllers.cronjob.decisions.decide import next_run_delay
+from kcr.controllers.cronjob.decisions.directives import directives_of, offset_of
 from kcr.controllers.cronjob.decisions.plan import Facts, Plan, Start
-from kcr.controllers.cronjob.decisions.schedule import MANY, NeverDueError, due, timetable_of
+from kcr.controllers.cronjob.decisions.schedule import MANY, PADDING, NeverDueError, due, recent, timetable_of, zone_of
 
 # Why a run is missed: its Job could not be created; an earlier one runs and the policy is Forbid; its starting deadline
 # was over; no controller ran in time.
@@ -32,6 +35,62 @@ class DueRun(NamedTuple):
     run: datetime
     cause: str
     generation: int | None
+
+
+def next_run_of(seen: Facts) -> datetime | None:
+    """Return when the next run is due; None for never.
+
+    Args:
+        seen: The snapshot that a reconcile would read.
+    """
+    left = next_run_delay(seen.cron, seen.local, seen.now)
+    return seen.now + left - PADDING if left is not None else None
+
+
+def lost_run(seen: Facts) -> datetime | None:
+    """Return the most recent run if it was not started and will not be, for its starting deadline is over.
+
+    Args:
+        seen: The snapshot that a reconcile would read, of a CronJob without a run that is due.
+    """
+    cron = seen.cron
+    if cron.spec.starting_deadline_seconds is None:
+        return None
+    try:
+        run = recent(cron, timetable_of(cron, seen.local), seen.now - offset_of(cron), use_deadline=False).run
+    except (CronError, NeverDueError):
+        return None
+    last = cron.status.last_schedule_time
+    return run if run is not None and (last is None or run > last) else None
+
+
+def clock_change_of(seen: Facts) -> ChangeNotice | None:
+    """Return the next change of the clock if it skips or repeats runs of the schedule; None for none that is near.
+
+    Args:
+        seen: The snapshot that a reconcile would read.
+    """
+    try:
+        timetable = timetable_of(seen.cron, seen.local)
+    except CronError:
+        return None
+    return change_notice(timetable, seen.now, max(NOTICE, directives_of(seen.cron).notice or NOTICE))
+
+
+def moment_text(moment: datetime, seen: Facts) -> str:
+    """Return a moment in the time zone of a CronJob, with the zone: `2026-11-23 03:30 Europe/Berlin`.
+
+    Args:
+        moment: A run.
+        seen: The snapshot; its own zone is used where the CronJob names none, or one that is unknown.
+    """
+    try:
+        zone = zone_of(seen.cron, seen.local)
+    except UnknownZoneError:
+        zone = seen.local
+    local = moment.astimezone(zone)
+    seconds = f":{local:%S}" if local.second else ""
+    return f"{local:%Y-%m-%d %H:%M}{seconds} {zone.key if isinstance(zone, ZoneInfo) else local.tzname()}"
 
 
 def due_run(seen: Facts, plan: Plan) -> DueRun | None:
