@@ -4,6 +4,7 @@ import asyncio
 import contextvars
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from threading import get_ident
 from typing import Any, Protocol, TypeVar
 
 from kcr.errors import LeadershipLostError, leaves
@@ -48,7 +49,7 @@ class RunnableGroup:
         self._group: asyncio.TaskGroup | None = None
         self._context = contextvars.Context()
         self._over = False
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = 0
 
     def __bool__(self) -> bool:
         """Return whether it runs, or there are runnables to start."""
@@ -66,8 +67,8 @@ class RunnableGroup:
         """
         if self._over:
             raise RuntimeError(f"{self._name} {name}: the manager is stopping")
-        if self._loop is not None and asyncio.get_running_loop() is not self._loop:
-            raise RuntimeError(f"{self._name} {name}: add it before the manager runs; in a webhook it is too late")
+        if self._thread not in (0, get_ident()):
+            raise RuntimeError(f"{self._name} {name}: add it before the manager runs, or on its thread")
         if self._group is None:
             self._waiting.append((run, name))
         else:
@@ -88,7 +89,7 @@ class RunnableGroup:
 
     async def __aenter__(self) -> None:
         """Start the added components."""
-        self._loop = asyncio.get_running_loop()
+        self._thread = get_ident()
         self._group, self._context = await asyncio.TaskGroup().__aenter__(), contextvars.copy_context()
         waiting, self._waiting = self._waiting, []
         for run, name in waiting:

@@ -1,4 +1,5 @@
 import asyncio
+import threading
 
 import pytest
 from structlog.contextvars import bind_contextvars, get_contextvars
@@ -40,6 +41,23 @@ async def test_late_runnable_has_the_context_of_its_group(kcr_clock: VirtualCloc
     async with group, asyncio.TaskGroup() as workers:
         workers.create_task(reconcile())
     assert found == [{"program": "mine"}]
+
+
+async def test_runnable_of_another_thread_is_refused_by_name(kcr_clock: VirtualClock) -> None:
+    refused: list[RuntimeError] = []
+    group = RunnableGroup("components")
+
+    def add() -> None:
+        try:
+            group.add(Part("late", []).run, "late")
+        except RuntimeError as error:
+            refused.append(error)
+
+    async with group:
+        thread = threading.Thread(target=add)
+        thread.start()
+        thread.join()
+    assert str(refused[0]).startswith("components late: add it before the manager runs, or on its thread")
 
 
 async def test_inner_stage_ends_before_the_outer_one(kcr_clock: VirtualClock) -> None:  # CM-20, CM-22

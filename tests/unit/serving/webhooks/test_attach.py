@@ -205,7 +205,7 @@ async def test_informer_that_a_webhook_is_the_first_to_ask_for_is_refused() -> N
         manager = kcr.Manager(kcr.Client(made.transport), random=random.Random(0))
 
         async def ask() -> None:
-            with pytest.raises(RuntimeError, match="add it before the manager runs; in a webhook it is too late"):
+            with pytest.raises(RuntimeError, match="add it before the manager runs, or on its thread"):
                 manager.store(ConfigMap)
 
         async with manager.running():
