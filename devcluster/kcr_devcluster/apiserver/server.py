@@ -265,7 +265,7 @@ class APIServer:
         if (begin_use := self._on_use.get(route.kind)) is not None:
             begin_use()
         if route.kind.custom is None:
-            check_route(headers.get("accept", ""), request.method)
+            check_route(headers.get("accept", ""), watched=request.method == "GET" and not route.name)
         accepted = negotiate(headers.get("accept", ""), has_protobuf=route.kind.has_protobuf)
         watches = request.method == "GET" and route.watches(query)
         if accepted.name == YAML and watches:

@@ -25,7 +25,7 @@ MEDIA_TYPES = (JSON, YAML, PROTOBUF)
 _ANY = ("*/*", "application/*", JSON, YAML)
 WATCHED = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
 _PARTIAL = "PartialObjectMetadata"
-_NOT_ACCEPTABLE = 406
+_ERRORS, _NOT_ACCEPTABLE = 400, 406
 # Upstream reads its own JSON as YAML, where some characters are refused, and one is the end of a line.
 _NOT_IN_YAML, _NEXT_LINES = re.compile(r"[\x7f-\x84\x86-\x9f\ufffe\uffff]"), re.compile(r" *\x85[ \x85]*")
 _INITIAL_END = {"k8s.io/initial-events-end": "true"}
@@ -94,8 +94,12 @@ def not_acceptable(accepted: str) -> StatusError:
 
 
 @lru_cache(256)
-def check_route(accept: str, method: str) -> None:
+def check_route(accept: str, *, watched: bool) -> None:
     """Refuse an Accept header that no representation of a built-in resource matches: of patterns only `*/*` does.
+
+    Args:
+        accept: The header, empty for none.
+        watched: Whether the resource is one that can be watched, a collection.
 
     Raises:
         StatusError: 406.
@@ -104,7 +108,7 @@ def check_route(accept: str, method: str) -> None:
     """
     medias = [entry.partition(";")[0].strip() for entry in accept.split(",")] if accept else ["*/*"]
     if not any(media == "*/*" or media in MEDIA_TYPES for media in medias):
-        shown = (*MEDIA_TYPES, *(WATCHED if method == "GET" else ()))
+        shown = (*MEDIA_TYPES, *(WATCHED if watched else ()))
         words = f"406: Not Acceptable\n\nAvailable representations: {', '.join(shown)}"
         raise StatusError(_NOT_ACCEPTABLE, "NotAcceptable", words, details={})
 
@@ -132,15 +136,28 @@ def as_accepted(response: APIResponse, accept: str) -> APIResponse:
 
     Documents that have no form in protobuf stay JSON, and so does the error of a header that cannot be satisfied.
     """
-    if (YAML not in accept and PROTOBUF not in accept) or response.headers.get("Content-Type") != JSON:
+    if response.headers.get("Content-Type") != JSON or (response.status < _ERRORS and not _names_another(accept)):
         return response
     try:
         name = negotiate(accept).name
         if name == PROTOBUF and response.status != _NOT_ACCEPTABLE:
             return _as_protobuf(response)
         return _as_yaml(response) if name == YAML else response
-    except (StatusError, RecursionError, UnknownMessageError):
+    except StatusError:
+        return _indented(response)
+    except (RecursionError, UnknownMessageError):
         return response
+
+
+def _names_another(accept: str) -> bool:
+    return YAML in accept or PROTOBUF in accept
+
+
+def _indented(response: APIResponse) -> APIResponse:
+    """Return an error as upstream writes it where it cannot negotiate a form."""
+    if response.status < _ERRORS or not isinstance(response.body, bytes):
+        return response
+    return APIResponse(response.status, response.headers, msgspec.json.format(response.body, indent=2).rstrip())
 
 
 def _as_yaml(response: APIResponse) -> APIResponse:

@@ -16,7 +16,8 @@ from kcr_devcluster.apiserver.http.bodies.request_body import media_type
 from kcr_devcluster.apiserver.kinds.strategy import UndecodableError
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.query import Query
-from kcr_devcluster.apiserver.schema.shape import Shape
+from kcr_devcluster.apiserver.schema.shape import Shape, Type
+from kcr_devcluster.apiserver.structural.shapes import StructuralShape
 from kcr_devcluster.yaml_json import key_errors
 
 
@@ -38,14 +39,46 @@ def check(shape: Shape, obj: Manifest, body: bytes, content_type: str, query: Qu
         return []
     found = [] if shape.knows(obj) else [f'unknown field "{path}"' for path in shape.unknown(obj)]
     media = media_type(content_type)
-    if media.endswith("json"):
-        found += [f'duplicate field "{path}"' for path in repeated(body)]
+    again = [f'duplicate field "{path}"' for path in repeated(body)] if media.endswith("json") else []
+    if media.endswith("patch+json"):
+        # The names of the patch are checked first, then those of the result, which are in order.
+        found = again + sorted(found)
+    elif again:
+        # Types that are known are decoded in one go.
+        is_known = not isinstance(shape, StructuralShape)
+        found = list(_in_order(shape.type, _pairs(body), "")) if is_known else found + again
     keys = key_errors(body) if media.endswith("yaml") else []
     if (keys or found) and validation == "Strict":
         said = [*(["\n  ".join(("yaml: unmarshal errors:", *keys))] if keys else ()), *found]
         version = shape.name.partition(".")[0]
         raise UndecodableError(shape.short_name, version, f"strict decoding error: {', '.join(said)}")
     return [*keys, *found]
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """The members of an object in their order, also those with the same name."""
+
+
+def _pairs(body: bytes) -> Any:
+    return json.loads(body.decode("utf-8", "replace"), object_pairs_hook=_Pairs, parse_int=len)
+
+
+def _in_order(of: Type, value: Any, path: str) -> Iterator[str]:
+    """Yield what a strict decoder says of fields as it comes to them."""
+    if isinstance(value, _Pairs):
+        seen: set[str] = set()
+        for name, given in value:
+            here, field = f"{path}.{name}" if path else name, of.field(name)
+            if field is not None:
+                if name in seen:
+                    yield f'duplicate field "{here}"'
+                yield from _in_order(field.type, given, here)
+            elif of.shape is not None and name not in seen:
+                yield f'unknown field "{here}"'
+            seen.add(name)
+    elif isinstance(value, list) and of.items is not None:
+        for position, one in enumerate(value):
+            yield from _in_order(of.items, one, f"{path}[{position}]")
 
 
 class _Repeating(dict[str, Any]):
