@@ -18,7 +18,7 @@ import msgspec
 from kcr.annotations import shown
 from kcr.api.markers import CrdOptions
 from kcr.api.resources import ResourceType
-from kcr.arguments import check_fields, check_of_call, checked, checked_on_failure, refuse_unknown
+from kcr.arguments import check_fields, check_of_call, checked, checked_on_failure, refuse, refuse_unknown
 
 T = TypeVar("T")
 
@@ -27,6 +27,7 @@ _OPTIONS: Mapping[str, object] = {
 }  # fmt: skip
 # The keywords of classes: of kinds, and of their definitions.
 _KEYWORDS = ("api_version", "plural", "kind", "namespaced", *CrdOptions._fields)
+_TAKEN = frozenset(("api_version", "crd_options", "detached", "kind", "key", "resource"))
 _CLUSTER = "cluster://"
 _EMPTY: tuple[object, ...] = (None, msgspec.UNSET, "", (), [], {})
 
@@ -94,6 +95,11 @@ class ObjectType(msgspec.StructMeta):
         _explicit_defaults(namespace)
         made = super().__new__(cls, name, bases, namespace, **{**_OPTIONS, **options})
         if resource is not None:
+            taken = _TAKEN.intersection(namespace.get("__annotations__", ()))
+            if taken:
+                refuse(
+                    f"{name}: it has a field {min(taken)!r}: leave it out, kcr has its own, from the class's keywords"
+                )
             made.resource = resource  # type: ignore[attr-defined]  # declared by Resource as a ClassVar
         made.crd_options = crd_options  # type: ignore[attr-defined]  # declared by Object as a ClassVar
         return made
