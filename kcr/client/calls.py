@@ -95,6 +95,8 @@ class Calls:
         self._fence: Callable[[], None] | None = None
         # Part of the User-Agent; empty for the program as a whole.
         self._component = ""
+        # Patches that changed nothing, as hashes with the resourceVersion; one map for all clients made from this one.
+        self._without_effect: dict[tuple[object, ...], int] = {}
         # The server's warnings that were logged; one set for all clients made from this one.
         self._warned: set[str] = set()
         # The kinds that the server serves, by group and version, as far as they were asked for; shared likewise.

@@ -45,6 +45,8 @@ _NAME_DRAWS = 3
 
 # How often an apply tries to take over fields while other clients write the object.
 _TAKE_OVERS = 3
+# Patches without effect that are not sent again.
+_REMEMBERED = 4096
 
 # The whole answer to a JSON patch of which an operation fails; neither the operation nor the object is named.
 _PATCH_FAILED = "the server rejected our request due to an error in our request"
@@ -370,7 +372,18 @@ class Writes(Calls):
             return old
         metadata = difference.setdefault("metadata", {})
         metadata["resourceVersion"] = old.metadata.resource_version
-        return await self.merge_patch(type(old), old.key, difference, subresource=subresource)
+        about = old.resource, old.key, subresource, self._options.field_manager
+        wanted = hash(codec.encode(difference))
+        if self._without_effect.get(about) == wanted:
+            return old
+        patched = await self.merge_patch(type(old), old.key, difference, subresource=subresource)
+        if self.is_dry_run or patched.metadata.resource_version != old.metadata.resource_version:
+            return patched
+        # It lacks defaults of the server, such as those of a pod template, and would be sent in each reconcile.
+        if len(self._without_effect) >= _REMEMBERED:
+            self._without_effect.clear()
+        self._without_effect[about] = wanted
+        return old
 
     @checked_on_failure
     async def merge_patch(self, kind: type[R], key: Key, patch: Mapping[str, object], *, subresource: str = "") -> R:

@@ -139,8 +139,8 @@ async def create_or_patch(client: Client, template: R, mutate: Callable[[R], R])
     await create_or_patch(client, wanted, lambda found: replace(found, data={"color": "blue"}))
     ```
 
-    Nothing is sent if nothing differs. Only fields of the type are compared and written; all other fields
-    stay unchanged.
+    Nothing is written if nothing differs; a difference that lacks the server's defaults is sent once. Only fields of
+    the type are compared and written; all other fields stay unchanged.
 
     Args:
         client: Reads and writes the object.

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from kcr.api import codec
 from kcr.api.core import ConfigMap, Pod
+from kcr.api.full.apps_v1 import Deployment
 from kcr.api.meta import Key
 from kcr.api.unstructured import Unstructured, unstructured
 from kcr.client import Client
@@ -32,6 +33,34 @@ async def test_object_is_created_then_updated_then_left_alone(kcr_cluster: Embed
     faults.calls.clear()
     assert await ensure(client, b="2") == ("unchanged", {"a": "1", "b": "2"})
     assert [call.verb for call in faults.calls] == ["get"]
+
+
+def deployment(image: str) -> Deployment:
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "web", "image": image}]}}
+    spec = {"selector": {"matchLabels": {"app": "web"}}, "template": template}
+    return msgspec.convert({"metadata": {"name": "web", "namespace": "default"}, "spec": spec}, Deployment)
+
+
+async def test_difference_that_the_server_fills_up_is_sent_once(kcr_cluster: EmbeddedCluster) -> None:
+    faults = FaultyTransport(kcr_cluster.transport)
+    client = Client(faults)
+
+    async def reconcile(image: str) -> tuple[str, list[str]]:
+        faults.calls.clear()
+        wanted = deployment(image)
+        ensured = await create_or_patch(client, wanted, lambda found: replace(found, spec=wanted.spec))
+        return ensured.result, [call.verb for call in faults.calls]
+
+    assert await reconcile("web:1") == ("created", ["get", "create"])
+    assert await reconcile("web:1") == ("unchanged", ["get", "patch"])
+    assert await reconcile("web:1") == ("unchanged", ["get"])
+    assert await reconcile("web:2") == ("updated", ["get", "patch"])
+    assert await reconcile("web:2") == ("unchanged", ["get", "patch"])
+    # Another's change is another version.
+    await kcr_cluster.client.merge_patch(Deployment, Key("default", "web"), {"spec": {"replicas": 3}})
+    assert await reconcile("web:2") == ("updated", ["get", "patch"])
+    found = await kcr_cluster.client.get(Deployment, Key("default", "web"))
+    assert found.spec.replicas == 1
 
 
 async def test_fields_the_type_does_not_know_are_kept(kcr_cluster: EmbeddedCluster) -> None:  # EX-39
