@@ -216,7 +216,7 @@ class APIServer:
         if review is not None:
             negotiate(headers.get("accept", ""), has_tables=False)
             asker = Asker(request.user, self.authorizer, self.review_token, review.namespace)
-            return reviews.respond(review, request.body, headers.get("content-type", ""), asker)
+            return reviews.respond(review, request.body, headers.get("content-type", ""), query, asker)
         if route is None:
             return self._documents.respond(request.method, steps, query, headers)
         time = asyncio.get_running_loop().time

@@ -9,15 +9,17 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from kcr_devcluster.apiserver.authentication import AUDIENCE, InvalidTokenError
-from kcr_devcluster.apiserver.http.bodies import request_body
+from kcr_devcluster.apiserver.http.bodies import field_validation, request_body
 from kcr_devcluster.apiserver.http.reviews import access
 from kcr_devcluster.apiserver.http.reviews.access import Asker
 from kcr_devcluster.apiserver.kinds.strategy import conform
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
-from kcr_devcluster.apiserver.protocol.responses import APIResponse, bad_request, encoded, json_response
+from kcr_devcluster.apiserver.protocol.query import Query
+from kcr_devcluster.apiserver.protocol.responses import APIResponse, add_warnings, bad_request, encoded, json_response
 from kcr_devcluster.apiserver.schema.builtin import type_shape
 
 _INVALID_TOKEN = "invalid bearer token"
+_RULES = "SelfSubjectRulesReview"
 
 
 class ReviewKind(NamedTuple):
@@ -95,18 +97,30 @@ def find(method: str, steps: list[str]) -> ReviewRoute | None:
     return ReviewRoute(kind, f"{group}/{version}", namespace)
 
 
-def respond(route: ReviewRoute, body: bytes, content_type: str, asker: Asker) -> APIResponse:
+def respond(route: ReviewRoute, body: bytes, content_type: str, query: Query, asker: Asker) -> APIResponse:
     """Handle a POST of a review by a user: the review with its status.
+
+    Args:
+        route: The kind of the review, and where it is posted.
+        body: The review.
+        content_type: Its form.
+        query: It says how fields that the kind does not have are answered.
+        asker: The user, and who knows the answer.
 
     Raises:
         StatusError: 400, 415 or 422, it is invalid.
     """
     shape = type_shape(route.kind.type_name)
     given = request_body.decode_as(shape, (route.api_version,), body, content_type)
+    warnings = field_validation.check(shape, given, body, content_type, query)
     conform(shape, given)
     review: Manifest = {
         "kind": shape.short_name, "apiVersion": route.api_version, "metadata": given.get("metadata") or {},
     }  # fmt: skip
     if "spec" in given:
         review["spec"] = given["spec"]
-    return json_response(encoded({**review, "status": route.kind.status(review, asker)}), 201)
+    status = route.kind.status(review, asker)
+    if shape.short_name == _RULES:
+        # Upstream answers with the rules alone.
+        review["spec"] = {}
+    return add_warnings(json_response(encoded({**review, "status": status}), 201), warnings)
