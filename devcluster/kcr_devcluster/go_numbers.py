@@ -10,11 +10,10 @@ from typing import Any
 
 import msgspec
 
-# From here on, and below the other one, Go writes an exponent.
-_FRACTION = re.compile(rb"[0-9][.eE][-+0-9]")
 # In a text that we have encoded: whole numbers with a fraction or an exponent, and those of more than 64 bits.
 _CHANGED = re.compile(rb"[0-9](?:\.0|e[0-9]|[0-9]{18})")
 _INT64 = 2**63
+# From here on, and below the other one, Go writes an exponent.
 _LARGE, _SMALL = 1e21, 1e-6
 # The form 'g' writes an exponent outside of these.
 _EXPONENTS = range(-4, 6)
@@ -49,11 +48,6 @@ def as_go_writes(number: int | float) -> int | float:
     if type(number) is float and number.is_integer() and abs(number) < _LARGE:
         return int(Decimal(repr(number)))
     return number
-
-
-def may_have_fractions(text: bytes) -> bool:
-    """Return whether a JSON text may hold a number that is not written as an integer; texts in it may look so."""
-    return _FRACTION.search(text) is not None
 
 
 def with_go_numbers(value: Any) -> Any:

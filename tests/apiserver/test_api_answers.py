@@ -111,15 +111,18 @@ async def test_yaml_is_served_to_those_who_ask(api: Api) -> None:  # AS 6.1
     assert (reply.status, yaml.safe_load(reply.body)["reason"]) == (406, "NotAcceptable")
 
 
-@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "HEAD"])
-@pytest.mark.parametrize(
-    "target", ["/version", "/version/", "/api", "/api/v1", "/apis", "/apis/batch", "/apis/batch/v1"]
-)
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+@pytest.mark.parametrize("target", ["/version", "/version/", "/api", "/api/v1", "/apis/batch/v1"])
 async def test_documents_can_only_be_read(api: Api, method: str, target: str) -> None:
     reply = await api.call(method, target)
-    assert (reply.status, reply.headers["Allow"], reply.body) == (405, "GET", b"405: Method Not Allowed")
+    assert (reply.status, reply.body["reason"]) == (405, "MethodNotAllowed")
     assert (await api.call("GET", target)).status == 200
     assert (await api.call(method, "/nowhere")).status == 404
+
+
+async def test_answers_to_head_have_no_body(api: Api) -> None:
+    assert [(await api.call("HEAD", target)).status for target in ("/apis", "/version", "/nowhere")] == [200, 405, 404]
+    assert (await api.call("HEAD", "/apis")).body == b""
 
 
 @pytest.mark.parametrize(

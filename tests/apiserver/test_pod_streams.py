@@ -142,10 +142,10 @@ async def test_cluster_without_processes_says_what_is_needed(api: Api) -> None:
 
 
 async def test_ephemeral_containers_are_refused_with_a_remedy(api: Api) -> None:
-    assert (await api.call("PATCH", f"{POD}/ephemeralcontainers", {})).status == 404
+    media = "application/strategic-merge-patch+json"
+    assert (await api.call("PATCH", f"{POD}/ephemeralcontainers", {}, content_type=media)).status == 404
     await bound(api)
     patch = {"spec": {"ephemeralContainers": [{"name": "d", "image": "busybox"}]}}
-    media = "application/strategic-merge-patch+json"
     refused = await api.call("PATCH", f"{POD}/ephemeralcontainers", patch, content_type=media)
     assert (refused.status, refused.body["reason"]) == (501, "NotImplemented")
     assert "kubectl exec -it -n default pa -- sh" in refused.body["message"]

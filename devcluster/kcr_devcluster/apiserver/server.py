@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from kcr.clock import Clock
 from kcr_devcluster.apiserver.admission.chain import REQUEST_SECONDS, respond
@@ -48,7 +49,7 @@ from kcr_devcluster.apiserver.kinds.catalogue import (
 )
 from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.protocol.gojson import TOO_DEEP
-from kcr_devcluster.apiserver.protocol.query import Query
+from kcr_devcluster.apiserver.protocol.query import BROKEN_ESCAPE, Query
 from kcr_devcluster.apiserver.protocol.replay import drawn, replay
 from kcr_devcluster.apiserver.protocol.responses import (
     APIResponse,
@@ -58,8 +59,10 @@ from kcr_devcluster.apiserver.protocol.responses import (
     encoded,
     internal,
     json_response,
+    no_such_resource,
     not_found,
     request_timeout,
+    text_response,
 )
 from kcr_devcluster.apiserver.registry import bootstrap
 from kcr_devcluster.apiserver.registry.api_services import LocalAPIServices
@@ -78,6 +81,8 @@ _WATCH_SECONDS = (1800, 3600)
 _OBJECTS = ("application/json", "application/merge-patch+json", "application/strategic-merge-patch+json")
 
 # Writes to subresources that need no more than the objects.
+# The subresources whose requests are connected with a pod, or another object.
+_CONNECTED = (*pod_streams.STREAMS, "proxy")
 _SUBRESOURCES: Mapping[str, Callable[[Registry, Write], APIResponse]] = {
     "binding": binding.bind,
     "ephemeralcontainers": ephemeral_containers.update,
@@ -190,16 +195,17 @@ class APIServer:
         headers = {name.lower(): value for name, value in request.headers.items()}
         response = await _respond(request, self._handle(request, headers))
         response = as_accepted(response, headers.get("accept", ""))
+        if request.method == "HEAD":
+            response = response._replace(body=b"")
         for observe in OBSERVERS:
             observe(request, response)
         return response
 
     async def _handle(self, request: HTTPRequest, headers: Mapping[str, str]) -> APIResponse:
-        target = request.target
-        if not target.isascii():
-            # Of a target that is no UTF-8, aiohttp leaves surrogates.
-            target = target.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
-        path, _, query_text = target.partition("?")
+        path, query_text = _split(request.target)
+        if BROKEN_ESCAPE.search(path):
+            return text_response(400, "400 Bad Request")
+        path = unquote(path)
         query = Query(query_text, self._ignored_parameters)
         steps = path.removeprefix("/").removesuffix("/").split("/")
         if impersonation.HEADERS in "\n".join(headers):
@@ -210,7 +216,7 @@ class APIServer:
         if self._rbac is not None:
             access = authorized(self._rbac, request.user, request_attributes(request.method, path, query))
         review = reviews.find(request.method, steps)
-        route = None if review is not None else self._routes.find_path(steps)
+        route = None if review is not None else self._routes.find_path(steps, request.method)
         # One that cannot be parsed is refused, also where nothing waits.
         seconds = timeout_seconds(route, query)
         if review is not None:
@@ -218,7 +224,10 @@ class APIServer:
             asker = Asker(request.user, self.authorizer, self.review_token, review.namespace)
             return reviews.respond(review, request.body, headers.get("content-type", ""), query, asker)
         if route is None:
-            return self._documents.respond(request.method, steps, query, headers)
+            return self._documents.respond(request.method, path, query, headers)
+        if request.method == "HEAD" and route.kind.custom is not None:
+            # No route is needed for it, and the body is dropped at the end.
+            request = request._replace(method="GET")
         time = asyncio.get_running_loop().time
         started = time()
         try:
@@ -245,7 +254,7 @@ class APIServer:
     ) -> APIResponse:
         async def attempt() -> APIResponse:
             # While a webhook was awaited, the definition may have changed.
-            return await self._serve(request, self._routes.required(steps), query, headers, access)
+            return await self._serve(request, self._routes.required(steps, request.method), query, headers, access)
 
         return await within(REQUEST_SECONDS, replay(attempt))
 
@@ -258,21 +267,21 @@ class APIServer:
         access: Access | None,
     ) -> APIResponse:
         check_method(route, request.method)
-        if route.subresource in pod_streams.STREAMS:
-            if access is not None:
-                access.check_create()
-            return await self._connect(request, route, query, headers)
+        if route.subresource in _CONNECTED:
+            return await self._connect(request, route, query, headers, access)
         if (begin_use := self._on_use.get(route.kind)) is not None:
             begin_use()
         if route.kind.custom is None:
-            check_route(headers.get("accept", ""), watched=request.method == "GET" and not route.name)
+            _check_types(request.method, route, headers)
         accepted = negotiate(headers.get("accept", ""), has_protobuf=route.kind.has_protobuf)
         watches = request.method == "GET" and route.watches(query)
         if accepted.name == YAML and watches:
             raise not_acceptable(", ".join(WATCHED))
         encoder = encoder_of(route.kind, accepted_encoder(accepted, query, self._clock))
         if accepted.transformation and not watches and not (route.name and request.method == "DELETE"):
-            check_transformation(accepted, route.kind, is_list=not route.name and request.method != "POST")
+            check_transformation(
+                accepted, route.kind, route.subresource, is_list=not route.name and request.method != "POST"
+            )
         if request.method == "GET":
             return await self._read(route, query, encoder, request.reads or self._storage)
         who = request.user, self.authorizer, route.subresource, self._clock.now()
@@ -288,8 +297,14 @@ class APIServer:
         return await respond(reviews, partial(self._write_or_wait, request.method, write), query.timeout_seconds())
 
     async def _connect(
-        self, request: HTTPRequest, route: Route, query: Query, headers: Mapping[str, str]
+        self, request: HTTPRequest, route: Route, query: Query, headers: Mapping[str, str], access: Access | None
     ) -> APIResponse:
+        if route.subresource == "proxy":
+            # Requests are not forwarded.
+            self.registry.find(route.kind, route.namespace, route.name)
+            raise no_such_resource()
+        if access is not None:
+            access.check_create()
         reviews = self.admission.begin()
         context = RequestContext(request.user, route.kind, reviews=reviews)
 
@@ -384,6 +399,22 @@ class APIServer:
         """End all watches at once."""
         for watch in tuple(self._watches):
             watch.stop()
+
+
+def _split(target: str) -> tuple[str, str]:
+    """Return the path and the query of a target."""
+    if not target.isascii():
+        # Of a target that is no UTF-8, aiohttp leaves surrogates.
+        target = target.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    path, _, query = target.partition("?")
+    return path, query
+
+
+def _check_types(method: str, route: Route, headers: Mapping[str, str]) -> None:
+    """Refuse what a route of a built-in kind does not take or give; custom resources have no routes."""
+    check_route(headers.get("accept", ""), watched=method == "GET" and not route.name)
+    if method == "PATCH":
+        writing.check_patch_type(headers.get("content-type", ""))
 
 
 async def _respond(request: HTTPRequest, served: Awaitable[APIResponse]) -> APIResponse:

@@ -11,20 +11,22 @@ from typing import Any
 from kcr.api.equality import same_json
 from kcr_devcluster.apiserver.kinds.definitions.strategy import keep_metadata
 from kcr_devcluster.apiserver.kinds.kind import ScalePaths
-from kcr_devcluster.apiserver.kinds.strategy import Strategy
+from kcr_devcluster.apiserver.kinds.strategy import Strategy, UndecodableError
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError, invalid, required
+from kcr_devcluster.apiserver.protocol.gotexts import go_type, printed
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.names import check_annotations, qualified_name
 from kcr_devcluster.apiserver.schema.extensions import EMBEDDED, LIST_TYPE, Schema
 from kcr_devcluster.apiserver.schema.shape import ABSENT
 from kcr_devcluster.apiserver.structural.checks import ROOT, Check
-from kcr_devcluster.apiserver.structural.list_types import embedded_errors, has, list_type_errors
+from kcr_devcluster.apiserver.structural.list_types import embedded_errors, embedded_faults, has, list_type_errors
 from kcr_devcluster.apiserver.structural.rules import NOT_CHECKED, RuleCheck, blocks, compile_rules
 from kcr_devcluster.apiserver.structural.shapes import StructuralShape, default_of
 from kcr_devcluster.apiserver.structural.validation import compile_schema
 
 _STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 _OWN_FIELDS = ("apiVersion", "kind", "metadata")
+_INT64 = 1 << 63
 _MOST_REPLICAS = (1 << 31) - 1
 
 
@@ -70,8 +72,15 @@ class CustomResourceStrategy(Strategy):
         return has(self._schema, (EMBEDDED,))
 
     def default(self, obj: Manifest) -> None:
-        """Prune unknown fields, and fill in the defaults."""
+        """Prune unknown fields, and fill in the defaults.
+
+        Raises:
+            UndecodableError: The metadata of an embedded resource cannot be decoded.
+        """
         self._shape.conform(obj)
+        for fault in embedded_faults(self._schema, obj) if self._has_embedded else ():
+            version = obj["apiVersion"].rpartition("/")[2]
+            raise UndecodableError(obj["kind"], version, f"{fault.field}: {fault.message}")
 
     def prepare_create(self, obj: Manifest) -> None:
         """Drop the status where it has a subresource."""
@@ -160,17 +169,23 @@ def _metadata_errors(metadata: Manifest) -> list[FieldError]:
     return errors if metadata.get("name") else [required("metadata.name"), *errors]
 
 
+def _no_accessor(field: str, value: Any, wanted: str) -> FieldError:
+    shown = float(value) if type(value) is int else value
+    words = f"{field} accessor error: {printed(shown)} is of the type {go_type(shown)}, expected {wanted}"
+    return invalid(field, 0, words)
+
+
 def _replica_errors(obj: Mapping[str, Any], path: tuple[str, ...]) -> list[FieldError]:
     value: Any = obj
+    field = "." + ".".join(path)
     for name in path:
-        if not isinstance(value, dict) or name not in value:
+        if not isinstance(value, dict):
+            return [_no_accessor(field, value, "map[string]interface{}")]
+        if name not in value:
             return []
         value = value[name]
-    field = "." + ".".join(path)
-    if type(value) is not int:
-        shown = {str: "string", bool: "bool", float: "float64", list: "[]interface {}"}.get(type(value), "nil")
-        words = f"{field} accessor error: {value} is of the type {shown}, expected int64"
-        return [invalid(field, 0, words)]
+    if type(value) is not int or not -_INT64 <= value < _INT64:
+        return [_no_accessor(field, value, "int64")]
     if value < 0:
         return [invalid(field, value, "should be a non-negative integer")]
     if value > _MOST_REPLICAS:

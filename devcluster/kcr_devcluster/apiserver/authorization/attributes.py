@@ -9,7 +9,6 @@ pkg/endpoints/handlers/responsewriters/errors.go, ForbiddenStatusError.
 
 from collections.abc import Sequence
 from typing import NamedTuple
-from urllib.parse import unquote
 
 import msgspec
 
@@ -57,10 +56,9 @@ def request_attributes(method: str, path: str, query: Query) -> Attributes:
 
     Args:
         method: The HTTP method.
-        path: The path, percent-encoded.
+        path: The path.
         query: The query: it tells a watch from a list, and may name one object.
     """
-    path = unquote(path)
     steps = path.strip("/").split("/")
     match steps:
         case ["api", _, _, *_]:

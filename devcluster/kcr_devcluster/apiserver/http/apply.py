@@ -233,7 +233,7 @@ def _write(
         return registry.create(write.kind, route.namespace, new, tracking=tracking, context=context)
     # A configuration may lack the name: the live object has it.
     check_name(route, _metadata(manifest))
-    check_patch(route.kind, old, meta.decode_metadata(route.kind, manifest.get("metadata")))
+    check_patch(route, old, meta.decode_metadata(route.kind, manifest.get("metadata")))
     # A Scale is applied to the object itself.
     part, new = "" if route.subresource == "scale" else route.subresource, write.to_storage(manifest)
     context = write.context("UpdateOptions", dry_run=dry_run)

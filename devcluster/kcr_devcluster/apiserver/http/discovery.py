@@ -7,12 +7,16 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from kcr_devcluster.apiserver.http.routes import Routes
+from kcr_devcluster.apiserver.http.serialization import MEDIA_TYPES, check_route, negotiate, not_acceptable
 from kcr_devcluster.apiserver.kinds.kind import SUBRESOURCE_KINDS, SUBRESOURCE_VERBS, Kind
 from kcr_devcluster.apiserver.protocol.responses import (
     APIResponse,
     encoded,
     json_response,
+    method_not_allowed,
     no_such_resource,
     text_response,
 )
@@ -28,13 +32,23 @@ _VERSION_INFO = {
 
 def version() -> APIResponse:
     """Return the server's version; by the suffix kcr's own controllers recognise an embedded server."""
-    return json_response(encoded(_VERSION_INFO))
+    return json_response(msgspec.json.format(encoded(_VERSION_INFO).strip(), indent=2))
 
 
-def method_not_allowed() -> APIResponse:
-    """Answer 405: discovery is read-only; the body is the router's own, not a Status."""
-    response = text_response(405, "405: Method Not Allowed")
-    return response._replace(headers={**response.headers, "Allow": "GET"})
+def check_read(method: str, accept: str, known: tuple[str, ...] = MEDIA_TYPES) -> None:
+    """Refuse what is no GET of a document, or asks for it in another form.
+
+    Args:
+        method: The method.
+        accept: The Accept header.
+        known: The forms of the document.
+
+    Raises:
+        StatusError: 405 or 406.
+    """
+    if method != "GET":
+        raise method_not_allowed()
+    check_route(accept, known=known)
 
 
 class Discovery:
@@ -43,28 +57,38 @@ class Discovery:
     def __init__(self, routes: Routes) -> None:
         self._routes = routes
 
-    def respond(self, steps: list[str], headers: Mapping[str, str]) -> APIResponse:
+    def paths(self) -> list[str]:
+        """Return the paths of the documents."""
+        groups = {f"/apis/{group}": versions for group, versions in self._routes.groups.items() if group}
+        below = [f"{group}/{version}" for group, versions in groups.items() for version in versions]
+        return sorted(["/api", "/api/v1", "/apis", *groups, *below])
+
+    def respond(self, method: str, steps: list[str], headers: Mapping[str, str]) -> APIResponse:
         """Return the document that a path names.
 
         Args:
+            method: The method. The documents of groups have a handler that takes any.
             steps: The path's steps, such as `["apis", "batch"]`.
             headers: The request's, in lower case.
 
         Raises:
-            StatusError: 404, the group has no such version.
+            StatusError: 404, the group has no such version; 405 or 406.
         """
+        accept = headers.get("accept", "")
         match steps:
             case ["api"]:
+                check_read(method, accept)
                 return self._root([""], headers, self._api_versions())
             case ["apis"]:
                 groups = [group for group in self._routes.groups if group]
                 return self._root(groups, headers, self._group_list(groups))
             case ["apis", group] if group and group in self._routes.groups:
+                _negotiate(accept)
                 return json_response(encoded({"kind": "APIGroup", "apiVersion": "v1", **self._group(group)}))
             case ["api", version]:
-                return self._resource_list("", version)
+                return self._resource_list(method, "", version, accept)
             case ["apis", group, version] if group and self._has_version(group, version):
-                return self._resource_list(group, version)
+                return self._resource_list(method, group, version, accept)
         return text_response(404, "404 page not found\n")
 
     def _has_version(self, group: str, version: str) -> bool:
@@ -73,7 +97,9 @@ class Discovery:
         return version in versions or (bool(versions) and not self._routes.is_custom_group(group))
 
     def _root(self, groups: list[str], headers: Mapping[str, str], legacy: dict[str, Any]) -> APIResponse:
-        if "as=APIGroupDiscoveryList" not in headers.get("accept", "") or "v=v2" not in headers["accept"]:
+        accept = headers.get("accept", "")
+        if "as=APIGroupDiscoveryList" not in accept or "v=v2" not in accept:
+            _negotiate(accept)
             return json_response(encoded(legacy))
         body = encoded({
             "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {},
@@ -98,10 +124,13 @@ class Discovery:
         versions = [{"groupVersion": f"{group}/{name}", "version": name} for name in self._routes.groups[group]]
         return {"name": group, "versions": versions, "preferredVersion": versions[0]}
 
-    def _resource_list(self, group: str, version: str) -> APIResponse:
+    def _resource_list(self, method: str, group: str, version: str, accept: str) -> APIResponse:
         kinds = self._kinds(group, version)
         if not kinds:
             raise no_such_resource()
+        if not self._routes.is_custom_group(group):
+            check_read(method, accept)
+        _negotiate(accept)
         head: dict[str, Any] = {"kind": "APIResourceList"}
         if group:
             head["apiVersion"] = "v1"
@@ -114,6 +143,11 @@ class Discovery:
             for name in self._routes.groups[group]
         ]
         return {"metadata": {"name": group} if group else {}, "versions": versions}
+
+
+def _negotiate(accept: str) -> None:
+    if negotiate(accept).transformation:
+        raise not_acceptable(", ".join(MEDIA_TYPES))
 
 
 def _legacy_entries(kind: Kind) -> list[dict[str, Any]]:

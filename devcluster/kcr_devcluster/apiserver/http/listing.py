@@ -49,13 +49,14 @@ async def list_page(storage: StorageReader, route: Route, query: Query) -> ListP
         StatusError: 400, 404, 410, 422 or 504; see the rules of resourceVersion, limit and continue.
     """
     check_options(query)
-    if query.text("continue") and query.text("resourceVersion") not in ("", "0"):
+    token = _parse_continue(query.text("continue"), route) if query.text("continue") else None
+    if token is not None and query.text("resourceVersion") not in ("", "0"):
         raise bad_request("specifying resource version is not allowed when using continue")
     requested = parse_resource_version(query.text("resourceVersion"), is_list=True)
     selection = selection_predicate(route.kind, route.namespace, route.name, query)
     limit = 0 if requested == 0 and query.text("resourceVersion") else max(0, query.integer("limit") or 0)
-    if query.text("continue"):
-        return _next_page(storage, route, selection, _parse_continue(query.text("continue"), route), limit)
+    if token is not None:
+        return _next_page(storage, route, selection, token, limit)
     if requested:
         await storage.wait_for_revision(requested)
     cache = storage.cache(route.kind)
@@ -194,11 +195,14 @@ def _parse_continue(text: str, route: Route) -> _ContinueToken:
     except ValueError as error:
         raise bad_request(f"invalid continue token: continue key is not valid: {error}") from None
     match content:
-        case {"v": "meta.k8s.io/v1", "rv": int(revision), "start": str(start)} if type(revision) is int:
+        case {"v": "meta.k8s.io/v1", "rv": int(revision), "start": str(start)} if revision and start:
             return _ContinueToken(revision, key_of(route.namespace, start.rstrip("\0")))
+        case {"v": "meta.k8s.io/v1", "rv": int(revision)} if revision:
+            why = "encoded start key empty (version meta.k8s.io/v1)"
+        case {"v": "meta.k8s.io/v1"}:
+            why = "incorrect encoded start resourceVersion (version meta.k8s.io/v1)"
         case {"v": version}:
-            found = version
+            why = f"server does not recognize this encoded version {version}"
         case _:
-            found = ""
-    why = f"continue key is not valid: server does not recognize this encoded version {found}"
-    raise bad_request(f"invalid continue token: {why}")
+            why = "server does not recognize this encoded version "
+    raise bad_request(f"invalid continue token: continue key is not valid: {why}")

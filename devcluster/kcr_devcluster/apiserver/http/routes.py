@@ -3,13 +3,20 @@
 import asyncio
 from collections.abc import Awaitable, Mapping
 from typing import NamedTuple, TypeVar
-from urllib.parse import unquote
 
 from kcr_devcluster.apiserver.kinds.access.reviews import VirtualKind
+from kcr_devcluster.apiserver.kinds.catalogue import NODES, PODS, SERVICES
 from kcr_devcluster.apiserver.kinds.kind import SUBRESOURCE_VERBS, Kind
 from kcr_devcluster.apiserver.kinds.served import ServedIndex
+from kcr_devcluster.apiserver.protocol.names import path_segment
 from kcr_devcluster.apiserver.protocol.query import Query
-from kcr_devcluster.apiserver.protocol.responses import method_not_allowed, no_such_resource, not_found
+from kcr_devcluster.apiserver.protocol.responses import (
+    StatusError,
+    bad_request,
+    method_not_allowed,
+    no_such_resource,
+    not_found,
+)
 
 T = TypeVar("T")
 
@@ -17,6 +24,12 @@ _VERBS: Mapping[str, tuple[str, ...]] = {
     "GET": ("get", "list", "watch"), "POST": ("create",), "PUT": ("update",), "PATCH": ("patch",),
     "DELETE": ("delete", "deletecollection"),
 }  # fmt: skip
+
+
+# Upstream forwards requests to them.
+PROXIED = (NODES, PODS, SERVICES)
+# Behind a version, words that a resource has to follow.
+_NO_PLACE = (["watch"], ["proxy"])
 
 
 class Route(NamedTuple):
@@ -69,12 +82,22 @@ async def within(seconds: float, served: Awaitable[T]) -> T:
 class Routes(ServedIndex):
     """Finds the served kinds by their paths."""
 
-    def find_path(self, steps: list[str]) -> Route | None:
-        """Return the route of a path, given as its steps; None for one that leads to no kind.
+    def find_path(self, steps: list[str], method: str) -> Route | None:
+        """Return the route of a request, None for one that leads to no kind.
+
+        Args:
+            steps: The path, by its slashes.
+            method: The method: custom resources of all namespaces are only read.
 
         Raises:
             StatusError: 404, there is no such resource.
         """
+        route = self._find_path(steps)
+        if route is None or route.kind.custom is None or method in ("GET", "HEAD"):
+            return route
+        return None if route.kind.type.namespaced and not route.namespace else route
+
+    def _find_path(self, steps: list[str]) -> Route | None:
         match steps:
             case ["api", version, "watch", _, *_]:
                 return self.find_watch("", version, steps[3:])
@@ -86,13 +109,17 @@ class Routes(ServedIndex):
                 return self.find(group, version, steps[3:])
         return None
 
-    def required(self, steps: list[str]) -> Route:
-        """Return the route of a path that was found before.
+    def required(self, steps: list[str], method: str) -> Route:
+        """Return the route of a request that was found before.
+
+        Args:
+            steps: The path.
+            method: The method.
 
         Raises:
             StatusError: 404, there is no such resource any more.
         """
-        route = self.find_path(steps)
+        route = self.find_path(steps, method)
         if route is None:
             raise no_such_resource()
         return route
@@ -106,23 +133,24 @@ class Routes(ServedIndex):
         Raises:
             StatusError: 404, there is no such resource.
         """
-        steps = [unquote(step) if "%" in step else step for step in steps]
         namespace = ""
         if len(steps) > 2 and steps[0] == "namespaces" and not self._is_own_subresource(group, steps):
             namespace, steps = steps[1], steps[2:]
         plural, name, subresource, *more = [*steps, "", "", ""][: max(3, len(steps))]
         kind = self.by_place.get((group, version, plural))
-        if kind is None and self.is_custom_group(group):
+        if kind is None and (self.is_custom_group(group) or steps in _NO_PLACE):
             return None
+        if subresource == "proxy" and kind in PROXIED and "" not in steps[:2]:
+            return Route(kind, namespace, name, subresource)
         if kind is None or more or "" in steps:
             raise no_such_resource()
         if kind.type.namespaced != bool(namespace) and (namespace or name):
-            raise no_such_resource()
-        if subresource and subresource not in kind.subresources:
             if kind.custom is not None:
-                raise not_found(kind.type, name)
+                return None
             raise no_such_resource()
-        return Route(kind, namespace, name, subresource)
+        route = Route(kind, namespace, name, subresource)
+        _check_steps(route)
+        return route
 
     def find_watch(self, group: str, version: str, steps: list[str]) -> Route | None:
         """Return the route of the rest of an older path of watches, behind `/api/v1/watch` or `/apis/G/V/watch`.
@@ -144,13 +172,29 @@ class Routes(ServedIndex):
         return not group and len(steps) == 3 and steps[2] in ("status", "finalize")
 
 
+def _check_steps(route: Route) -> None:
+    """Refuse a path with a name that no object can have, or with a subresource that the kind lacks."""
+    kind, namespace, name, subresource, _ = route
+    if "%" in name or name in (".", ".."):
+        raise bad_request(f'Name parameter invalid: "{name}": {path_segment(name)[0]}')
+    if namespace in (".", ".."):
+        raise StatusError(500, "", f'invalid key: "/{kind.type.plural}/{namespace}"')
+    if subresource and subresource not in kind.subresources:
+        if kind.custom is not None:
+            raise not_found(kind.type, name)
+        raise no_such_resource()
+
+
 def check_method(route: Route, method: str) -> None:
     """Refuse a method that the path does not support.
 
     Raises:
-        StatusError: 405.
+        StatusError: 404 or 405.
     """
     verbs = _VERBS.get(method, ())
+    if route.kind.custom is not None and not route.is_watch and verbs:
+        _check_verb(route, verbs[0])
+        return
     if route.is_watch:
         allowed = method == "GET"
     elif route.subresource:
@@ -158,7 +202,9 @@ def check_method(route: Route, method: str) -> None:
     elif route.kind.is_computed:
         allowed = method == "GET"
     elif route.name:
-        allowed = method != "POST" and bool(verbs) and not isinstance(route.kind, VirtualKind)
+        if isinstance(route.kind, VirtualKind):
+            raise no_such_resource()
+        allowed = method != "POST" and bool(verbs)
     elif method == "DELETE":
         allowed = route.is_writable_collection and "deletecollection" in route.kind.verbs
     else:
@@ -166,3 +212,16 @@ def check_method(route: Route, method: str) -> None:
         allowed = reads or (method == "POST" and route.is_writable_collection)
     if not allowed:
         raise method_not_allowed()
+
+
+def _check_verb(route: Route, verb: str) -> None:
+    """Refuse a verb on a custom resource: no router, but the handler of all of them does."""
+    if route.subresource:
+        if verb not in SUBRESOURCE_VERBS[route.subresource]:
+            resource = route.kind.type
+            words = f'{verb} is not supported on resources of kind "{resource.display}"'
+            raise StatusError(
+                405, "MethodNotAllowed", words, details={"group": resource.group, "kind": resource.plural}
+            )
+    elif not route.name and verb in ("update", "patch"):
+        raise bad_request("name must be provided")

@@ -77,15 +77,17 @@ def _media_type(entry: str, has_protobuf: bool) -> MediaType | None:
     if media not in _ANY and media != PROTOBUF:
         return None
     name = media if media in MEDIA_TYPES else JSON
-    named = dict(part.split("=", 1) for part in parameters if "=" in part)
-    transformation = named.get("as", "")
-    if not transformation:
+    named = {key: value for key, _, value in (part.partition("=") for part in parameters) if value}
+    if named.get("stream", "watch") != "watch":
+        return None
+    if named.keys().isdisjoint(("as", "g", "v")):
         return MediaType("", name=name) if name != PROTOBUF or has_protobuf else None
-    if not _is_known(transformation, named.get("g", ""), named.get("v", "v1")):
+    transformation, version = named.get("as", ""), named.get("v", "")
+    if not _is_known(transformation, named.get("g", ""), version):
         return None
     if transformation == "Table" and name == PROTOBUF:
         return None
-    return MediaType(transformation, named.get("v", "v1"), name)
+    return MediaType(transformation, version, name)
 
 
 def not_acceptable(accepted: str) -> StatusError:
@@ -94,12 +96,13 @@ def not_acceptable(accepted: str) -> StatusError:
 
 
 @lru_cache(256)
-def check_route(accept: str, *, watched: bool) -> None:
+def check_route(accept: str, *, watched: bool = False, known: tuple[str, ...] = MEDIA_TYPES) -> None:
     """Refuse an Accept header that no representation of a built-in resource matches: of patterns only `*/*` does.
 
     Args:
         accept: The header, empty for none.
         watched: Whether the resource is one that can be watched, a collection.
+        known: The representations.
 
     Raises:
         StatusError: 406.
@@ -107,14 +110,20 @@ def check_route(accept: str, *, watched: bool) -> None:
     Source: go-restful, jsr311.go, SelectRoute; custom resources have no such routes.
     """
     medias = [entry.partition(";")[0].strip() for entry in accept.split(",")] if accept else ["*/*"]
-    if not any(media == "*/*" or media in MEDIA_TYPES for media in medias):
-        shown = (*MEDIA_TYPES, *(WATCHED if watched else ()))
+    if not any(media == "*/*" or media in known for media in medias):
+        shown = (*known, *(WATCHED if watched else ()))
         words = f"406: Not Acceptable\n\nAvailable representations: {', '.join(shown)}"
         raise StatusError(_NOT_ACCEPTABLE, "NotAcceptable", words, details={})
 
 
-def check_transformation(accepted: MediaType, kind: Kind, *, is_list: bool) -> None:
+def check_transformation(accepted: MediaType, kind: Kind, subresource: str, *, is_list: bool) -> None:
     """Refuse the metadata of one object where a list is sent, and those of a list where it is one object.
+
+    Args:
+        accepted: The form that is accepted.
+        kind: The kind of the object.
+        subresource: The subresource, empty for none.
+        is_list: Whether a list is sent.
 
     Raises:
         StatusError: 406.
@@ -124,8 +133,14 @@ def check_transformation(accepted: MediaType, kind: Kind, *, is_list: bool) -> N
     wanted = {_PARTIAL: False, f"{_PARTIAL}List": True}.get(accepted.transformation)
     if wanted is None or wanted is is_list:
         return
-    package = kind.type.group.partition(".")[0] or "core"
-    found = "unstructured.Unstructured" if kind.custom is not None else f"{package}.{kind.type.kind}"
+    package, name = kind.type.group.partition(".")[0] or "core", kind.type.kind
+    if subresource == "scale":
+        package, name = "autoscaling" if kind.custom is None else "v1", "Scale"
+    elif kind.custom is not None:
+        if wanted:
+            raise StatusError(500, "", "content is not a list")
+        package, name = "unstructured", "Unstructured"
+    found = f"{package}.{name}"
     what = f"a list (*{found}List)" if is_list else f"not a list (*{found})"
     words = f"you requested {accepted.transformation}, but the requested object is {what}"
     raise StatusError(_NOT_ACCEPTABLE, "NotAcceptable", words)

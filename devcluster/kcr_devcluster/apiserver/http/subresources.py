@@ -6,11 +6,11 @@ Source: kubernetes/pkg/registry/apps/deployment/storage/storage.go, ScaleREST.
 from typing import Any
 
 from kcr_devcluster.apiserver.apply.tracking import Tracking
-from kcr_devcluster.apiserver.http.bodies import field_validation
+from kcr_devcluster.apiserver.http.bodies import field_validation, request_body
 from kcr_devcluster.apiserver.http.sent_objects import decode_sent
-from kcr_devcluster.apiserver.http.writing import Write, check_name, patched
+from kcr_devcluster.apiserver.http.writing import Write, check_name, check_uid, patched, unusable
 from kcr_devcluster.apiserver.kinds.kind import Kind, ScalePaths
-from kcr_devcluster.apiserver.kinds.strategy import conform
+from kcr_devcluster.apiserver.kinds.strategy import UndecodableError, conform
 from kcr_devcluster.apiserver.protocol.field_errors import non_negative
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.names import selector_text
@@ -163,27 +163,21 @@ def update_scale(registry: Registry, write: Write, *, is_patch: bool) -> APIResp
 
     A resourceVersion in the Scale is a precondition, as in any update.
     """
-    route, shape = write.route, type_shape(SCALE)
+    route = write.route
     check_scalable(route.kind)
     dry_run = write.query.dry_run("PatchOptions" if is_patch else "UpdateOptions")
+    sent = None if is_patch else decode_sent(write, SCALE, "autoscaling/v1")
+    if sent is not None:
+        check_name(route, sent.metadata)
     old = write.stored(registry.find(route.kind, route.namespace, route.name))
-    if is_patch:
-        before = scale_of(old)
-        if lacks_replicas(old):
-            before["spec"]["replicas"] = _UNSET
-        scale = patched(write, shape, before)
-        warnings = field_validation.check(shape, scale, write.body, write.content_type, write.query)
-        conform(shape, scale)
-        if (scale.get("spec") or {}).get("replicas") == _UNSET:
-            raise no_replicas(route.kind)
-    else:
-        sent = decode_sent(write, SCALE, "autoscaling/v1")
-        scale, warnings = sent.manifest, sent.warnings
+    scale, warnings = _patched_scale(write, old) if sent is None else (sent.manifest, sent.warnings)
     scale = reviewed_scale(write.attributes(UPDATE, dry_run=dry_run), scale, old)
     metadata = scale.get("metadata") or {}
     check_name(route, metadata)
+    check_uid(old, metadata)
     replicas = (scale.get("spec") or {}).get("replicas", 0)
-    if errors := non_negative("spec.replicas", replicas):
+    # Of custom resources, the field that holds the number is refused.
+    if route.kind.custom is None and (errors := non_negative("spec.replicas", replicas)):
         raise invalid("Scale", "autoscaling", route.name, errors)
     new = old.manifest()
     new["metadata"]["resourceVersion"] = metadata.get("resourceVersion", "")
@@ -191,3 +185,21 @@ def update_scale(registry: Registry, write: Write, *, is_patch: bool) -> APIResp
     context = RequestContext(dry_run=dry_run)
     written = registry.update(old, new, Tracking(write.manager), context=context).record
     return json_response(encoded(scale_of(in_version(written, route.kind))), 200, warning_headers(warnings))
+
+
+def _patched_scale(write: Write, old: Record) -> tuple[Manifest, list[str]]:
+    """Return the Scale of an object as a PATCH leaves it, and the warnings about it."""
+    before, shape = scale_of(old), type_shape(SCALE)
+    if lacks_replicas(old):
+        before["spec"]["replicas"] = _UNSET
+    scale = patched(write, shape, before)
+    if why := request_body.type_error(("autoscaling/v1",), "Scale", scale):
+        raise unusable(scale, why)
+    warnings = field_validation.check(shape, scale, write.body, write.content_type, write.query)
+    try:
+        conform(shape, scale)
+    except UndecodableError as error:
+        raise unusable(patched(write, shape, before), error.text) from None
+    if (scale.get("spec") or {}).get("replicas") == _UNSET:
+        raise no_replicas(write.route.kind)
+    return scale, warnings

@@ -118,13 +118,12 @@ def _duration_faults(seconds: int) -> list[FieldError]:
 
 def _bound_objects(registry: Registry, write: Write, said: dict[str, Any] | None) -> tuple[BoundObject, ...]:
     """Return the object that the token is to be bound to, as it is now, and behind a pod its node."""
-    if not said:
+    if said is None:
         return ()
     kind, name, uid = _BOUND_KINDS.get(said.get("kind", "")), said.get("name", ""), said.get("uid", "")
-    if kind is None or said.get("apiVersion", "v1") != kind.type.api_version:
-        raise bad_request(
-            f"cannot bind token to object of type {said.get('apiVersion', '')}, Kind={said.get('kind', '')}"
-        )
+    group, _, version = said.get("apiVersion", "").rpartition("/")
+    if kind is None or group != kind.type.group:
+        raise bad_request(f"cannot bind token to object of type {group}/{version}, Kind={said.get('kind', '')}")
     namespace = write.route.namespace if kind.type.namespaced else ""
     record = registry.find(kind, namespace, name)
     if kind is PODS and (record.field("spec.serviceAccountName") or "default") != write.route.name:
@@ -136,7 +135,8 @@ def _bound_objects(registry: Registry, write: Write, said: dict[str, Any] | None
             f"the UID in the bound object reference ({uid}) does not match the UID in record. "
             "The object might have been deleted and then recreated"
         )
-        raise conflict(kind.type, name, why)
+        # Upstream names the kind where the resource would stand.
+        raise conflict(kind.type._replace(plural=kind.type.kind), name, why)
     bound = BoundObject(kind.type.kind, name, found.uid)
     node = record.field("spec.nodeName") if kind is PODS else ""
     if not node:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+from kcr.api.resources import ResourceType
 from kcr_devcluster.apiserver.apply.managed_fields import UPDATE, ManagerEntry, manager_name
 from kcr_devcluster.apiserver.apply.tracking import Tracking
 from kcr_devcluster.apiserver.authentication import User
@@ -15,13 +16,14 @@ from kcr_devcluster.apiserver.authorization.signers import CertificateGuard
 from kcr_devcluster.apiserver.http import listing
 from kcr_devcluster.apiserver.http.bodies import field_validation, request_body
 from kcr_devcluster.apiserver.http.routes import Route
-from kcr_devcluster.apiserver.http.serialization import ObjectEncoder, encoder_of
+from kcr_devcluster.apiserver.http.serialization import ObjectEncoder
 from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.kinds.strategy import UndecodableError
-from kcr_devcluster.apiserver.patch import decode_operations, json_patch, merge_patch, strategic_patch
+from kcr_devcluster.apiserver.patch import decode_operations, json_patch, merge_patch, strategic_patch, unstructured
 from kcr_devcluster.apiserver.protocol.field_errors import IMMUTABLE
 from kcr_devcluster.apiserver.protocol.field_errors import invalid as invalid_field
-from kcr_devcluster.apiserver.protocol.gojson import decode_json, encode_json, kind_of
+from kcr_devcluster.apiserver.protocol.gojson import decode_json, encode_json
+from kcr_devcluster.apiserver.protocol.gotexts import printed
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.query import Query
 from kcr_devcluster.apiserver.protocol.replay import replay
@@ -40,10 +42,10 @@ from kcr_devcluster.apiserver.protocol.responses import (
 from kcr_devcluster.apiserver.registry import metadata as meta
 from kcr_devcluster.apiserver.registry.deletion import DeleteOptions, delete
 from kcr_devcluster.apiserver.registry.registry import Registry, WriteResult
+from kcr_devcluster.apiserver.schema.scalars import SCALARS
 from kcr_devcluster.apiserver.schema.shape import Shape
 from kcr_devcluster.apiserver.storage.admission import CREATE, AdmissionAttributes, RequestContext, Reviews
 from kcr_devcluster.apiserver.storage.records import Record, in_version
-from kcr_devcluster.go_numbers import may_have_fractions, with_go_numbers
 
 _JSON_PATCH = "application/json-patch+json"
 _MERGE_PATCH = "application/merge-patch+json"
@@ -52,7 +54,12 @@ APPLY_PATCH = "application/apply-patch+yaml"
 _PATCHES = (_JSON_PATCH, _MERGE_PATCH, _STRATEGIC_PATCH)
 # Of custom resources, the server has no Go types to merge by.
 _CUSTOM_PATCHES = (_JSON_PATCH, _MERGE_PATCH)
-_OTHER_UID = "Precondition failed: UID in precondition: {}, UID in object meta: {}"
+# Where upstream's storage has resources, if not below their names.
+_PLACES = {
+    "endpoints": "services/endpoints", "ingresses.networking.k8s.io": "ingress", "nodes": "minions",
+    "replicationcontrollers": "controllers", "services": "services/specs",
+}  # fmt: skip
+_EXTENSIONS = ("apiextensions.k8s.io", "apiregistration.k8s.io")
 _ORPHANS = (
     "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or "
     "set propagationPolicy=Orphan to suppress this warning"
@@ -186,7 +193,7 @@ def create(registry: Registry, write: Write) -> APIResponse:
 def update(registry: Registry, write: Write) -> APIResponse:
     """Handle a PUT on an object or its status."""
     route, dry_run = write.route, write.query.dry_run("UpdateOptions")
-    manifest = request_body.decode_object(route.kind, write.body, write.content_type)
+    manifest = request_body.decode_object(route.kind, write.body, write.content_type, is_update=True)
     warnings = write.check(manifest)
     with warning(warnings):
         written, status = _update(registry, write, manifest, dry_run=dry_run)
@@ -201,7 +208,9 @@ def _update(registry: Registry, write: Write, manifest: Manifest, *, dry_run: bo
     old = registry.storage.get(route.kind, route.namespace, route.name)
     if old is None and route.kind.allow_create_on_update and not route.subresource:
         if uid := metadata.get("uid"):
-            raise conflict(route.kind.type, route.name, _OTHER_UID.format(uid, ""))
+            raise storage_conflict(
+                route.kind.type, _storage_key(route.kind, route.namespace, route.name), "UID", uid, ""
+            )
         # The version of a deleted object is no obstacle here.
         manifest["metadata"] = {**metadata, "resourceVersion": ""}
         write.check_create()
@@ -210,6 +219,8 @@ def _update(registry: Registry, write: Write, manifest: Manifest, *, dry_run: bo
         return registry.create(write.kind, route.namespace, new, context=context), 201
     old = registry.find(route.kind, route.namespace, route.name)
     _check_put(old, metadata)
+    if route.kind.custom is not None:
+        request_body.check_custom_kind(route.kind, manifest)
     part, tracking, new = route.subresource, Tracking(write.manager), write.to_storage(manifest)
     context = write.context("UpdateOptions", dry_run=dry_run)
     return registry.update(write.stored(old), new, tracking, subresource=part, context=context), 200
@@ -227,19 +238,19 @@ def _check_patched_type(route: Route, new: Manifest) -> None:
     try:
         request_body.check_type_members(new)
     except ValueError as error:
-        raise _unusable(new, str(error)) from None
+        raise unusable(new, str(error)) from None
     if route.kind.custom is not None:
         _check_custom_type(route, new)
     elif not new.get("apiVersion"):
         raise _nameless(route)
     elif why := request_body.type_error((kind.api_version,), kind.kind, new):
-        raise _unusable(new, why)
+        raise unusable(new, why)
 
 
 def _check_custom_type(route: Route, new: Manifest) -> None:
     kind, (api_version, name) = route.kind.type, (new.get("apiVersion"), new.get("kind"))
     if not name:
-        raise _unusable(new, f"Object 'Kind' is missing in '{encode_json(new).decode()}'")
+        raise unusable(new, f"Object 'Kind' is missing in '{encode_json(new).decode()}'")
     if not api_version:
         raise internal("Object 'apiVersion' is missing in 'object has no apiVersion field'")
     errors = []
@@ -281,11 +292,44 @@ def check_name(route: Route, metadata: Mapping[str, Any]) -> None:
         raise bad_request(words)
 
 
+def check_uid(old: Record, metadata: Mapping[str, Any]) -> None:
+    """Refuse the update of an object by one with another uid.
+
+    Raises:
+        StatusError: 409.
+    """
+    uid, found = metadata.get("uid"), old.metadata
+    if uid and uid != found.uid:
+        key = _storage_key(old.kind, found.namespace, found.name)
+        raise storage_conflict(old.kind.type, key, "UID", uid, found.uid)
+
+
+def _storage_key(kind: Kind, namespace: str, name: str) -> str:
+    resource = kind.type
+    place = _PLACES.get(resource.display, resource.plural)
+    if kind.custom is not None or resource.group in _EXTENSIONS:
+        place = f"{resource.group}/{place}"
+    return "/".join(filter(None, ("/registry", place, namespace, name)))
+
+
+def storage_conflict(resource: ResourceType, key: str, what: str, given: str, found: str) -> StatusError:
+    """409: an object is another one than the request says, in the words of upstream's storage.
+
+    Args:
+        resource: The resource.
+        key: Where upstream's storage has the object.
+        what: What differs.
+        given: The value in the request.
+        found: The value in the object.
+    """
+    why = f"Precondition failed: {what} in precondition: {given}, {what} in object meta: {found}"
+    words = f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {why}"
+    return conflict(resource, key.rpartition("/")[2], words)
+
+
 def _check_put(old: Record, metadata: Mapping[str, Any]) -> None:
-    kind, uid = old.kind, metadata.get("uid")
-    if uid and uid != old.metadata.uid:
-        raise conflict(kind.type, old.metadata.name, _OTHER_UID.format(uid, old.metadata.uid))
-    _check_version_is_given(kind, old, metadata)
+    check_uid(old, metadata)
+    _check_version_is_given(old.kind, old, metadata)
 
 
 def _check_version_is_given(kind: Kind, old: Record, metadata: Mapping[str, Any]) -> None:
@@ -307,15 +351,28 @@ def patch(registry: Registry, write: Write) -> APIResponse:
         with warning(warnings):
             metadata = meta.decode_metadata(route.kind, new.get("metadata"))
             check_name(route, metadata)
-            check_patch(route.kind, old, metadata)
+            check_patch(route, old, metadata)
             part, tracking, stored = route.subresource, Tracking(write.manager), write.stored(old)
             new = write.to_storage(new)
             context = write.context("UpdateOptions", dry_run=dry_run)
             written = registry.update(stored, new, tracking, subresource=part, context=context)
     except UndecodableError as error:
         # Decoding changes its argument: the message shows the object as the patch left it.
-        raise _unusable(patched(write, route.kind.shape, write.current(old)), error.text) from None
+        raise unusable(patched(write, route.kind.shape, write.current(old)), error.text) from None
     return write_response(write, written, warnings)
+
+
+def check_patch_type(content_type: str) -> None:
+    """Refuse a patch of a type that the routes of built-in kinds do not consume.
+
+    Raises:
+        StatusError: 415.
+
+    Source: go-restful, route.go, matchesContentType.
+    """
+    given = {one.partition(";")[0].strip() for one in content_type.split(",")}
+    if given.isdisjoint((*_PATCHES, APPLY_PATCH)):
+        raise StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type", details={})
 
 
 def patched(write: Write, shape: Shape, target: Manifest) -> Manifest:
@@ -345,27 +402,27 @@ def _patched_strategically(patch: bytes, shape: Shape, target: Manifest) -> Mani
         change = decode_json(patch)
     except ValueError as error:
         raise bad_request(str(error)) from None
-    if may_have_fractions(patch):
-        # Unlike other decoders, the converter that upstream uses here takes 3.0 for an integer.
-        change = with_go_numbers(change)
     new = strategic_patch(shape, target, change)
-    if new:
+    try:
         for member in ("apiVersion", "kind"):
-            if not isinstance(new.get(member), str | None):
-                raise _unusable(new, f"cannot convert a value of type {kind_of(new[member])} to string")
-            # Whatever the patch says of its type.
-            new[member] = target[member]
-    return new
+            unstructured.read(new.get(member), SCALARS["string"])
+            if new:
+                # Whatever the patch says of its type.
+                new[member] = target[member]
+        read: Manifest = unstructured.read(new, shape.type)
+        return read
+    except ValueError as error:
+        raise unusable(printed(change), str(error)) from None
 
 
 def _patched_by_operations(patch: bytes, target: Manifest) -> Manifest:
     new = json_patch(target, decode_operations(patch))
     if not isinstance(new, dict):
-        raise _unusable(new, f"{request_body.NO_KIND}: {request_body.not_an_object(new)}")
+        raise unusable(new, f"{request_body.NO_KIND}: {request_body.not_an_object(new)}")
     return new
 
 
-def check_patch(kind: Kind, old: Record, metadata: Manifest) -> None:
+def check_patch(route: Route, old: Record, metadata: Manifest) -> None:
     """Refuse a patched object that is another one, or without the version that its kind requires.
 
     The registry refuses one that was made from a version that is not the newest.
@@ -373,15 +430,22 @@ def check_patch(kind: Kind, old: Record, metadata: Manifest) -> None:
     Raises:
         StatusError: 422.
     """
+    kind = route.kind
     _check_version_is_given(kind, old, metadata)
     uid, given = old.metadata.uid, metadata.get("uid")
     if given not in (None, "", uid) and metadata.get("resourceVersion") in (None, "", old.metadata.resource_version):
-        errors = [invalid_field("metadata.uid", given, IMMUTABLE)]
+        errors = [invalid_field("metadata.uid", given, IMMUTABLE)] * meta.checks_of_update(kind, route.subresource)[0]
         raise invalid(kind.type.kind, kind.type.group, old.metadata.name, errors)
 
 
-def _unusable(value: object, why: str) -> StatusError:
-    error = invalid_field("patch", encode_json(value).decode(), why)
+def unusable(value: object, why: str) -> StatusError:
+    """422: what a patch leaves cannot be read.
+
+    Args:
+        value: What it leaves, or the text that stands for it.
+        why: The reason.
+    """
+    error = invalid_field("patch", value if isinstance(value, str) else encode_json(value).decode(), why)
     return invalid("", "", "", [error])
 
 
@@ -416,8 +480,7 @@ async def remove_collection(registry: Registry, write: Write) -> APIResponse:
 
     async def listed() -> tuple[tuple[Record, ...], bytes]:
         page = await listing.list_page(registry.storage, route, write.query)
-        encoder = encoder_of(route.kind, ObjectEncoder())
-        return page.records, encoder.encode_list(route.kind, page.metadata, page.records)
+        return page.records, write.encoder.encode_list(route.kind, page.metadata, page.records)
 
     async def remove_one(namespace: str, name: str) -> None:
         newest = registry.storage.get(route.kind, namespace, name)

@@ -145,7 +145,9 @@ CLUSTER_ROLES = _rbac_kind("ClusterRole", "access.rbac:ClusterRoleStrategy")
 CLUSTER_ROLE_BINDINGS = _rbac_kind("ClusterRoleBinding", "access.rbac:ClusterRoleBindingStrategy")
 ROLES = _rbac_kind("Role", "access.rbac:RoleStrategy")
 ROLE_BINDINGS = _rbac_kind("RoleBinding", "access.rbac:RoleBindingStrategy")
-DISRUPTION_BUDGETS = _kind("policy/v1", "PodDisruptionBudget", "apps.budgets:BudgetStrategy")
+DISRUPTION_BUDGETS = _kind(
+    "policy/v1", "PodDisruptionBudget", "apps.budgets:BudgetStrategy", requires_resource_version=True
+)
 AUTOSCALERS = _kind(
     "autoscaling/v2",
     "HorizontalPodAutoscaler",
@@ -194,7 +196,7 @@ _PLAIN = (
         "ResourceSlice",
         make_strategy=strategy_at(_GENERIC, "resourceslices.resource.k8s.io", has_generation=True),
         fields=_paths("spec.driver", "spec.nodeName"),
-        unknown_field_message=_LABEL_NOT_SUPPORTED,
+        unknown_field_message="field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: {}",
     ),
     _kind("v1", "PodTemplate", "apps.sets:PodTemplateStrategy"),
     _kind("apps/v1", "DaemonSet", "apps.sets:DaemonSetStrategy"),
@@ -232,8 +234,16 @@ _RULES: Mapping[tuple[str, str], str] = {
 }
 
 
+_VERSION_REQUIRED = {"CSIDriver", "CSINode", "CSIStorageCapacity", "RuntimeClass", "VolumeAttachment"}
+_CREATED_BY_PUT = {"Endpoints", "RuntimeClass"}
+
+
 def _generic(api_version: str, name: str) -> Kind:
-    kind = _kind(api_version, name)
+    traits: dict[str, Any] = {
+        "requires_resource_version": name in _VERSION_REQUIRED,
+        "allow_create_on_update": name in _CREATED_BY_PUT,
+    }
+    kind = _kind(api_version, name, **traits)
     has_generation = "generation" in _BUILTIN[api_version, name].traits
     if name == "ControllerRevision":
         make = strategy_at("apps.sets:ControllerRevisionStrategy", kind.type.display, has_generation=has_generation)

@@ -56,6 +56,7 @@ class Rules(NamedTuple):
         warnings: Returns further warnings about a new object.
         is_used: Whether something here acts on the objects, so that there is no warning that nothing does.
         content: The fields whose changes start a new generation.
+        has_labels: Whether changed labels do so as well.
     """
 
     stored_as: tuple[str, str] | None = None
@@ -67,6 +68,7 @@ class Rules(NamedTuple):
     warnings: Callable[[Manifest], list[str]] | None = None
     is_used: bool = False
     content: tuple[str, ...] = ("spec",)
+    has_labels: bool = False
 
 
 class GenericStrategy(Strategy):
@@ -100,6 +102,8 @@ class GenericStrategy(Strategy):
 
     def is_new_generation(self, new: Manifest, old: Manifest) -> bool:
         """Return whether an update changes the content."""
+        if self._rules.has_labels and new["metadata"].get("labels") != old["metadata"].get("labels"):
+            return True
         return any(not same_json(new.get(name), old.get(name)) for name in self._rules.content)
 
     def validate(self, obj: Manifest) -> list[FieldError]:

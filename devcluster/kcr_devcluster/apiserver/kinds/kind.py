@@ -121,6 +121,7 @@ SUBRESOURCE_VERBS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("binding", "eviction", "token"), ("create",)),
     "finalize": ("update",),
     "log": ("get",),
+    "proxy": ("create", "delete", "get", "patch", "update"),
 }
 # Subresources with a kind of their own: group, version and kind; `""` for the object's group and version.
 SUBRESOURCE_KINDS: Mapping[str, tuple[str, str, str]] = {

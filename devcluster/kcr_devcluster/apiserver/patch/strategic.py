@@ -7,12 +7,12 @@ are interleaved: an item of the live list precedes one of the patch only where i
 Source: kubernetes/staging/src/k8s.io/apimachinery/pkg/util/strategicpatch/patch.go.
 """
 
-from collections.abc import Iterable
 from typing import Any
 
 from kcr_devcluster.apiserver.protocol.gojson import kind_of
+from kcr_devcluster.apiserver.protocol.gotexts import formatted, go_type, printed
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
-from kcr_devcluster.apiserver.protocol.responses import StatusError, bad_request
+from kcr_devcluster.apiserver.protocol.responses import StatusError, bad_request, unprocessable
 from kcr_devcluster.apiserver.schema.scalars import ANY
 from kcr_devcluster.apiserver.schema.shape import Field, Shape, Type
 
@@ -62,25 +62,28 @@ def _merge_map(target: Manifest, patch: Manifest, of: Type) -> Manifest:
 
 
 def _replaced(patch: Manifest) -> Manifest:
-    directive = patch.pop(_PATCH)
-    if directive == "replace":
-        return patch
-    if directive == "delete":
-        return {}
-    raise _unknown(directive, patch)
+    directive = patch[_PATCH]
+    if directive not in ("replace", "delete"):
+        raise _unknown(patch)
+    del patch[_PATCH]
+    return patch if directive == "replace" else {}
 
 
-def _unknown(directive: object, patch: Manifest) -> StatusError:
-    return StatusError(500, "", f"unknown patch type: {directive} in map: {_as_go_prints(patch)}")
+def _unknown(patch: Manifest) -> StatusError:
+    return _failed(f"unknown patch type: {formatted(patch[_PATCH])} in map: {printed(patch)}")
+
+
+def _failed(why: str) -> StatusError:
+    return StatusError(500, "", why)
 
 
 def _merge_member(target: Any, value: Any, field: Field) -> Any:
-    if isinstance(value, dict):
-        return _merge_map(target, value, field.type) if isinstance(target, dict) else _plain(value)
-    if isinstance(value, list):
-        if isinstance(target, list) and field.merge_key is not None:
-            return _merge_list(target, value, field.merge_key, field.type.items or ANY)
+    if type(target) is not type(value):
         return _plain(value)
+    if isinstance(value, dict):
+        return value if field.is_replaced else _merge_map(target, value, field.type)
+    if isinstance(value, list) and field.merge_key is not None:
+        return _merge_list(target, value, field.merge_key, field.type.items or ANY)
     return value
 
 
@@ -88,20 +91,23 @@ def _merge_list(target: list[Any], patch: list[Any], key: str, of: Type) -> list
     items = [*target, *patch]
     if not items:
         return []
-    if not all(isinstance(item, dict) for item in items):
-        if any(isinstance(item, dict | list) for item in items):
-            raise StatusError(500, "", "lists of lists and lists of mixed types are not supported")
+    if isinstance(items[0], list):
+        raise unprocessable()
+    if any(type(item) is not type(items[0]) for item in items):
+        raise _failed(f"list element types are not identical: {printed([target, patch])}")
+    if not isinstance(items[0], dict):
         merged = list(dict.fromkeys(items))
         return interleave(merged, patch, target, key)
     if not key:
-        raise StatusError(500, "", "cannot merge lists without merge key")
+        raise _failed("cannot merge lists without merge key")
     if any(item.get(_PATCH) == "replace" for item in patch):
         return [_plain(item) for item in patch if _PATCH not in item]
     target, patch = _obey(target, patch, key)
     merged = list(target)
-    positions = {_hashable(item.get(key)): position for position, item in reversed(list(enumerate(target)))}
+    positions = _positions(target, key)
     for item in patch:
-        name = _hashable(_key_of(item, key))
+        _key_of(item, key)
+        name = _name(item, key)
         if name in positions:
             merged[positions[name]] = _merge_map(merged[positions[name]], item, of)
         else:
@@ -114,22 +120,22 @@ def _obey(target: list[Any], patch: list[Any], key: str) -> tuple[list[Any], lis
     """Apply the items that are directives, and return the remaining items of the target and of the patch."""
     rest: list[Any] = []
     for item in patch:
-        match item.get(_PATCH):
-            case None:
+        match item.get(_PATCH, ""):
+            case "" if _PATCH not in item:
                 rest.append(item)
             case "delete":
                 name = _key_of(item, key)
                 target = [one for one in target if one.get(key) != name]
             case "merge":
-                raise StatusError(500, "", "merging lists cannot yet be specified in the patch")
-            case directive:
-                raise _unknown(directive, item)
+                raise _failed("merging lists cannot yet be specified in the patch")
+            case _:
+                raise _unknown(item)
     return target, rest
 
 
 def _key_of(item: Manifest, key: str) -> Any:
     if key not in item:
-        raise StatusError(500, "", f"map: {_as_go_prints(item)} does not contain declared merge key: {key}")
+        raise _failed(f"map: {printed(item)} does not contain declared merge key: {key}")
     return item[key]
 
 
@@ -145,9 +151,8 @@ def _retain(result: Manifest, patch: Manifest) -> None:
 
 
 def _delete_plain(result: Manifest, name: str, values: Any) -> None:
-    if not isinstance(values, list):
-        raise bad_request("invalid patch format of primitive list")
-    if isinstance(result.get(name), list):
+    # What is no list is another type than the list's, and ignored.
+    if isinstance(result.get(name), list) and isinstance(values, list):
         result[name] = [value for value in result[name] if value not in values]
 
 
@@ -155,9 +160,14 @@ def _apply_orders(result: Manifest, patch: Manifest, of: Type) -> None:
     """Merge the lists whose order the patch gives, and take them out of the patch."""
     for directive in [name for name in patch if name.startswith(_ORDER)]:
         order, name = patch.pop(directive), directive.removeprefix(_ORDER)
-        field, live, wanted = of.field(name) or _REPLACED, result.get(name), patch.pop(name, None)
-        if not isinstance(order, list) or not isinstance(wanted, list | None):
-            raise bad_request("invalid patch format of setElementOrder list")
+        live, wanted = result.get(name), patch.pop(name, None)
+        for one in (order, [] if live is None else live, [] if wanted is None else wanted):
+            if not isinstance(one, list):
+                raise _failed(f"expected a []interface {{}}, but received a {go_type(one)}")
+        field = of.field(name)
+        if field is None:
+            struct = of.name if of.shape is None else of.shape.short_name
+            raise _failed(f'unable to find api field in struct {struct} for the json field "{name}"')
         key = field.merge_key or ""
         _check_order(order, wanted or [], key)
         plain = patch.pop(_DELETE_FROM + name, None)
@@ -167,19 +177,29 @@ def _apply_orders(result: Manifest, patch: Manifest, of: Type) -> None:
         if live is None and wanted is None:
             continue
         merged = (live if wanted is None else _merge_member(live, wanted, field)) or []
+        if key and merged:
+            _check_named(order, key)
         result[name] = interleave(merged, order, live or [], key)
+
+
+def _check_named(order: list[Any], key: str) -> None:
+    for position, item in enumerate(order):
+        if not isinstance(item, dict):
+            raise _failed(f"value for key {position} is not a map")
+        _key_of(item, key)
 
 
 def _check_order(order: list[Any], items: list[Any], key: str) -> None:
     """Refuse items of the patch that the order does not name in the same sequence."""
-    named = iter([item.get(key) if isinstance(item, dict) else item for item in order])
+    if not order:
+        return
+    named = iter([_name(item, key) for item in order])
     for item in items:
         if isinstance(item, dict) and _PATCH in item:
             continue
-        name = item.get(key) if isinstance(item, dict) else item
-        if name not in named:
-            words = f"The order in patch list:\n{_as_go_prints(items)}\n doesn't match $setElementOrder list:\n"
-            raise StatusError(500, "", f"{words}{_as_go_prints(order)}\n")
+        if _name(item, key) not in named:
+            words = f"The order in patch list:\n{printed(items)}\n doesn't match $setElementOrder list:\n"
+            raise _failed(f"{words}{printed(order)}\n")
 
 
 def _plain(value: Any) -> Any:
@@ -193,19 +213,6 @@ def _plain(value: Any) -> Any:
 
 def _is_directive(name: str) -> bool:
     return name in (_PATCH, _RETAIN) or name.startswith((_DELETE_FROM, _ORDER))
-
-
-def _hashable(value: Any) -> Any:
-    return str(value) if isinstance(value, dict | list) else value
-
-
-def _as_go_prints(value: Any) -> str:
-    if isinstance(value, dict):
-        return f"map[{' '.join(f'{name}:{_as_go_prints(value[name])}' for name in sorted(value))}]"
-    if isinstance(value, list):
-        return f"[{' '.join(map(_as_go_prints, value))}]"
-    words: Iterable[tuple[object, str]] = ((None, "<nil>"), (True, "true"), (False, "false"))
-    return next((word for one, word in words if value is one), str(value))
 
 
 def interleave(merged: list[Any], order: list[Any], live: list[Any], key: str) -> list[Any]:
@@ -240,4 +247,5 @@ def _positions(items: list[Any], key: str) -> dict[Any, int]:
 
 def _name(item: Any, key: str) -> Any:
     name = item.get(key) if isinstance(item, dict) else item
-    return str(name) if isinstance(name, dict | list) else name
+    # 1 and 1.0 are not the same name.
+    return type(name), str(name) if isinstance(name, dict | list) else name

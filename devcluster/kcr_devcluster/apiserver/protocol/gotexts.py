@@ -5,7 +5,12 @@ Source: Go's strconv, quote.go and ftoa.go; fmt, format.go.
 
 import math
 from decimal import Decimal
+from typing import Any
 
+# The kinds of values of JSON.
+_KINDS = {
+    dict: "map", list: "slice", str: "string", bool: "bool", int: "int64", float: "float64",
+}  # fmt: skip
 _ESCAPES = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
 _ESCAPES |= {'"': '\\"', "\\": "\\\\"}
 # The powers of ten of numbers that are written without an exponent.
@@ -51,3 +56,37 @@ def _named(number: float) -> str:
     if math.isnan(number):
         return "NaN"
     return ("+Inf" if number > 0 else "-Inf") if math.isinf(number) else ""
+
+
+def printed(value: Any) -> str:
+    """Return a value of JSON as `%v` prints it."""
+    if isinstance(value, dict):
+        return f"map[{' '.join(f'{name}:{printed(value[name])}' for name in sorted(value))}]"
+    if isinstance(value, list):
+        return f"[{' '.join(map(printed, value))}]"
+    if value is None or isinstance(value, bool):
+        return {None: "<nil>", True: "true", False: "false"}[value]
+    if isinstance(value, float):
+        return general(value)
+    return str(value)
+
+
+def formatted(value: Any) -> str:
+    """Return a value of JSON as `%s` prints it: what is no text with its type."""
+    if value is None:
+        return "%!s(<nil>)"
+    return value if isinstance(value, str) else f"%!s({go_kind(value)}={printed(value)})"
+
+
+def go_kind(value: Any) -> str:
+    """Return the kind of a value of JSON in Go, such as `map`; null has none."""
+    return _KINDS[type(value)]
+
+
+def go_type(value: Any) -> str:
+    """Return the type of a value of JSON in Go, such as `map[string]interface {}`."""
+    if value is None:
+        return "%!s(<nil>)"
+    if isinstance(value, dict | list):
+        return "[]interface {}" if isinstance(value, list) else "map[string]interface {}"
+    return go_kind(value)

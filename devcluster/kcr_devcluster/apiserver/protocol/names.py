@@ -52,6 +52,7 @@ _label, _label_1035, _subdomain = re.compile(_LABEL), re.compile(_LABEL_1035), r
 _qualified, _value, _path = re.compile(_QUALIFIED), re.compile(_VALUE), re.compile(_PATH)
 
 STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
+NOT_STANDARD = "name is neither a standard finalizer name nor is it fully qualified"
 _ANNOTATIONS_LIMIT = 256 * 1024
 
 
@@ -106,7 +107,7 @@ def qualified_name(text: str) -> tuple[str, ...]:
     if len(parts) == 2:
         prefix = parts[0]
         found = dns_subdomain(prefix) if prefix else ("must be non-empty",)
-        reasons += [f"prefix part {reason}" for reason in found]
+        reasons += [f"prefix part {reason.replace(' 253 characters', ' 253 bytes')}" for reason in found]
     name = parts[-1]
     if not name:
         reasons.append("name part must be non-empty")
@@ -166,7 +167,7 @@ def check_finalizer(name: str, field: str) -> list[FieldError]:
     """Return the field errors of a finalizer with a valid name, which is a standard one, or one with a domain."""
     if "/" in name or name in STANDARD_FINALIZERS:
         return []
-    return [invalid(field, name, "name is neither a standard finalizer name nor is it fully qualified")]
+    return [invalid(field, name, NOT_STANDARD)]
 
 
 def domain_prefixed_path(text: str) -> list[tuple[str, str]]:

@@ -12,7 +12,9 @@ from kcr_devcluster.apiserver.protocol.responses import bad_request, invalid, in
 
 _UNSIGNED, _INTEGER = re.compile(r"[0-9]+"), re.compile(r"[+-]?[0-9]+")
 _LONGEST_MANAGER = 128
-_FALSE = ("", "0", "false")
+_FALSE = ("0", "false")
+# An escape that Go's parsers refuse.
+BROKEN_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})")
 _VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 
 
@@ -67,6 +69,8 @@ class Query:
             text: The query.
             ignored: Parameters of features that are off.
         """
+        if "%" in text or ";" in text:
+            text = "&".join(pair for pair in text.split("&") if ";" not in pair and not BROKEN_ESCAPE.search(pair))
         self._text = text
         # Of several values of a parameter, the first one counts.
         self._values = dict(reversed(parse_qsl(text, keep_blank_values=True))) if text else {}
@@ -86,8 +90,8 @@ class Query:
         return name in self._values
 
     def flag(self, name: str) -> bool:
-        """Return a boolean: anything but empty, `0` and `false` is true."""
-        return self._values.get(name, "").lower() not in _FALSE
+        """Return a boolean: what is given is true, also an empty text, but for `0` and `false`."""
+        return self._values.get(name, "0").lower() not in _FALSE
 
     def integer(self, name: str) -> int | None:
         """Return a number, None when it is absent.

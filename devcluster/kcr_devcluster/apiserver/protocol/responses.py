@@ -10,6 +10,7 @@ from kcr.api.resources import ResourceType
 from kcr.errors import KcrError
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError
 from kcr_devcluster.apiserver.protocol.gojson import encode_json
+from kcr_devcluster.apiserver.protocol.gotexts import quoted
 
 JSON = "application/json"
 # Characters of all warnings of a response together, and of one where they are more.
@@ -206,7 +207,9 @@ def bad_request(message: str) -> StatusError:
 
 def not_found(resource: ResourceType, name: str) -> StatusError:
     """404: there is no such object."""
-    return StatusError(404, "NotFound", f'{resource.display} "{name}" not found', details=_details(resource, name))
+    return StatusError(
+        404, "NotFound", f"{resource.display} {quoted(name)} not found", details=_details(resource, name)
+    )
 
 
 def no_such_resource() -> StatusError:

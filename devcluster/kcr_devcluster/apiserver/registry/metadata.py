@@ -5,6 +5,7 @@ kubernetes/staging/src/k8s.io/apiserver/pkg/registry/rest/{meta,create,update}.g
 """
 
 import random
+from collections.abc import Mapping
 from datetime import datetime
 
 from kcr_devcluster.apiserver.kinds.kind import Kind
@@ -19,7 +20,13 @@ from kcr_devcluster.apiserver.protocol.field_errors import (
     required,
 )
 from kcr_devcluster.apiserver.protocol.manifests import Manifest, in_order, timestamp
-from kcr_devcluster.apiserver.protocol.names import check_annotations, check_finalizer, check_labels, qualified_name
+from kcr_devcluster.apiserver.protocol.names import (
+    NOT_STANDARD,
+    check_annotations,
+    check_finalizer,
+    check_labels,
+    qualified_name,
+)
 from kcr_devcluster.apiserver.protocol.responses import bad_request
 from kcr_devcluster.apiserver.schema.builtin import type_shape
 from kcr_devcluster.apiserver.schema.shape import TypeMismatchError
@@ -30,6 +37,30 @@ _OF_DELETION = ("deletionTimestamp", _GRACE)
 _SERVER_FIELDS = ("uid", "creationTimestamp", *_OF_DELETION)
 # The fields that an update cannot change; other values in it are ignored.
 _KEPT = ("uid", "creationTimestamp", "deletionTimestamp", "generation")
+# The strategies that check the metadata of an update beside the registry in another way than most, which check the
+# changes once more: how often they check those, and how often the metadata as a whole.
+_CHECKS: Mapping[str, tuple[int, int]] = {
+    **dict.fromkeys((
+        "APIService", "CSIStorageCapacity", "CertificateSigningRequest", "ClusterRole", "ClusterRoleBinding",
+        "ConfigMap", "ControllerRevision", "DeviceClass", "Endpoints", "Ingress", "IngressClass", "Job", "Namespace",
+        "Node", "PersistentVolumeClaim", "Pod", "ResourceClaim", "ResourceClaimTemplate", "Role", "RoleBinding",
+        "RuntimeClass", "Secret", "ServiceAccount", "StorageClass",
+    ), (1, 1)),
+    **dict.fromkeys((
+        "CSINode", "EndpointSlice", "FlowSchema", "LimitRange", "MutatingAdmissionPolicy",
+        "MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration", "PriorityLevelConfiguration",
+        "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration",
+        "VolumeAttachment",
+    ), (0, 1)),
+    **dict.fromkeys(("Event", "PodDisruptionBudget"), (0, 0)),
+    "PersistentVolume": (0, 2),
+}  # fmt: skip
+_STATUS_CHECKS = {"CertificateSigningRequest": (1, 1), "CronJob": (0, 0), "PodDisruptionBudget": (0, 0)}
+# The groups whose objects may have finalizers without a domain; so do events and custom resources.
+_ANY_FINALIZER = (
+    "admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "coordination.k8s.io",
+    "node.k8s.io", "policy",
+)  # fmt: skip
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _LONGEST_BASE = 58
 # The bits of a UUID that are not random: version and variant.
@@ -143,12 +174,12 @@ def keep_server_fields(metadata: Manifest, old: Manifest) -> None:
 
 def validate(kind: Kind, metadata: Manifest) -> list[FieldError]:
     """Return the field errors of the metadata of a new object."""
-    errors = [*_name_faults(kind, metadata), *_validate_mutable(kind, metadata)]
+    errors = [*_name_faults(kind, metadata), *_validate_mutable(metadata), *_finalizer_faults(kind, metadata)]
     return errors + non_negative("metadata.generation", metadata.get("generation"))
 
 
-def _validate_mutable(kind: Kind, metadata: Manifest) -> list[FieldError]:
-    """Return the field errors of the members that clients may write on create and update."""
+def _validate_mutable(metadata: Manifest) -> list[FieldError]:
+    """Return the field errors of labels, annotations and owners."""
     errors: list[FieldError] = []
     if labels := metadata.get("labels"):
         errors += check_labels(labels, "metadata.labels")
@@ -156,16 +187,38 @@ def _validate_mutable(kind: Kind, metadata: Manifest) -> list[FieldError]:
         errors += check_annotations(annotations, "metadata.annotations")
     if references := metadata.get("ownerReferences"):
         errors += _owner_faults(references)
-    if finalizers := metadata.get("finalizers"):
-        # The server of extensions knows no standard finalizers; its own on definitions has no domain.
-        any_name = kind.custom is not None or kind.type.group == "apiextensions.k8s.io"
-        errors += _finalizer_faults(finalizers, any_name=any_name)
     return errors
 
 
-def validate_update(kind: Kind, metadata: Manifest, old: Manifest) -> list[FieldError]:
-    """Return the field errors of changed metadata; a terminating object takes no new finalizers."""
-    errors = _validate_mutable(kind, metadata)
+def checks_of_update(kind: Kind, subresource: str) -> tuple[int, int]:
+    """Return how often upstream checks what an update changes in the metadata, and the metadata as a whole."""
+    changes, whole = (_STATUS_CHECKS if subresource else _CHECKS).get(kind.type.kind, (1, 0))
+    return 1 + changes, 1 + whole
+
+
+def validate_update(kind: Kind, metadata: Manifest, old: Manifest, subresource: str) -> list[FieldError]:
+    """Return the field errors of changed metadata, as often as upstream finds them.
+
+    Args:
+        kind: The kind of the object.
+        metadata: Its metadata.
+        old: The metadata before.
+        subresource: That which is written, empty for the object.
+    """
+    errors, changed = _validate_mutable(metadata), _change_faults(metadata, old)
+    finalizers = _finalizer_faults(kind, metadata)
+    if not (errors or changed or finalizers):
+        return []
+    changes, whole = checks_of_update(kind, subresource)
+    # The names of the registry's own check; that of standard ones is the strategies'.
+    named = [error for error in finalizers if error.message.endswith(NOT_STANDARD)]
+    others = [error for error in finalizers if error not in named]
+    return [*(errors + others) * whole, *(changed + errors) * changes, *named * (changes + whole - 2)]
+
+
+def _change_faults(metadata: Manifest, old: Manifest) -> list[FieldError]:
+    """Return the field errors of a changed deletion; a terminating object takes no new finalizers."""
+    errors: list[FieldError] = []
     for name in _OF_DELETION:
         if metadata.get(name) != old.get(name):
             errors.append(invalid(f"metadata.{name}", metadata[name], IMMUTABLE))
@@ -221,13 +274,13 @@ def _owner_faults(references: list[Manifest]) -> list[FieldError]:
     return errors
 
 
-def _finalizer_faults(finalizers: list[str], *, any_name: bool) -> list[FieldError]:
-    field = "metadata.finalizers"
+def _finalizer_faults(kind: Kind, metadata: Manifest) -> list[FieldError]:
+    finalizers, field = metadata.get("finalizers") or (), "metadata.finalizers"
     errors = [invalid(field, name, reason) for name in finalizers for reason in qualified_name(name)]
     if "orphan" in finalizers and "foregroundDeletion" in finalizers:
         words = "finalizer orphan and foregroundDeletion cannot be both set"
         errors.append(invalid(field, finalizers, words))
-    if any_name:
+    if kind.custom is not None or kind.type.group in _ANY_FINALIZER or kind.type.kind == "Event":
         return errors
     return errors + [
         error for position, name in enumerate(finalizers) for error in check_finalizer(name, f"{field}[{position}]")

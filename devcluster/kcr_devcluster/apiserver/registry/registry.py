@@ -276,8 +276,8 @@ class Registry:
         metadata = new["metadata"]
         rules = kind.strategy.update_rules(subresource)
         rules.prepare(new, before)
-        errors = rules.validate(new, before)
-        self._raise_if_invalid(kind, new, [*meta.validate_update(kind, metadata, before["metadata"]), *errors])
+        errors = meta.validate_update(kind, metadata, before["metadata"], subresource) + rules.validate(new, before)
+        self._raise_if_invalid(kind, new, errors)
         _leave_stored(kind, new)
         chain = self._chains.get(kind) or self._chain(kind)
         for check in chain.update_checks if not subresource else ():

@@ -26,6 +26,8 @@ _SCHEMA_OR: Mapping[str, str] = {
     "additionalItems": SCHEMA_OR_BOOL, "additionalProperties": SCHEMA_OR_BOOL, "items": SCHEMA_OR_ARRAY,
 }  # fmt: skip
 _JSON_VALUES = {"default": SCALARS["json"], "example": SCALARS["json"], "enum": list_of(SCALARS["json"])}
+# The objects that strategic merge patch replaces.
+_REPLACED = {("policy.v1.PodDisruptionBudgetSpec", "selector")}
 _PARTIAL = "PartialObjectMetadata"
 # The protobuf numbers of metadata and items in a PartialObjectMetadataList.
 _METADATA_VERSIONS = {"meta.k8s.io/v1": (1, 2), "meta.k8s.io/v1beta1": (2, 1)}
@@ -217,6 +219,7 @@ def _fields(name: str) -> Mapping[str, Field]:
         field: _field(facts, tags.get(field, ""), defaults.get(field, ABSENT), embedded)
         for field, facts in type_facts(name).items()
     }
+    made |= {field: made[field]._replace(is_replaced=True) for owner, field in _REPLACED if owner == name}
     if name == _JSON_SCHEMA:
         # The published schema has no types that are one thing or another.
         made |= {field: made[field]._replace(type=_schema_or(other)) for field, other in _SCHEMA_OR.items()}
@@ -250,6 +253,9 @@ def _schema_or(name: str) -> Type:
 def _field(facts: FieldFacts, tag: str, default: Any, embedded: Mapping[str, str]) -> Field:
     tag, _, named = tag.partition("=")
     number = tag.rstrip("?!")
+    # A time that is held by value is null where it is not set.
+    if tag.endswith("!") and default is ABSENT:
+        default = None
     # Optional lists and maps are left out when they are empty; an object is present or absent, and never zero.
     dropped = not facts.required if facts.type.startswith((LIST, MAP)) else tag.endswith("?")
     return Field(

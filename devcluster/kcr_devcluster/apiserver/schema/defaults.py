@@ -15,7 +15,6 @@ _FILE_MODE = {"defaultMode": 0o644}
 _CONTAINER = {
     "resources": {}, "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File",
 }  # fmt: skip
-_CONDITION = {"lastProbeTime": None, "lastTransitionTime": None}
 _ISCSI = {"iscsiInterface": "default"}
 _RBD = {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"}
 _ROLLING_UPDATE = {"type": "RollingUpdate"}
@@ -57,7 +56,6 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
         "jobTemplate": {},
     },
     "batch.v1.Job": {"spec": {}, "status": {}},
-    "batch.v1.JobCondition": _CONDITION,
     "batch.v1.JobSpec": {"template": {}},
     "batch.v1.JobTemplateSpec": {"metadata": {}, "spec": {}},
     "coordination.v1.Lease": {"spec": {}},
@@ -67,12 +65,13 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "core.v1.ConfigMapVolumeSource": _FILE_MODE,
     "core.v1.Container": _CONTAINER,
     "core.v1.ContainerPort": {"protocol": "TCP"},
-    "core.v1.ContainerStatus": {"name": "", "ready": False, "restartCount": 0, "image": "", "imageID": ""},
+    "core.v1.ContainerStatus": {
+        "state": {}, "lastState": {}, "name": "", "ready": False, "restartCount": 0, "image": "", "imageID": "",
+    },
     "core.v1.DaemonEndpoint": {"Port": 0},
     "core.v1.DownwardAPIVolumeSource": _FILE_MODE,
     "core.v1.Event": {
-        "firstTimestamp": None, "lastTimestamp": None, "eventTime": None, "reportingComponent": "",
-        "reportingInstance": "", "source": {},
+        "reportingComponent": "", "reportingInstance": "", "source": {},
     },
     "core.v1.GRPCAction": {"service": ""},
     "core.v1.HTTPGetAction": {"path": "/", "scheme": "HTTP"},
@@ -92,7 +91,6 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "core.v1.PersistentVolumeClaimSpec": {"volumeMode": "Filesystem"},
     "core.v1.PersistentVolumeSpec": {"persistentVolumeReclaimPolicy": "Retain", "volumeMode": "Filesystem"},
     "core.v1.Pod": {"spec": {}, "status": {}},
-    "core.v1.PodCondition": _CONDITION,
     "core.v1.PodSpec": {
         "restartPolicy": "Always", "terminationGracePeriodSeconds": 30, "dnsPolicy": "ClusterFirst",
         "securityContext": {}, "schedulerName": "default-scheduler",
@@ -103,6 +101,7 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "core.v1.LimitRange": {"spec": {}},
     "core.v1.LimitRangeSpec": {"limits": None},
     "core.v1.EphemeralContainer": _CONTAINER,
+    "core.v1.PodTemplate": {"template": {}},
     "core.v1.ProjectedVolumeSource": {**_FILE_MODE, "sources": None},
     "core.v1.RBDPersistentVolumeSource": _RBD,
     "core.v1.RBDVolumeSource": _RBD,

@@ -138,6 +138,7 @@ class Field(NamedTuple):
         list_map_keys: The fields that identify the items of a list of type `map`.
         map_type: How server-side apply merges a map: `granular` or `atomic`; objects have this in their shape.
         number: Its number in protobuf, behind those of the embedded messages that it lies in; empty for none.
+        is_replaced: Whether strategic merge patch replaces an object instead of merging it.
         go_type: The name of its type in Go, where that is another one than the type's own.
         embedded: The names of the structs that are embedded in one another and hold it in Go.
     """
@@ -152,6 +153,7 @@ class Field(NamedTuple):
     list_map_keys: tuple[str, ...] = ()
     map_type: str = "granular"
     number: tuple[int, ...] = ()
+    is_replaced: bool = False
     go_type: str = ""
     embedded: tuple[str, ...] = ()
 

@@ -8,12 +8,16 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from kcr.api.integers import parse_int
+from kcr_devcluster.apiserver.protocol.field_errors import FieldError, invalid
+from kcr_devcluster.apiserver.protocol.names import label_value, qualified_name
 from kcr_devcluster.apiserver.protocol.responses import bad_request
 
-_NAME = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
-_QUALIFIED_NAME = re.compile(rf"(?:[a-z0-9](?:[-a-z0-9.]{{0,251}}[a-z0-9])?/)?{_NAME}")
-_LABEL_VALUE = re.compile(rf"(?:{_NAME})?")
-_TOKEN = re.compile(r"\s*(!=|==|=|<|>|!|\(|\)|,|[^\s!=<>(),]+)")
+_TOKEN = re.compile(r"[ \t\r\n]*(!=|==|=|<|>|!|\(|\)|,|[^ \t\r\n!=<>(),]+)")
+_SYMBOLS = frozenset(("", "!=", "==", "=", "<", ">", "!", "(", ")", ","))
+# A term of a field selector; what escapes a comma is kept.
+_TERM = re.compile(r"(?:\\.|[^,\\]|\\$)+", re.DOTALL)
+_ESCAPED = re.compile(r"=|\\(.?)", re.DOTALL)
+_OPERATORS = ("in", "notin", "=", "==", "!=", ">", "<")
 
 
 class LabelTerm(NamedTuple):
@@ -76,92 +80,83 @@ class _Tokens:
         return token
 
 
+class _RequirementError(Exception):
+    """Why one requirement of a label selector is refused."""
+
+
 def parse_labels(text: str) -> tuple[LabelTerm, ...]:
     """Parse a `labelSelector`.
 
     Raises:
         StatusError: 400, it cannot be parsed.
     """
-    if not text.strip():
+    tokens, terms = _Tokens(text), list[LabelTerm]()
+    if not tokens.peek():
         return ()
-    tokens, terms = _Tokens(text), []
+    wanted = "!, identifier, or 'end of string'"
     while True:
-        terms.append(_label_term(tokens))
-        match tokens.take():
-            case "":
-                return tuple(terms)
-            case ",":
-                continue
-            case token:
-                raise _unparsable(f"found '{token}', expected: ',' or 'end of string'")
+        if (token := tokens.peek()) in _SYMBOLS and token != "!":
+            raise bad_request(f"found '{token}', expected: {wanted}")
+        try:
+            terms.append(_label_term(tokens))
+        except _RequirementError as error:
+            raise bad_request(f"unable to parse requirement: {error}") from None
+        if not (token := tokens.take()):
+            return tuple(terms)
+        if token != ",":
+            raise bad_request(f"found '{token}', expected: ',' or 'end of string'")
+        wanted = "identifier after ','"
 
 
 def _label_term(tokens: _Tokens) -> LabelTerm:
-    if tokens.peek() == "!":
-        tokens.take()
-        return LabelTerm(_key(tokens.take()), "!")
-    key = _key(tokens.take())
-    match tokens.peek():
-        case "" | ",":
-            return LabelTerm(key, "exists")
-        case "=" | "==" | "!=":
-            operator = tokens.take()
-            value = "" if tokens.peek() in ("", ",") else tokens.take()
-            return LabelTerm(key, "!=" if operator == "!=" else "=", (_value(key, value),))
-        case "in" | "notin":
-            return LabelTerm(key, tokens.take(), _value_set(key, tokens))
-        case "<" | ">":
-            return LabelTerm(key, tokens.take(), (_integer(tokens.take()),))
-        case token:
-            raise _unparsable(f"found '{token}', expected: in, notin, =, ==, !=, gt, lt")
+    negated = tokens.peek() == "!" and bool(tokens.take())
+    key = _identifier(tokens.take())
+    _check([invalid("<nil>", key, "; ".join(reasons))] if (reasons := qualified_name(key)) else [])
+    if negated or tokens.peek() in ("", ","):
+        return LabelTerm(key, "!" if negated else "exists")
+    operator = tokens.take()
+    if operator not in _OPERATORS:
+        raise _RequirementError(f"found '{operator}', expected: in, notin, =, ==, !=, gt, lt")
+    if operator in ("in", "notin"):
+        values = _value_set(tokens)
+    else:
+        values = ("" if tokens.peek() in ("", ",") else _identifier(tokens.take()),)
+    errors = []
+    if operator in ("<", ">") and parse_int(values[0]) is None:
+        errors.append(invalid("values[0]", values[0], "for 'Gt', 'Lt' operators, the value must be an integer"))
+    for position, value in enumerate(sorted(set(values))):
+        if reasons := label_value(value):
+            errors.append(invalid(f"values[{position}][{key}]", value, "; ".join(reasons)))
+    _check(errors)
+    return LabelTerm(key, "=" if operator == "==" else operator, values)
 
 
-def _value_set(key: str, tokens: _Tokens) -> tuple[str, ...]:
+def _value_set(tokens: _Tokens) -> tuple[str, ...]:
     if (token := tokens.take()) != "(":
-        raise _unparsable(f"found '{token}' expected: '('")
+        raise _RequirementError(f"found '{token}' expected: '('")
+    if (token := tokens.peek()) in _SYMBOLS and token not in (",", ")"):
+        raise _RequirementError(f"found '{token}', expected: ',', ')' or identifier")
     values: list[str] = []
     while True:
-        value = "" if tokens.peek() in (",", ")") else tokens.take()
-        values.append(_value(key, value))
-        match tokens.take():
-            case ")":
-                return tuple(values)
-            case ",":
-                continue
-            case token:
-                raise _unparsable(f"found '{token}', expected: ',' or ')'")
+        if (token := tokens.peek()) in _SYMBOLS and token not in (",", ")"):
+            raise _RequirementError(f"found '{token}', expected: ',', or identifier")
+        values.append("" if token in (",", ")") else tokens.take())
+        if (token := tokens.take()) == ")":
+            return tuple(values)
+        if token != ",":
+            raise _RequirementError(f"found '{token}', expected: ',' or ')'")
 
 
-def _key(token: str) -> str:
-    if not token or token in "!=<>(),":
-        raise _unparsable(f"found '{token}', expected: identifier")
-    if not _QUALIFIED_NAME.fullmatch(token):
-        raise _unparsable(
-            f'<nil>: Invalid value: "{token}": name part must consist of alphanumeric characters, '
-            "'-', '_' or '.', and must start and end with an alphanumeric character"
-        )
+def _identifier(token: str) -> str:
+    if token in _SYMBOLS:
+        raise _RequirementError(f"found '{token}', expected: identifier")
     return token
 
 
-def _value(key: str, token: str) -> str:
-    if not _LABEL_VALUE.fullmatch(token):
-        raise _unparsable(
-            f'values[0][{key}]: Invalid value: "{token}": a valid label must be an empty string or consist of '
-            "alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
-        )
-    return token
-
-
-def _integer(token: str) -> str:
-    if parse_int(token) is None:
-        raise _unparsable(
-            f"values[0]: Invalid value: \"{token}\": for 'Gt', 'Lt' operators, the value must be an integer"
-        )
-    return token
-
-
-def _unparsable(why: str) -> Exception:
-    return bad_request(f"unable to parse requirement: {why}")
+def _check(errors: list[FieldError]) -> None:
+    if errors:
+        said = ", ".join(f"{error.field}: {error.message}" for error in errors)
+        raise _RequirementError(f"[{said}]" if len(errors) > 1 else said)
 
 
 def parse_fields(text: str) -> tuple[FieldTerm, ...]:
@@ -170,16 +165,22 @@ def parse_fields(text: str) -> tuple[FieldTerm, ...]:
     Raises:
         StatusError: 400, it cannot be parsed.
     """
-    return tuple(_field_term(term, text) for term in _split_unescaped(text) if term)
-
-
-def _split_unescaped(text: str) -> list[str]:
-    return re.findall(r"(?:\\.|[^,\\])+", text, re.DOTALL)
+    terms = (_field_term(term, text) for term in _TERM.findall(text) if term)
+    # Without a path and a value, a term holds for every object.
+    return tuple(term for term in terms if term.path or term.value)
 
 
 def _field_term(term: str, whole: str) -> FieldTerm:
-    found = re.fullmatch(r"((?:\\.|[^=!\\])*)(!=|==|=)((?:\\.|[^=,\\])*)", term, re.DOTALL)
+    found = re.fullmatch(r"(.*?)(!=|==|=)(.*)", term, re.DOTALL)
     if found is None:
         raise bad_request(f"invalid selector: '{whole}'; can't understand '{term}'")
     path, operator, value = found.groups()
-    return FieldTerm(path, re.sub(r"\\(.)", r"\1", value), operator == "!=")
+    return FieldTerm(path, _ESCAPED.sub(_unescaped, value), operator == "!=")
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    if found[0] == "=":
+        raise bad_request(f"invalid field selector: unescaped character in value: {ord('=')}")
+    if found[1] not in ("\\", ",", "="):
+        raise bad_request(f"invalid field selector: invalid escape sequence: {found[0]}")
+    return found[1]

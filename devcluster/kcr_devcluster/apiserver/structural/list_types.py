@@ -88,9 +88,28 @@ def _malformed(schema: Schema, value: Any, path: str) -> Iterator[FieldError]:
         yield from _metadata_errors(value["metadata"], f"{prefix}metadata")
 
 
+def embedded_faults(schema: Schema, value: Any) -> list[FieldError]:
+    """Return the errors of metadata of embedded resources that cannot be decoded."""
+    return list(_visit(_undecodable, schema, value, ""))
+
+
+def _undecodable(schema: Schema, value: Any, path: str) -> Iterator[FieldError]:
+    metadata = value.get("metadata") if schema.get(EMBEDDED) and isinstance(value, dict) else None
+    try:
+        _decoded(metadata)
+    except ValueError as error:
+        yield invalid(f"{path}.metadata" if path else "metadata", metadata, str(error))
+
+
+def _decoded(metadata: Any) -> Any:
+    if metadata is None:
+        return {}
+    return type_shape("meta.v1.ObjectMeta").conform(dict(metadata) if isinstance(metadata, dict) else metadata)
+
+
 def _metadata_errors(metadata: Any, path: str) -> Iterator[FieldError]:
     try:
-        known = type_shape("meta.v1.ObjectMeta").conform(dict(metadata) if isinstance(metadata, dict) else metadata)
+        known = _decoded(metadata)
     except ValueError as error:
         yield invalid(path, metadata, str(error))
         return

@@ -59,7 +59,6 @@ CORE = "/api/v1/namespaces/default"
         pytest.param("GET", "/apis/batch/v1", Attributes("get", path="/apis/batch/v1"), id="discovery"),
         pytest.param("GET", "/api/v1", Attributes("get", path="/api/v1"), id="old-discovery"),
         pytest.param("POST", "/metrics", Attributes("post", path="/metrics"), id="path"),
-        pytest.param("GET", "/a%2Fb/", Attributes("get", path="/a/b/"), id="escaped-path"),
     ],
 )
 def test_attributes_follow_from_method_and_path(method: str, target: str, wanted: Attributes) -> None:

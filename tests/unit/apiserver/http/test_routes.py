@@ -21,7 +21,7 @@ ROUTES = Routes(KINDS)
         ("namespaces/ns", NAMESPACES, "", "ns", ""),
         ("namespaces/ns/status", NAMESPACES, "", "ns", "status"),
         ("namespaces/ns/finalize", NAMESPACES, "", "ns", "finalize"),
-        ("nodes/n%2Fo/status", NODES, "", "n/o", "status"),
+        ("nodes/n/status", NODES, "", "n", "status"),
     ],
 )
 def test_path_names_kind_and_object(path: str, kind: Kind, namespace: str, name: str, subresource: str) -> None:

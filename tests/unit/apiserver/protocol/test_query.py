@@ -10,7 +10,7 @@ from kcr_devcluster.apiserver.protocol.responses import StatusError
     ("text", "is_true"),
     [
         ("", False),
-        ("watch", False),
+        ("watch", True),
         ("watch=0", False),
         ("watch=False", False),
         ("watch=1", True),

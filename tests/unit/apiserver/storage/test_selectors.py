@@ -51,7 +51,7 @@ def test_label_selectors_are_understood(selector: str, terms: tuple[LabelTerm, .
     ["a in b", "a in (b", "=b", "a b", "a,", ",", "-a", "a=-", "a>x", "a=b=c", "(", "!", "a>1_0", "a<" + "9" * 5000],
 )
 def test_malformed_label_selectors_are_refused(selector: str) -> None:
-    with pytest.raises(StatusError, match="unable to parse requirement") as caught:
+    with pytest.raises(StatusError, match=r"found '|Invalid value") as caught:
         parse_labels(selector)
     assert caught.value.code == 400
 

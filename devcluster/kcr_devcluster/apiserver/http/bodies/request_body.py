@@ -42,7 +42,12 @@ _log = logging.getLogger(__name__)
 
 @lru_cache(64)
 def media_type(header: str) -> str:
-    """Return the media type of a `Content-Type` header without its parameters; JSON when there is none."""
+    """Return the media type of a `Content-Type` header without its parameters; JSON when there is none.
+
+    It is unknown where a parameter has no value.
+    """
+    if any(one.strip() and "=" not in one for one in header.split(";")[1:]):
+        return header
     return header.partition(";")[0].strip().lower() or "application/json"
 
 
@@ -90,8 +95,14 @@ def _decoded(body: bytes, content_type: str, *, with_texts: bool) -> Any:
             raise unsupported_media_type()
 
 
-def decode_object(kind: Kind, body: bytes, content_type: str) -> Manifest:
+def decode_object(kind: Kind, body: bytes, content_type: str, *, is_update: bool = False) -> Manifest:
     """Decode the body of a create or update.
+
+    Args:
+        kind: The kind.
+        body: The body.
+        content_type: Its form.
+        is_update: Whether the kind of a custom resource is not checked yet, see `check_custom_kind`.
 
     Raises:
         StatusError: 400, it is no object of the kind; 413 and 415.
@@ -101,7 +112,11 @@ def decode_object(kind: Kind, body: bytes, content_type: str) -> Manifest:
     except NumberRangeError as error:
         raise undecodable(kind, str(error)) from None
     if kind.custom is not None:
-        _check_custom_type(kind, value, body)
+        if not value.get("kind"):
+            why = f"Object 'Kind' is missing in '{body.decode('utf-8', 'replace')}'"
+            raise _unrecognized(kind.type.kind, why, body)
+        if not is_update:
+            check_custom_kind(kind, value)
     _check_type((kind.type.api_version,), kind.type.kind, value, is_custom=kind.custom is not None)
     return value
 
@@ -224,11 +239,12 @@ def type_error(api_versions: tuple[str, ...], kind: str, value: Manifest) -> str
     return f"converting ({version.rpartition('/')[2]}.{name}) to ({wanted}.{kind}): unknown conversion"
 
 
-def _check_custom_type(kind: Kind, value: Manifest, body: bytes) -> None:
-    """Refuse a custom resource without a kind, or of another one."""
-    if not value.get("kind"):
-        why = f"Object 'Kind' is missing in '{body.decode('utf-8', 'replace')}'"
-        raise _unrecognized(kind.type.kind, why, body)
+def check_custom_kind(kind: Kind, value: Manifest) -> None:
+    """Refuse a custom resource of another kind.
+
+    Raises:
+        StatusError: 422.
+    """
     if value["kind"] != kind.type.kind and value.get("apiVersion") == kind.type.api_version:
         metadata = value.get("metadata")
         name = metadata.get("name") if isinstance(metadata, dict) else ""
@@ -248,6 +264,7 @@ def delete_options(body: bytes, content_type: str, query: Query) -> DeleteOption
             "propagationPolicy": query.text("propagationPolicy") if query.has("propagationPolicy") else None,
             "orphanDependents": query.flag("orphanDependents") if query.has("orphanDependents") else None,
             "dryRun": list(query.texts("dryRun")),
+            "preconditions": {name: query.text(name) for name in ("uid", "resourceVersion") if query.text(name)},
         }
         return parse_delete_options(given)
     check_size(body)

@@ -55,9 +55,13 @@ class OpenAPI:
                 return json_response(encoded({"paths": paths}))
             case ["openapi", "v3", *rest] if kinds := self._by_group_version().get("/".join(rest)):
                 return json_response(encoded(_v3("/".join(rest), kinds)), headers=_IMMUTABLE)
+            case ["openapi", "v3", *_]:
+                return APIResponse(404, {}, b"")
             case ["openapi", "v2"] if "protobuf" in accept:
                 return APIResponse(200, {"Content-Type": _V2_PROTOBUF}, _EMPTY_V2)
             case ["openapi", "v2"]:
+                if accept and "json" not in accept and "*" not in accept:
+                    return APIResponse(406, {}, b"")
                 return json_response(encoded(self._v2()))
         return text_response(404, "404 page not found\n")
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from kcr_devcluster.apiserver.http.sent_objects import decode_sent
-from kcr_devcluster.apiserver.http.writing import Write
+from kcr_devcluster.apiserver.http.writing import Write, storage_conflict
 from kcr_devcluster.apiserver.plugins import add_topology_labels
 from kcr_devcluster.apiserver.protocol.field_errors import not_supported, required
 from kcr_devcluster.apiserver.protocol.manifests import Manifest, timestamp
@@ -20,7 +20,6 @@ from kcr_devcluster.apiserver.protocol.responses import (
     json_response,
     warning_headers,
 )
-from kcr_devcluster.apiserver.registry.deletion import DeleteOptions, check_preconditions
 from kcr_devcluster.apiserver.registry.registry import Registry
 from kcr_devcluster.apiserver.storage.admission import CREATE
 
@@ -42,9 +41,13 @@ def bind(registry: Registry, write: Write) -> APIResponse:
         said = ", ".join(f"{error.field}: {error.message}" for error in errors)
         raise StatusError(500, "", said if len(errors) == 1 else f"[{said}]")
     old = registry.find(route.kind, route.namespace, route.name)
-    # Unlike those of a deletion, empty ones are none.
-    uid, version = sent.metadata.get("uid") or None, sent.metadata.get("resourceVersion") or None
-    check_preconditions(old, DeleteOptions(uid=uid, resource_version=version))
+    stored, key = old.metadata, f"/pods/{route.namespace}/{route.name}"
+    for name, what, found in (
+        ("uid", "UID", stored.uid),
+        ("resourceVersion", "ResourceVersion", stored.resource_version),
+    ):
+        if sent.metadata.get(name) not in (None, "", found):
+            raise storage_conflict(route.kind.type, key, what, sent.metadata[name], found)
     before, new = old.manifest(), old.manifest()
     refusal = _why_not_bound(new)
     if refusal:

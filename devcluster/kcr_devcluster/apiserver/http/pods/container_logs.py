@@ -12,11 +12,12 @@ from typing import Protocol
 
 from kcr.api.durations import clamped_seconds
 from kcr_devcluster.apiserver.http.pods.pod_streams import container_of
-from kcr_devcluster.apiserver.protocol.field_errors import FieldError, forbidden, invalid_whole
+from kcr_devcluster.apiserver.protocol.field_errors import FieldError, forbidden
 from kcr_devcluster.apiserver.protocol.field_errors import invalid as invalid_field
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.query import Query
 from kcr_devcluster.apiserver.protocol.responses import APIResponse, bad_request, invalid
+from kcr_devcluster.apiserver.schema.times import whole_seconds
 from kcr_devcluster.apiserver.storage.records import Record
 
 _TEXT = {"Content-Type": "text/plain; charset=utf-8"}
@@ -61,6 +62,7 @@ def respond(source: LogSource, record: Record, query: Query, now: datetime) -> A
     pod = record.manifest()
     container = container_of(pod, query.text("container"))
     tail, limit = query.integer("tailLines"), query.integer("limitBytes")
+    since = _since(query, now)
     _check_options(pod["metadata"]["name"], query, tail, limit)
     if not pod["spec"].get("nodeName"):
         return APIResponse(204, _TEXT, b"")
@@ -69,7 +71,6 @@ def respond(source: LogSource, record: Record, query: Query, now: datetime) -> A
     if run is None:
         raise bad_request(_why_nothing(pod, container, previous))
     lines = _lines(run.pieces())
-    since = _since(query, now)
     shown = [line for line in lines if line[0] >= since]
     if tail is not None:
         shown = shown[len(shown) - min(tail, len(shown)) :]
@@ -124,10 +125,10 @@ def _since(query: Query, now: datetime) -> datetime:
     if not (text := query.text("sinceTime")):
         return _LONG_AGO
     try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise bad_request(f'parsing time "{text}" as "2006-01-02T15:04:05Z07:00"') from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        whole_seconds(text)
+    except ValueError as error:
+        raise bad_request(str(error)) from None
+    return datetime.fromisoformat(text)
 
 
 def _stamp(moment: datetime) -> bytes:
@@ -140,10 +141,14 @@ def _check_options(pod: str, query: Query, tail: int | None, limit: int | None) 
         errors.append(invalid_field("tailLines", tail, "must be greater than or equal to 0"))
     if limit is not None and limit < 1:
         errors.append(invalid_field("limitBytes", limit, "must be greater than 0"))
-    if query.text("sinceSeconds") and query.text("sinceTime"):
-        errors.append(forbidden("sinceTime", "at most one of `sinceTime` or `sinceSeconds` may be specified"))
-    if query.text("sinceSeconds") and (query.integer("sinceSeconds") or 0) < 1:
-        errors.append(invalid_whole("sinceSeconds", "must be greater than 0"))
+    seconds = query.integer("sinceSeconds")
+    if seconds is not None and query.text("sinceTime"):
+        # Upstream names no field here.
+        errors.append(forbidden("[]", "at most one of `sinceTime` or `sinceSeconds` may be specified"))
+    elif seconds is not None and seconds < 1:
+        errors.append(invalid_field("sinceSeconds", seconds, "must be greater than 0"))
+    if query.has("stream"):
+        errors.append(forbidden("stream", "may not be specified"))
     if errors:
         raise invalid("PodLogOptions", "", pod, errors)
 

@@ -6,11 +6,12 @@ kubernetes/pkg/apis/core/validation/validation.go, ValidatePodEphemeralContainer
 
 from kcr_devcluster.apiserver.http.bodies import request_body
 from kcr_devcluster.apiserver.http.pods.pod_streams import not_implemented
-from kcr_devcluster.apiserver.http.writing import Write, patched, write_response
+from kcr_devcluster.apiserver.http.writing import Write, check_name, patched, write_response
 from kcr_devcluster.apiserver.kinds.pods.defaults import default_pod_spec
 from kcr_devcluster.apiserver.kinds.pods.validation.spec import check_pod_spec
 from kcr_devcluster.apiserver.kinds.strategy import conform
 from kcr_devcluster.apiserver.protocol.responses import APIResponse, invalid
+from kcr_devcluster.apiserver.registry import metadata
 from kcr_devcluster.apiserver.registry.registry import Registry, WriteResult
 
 _MEMBER = "ephemeralContainers"
@@ -28,6 +29,7 @@ def update(registry: Registry, write: Write) -> APIResponse:
         new = patched(write, route.kind.shape, old.manifest())
     else:
         new = request_body.decode_object(route.kind, write.body, write.content_type)
+    check_name(route, metadata.decode_metadata(route.kind, new.get("metadata")))
     conform(route.kind.shape, new)
     # Nothing else is written.
     added = new["spec"].get(_MEMBER) or []

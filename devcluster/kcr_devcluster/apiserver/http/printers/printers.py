@@ -24,7 +24,7 @@ def printer_of(kind: Kind) -> Printer:
     """Return the printer of a kind; kinds without one show their name and when they were made."""
     if kind.custom is not None:
         return custom_printer(kind.custom.columns)
-    printer, conversion = _PRINTERS.get(kind.stored.type.display, _OTHERS), kind.conversion
+    printer, conversion = _PRINTERS.get(kind.stored.type.display, OTHERS), kind.conversion
     if conversion is None or conversion.same_fields:
         return printer
     return printer._replace(cells=partial(_converted_cells, printer, conversion))
@@ -145,7 +145,7 @@ _PRINTERS: Mapping[str, Printer] = {
         (*_columns(_EVENT_COLUMNS), Column("Count", "integer", wide=True), Column("Name", wide=True)), _event
     ),
 }
-_OTHERS = Printer(
+OTHERS = Printer(
     (Column("Name"), Column("Created At", "date")),
     lambda obj, now: [_name(obj), obj["metadata"].get("creationTimestamp", "")],
 )

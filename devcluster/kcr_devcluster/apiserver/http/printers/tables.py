@@ -9,7 +9,7 @@ from typing import Any
 
 from kcr.clock import Clock
 from kcr_devcluster.apiserver.http.printers.columns import Column
-from kcr_devcluster.apiserver.http.printers.printers import printer_of
+from kcr_devcluster.apiserver.http.printers.printers import OTHERS, printer_of
 from kcr_devcluster.apiserver.http.serialization import (
     MediaType,
     MetadataEncoder,
@@ -81,7 +81,9 @@ class TableEncoder(ObjectEncoder):
     def encode_list(self, kind: Kind, metadata: Mapping[str, Any], records: Sequence[Record]) -> bytes:
         """Return the table of a list."""
         rows = [self._row(record) for record in records]
-        return encode_json(self._table(kind, transformed_metadata(metadata), rows)) + b"\n"
+        # Where upstream has no printer of the kind, no rows are null.
+        shown = rows or (None if printer_of(kind) is OTHERS else rows)
+        return encode_json(self._table(kind, transformed_metadata(metadata), shown)) + b"\n"
 
     def encode_event(self, event: str, record: Record, change: Change | None) -> bytes:
         """Return a line whose object is a table of one row."""
@@ -102,7 +104,7 @@ class TableEncoder(ObjectEncoder):
         self._columns_sent = True
         return table
 
-    def _table(self, kind: Kind, metadata: Mapping[str, Any], rows: list[dict[str, Any]]) -> dict[str, Any]:
+    def _table(self, kind: Kind, metadata: Mapping[str, Any], rows: list[dict[str, Any]] | None) -> dict[str, Any]:
         columns = [_definition(column) for column in printer_of(kind).columns]
         return {**self._type, "metadata": metadata, "columnDefinitions": columns, "rows": rows}
 

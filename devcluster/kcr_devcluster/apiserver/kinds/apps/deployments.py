@@ -87,6 +87,13 @@ class DeploymentRegistryStrategy(ReplicaSetStrategy):
         """Empty the status."""
         obj["status"] = {}
 
+    def prepare_status(self, new: Manifest, old: Manifest) -> None:
+        """Keep the spec and the labels."""
+        super().prepare_status(new, old)
+        new["metadata"].pop("labels", None)
+        if labels := old["metadata"].get("labels"):
+            new["metadata"]["labels"] = labels
+
     def validate(self, obj: Manifest) -> list[FieldError]:
         """Return the field errors of a new Deployment."""
         return check_replicas(obj["spec"]) + _check_strategy(obj["spec"]["strategy"]) + _check_limits(obj["spec"])

@@ -85,7 +85,7 @@ def check_picked(spec: Manifest) -> list[FieldError]:
     selector, labels = spec.get("selector"), (spec["template"].get("metadata") or {}).get("labels")
     if selector is not None and (check_selector(selector, "") or selects(selector, labels or {})):
         return []
-    return [invalid("spec.template.metadata.labels", labels, _MISMATCH)]
+    return [invalid("spec.template.metadata.labels", labels or None, _MISMATCH)]
 
 
 def check_runs(spec: Manifest, kind: str) -> list[FieldError]:
@@ -245,8 +245,7 @@ class PodTemplateStrategy(Strategy):
     def default(self, obj: Manifest) -> None:
         """Fill in the defaults of the pod template."""
         super().default(obj)
-        if template := obj.get("template"):
-            default_pod_spec(template["spec"])
+        default_pod_spec(obj["template"]["spec"])
 
     def is_new_generation(self, new: Manifest, old: Manifest) -> bool:
         """Return whether an update changes the template."""
@@ -255,7 +254,7 @@ class PodTemplateStrategy(Strategy):
 
     def validate(self, obj: Manifest) -> list[FieldError]:
         """Return the field errors of a PodTemplate."""
-        return check_template(obj["template"], "template") if obj.get("template") else [required("template")]
+        return check_template(obj["template"], "template")
 
     def warnings(self, new: Manifest, old: Manifest | None) -> list[str]:
         """Return, on create, that nothing uses it."""

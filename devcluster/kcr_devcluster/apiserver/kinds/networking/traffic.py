@@ -145,26 +145,37 @@ def _default_slice(obj: Manifest, conform: Conform) -> None:
 
 def _validate_slice(obj: Manifest) -> list[FieldError]:
     """Return the field errors of an EndpointSlice."""
-    kind, endpoints, ports = obj.get("addressType"), obj.get("endpoints") or (), obj.get("ports") or ()
-    errors: list[FieldError] = []
+    return [*_check_slice(obj), *_check_endpoints(obj)]
+
+
+def _check_slice(obj: Manifest) -> list[FieldError]:
+    """Return the field errors of an EndpointSlice apart from those of its endpoints."""
+    kind, errors = obj.get("addressType"), list[FieldError]()
     if not kind:
         errors.append(required("addressType"))
     elif kind not in _ADDRESS_TYPES:
         errors.append(not_supported("addressType", kind, _ADDRESS_TYPES))
+    return errors + _check_ports(obj.get("ports") or ())
+
+
+def _check_endpoints(obj: Manifest) -> list[FieldError]:
+    endpoints = obj.get("endpoints") or ()
     if len(endpoints) > _MOST_ENDPOINTS:
-        errors.append(too_many("endpoints", len(endpoints), _MOST_ENDPOINTS))
-    else:
-        for position, endpoint in enumerate(endpoints):
-            errors += _check_endpoint(endpoint, kind or "", f"endpoints[{position}]")
-        if ((obj.get("metadata") or {}).get("labels") or {}).get(_MANAGED_BY) == _CONTROLLER:
-            # Those of pods that are processes of this machine.
-            errors = [error for error in errors if LOOPBACK_MESSAGE not in error.message]
-    return errors + _check_ports(ports)
+        return [too_many("endpoints", len(endpoints), _MOST_ENDPOINTS)]
+    errors: list[FieldError] = []
+    for position, endpoint in enumerate(endpoints):
+        errors += _check_endpoint(endpoint, obj.get("addressType") or "", f"endpoints[{position}]")
+    if ((obj.get("metadata") or {}).get("labels") or {}).get(_MANAGED_BY) == _CONTROLLER:
+        # Those of pods that are processes of this machine.
+        errors = [error for error in errors if LOOPBACK_MESSAGE not in error.message]
+    return errors
 
 
 def _validate_update_slice(new: Manifest, old: Manifest) -> list[FieldError]:
-    """Return the field errors of an update."""
-    kind, errors = new.get("addressType"), _validate_slice(new)
+    """Return the field errors of an update; endpoints that are not changed have none."""
+    kind, errors = new.get("addressType"), _check_slice(new)
+    if new.get("endpoints") != old.get("endpoints"):
+        errors += _check_endpoints(new)
     return errors if kind == old.get("addressType") else [*errors, invalid("addressType", kind, IMMUTABLE)]
 
 
@@ -247,6 +258,7 @@ ENDPOINT_SLICES = Rules(
     default=_default_slice,
     is_used=True,
     content=("addressType", "endpoints", "ports"),
+    has_labels=True,
     validate=_validate_slice,
     validate_update=_validate_update_slice,
 )

@@ -31,7 +31,7 @@ def default_pod_status(status: Manifest) -> None:
 def check_pod_status(new: Manifest, old: Manifest, spec: Manifest) -> list[FieldError]:
     """Return the field errors of a new status, given the stored one and the stored spec."""
     errors = [
-        invalid(f"status.conditions[{position}].type", condition.get("type", ""), reason)
+        invalid(f"status.conditions[{position}].Type", condition.get("type", ""), reason)
         for position, condition in enumerate(new.get("conditions") or ())
         if condition.get("type") not in _SYSTEM_CONDITIONS
         for reason in qualified_name(condition.get("type", ""))

@@ -50,17 +50,19 @@ def test_status_shows_what_clients_insist_on() -> None:
     new["status"] = {"containerStatuses": [{"name": "c"}], "podIP": "10.0.0.1", "hostIPs": [{"ip": "10.0.0.2"}]}
     PODS.default(new)
     assert new["status"] == {
-        "containerStatuses": [{"name": "c", "ready": False, "restartCount": 0, "image": "", "imageID": ""}],
+        "containerStatuses": [{
+            "name": "c", "state": {}, "lastState": {}, "ready": False, "restartCount": 0, "image": "", "imageID": "",
+        }],
         "podIP": "10.0.0.1",
         "podIPs": [{"ip": "10.0.0.1"}],
         "hostIPs": [{"ip": "10.0.0.2"}],
-    }
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("status", "field"),
     [
-        pytest.param({"conditions": [{"type": "a b", "status": "True"}]}, "status.conditions[0].type", id="condition"),
+        pytest.param({"conditions": [{"type": "a b", "status": "True"}]}, "status.conditions[0].Type", id="condition"),
         pytest.param({"podIP": "nowhere"}, "status.podIPs[0]", id="address"),
     ],
 )
