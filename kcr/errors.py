@@ -262,6 +262,14 @@ def error_for(
     return kind(code, reason, message, causes=causes, retry_after_seconds=retry_after_seconds)
 
 
+def described(error: BaseException) -> str:
+    """Return the class and the text of an exception, also of one whose own `__str__` fails."""
+    try:
+        return f"{type(error).__name__}: {error}".removesuffix(": ")
+    except Exception as failure:
+        return f"{type(error).__name__}, whose __str__ raised {type(failure).__name__}"
+
+
 def leaves(error: BaseException) -> Iterator[BaseException]:
     """Yield the errors themselves, out of whatever groups they come in.
 

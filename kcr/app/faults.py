@@ -20,7 +20,7 @@ import click
 from kcr.app.fields import given_as
 from kcr.arguments import is_mistake
 from kcr.atomicfile import is_full
-from kcr.errors import KcrError
+from kcr.errors import KcrError, described
 from kcr.log import get_logger
 from kcr.log.lines import printable
 
@@ -44,7 +44,7 @@ def unexpected(error: Exception) -> str:
     place = place_of_user(error.__traceback__)
     if place:
         where = f" at {place}"
-    return f"{who + ': ' if who else ''}{type(error).__name__}: {error}{where}"
+    return f"{who + ': ' if who else ''}{described(error)}{where}"
 
 
 def mistake(error: BaseException) -> str:
@@ -82,7 +82,7 @@ def import_fault(error: Exception, module: str, hint: str) -> str:
         module: The module as the user named it, with dots.
         hint: The remedy where there is no such module.
     """
-    text = f"{type(error).__name__}: {error}"
+    text = described(error)
     if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
         return f"{text}: {hint}"
     if isinstance(error, SyntaxError):

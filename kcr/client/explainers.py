@@ -13,7 +13,7 @@ from kcr.api.explanation import Explanation
 from kcr.api.meta import Resource
 from kcr.arguments import checked
 from kcr.client.client import Client
-from kcr.errors import KcrError
+from kcr.errors import KcrError, described
 
 R = TypeVar("R", bound=Resource)
 S = TypeVar("S", bound=Callable[..., object])
@@ -51,7 +51,7 @@ class Explainer(NamedTuple):
         except KcrError:
             raise
         except Exception as error:
-            raise ExplainerError(f"{self} fails: {type(error).__name__}: {error}") from error
+            raise ExplainerError(f"{self} fails: {described(error)}") from error
         if not isinstance(found, Explanation):
             raise ExplainerError(f"{self} returned {found!r:.100}, not a kcr.Explanation")
         return found

@@ -20,6 +20,7 @@ from kcr.errors import (
     RetryLater,
     TerminalError,
     TransportError,
+    described,
     is_bug,
     is_namespace_ending,
     leaves,
@@ -288,4 +289,4 @@ def _max_delay(causes: tuple[BaseException, ...]) -> float:
 
 
 def _text(causes: tuple[BaseException, ...]) -> str:
-    return "; ".join(f"{type(cause).__name__}: {cause}".removesuffix(": ") for cause in causes)
+    return "; ".join(map(described, causes))

@@ -10,7 +10,7 @@ from kcr.arguments import checked, list_in, refuse
 from kcr.controller.gates import is_resumed
 from kcr.controller.predicates import Predicate
 from kcr.controller.retries import is_requested
-from kcr.errors import KcrError
+from kcr.errors import KcrError, described
 from kcr.informer import Handler, Store, Trigger
 from kcr.informer.slots import SlotRules
 from kcr.log import about_no_object, get_logger
@@ -188,9 +188,7 @@ class EnqueueRequests(Handler[Any]):
     def _failure(self, what: str, obj: Resource | None, error: BaseException) -> KcrError:
         kind = self._source.kind.resource.kind
         name = "" if obj is None else f" {obj.key}"
-        return KcrError(
-            f"controller {self._controller!r}: the {what} failed for {kind}{name}: {type(error).__name__}: {error}"
-        )
+        return KcrError(f"controller {self._controller!r}: the {what} failed for {kind}{name}: {described(error)}")
 
 
 def _is_asked_for(old: Resource, new: Resource) -> bool:

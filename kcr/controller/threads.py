@@ -26,7 +26,7 @@ from typing import Any, TypeVar, TypeVarTuple
 
 from kcr.annotations import shown
 from kcr.arguments import checked, refuse, seconds_of
-from kcr.errors import KcrError
+from kcr.errors import KcrError, described
 from kcr.log import get_logger
 
 T = TypeVar("T")
@@ -167,4 +167,4 @@ def _settle(answer: asyncio.Future[Any], call: _Call, outcome: tuple[Any, BaseEx
     if error is None:
         _log.info("abandoned call ended", function=call.name)
     else:
-        _log.warning("abandoned call failed", function=call.name, error=f"{type(error).__name__}: {error}")
+        _log.warning("abandoned call failed", function=call.name, error=described(error))

@@ -8,6 +8,7 @@ from kcr.annotations import shown
 from kcr.api.meta import Object, Resource, controller_of
 from kcr.api.unstructured import Unstructured
 from kcr.arguments import list_in, refuse
+from kcr.errors import described
 from kcr.log import get_logger
 from kcr.stacks import trace_of
 
@@ -71,7 +72,7 @@ class Index(Generic[R]):
             return values if type(values) is tuple else tuple(values)
         except (Exception, SystemExit) as error:
             # One object that an index cannot take must not stop the others.
-            text = f"{type(error).__name__}: {error}"
+            text = described(error)
             _log.error("index failed", index=self._name, key=str(obj.key), error=text, exc_info=trace_of(error))
             return ()
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from prometheus_client import Histogram
 
+from kcr.errors import described
 from kcr.log import get_logger
 from kcr.stacks import loop_calls
 
@@ -129,7 +130,7 @@ def _run_check(check: Check) -> str:
         return check()
     except (Exception, SystemExit) as error:
         # A check that raises has failed, and the others are still answered.
-        return f"{type(error).__name__}: {error}"
+        return described(error)
 
 
 class LoopMonitor:

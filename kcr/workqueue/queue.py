@@ -14,7 +14,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from kcr.annotations import is_number, shown
 from kcr.arguments import check_of_call, checked, checked_on_failure, refuse
-from kcr.errors import QueueClosedError
+from kcr.errors import QueueClosedError, described
 from kcr.log import get_logger
 from kcr.metrics import QueueMetrics
 from kcr.stacks import trace_of
@@ -443,7 +443,7 @@ def _group(group_of: Callable[[Any], Hashable], key: Any) -> Hashable:
         hash(group)
         return refuse(f"it returned {shown(group)}: write it with `def`") if isawaitable(group) else group
     except Exception as error:
-        _log.error("fair_by failed", key=str(key), error=f"{type(error).__name__}: {error}", exc_info=trace_of(error))
+        _log.error("fair_by failed", key=str(key), error=described(error), exc_info=trace_of(error))
         return None
 
 

@@ -9,6 +9,7 @@ import msgspec
 from kcr.api.explanation import Explanation
 from kcr.api.meta import Key
 from kcr.controller import Controller
+from kcr.errors import described
 from kcr.serving.debug.access import ROOT, refuse
 from kcr.serving.debug.page import page_headers, page_html
 from kcr.serving.debug.snapshot import StateReader
@@ -131,7 +132,7 @@ class DebugPages:
         except TimeoutError:
             return None, self._why_late()
         except (Exception, SystemExit) as error:
-            return None, f"{type(error).__name__}: {error}"
+            return None, described(error)
         if not isinstance(explanation, Explanation):
             return None, f"explain returned {explanation!r:.100}, not a kcr.Explanation"
         return msgspec.to_builtins(explanation), ""

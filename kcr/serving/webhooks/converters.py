@@ -11,6 +11,7 @@ from typing import Any, Self, TypeVar
 from kcr.annotations import check_of
 from kcr.api.meta import ObjectMeta, Resource
 from kcr.arguments import checked, error_of
+from kcr.errors import described
 from kcr.log import get_logger
 
 _log = get_logger()
@@ -162,7 +163,7 @@ def _converted(function: Converter, obj: Resource) -> Resource:
         if (function, type(error)) not in _LOGGED:
             _LOGGED.add((function, type(error)))
             _log.exception("conversion failed", object=_name(obj), function=getattr(function, "__name__", "?"))
-        raise ConversionError(f"{place}: {type(error).__name__}: {error}") from error
+        raise ConversionError(f"{place}: {described(error)}") from error
     if not isinstance(new, Resource):
         raise ConversionError(f"{place}: it returned {type(new).__name__} instead of an object")
     changed = [name for name in ObjectMeta.__struct_fields__ if _differs(name, obj.metadata, new.metadata)]

@@ -12,7 +12,7 @@ from kcr.api.durations import parse_duration
 from kcr.api.meta import Resource
 from kcr.client import Client
 from kcr.client.context import WRITE_CONTEXT, WriteContext
-from kcr.errors import ApiError, KcrError
+from kcr.errors import ApiError, KcrError, described
 from kcr.log import get_logger
 from kcr.metrics import Metrics
 from kcr.metrics.webhooks import WebhookMetrics
@@ -246,7 +246,7 @@ class Webhooks:
         panics = self._metrics.webhook_panics
         setattr(panics, endpoint.panics, getattr(panics, endpoint.panics) + 1)
         self._log_once(path, error, "webhook panicked")
-        return refusal(500, "InternalError", f"panic: {type(error).__name__}: {error} [recovered]")
+        return refusal(500, "InternalError", f"panic: {described(error)} [recovered]")
 
     def _log_once(self, path: str, error: BaseException, message: str) -> None:
         key = (path, type(error).__name__, *_place(error))
@@ -255,7 +255,7 @@ class Webhooks:
                 self._logged.clear()
             self._logged.add(key)
             trace = None if isinstance(error, KcrError | TimeoutError) else trace_of(error)
-            _log.error(message, webhook=path, error=f"{type(error).__name__}: {error}", exc_info=trace)
+            _log.error(message, webhook=path, error=described(error), exc_info=trace)
 
 
 def _place(error: BaseException) -> Iterator[str]:

@@ -122,7 +122,7 @@ async def warn_of_a_number() -> Any:
     [
         pytest.param(panic, "panic: KeyError: 'image' [recovered]", 1, id="exception"),
         pytest.param(time_out, "panic: TimeoutError: of a library [recovered]", 1, id="timeout-of-a-library"),
-        pytest.param(cancel_oneself, "panic: CancelledError:  [recovered]", 1, id="cancelled-by-itself"),
+        pytest.param(cancel_oneself, "panic: CancelledError [recovered]", 1, id="cancelled-by-itself"),
         pytest.param(lose_connection, "connection refused", 0, id="transport-error"),
         pytest.param(
             warn_of_a_number,
