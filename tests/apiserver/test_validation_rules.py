@@ -121,6 +121,8 @@ async def test_unchanged_value_is_not_held_against_a_new_rule(api: Api) -> None:
     schema = spec_schema({"x": ruled_x, "y": TEXT})
     await api.patch(f"{DEFINITIONS}/widgets.ex.io", {"spec": {"versions": [version("v1", schema)]}})
     assert await patched(api, {"y": "z"}) == []
+    kept = await api.call("PATCH", f"{WIDGETS}/w", {"spec": {"y": "q"}}, content_type="application/merge-patch+json")
+    assert kept.headers["Warning"] == '299 - "spec.x: Invalid value: \\"bad\\": failed rule: self != \'bad\'"'
     assert (await api.call("POST", WIDGETS, widget("n", {"x": "bad"}))).status == 422
 
 

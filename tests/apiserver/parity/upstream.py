@@ -92,7 +92,7 @@ def difference(row: Row) -> str:
     errors = [error for error in definition_errors(schema, "schema") if error.reason != "FieldValueForbidden"]
     told = [_REFUSED.sub("rule compile error: ", error.message) for error in errors]
     if not errors and (check := compile_rules(schema)) is not None:
-        check(value, "", old, False, errors)
+        errors = check(value, old).errors
         told = [error.message for error in errors]
     if row.error is None:
         return "; ".join(told)

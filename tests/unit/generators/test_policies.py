@@ -9,6 +9,7 @@ import pytest
 
 import kcr
 from kcr_devcluster.apiserver.cel.admission import Declarations, compile_admission
+from kcr_devcluster.apiserver.cel.metering import UNLIMITED, Budget, size_of
 from kcr_devcluster.generators.policies import policy_manifests
 
 
@@ -49,9 +50,9 @@ def denials(spec: Mapping[str, Any] | None, old: Mapping[str, Any] | None = None
     """Return the messages of the rules that an object violates."""
     obj = {"kind": "App", **({} if spec is None else {"spec": spec}), **fields}
     value = {"object": obj, "oldObject": None if old is None else {"kind": "App", "spec": old}}
-    found = []
+    found, budget = [], Budget(UNLIMITED, size_of(value))
     for one in POLICY["spec"]["validations"]:
-        if compile_admission(one["expression"], Declarations(), ("bool",)).evaluate(value) is not True:
+        if compile_admission(one["expression"], Declarations(), ("bool",)).evaluate(value, budget) is not True:
             found.append(one["message"])
     return found
 

@@ -153,14 +153,17 @@ class CustomResourceStrategy(Strategy):
             return errors
         if blocks([*before, *errors, *_metadata_errors(obj["metadata"])]):
             return [*errors, NOT_CHECKED]
-        self._rules(obj, "", ABSENT if old is None else old, False, errors)
-        return errors
+        return errors + self._rules(obj, ABSENT if old is None else old).errors
 
     def warnings(self, new: Manifest, old: Manifest | None) -> list[str]:
-        """Return the warnings for new finalizers without a domain."""
+        """Return the warnings about rules that unchanged values break, and about new finalizers without a domain."""
         had = () if old is None else old["metadata"].get("finalizers") or ()
         added = sorted(set(new["metadata"].get("finalizers") or ()) - set(had))
-        return [text for name in added for text in _finalizer_warnings(name)]
+        texts = [text for name in added for text in _finalizer_warnings(name)]
+        if old is None or self._rules is None:
+            return texts
+        ratcheted = self._rules(new, old).ratcheted
+        return [*(f"{error.field}: {error.message}" for error in ratcheted), *texts]
 
 
 def _metadata_errors(metadata: Manifest) -> list[FieldError]:

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kcr_devcluster.apiserver.cel.checker import Environment
-from kcr_devcluster.apiserver.cel.costs import Estimator
 from kcr_devcluster.apiserver.cel.declared import Declared, DeclaredTypes, declared
-from kcr_devcluster.apiserver.cel.programs import CostExceededError, Program, compile_program
+from kcr_devcluster.apiserver.cel.metering import Budget, Metered, compile_program
+from kcr_devcluster.apiserver.cel.programs import CostExceededError
 from kcr_devcluster.apiserver.cel.rules import compiled
 from kcr_devcluster.apiserver.cel.syntax import CompilationError
 from kcr_devcluster.apiserver.cel.types import DYN, CelType, parsed_type
@@ -112,19 +112,23 @@ class AdmissionExpression(NamedTuple):
 
     text: str
     type: CelType
-    program: Program
+    program: Metered
 
-    def evaluate(self, data: Mapping[str, Any]) -> Any:
+    def evaluate(self, data: Mapping[str, Any], budget: Budget) -> Any:
         """Return the expression's value.
 
         Args:
             data: The values of all declared variables.
+            budget: What it may cost.
 
         Raises:
             EvaluationError: It has none.
+            OutOfBudgetError: It takes too long together with others.
+            UnmeteredError: It may do so.
         """
+        names = self.program.program.variables
         try:
-            return self.program.evaluate([data.get(name) for name in self.program.variables])
+            return budget.evaluate(self.program, [data.get(name) for name in names])
         except CostExceededError as error:
             raise EvaluationError(str(error)) from None
 
@@ -168,9 +172,7 @@ def compile_admission(text: str, declarations: Declarations, wanted: Sequence[st
     if wanted and _written(checked.result) not in wanted:
         one_of = wanted[0] if len(wanted) == 1 else f"one of [{' '.join(wanted)}]"
         raise CompilationError(f"must evaluate to {one_of} but got {_written(checked.result)}")
-    estimator = Estimator(checked, None)
-    estimator.cost(checked.root)
-    return AdmissionExpression(text, checked.result, compile_program(checked, types, estimator.loops))
+    return AdmissionExpression(text, checked.result, compile_program(checked, types))
 
 
 def _written(of: CelType) -> str:

@@ -111,11 +111,7 @@ class CallCost(NamedTuple):
 
 
 class Estimator:
-    """One estimate.
-
-    Attributes:
-        loops: The least costs of a round of each comprehension, by the ids of their nodes.
-    """
+    """One estimate."""
 
     def __init__(self, checked: Checked, root: Declared | None) -> None:
         """Estimate the cost of an expression.
@@ -124,7 +120,6 @@ class Estimator:
             checked: The expression.
             root: The declared type of its variables. Upstream takes every name, even that of a type, for one of them.
         """
-        self.loops: dict[int, int] = {}
         self._checked, self._root = checked, root
         self._paths: dict[int, tuple[str, ...]] = {}
         self._sizes: dict[int, Span] = {}
@@ -254,7 +249,6 @@ class Estimator:
         cost += self.cost(node.result)
         self._variables = outer
         rounds = self._size(node.over) or UNKNOWN
-        self.loops[node.id] = max(of_round.least, 1)
         self._keep_size(node, rounds)
         return cost + rounds.times(of_round)
 

@@ -42,7 +42,7 @@ OVER_BUDGET = "operation cancelled: actual cost limit exceeded"
 Frame = list[Any]
 Step = Callable[[Frame], Any]
 
-_NO_OVERLOAD = "no such overload"
+NO_OVERLOAD = "no such overload"
 # Types of Kubernetes: their values compare with their like only.
 _OWN_TYPES = ("kubernetes.", "net.")
 # Types that Python compares as CEL does.
@@ -97,68 +97,34 @@ class Program(NamedTuple):
     Attributes:
         run: The function of a frame.
         variables: The names of the variables, in the order of the frame.
-        size: How long frames are.
+        rest: What is in a frame behind the variables at first.
     """
 
     run: Step
     variables: tuple[str, ...]
-    size: int
-
-    def evaluate(self, values: Sequence[Any]) -> Any:
-        """Return the expression's value.
-
-        Args:
-            values: The values of the variables, in their order.
-
-        Raises:
-            EvaluationError: It has none.
-            CostExceededError: It takes too long.
-        """
-        try:
-            return self.run([COST_LIMIT, *values, *(None,) * (self.size - len(values) - 1)])
-        except (TypeError, AttributeError):
-            # A value is not what its schema says.
-            raise EvaluationError(_NO_OVERLOAD) from None
+    rest: tuple[None, ...]
 
 
-def compile_program(checked: Checked, types: DeclaredTypes, loops: Mapping[int, int]) -> Program:
-    """Return the program of an expression.
-
-    Args:
-        checked: The expression.
-        types: The types of objects.
-        loops: The least costs of a round of each comprehension.
-
-    Raises:
-        CompilationError: A literal pattern is no regular expression.
-    """
-    variables = tuple(checked.environment.variables)
-    plan = _Plan(checked, types, loops, {name: position for position, name in enumerate(variables, 1)})
-    run = plan.step(checked.root)
-    return Program(run, variables, plan.size)
-
-
-class _Plan:
+class Plan:
     """The making of one program."""
 
     def __init__(
         self,
         checked: Checked,
         types: DeclaredTypes,
-        loops: Mapping[int, int],
         slots: dict[str, int],
     ) -> None:
         self.size = len(slots) + 1
-        self._checked, self._types, self._loops, self._slots = checked, types, loops, slots
+        self.checked, self._types, self._slots = checked, types, slots
         self._accumulators: frozenset[str] = frozenset()
         self._forms: Mapping[type, Callable[..., Step]] = {
             Constant: self._constant, Ident: self._ident, Select: self._select, Call: self._call,
             ListLiteral: self._list, MapLiteral: self._map, Comprehension: self._comprehension,
         }  # fmt: skip
         self._special: Mapping[str, Callable[[Call], Step]] = {
-            "_&&_": lambda node: _logical(*self._steps(node.arguments), decides=False),
-            "_||_": lambda node: _logical(*self._steps(node.arguments), decides=True),
-            "_?_:_": lambda node: _choice(*self._steps(node.arguments)),
+            "_&&_": lambda node: _logical(*self.steps(node.arguments), decides=False),
+            "_||_": lambda node: _logical(*self.steps(node.arguments), decides=True),
+            "_?_:_": lambda node: _choice(*self.steps(node.arguments)),
             "_==_": lambda node: self._equality(node, wanted=True),
             "_!=_": lambda node: self._equality(node, wanted=False),
             "@not_strictly_false": lambda node: _not_strictly_false(self.step(node.arguments[0])),
@@ -169,11 +135,12 @@ class _Plan:
         """Return the function of a node."""
         return self._forms[type(node)](node)
 
-    def _steps(self, nodes: Sequence[Node]) -> list[Step]:
+    def steps(self, nodes: Sequence[Node]) -> list[Step]:
+        """Return the functions of nodes whose values a call takes."""
         return [self.step(one) for one in nodes]
 
     def _type(self, node: Node) -> CelType:
-        return self._checked.types[node.id]
+        return self.checked.types[node.id]
 
     @staticmethod
     def _constant(node: Constant) -> Step:
@@ -190,7 +157,7 @@ class _Plan:
             return lambda _: named
         if node.name not in self._accumulators:
             step = operator.itemgetter(slot)
-            return step if node.name in self._checked.environment.variables else _alike(step, self._type(node))
+            return step if node.name in self.checked.environment.variables else _alike(step, self._type(node))
 
         def accumulated(frame: Frame) -> Any:
             value = frame[slot]
@@ -227,7 +194,7 @@ class _Plan:
         return (self._types.field(of.name, field) if of.kind == "struct" else None) or DYN
 
     def _equality(self, node: Call, *, wanted: bool) -> Step:
-        left, right = self._steps(node.arguments)
+        left, right = self.steps(node.arguments)
         one, other = (self._type(part) for part in node.arguments)
         if one == other and one.kind in _PLAIN:
             if wanted:
@@ -240,12 +207,12 @@ class _Plan:
     def _call(self, node: Call) -> Step:
         if (special := self._special.get(node.function)) is not None:
             return special(node)
-        chosen = set(self._checked.overloads[node.id])
+        chosen = set(self.checked.overloads[node.id])
         arguments = receiver_first(node)
         candidates = [one for one in declarations(node.function) if one.overload.id in chosen]
         if node.function in ("find", "findAll"):
             _try_pattern(node.arguments[0])
-        steps = self._steps(arguments)
+        steps = self.steps(arguments)
         if len(candidates) == 1 and all(map(_is_certain, map(self._type, arguments), candidates[0].parameters)):
             call = candidates[0].overload.call
             if node.function in _CONVERSIONS and isinstance(arguments[0], Constant):
@@ -254,7 +221,7 @@ class _Plan:
         return _dispatched(node.function, candidates, steps)
 
     def _list(self, node: ListLiteral) -> Step:
-        steps = self._steps(node.items)
+        steps = self.steps(node.items)
         if not node.optional:
             return lambda frame: [step(frame) for step in steps]
         planned = [(step, position in node.optional) for position, step in enumerate(steps)]
@@ -311,7 +278,7 @@ class _Plan:
         slots = [self._slot(name) for name in (node.accumulator, node.variable, node.second)]
         self._accumulators = (accumulators | {node.accumulator}) - {node.variable, node.second}
         try:
-            return self._fold(node, over, start, slots)
+            return self.fold(node, over, start, slots)
         finally:
             self._slots, self._accumulators = outer, accumulators
 
@@ -321,16 +288,24 @@ class _Plan:
         self.size += 1
         return self.size - 1
 
-    def _fold(self, node: Comprehension, over: Step, start: Step, slots: list[int]) -> Step:
-        rounds = _Rounds(over, slots[1], slots[2] if node.second else 0, self._loops.get(node.id, 1))
-        if (predicate := _all_or_exists(node)) is not None:
+    def fold(self, node: Comprehension, over: Step, start: Step, slots: list[int]) -> Step:
+        """Return the function of a comprehension.
+
+        Args:
+            node: The comprehension.
+            over: What it goes over.
+            start: What the accumulator is at first.
+            slots: Those of the accumulator and the variables.
+        """
+        rounds = Rounds(over, slots[1], slots[2] if node.second else 0, 1)
+        if (predicate := all_or_exists(node)) is not None:
             body, decides = predicate
-            return _decided(rounds, self.step(body), decides=decides)
-        if (collected := _collected(node)) is not None:
-            condition, body = collected
-            return _collection(rounds, None if condition is None else self.step(condition), self.step(body))
+            return decided(rounds, self.step(body), decides=decides)
+        if (found := collected(node)) is not None:
+            condition, body = found
+            return collection(rounds, None if condition is None else self.step(condition), self.step(body))
         steps = (self.step(node.condition), self.step(node.step), self.step(node.result))
-        return _general(rounds, slots[0], start, steps)
+        return general(rounds, slots[0], start, steps)
 
 
 def _try_pattern(pattern: Node) -> None:
@@ -351,7 +326,7 @@ def _converted(call: Callable[..., Any], literal: Any) -> Step:
     return lambda _: value
 
 
-class _Rounds(NamedTuple):
+class Rounds(NamedTuple):
     """What a comprehension goes over.
 
     Attributes:
@@ -384,17 +359,22 @@ class _Rounds(NamedTuple):
         first, second, cost = self.first, self.second, self.cost
         if second:
             for one, other in self.pairs(found):
-                _pay(frame, cost)
+                pay(frame, cost)
                 frame[first], frame[second] = one, other
                 yield
         else:
             for one in found if isinstance(found, list) else list(found):
-                _pay(frame, cost)
+                pay(frame, cost)
                 frame[first] = one
                 yield
 
 
-def _pay(frame: Frame, cost: int) -> None:
+def pay(frame: Frame, cost: int) -> None:
+    """Take a cost from what is left.
+
+    Raises:
+        CostExceededError: Nothing is left.
+    """
     frame[0] -= cost
     if frame[0] < 0:
         raise CostExceededError(OVER_BUDGET)
@@ -404,7 +384,7 @@ def _is_named(node: Node, name: str) -> bool:
     return isinstance(node, Ident) and node.name == name
 
 
-def _all_or_exists(node: Comprehension) -> tuple[Node, bool] | None:
+def all_or_exists(node: Comprehension) -> tuple[Node, bool] | None:
     """Return the predicate of `all` or `exists`, and which of its values decides; None for other comprehensions."""
     if not isinstance(node.start, Constant) or not isinstance(node.start.value, bool):
         return None
@@ -416,7 +396,15 @@ def _all_or_exists(node: Comprehension) -> tuple[Node, bool] | None:
     return step.arguments[1], decides
 
 
-def _decided(rounds: _Rounds, predicate: Step, *, decides: bool) -> Step:
+def decided(rounds: Rounds, predicate: Step, *, decides: bool) -> Step:
+    """Return the function of `all` or `exists`.
+
+    Args:
+        rounds: What they go over.
+        predicate: What is asked of each value.
+        decides: Which answer is that for all of them.
+    """
+
     def run(frame: Frame) -> bool:
         failed = None
         for _ in rounds.items(frame):
@@ -428,7 +416,7 @@ def _decided(rounds: _Rounds, predicate: Step, *, decides: bool) -> Step:
             if found is decides:
                 return bool(decides)
             if found is not (not decides):
-                failed = failed or EvaluationError(_NO_OVERLOAD)
+                failed = failed or EvaluationError(NO_OVERLOAD)
         if failed is not None:
             raise failed
         return not decides
@@ -436,7 +424,7 @@ def _decided(rounds: _Rounds, predicate: Step, *, decides: bool) -> Step:
     return run
 
 
-def _collected(node: Comprehension) -> tuple[Node | None, Node] | None:
+def collected(node: Comprehension) -> tuple[Node | None, Node] | None:
     """Return the condition, None without one, and the item of `map` or `filter`; None for other comprehensions."""
     is_endless = isinstance(node.condition, Constant) and node.condition.value is True
     is_empty = isinstance(node.start, ListLiteral) and not node.start.items
@@ -455,7 +443,14 @@ def _collected(node: Comprehension) -> tuple[Node | None, Node] | None:
     return condition, added.items[0]
 
 
-def _collection(rounds: _Rounds, condition: Step | None, body: Step) -> Step:
+def collection(rounds: Rounds, condition: Step | None, body: Step) -> Step:
+    """Return the function of `map` or `filter`.
+
+    Args:
+        rounds: What they go over.
+        condition: Which values are taken, None for all.
+        body: What is made of a value.
+    """
     if condition is None:
         return lambda frame: [body(frame) for _ in rounds.items(frame)]
 
@@ -466,13 +461,21 @@ def _collection(rounds: _Rounds, condition: Step | None, body: Step) -> Step:
             if held is True:
                 found.append(body(frame))
             elif held is not False:
-                raise EvaluationError(_NO_OVERLOAD)
+                raise EvaluationError(NO_OVERLOAD)
         return found
 
     return run
 
 
-def _general(rounds: _Rounds, accumulator: int, start: Step, steps: tuple[Step, Step, Step]) -> Step:
+def general(rounds: Rounds, accumulator: int, start: Step, steps: tuple[Step, Step, Step]) -> Step:
+    """Return the function of any comprehension.
+
+    Args:
+        rounds: What it goes over.
+        accumulator: The slot of the accumulator.
+        start: What that is at first.
+        steps: The condition, what a round makes of the accumulator, and the result.
+    """
     condition, step, result = steps
 
     def run(frame: Frame) -> Any:
@@ -509,7 +512,7 @@ def _logical(left: Step, right: Step, *, decides: bool) -> Step:
         if other is decides:
             return bool(decides)
         if one is not (not decides) or other is not (not decides):
-            raise EvaluationError(_NO_OVERLOAD)
+            raise EvaluationError(NO_OVERLOAD)
         return not decides
 
     return run
@@ -522,7 +525,7 @@ def _choice(condition: Step, one: Step, other: Step) -> Step:
             return one(frame)
         if found is False:
             return other(frame)
-        raise EvaluationError(_NO_OVERLOAD)
+        raise EvaluationError(NO_OVERLOAD)
 
     return run
 
@@ -540,7 +543,7 @@ def _not_strictly_false(step: Step) -> Step:
 def _equal(one: Any, other: Any) -> bool:
     kind = type_name(one)
     if kind.startswith(_OWN_TYPES) and kind != type_name(other):
-        raise EvaluationError(_NO_OVERLOAD)
+        raise EvaluationError(NO_OVERLOAD)
     return equal(one, other)
 
 
@@ -589,7 +592,7 @@ def _test(operand: Step, name: str, of: CelType, *, keeps_null: bool) -> Step:
     def run(frame: Frame) -> bool:
         value = operand(frame)
         if not isinstance(value, dict):
-            raise EvaluationError(_NO_OVERLOAD)
+            raise EvaluationError(NO_OVERLOAD)
         if keeps_null:
             return name in value
         found = value.get(name)
@@ -602,7 +605,7 @@ def _test(operand: Step, name: str, of: CelType, *, keeps_null: bool) -> Step:
 
 def _optional(value: Any) -> Optional:
     if not isinstance(value, Optional):
-        raise EvaluationError(_NO_OVERLOAD)
+        raise EvaluationError(NO_OVERLOAD)
     return value
 
 
@@ -614,7 +617,7 @@ def _select_optional(operand: Step, name: str, *, keeps_null: bool, is_test: boo
                 return False if is_test else NONE
             value = value.content
         if not isinstance(value, dict):
-            raise EvaluationError(_NO_OVERLOAD)
+            raise EvaluationError(NO_OVERLOAD)
         is_there = name in value and (keeps_null or value[name] is not None)
         if is_test:
             return is_there
@@ -662,10 +665,10 @@ def _no_overload(function: str, values: Sequence[Any]) -> str:
     if function == "_[_]" and not isinstance(values[0], list | dict):
         return str(_missing(values[1]))
     if function == "size":
-        return f"{_NO_OVERLOAD}: size"
+        return f"{NO_OVERLOAD}: size"
     if function in _OF_KUBERNETES:
-        return f"{_NO_OVERLOAD}: {function}({', '.join(map(type_name, values))})"
-    return _NO_OVERLOAD
+        return f"{NO_OVERLOAD}: {function}({', '.join(map(type_name, values))})"
+    return NO_OVERLOAD
 
 
 def _fits(value: Any, wanted: CelType) -> bool:

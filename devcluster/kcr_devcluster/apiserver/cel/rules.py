@@ -10,8 +10,8 @@ from kcr_devcluster.apiserver.cel.checker import Checked, Environment, check, in
 from kcr_devcluster.apiserver.cel.costs import Estimator
 from kcr_devcluster.apiserver.cel.declared import Declared, DeclaredTypes
 from kcr_devcluster.apiserver.cel.literals import check_literals
+from kcr_devcluster.apiserver.cel.metering import Budget, Metered, Tally, compile_program
 from kcr_devcluster.apiserver.cel.parser import parse
-from kcr_devcluster.apiserver.cel.programs import Program, compile_program
 from kcr_devcluster.apiserver.cel.syntax import CompilationError, Ident, Node, SyntaxIssue, shown
 from kcr_devcluster.apiserver.cel.types import BOOL, STRING, CelType, optional_of
 from kcr_devcluster.apiserver.cel.values import NONE, Optional
@@ -52,26 +52,29 @@ class Rule(NamedTuple):
         is_old_optional: Whether `oldSelf` is an optional value.
     """
 
-    program: Program
+    program: Metered
     cost: int
     uses_old: bool
     is_old_optional: bool
 
-    def evaluate(self, value: Any, old: tuple[Any] | None) -> Any:
+    def evaluate(self, value: Any, old: tuple[Any] | None, budget: Budget | Tally) -> Any:
         """Return the expression's value.
 
         Args:
             value: `self`.
             old: `oldSelf` in a tuple, None without it.
+            budget: What it may cost.
 
         Raises:
             EvaluationError: It has none.
             CostExceededError: It takes too long.
+            OutOfBudgetError: It takes too long together with others.
+            UnmeteredError: It may do so.
         """
         before = None if old is None else old[0]
         if self.is_old_optional:
             before = NONE if old is None else Optional(True, before)
-        return self.program.evaluate((value, before))
+        return budget.evaluate(self.program, (value, before))
 
 
 def compile_rule(text: str, scope: Scope, *, wanted: CelType = BOOL, is_old_optional: bool = False) -> Rule:
@@ -92,9 +95,8 @@ def compile_rule(text: str, scope: Scope, *, wanted: CelType = BOOL, is_old_opti
         raise CompilationError(f"compilation failed: {error}") from None
     if checked.result != wanted:
         raise CompilationError(f"must evaluate to {'a bool' if wanted == BOOL else 'a string'}")
-    estimator = Estimator(checked, scope.of)
-    cost = estimator.cost(checked.root)
-    program = compile_program(checked, scope.types, estimator.loops)
+    cost = Estimator(checked, scope.of).cost(checked.root)
+    program = compile_program(checked, scope.types)
     return Rule(program, cost.most, names_variable(checked, OLD), is_old_optional)
 
 

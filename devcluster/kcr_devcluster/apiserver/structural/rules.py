@@ -6,16 +6,18 @@ objects, maps and lists of type `map`. An unchanged value gets no errors from ru
 Source: kubernetes/staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/validation.go.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from functools import cache
-from typing import Any, NamedTuple
+from functools import cache, reduce
+from typing import Any, NamedTuple, NoReturn
 
 from kcr.api.equality import same_json
 from kcr_devcluster.apiserver.cel.conversion import converter
 from kcr_devcluster.apiserver.cel.costs import MOST
 from kcr_devcluster.apiserver.cel.declared import REQUEST_BYTES, declared
+from kcr_devcluster.apiserver.cel.metering import Bound, Budget, OutOfBudgetError, Tally, UnmeteredError, size_of
 from kcr_devcluster.apiserver.cel.programs import CostExceededError
 from kcr_devcluster.apiserver.cel.rules import Rule as Expression
 from kcr_devcluster.apiserver.cel.rules import Scope, compile_message, compile_rule
@@ -37,8 +39,11 @@ from kcr_devcluster.apiserver.structural.checks import ROOT
 from kcr_devcluster.apiserver.structural.composites import correlation
 
 Rule = Mapping[str, Any]
-# Adds the errors of a value at a path, given its old value; the boolean is true where the value around it is unchanged.
-RuleCheck = Callable[[Any, str, Any, bool, list[FieldError]], None]
+# Returns what the rules of a schema find in a value, given its old value, `ABSENT` for none.
+RuleCheck = Callable[[Any, Any], "Findings"]
+# Adds what rules find in a value at a path, given its old value; the boolean is true where the value around it is
+# unchanged.
+_Check = Callable[[Any, str, Any, bool, "_Run"], None]
 
 _DUPLICATE = "FieldValueDuplicate"
 _REASONS = (_DUPLICATE, "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
@@ -47,6 +52,12 @@ _BLOCKING = (
 )  # fmt: skip
 _STEP = re.compile(r"\.([^.\[\]]+)|\['((?:\\.|[^'\\])*)'\]")
 _MISMATCH = "call arguments did not match a supported operator, function or macro signature for rule"
+_OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
+_MESSAGE_OUT_OF_BUDGET = (
+    "messageExpression evaluation failed due to running out of cost budget, no further validation rules will be run"
+)
+# Source: kubernetes/staging/src/k8s.io/apiserver/pkg/apis/cel/config.go, RuntimeCELCostBudget.
+_BUDGET = 10_000_000
 _TOO_COSTLY = "no further validation rules will be run due to call cost exceeds limit for rule"
 _NO_TYPE = (
     "internal error: failed to construct type information for x-kubernetes-validations rules: unable to convert "
@@ -285,6 +296,35 @@ def _unusable(path: str, rule: Rule, why: str) -> FieldError:
     return invalid_whole(path, f"{encode_json(shown).decode()}: {why}")
 
 
+class Findings(NamedTuple):
+    """What the rules of a schema find in a value.
+
+    Attributes:
+        errors: The errors.
+        ratcheted: Those of unchanged values, which are no errors: upstream warns of them.
+    """
+
+    errors: list[FieldError]
+    ratcheted: list[FieldError]
+
+
+class _Run(NamedTuple):
+    """One validation of a value by the rules of a schema."""
+
+    errors: list[FieldError]
+    ratcheted: list[FieldError]
+    budget: Budget | Tally
+
+    def end(self, path: str, value: str, words: str) -> NoReturn:
+        """Add the error of an evaluation after which there are no others."""
+        self.errors.append(invalid(path or ROOT, value, words))
+        raise _EndError
+
+
+class _EndError(Exception):
+    """No further rules are evaluated."""
+
+
 class _CompiledRule(NamedTuple):
     """A rule of a schema, compiled."""
 
@@ -294,27 +334,50 @@ class _CompiledRule(NamedTuple):
     field: str
     type: str
 
-    def error(self, value: Any, seen: Any, path: str, old: tuple[Any] | None) -> FieldError | None:
-        """Return the error of a value that breaks the rule or has no result by it; `seen` is the value for CEL."""
+    def failure(self, value: Any, seen: Any, path: str, old: tuple[Any] | None, run: _Run) -> FieldError | None:
+        """Return the error of a value that breaks the rule; one that has no result by it is added to the run.
+
+        Args:
+            value: The value.
+            seen: The value for CEL.
+            path: Its path.
+            old: The old one, None for none.
+            run: The validation.
+
+        Raises:
+            _EndError: The evaluation cost too much.
+        """
         words = (self.rule.get("message") or self.rule["rule"]).strip()
         try:
-            if self.program.evaluate(seen, old) is True:
+            if self.program.evaluate(seen, old, run.budget) is True:
                 return None
+        except OutOfBudgetError:
+            run.end(path, self.type, _OUT_OF_BUDGET)
         except CostExceededError as error:
-            return invalid(path or ROOT, self.type, f"'{error}': {_TOO_COSTLY}: {words}")
+            run.end(path, self.type, f"'{error}': {_TOO_COSTLY}: {words}")
         except EvaluationError as error:
-            if str(error).startswith("no such overload"):
-                return invalid(path or ROOT, self.type, f"'{error}': {_MISMATCH}: {words}")
-            return invalid(path or ROOT, self.type, f"{error} evaluating rule: {words}")
+            mismatch = str(error).startswith("no such overload")
+            detail = f"'{error}': {_MISMATCH}: {words}" if mismatch else f"{error} evaluating rule: {words}"
+            run.errors.append(invalid(path or ROOT, self.type, detail))
+            return None
         separator = "." if path and self.field and not self.field.startswith("[") else ""
-        return self._refusal(f"{path}{separator}{self.field}" or ROOT, value, self._detail(seen, old))
+        where = f"{path}{separator}{self.field}"
+        return self._refusal(where or ROOT, value, self._detail(seen, old, where, run))
 
-    def _detail(self, seen: Any, old: tuple[Any] | None) -> str:
+    def _detail(self, seen: Any, old: tuple[Any] | None, path: str, run: _Run) -> str:
         if self.message is not None:
-            with suppress(EvaluationError, CostExceededError):
-                text = str(self.message.evaluate(seen, old)).strip()
+            try:
+                text = str(self.message.evaluate(seen, old, run.budget)).strip()
                 if text and "\n" not in text and len(text.encode()) <= _LONGEST_MESSAGE:
                     return text
+            except OutOfBudgetError:
+                run.end(path, self.type, _MESSAGE_OUT_OF_BUDGET)
+            except CostExceededError:
+                source = json.dumps(self.rule["messageExpression"], ensure_ascii=False)
+                run.end(path, self.type, f"{_TOO_COSTLY.removesuffix('rule')}messageExpression: {source}")
+            except EvaluationError:
+                # The message, or the rule, is shown then.
+                pass
         return (self.rule.get("message") or "").strip() or f"failed rule: {self.rule['rule'].strip()}"
 
     def _refusal(self, path: str, value: Any, detail: str) -> FieldError:
@@ -331,10 +394,8 @@ class _CompiledRule(NamedTuple):
 
 def rule_errors(schema: Schema, value: Any) -> list[FieldError]:
     """Return the errors of a value by the rules of a schema, which compile; without an old value."""
-    errors: list[FieldError] = []
-    if (check := compile_rules(schema, is_root=False)) is not None:
-        check(value, "", ABSENT, False, errors)
-    return errors
+    check = compile_rules(schema, is_root=False)
+    return [] if check is None else check(value, ABSENT).errors
 
 
 def compile_rules(schema: Schema, *, is_root: bool = True) -> RuleCheck | None:
@@ -344,22 +405,44 @@ def compile_rules(schema: Schema, *, is_root: bool = True) -> RuleCheck | None:
         schema: The schema.
         is_root: Whether its values are whole objects.
     """
-    return _compile_rules(schema, _with_rules(schema), is_root=is_root)
+    look = _compile_rules(schema, _with_rules(schema), is_root=is_root)
+    if look is None:
+        return None
+
+    def check(value: Any, old: Any) -> Findings:
+        size = size_of(value, None if old is ABSENT else old)
+        with suppress(UnmeteredError):
+            tally = Tally(size)
+            found = _findings(look, value, old, tally)
+            tally.judge()
+            return found
+        with suppress(UnmeteredError):
+            return _findings(look, value, old, Budget(_BUDGET, size))
+        return _findings(look, value, old, Budget(_BUDGET, size, is_metered=True))
+
+    return check
 
 
-def _compile_rules(schema: Any, with_rules: set[int], *, is_root: bool = False) -> RuleCheck | None:
+def _findings(look: _Check, value: Any, old: Any, budget: Budget | Tally) -> Findings:
+    run = _Run([], [], budget)
+    with suppress(_EndError):
+        look(value, "", old, False, run)
+    return Findings(run.errors, run.ratcheted)
+
+
+def _compile_rules(schema: Any, with_rules: set[int], *, is_root: bool = False) -> _Check | None:
     if id(schema) not in with_rules:
         return None
     own = _own_check(schema, is_root=is_root or bool(schema.get(EMBEDDED)))
     descend = _descent(schema, with_rules)
 
-    def check(value: Any, path: str, old: Any, unchanged: bool, errors: list[FieldError]) -> None:
+    def check(value: Any, path: str, old: Any, unchanged: bool, run: _Run) -> None:
         if value is None:
             return
         # What is in an unchanged value is unchanged.
         unchanged = unchanged or (old is not ABSENT and same_json(old, value))
-        own(value, path, old, unchanged, errors)
-        descend(value, path, old, unchanged, errors)
+        own(value, path, old, unchanged, run)
+        descend(value, path, old, unchanged, run)
 
     return check
 
@@ -380,7 +463,7 @@ def _compiled(rule: Rule, scope: Scope, schema: Schema) -> _CompiledRule:
     )
 
 
-def _own_check(schema: Schema, *, is_root: bool) -> RuleCheck:
+def _own_check(schema: Schema, *, is_root: bool) -> _Check:
     """Return the check of a value by the rules of its own schema, which are compiled for the first one."""
 
     @cache
@@ -390,26 +473,35 @@ def _own_check(schema: Schema, *, is_root: bool) -> RuleCheck:
         return [] if scope is None else [_compiled(rule, scope, schema) for rule in schema[RULES]]
 
     @cache
+    def bound() -> Bound:
+        """Return what a round of any rule or message costs at most."""
+        expressions = [part.program for one in rules() for part in (one.program, one.message) if part is not None]
+        return reduce(Bound.union, (one.bound for one in expressions))
+
+    @cache
     def convert() -> Callable[[Any], Any] | None:
         return converter(schema)
 
-    def check(value: Any, path: str, old: Any, unchanged: bool, errors: list[FieldError]) -> None:
+    def check(value: Any, path: str, old: Any, unchanged: bool, run: _Run) -> None:
         if not (compiled := rules()):
             return
+        if run.budget.is_spent:
+            run.end(path, schema.get("type") or "", _OUT_OF_BUDGET)
+        run.budget.expect(2 * len(compiled), bound())
         converted = convert()
         seen = value if converted is None else converted(value)
         had = None if old is ABSENT or old is None else (old if converted is None else converted(old),)
         for one in compiled:
             if one.program.uses_old and had is None and not one.rule.get("optionalOldSelf"):
                 continue
-            error = one.error(value, seen, path, had)
-            if error is not None and (one.program.uses_old or not unchanged):
-                errors.append(error)
+            error = one.failure(value, seen, path, had, run)
+            if error is not None:
+                (run.ratcheted if unchanged and not one.program.uses_old else run.errors).append(error)
 
     return check
 
 
-def _descent(schema: Schema, with_rules: set[int]) -> RuleCheck:
+def _descent(schema: Schema, with_rules: set[int]) -> _Check:
     """Return the check of the fields, entries and items of a value."""
     fields = {
         name: made
@@ -419,17 +511,17 @@ def _descent(schema: Schema, with_rules: set[int]) -> RuleCheck:
     check_other = _compile_rules(schema.get("additionalProperties"), with_rules)
     check_item = _compile_rules(schema.get("items"), with_rules)
 
-    def check(value: Any, path: str, old: Any, unchanged: bool, errors: list[FieldError]) -> None:
+    def check(value: Any, path: str, old: Any, unchanged: bool, run: _Run) -> None:
         if isinstance(value, list) and check_item is not None:
             before = correlation(schema, old)
             for position, one in enumerate(value):
-                check_item(one, f"{path}[{position}]", before(one), unchanged, errors)
+                check_item(one, f"{path}[{position}]", before(one), unchanged, run)
         elif isinstance(value, dict):
             earlier = old if isinstance(old, dict) else {}
             for name, one in value.items():
                 if (check_field := fields.get(name)) is not None:
-                    check_field(one, f"{path}.{name}" if path else name, earlier.get(name, ABSENT), unchanged, errors)
+                    check_field(one, f"{path}.{name}" if path else name, earlier.get(name, ABSENT), unchanged, run)
                 elif check_other is not None:
-                    check_other(one, f"{path}[{name}]", earlier.get(name, ABSENT), unchanged, errors)
+                    check_other(one, f"{path}[{name}]", earlier.get(name, ABSENT), unchanged, run)
 
     return check

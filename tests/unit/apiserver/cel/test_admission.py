@@ -7,6 +7,7 @@ import pytest
 
 from kcr_devcluster.apiserver.cel.admission import Declarations, LazyVariables, compile_admission
 from kcr_devcluster.apiserver.cel.libraries.authorizer import Authorizer, Decision, ResourceCheck
+from kcr_devcluster.apiserver.cel.metering import UNLIMITED, Budget
 from kcr_devcluster.apiserver.cel.syntax import CompilationError
 from kcr_devcluster.apiserver.cel.types import DYN, INT, STRING
 from kcr_devcluster.apiserver.cel.values import EvaluationError, Object
@@ -40,7 +41,7 @@ def evaluate(text: str, wanted: str = "bool", host: Variables | None = None) -> 
         "namespaceObject": {"metadata": {"labels": {"x": "y"}}}, "request": {"name": "web", "dryRun": False},
         "variables": LazyVariables(tuple(VARIABLES), host.variable), "authorizer": Authorizer(host.authorize),
         "authorizer.requestResource": ResourceCheck(host.authorize, {"group": "apps", "resource": "deployments"}),
-    })  # fmt: skip
+    }, Budget(UNLIMITED, 1000))  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import pytest
 
 from kcr_devcluster.apiserver.cel.conversion import converter
 from kcr_devcluster.apiserver.cel.declared import declared
+from kcr_devcluster.apiserver.cel.metering import UNLIMITED, Budget, size_of
 from kcr_devcluster.apiserver.cel.programs import CostExceededError
 from kcr_devcluster.apiserver.cel.rules import Rule, Scope, compile_rule
 from kcr_devcluster.apiserver.cel.syntax import CompilationError
@@ -33,7 +34,7 @@ def compiled(expression: str, *, is_old_optional: bool = False) -> Rule:
 def evaluate(expression: str, value: dict[str, Any]) -> object:
     convert = converter(SCHEMA)
     assert convert is not None
-    return compiled(expression).evaluate(convert(value), None)
+    return compiled(expression).evaluate(convert(value), None, Budget(UNLIMITED, size_of(value)))
 
 
 @pytest.mark.parametrize(

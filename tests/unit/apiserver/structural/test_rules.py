@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from kcr_devcluster.apiserver.cel.syntax import CompilationError
-from kcr_devcluster.apiserver.protocol.field_errors import FieldError
 from kcr_devcluster.apiserver.schema.shape import ABSENT
 from kcr_devcluster.apiserver.structural.rules import compile_rules, definition_errors
 
@@ -26,10 +25,9 @@ def test_rules_deep_in_a_schema_are_checked() -> None:
 
 def test_rules_are_compiled_for_the_first_value_that_has_some() -> None:
     """A definition may have hundreds, and an object meets few."""
-    check, errors = compile_rules(DEEP), list[FieldError]()
+    check = compile_rules(DEEP)
     assert check is not None
-    check({"plain": [{"a": "x"}], "ruled": []}, "", ABSENT, False, errors)
-    assert errors == []
+    assert check({"plain": [{"a": "x"}], "ruled": []}, ABSENT).errors == []
     with pytest.raises(CompilationError, match="type 'string' does not support field selection"):
-        check({"ruled": [{"a": "x"}]}, "", ABSENT, False, errors)
+        check({"ruled": [{"a": "x"}]}, ABSENT)
     assert compile_rules(DEEP["properties"]["plain"]) is None

@@ -15,6 +15,7 @@ from kcr_devcluster.apiserver.authorization import Authorizer
 from kcr_devcluster.apiserver.authorization.attributes import Attributes
 from kcr_devcluster.apiserver.cel.admission import AdmissionExpression, LazyVariables
 from kcr_devcluster.apiserver.cel.libraries import authorizer as questions
+from kcr_devcluster.apiserver.cel.metering import UNLIMITED, Budget, size_of
 from kcr_devcluster.apiserver.cel.syntax import CompilationError
 from kcr_devcluster.apiserver.cel.values import EvaluationError
 from kcr_devcluster.apiserver.kinds.catalogue import NAMESPACES
@@ -142,6 +143,7 @@ class Evaluation:
         """
         self.inputs: Inputs = inputs
         self._authorizer = authorizer
+        self._budget = Budget(UNLIMITED, size_of(inputs.obj, inputs.old, params))
         self._variables = variables or {}
         self._data: dict[str, Any] = {
             "object": inputs.obj, "oldObject": inputs.old, "params": params, "request": _request(inputs),
@@ -159,7 +161,7 @@ class Evaluation:
         if isinstance(expression, CompilationError):
             raise EvaluationError(f"compilation error: {expression}")
         try:
-            return expression.evaluate(self._data)
+            return expression.evaluate(self._data, self._budget)
         except EvaluationError as error:
             raise EvaluationError(f"expression '{expression.text}' resulted in error: {error}") from None
 
@@ -175,7 +177,7 @@ class Evaluation:
         if isinstance(variable, CompilationError):
             raise EvaluationError(f'composited variable "{name}" fails to compile: {variable}')
         try:
-            return variable.evaluate(self._data)
+            return variable.evaluate(self._data, self._budget)
         except EvaluationError as error:
             raise EvaluationError(f'composited variable "{name}" fails to evaluate: {error}') from None
 
