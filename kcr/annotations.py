@@ -71,7 +71,6 @@ _WORDS: Mapping[str, str] = {
 }  # fmt: skip
 _PLURALS = {"class": "classes"}
 _MOST_SHOWN = 100
-_TOO_MUCH = 1e100
 _SECONDS = re.compile("seconds|timeout|duration|deadline|period|after|delay")
 _MANY = (tuple, list, set, frozenset, Sequence, Collection, Iterable, Iterator, typing.AbstractSet)
 _FUNCTIONS = (FunctionType, MethodType)
@@ -132,7 +131,7 @@ def shown(value: object) -> str:
 
 def is_number(value: object) -> bool:
     """Return whether a value is a number to calculate with; truths, NaN and what comes near infinity are none."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _TOO_MUCH
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e100
 
 
 def check_of(hint: Any, name: str = "") -> Check:

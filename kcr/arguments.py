@@ -153,7 +153,7 @@ def refuse_unknown(about: str, given: Iterable[str], known: Sequence[str], usual
     """Raise TypeError for a name that there is not, with the one that is meant.
 
     Args:
-        about: Whose names they are, and what is called so, such as `watch: no argument`.
+        about: Such as `watch: no argument`.
         given: The names.
         known: Those that there are.
         usual: Those to name where none is like it; empty for all.

@@ -263,11 +263,11 @@ def error_for(
 
 
 def described(error: BaseException) -> str:
-    """Return the class and the text of an exception, also of one whose own `__str__` fails."""
+    """Return the class and the text of an exception."""
     try:
         return f"{type(error).__name__}: {error}".removesuffix(": ")
-    except Exception as failure:
-        return f"{type(error).__name__}, whose __str__ raised {type(failure).__name__}"
+    except Exception:
+        return f"{type(error).__name__}, whose __str__ fails"
 
 
 def leaves(error: BaseException) -> Iterator[BaseException]:

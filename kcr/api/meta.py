@@ -97,9 +97,7 @@ class ObjectType(msgspec.StructMeta):
         if resource is not None:
             taken = _TAKEN.intersection(namespace.get("__annotations__", ()))
             if taken:
-                refuse(
-                    f"{name}: it has a field {min(taken)!r}: leave it out, kcr has its own, from the class's keywords"
-                )
+                refuse(f"{name}: it has a field {min(taken)!r}: leave it out, kcr has its own")
             made.resource = resource  # type: ignore[attr-defined]  # declared by Resource as a ClassVar
         made.crd_options = crd_options  # type: ignore[attr-defined]  # declared by Object as a ClassVar
         return made

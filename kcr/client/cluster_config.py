@@ -96,7 +96,6 @@ class ClusterConfig:
     extensions: Mapping[str, object] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for a server that no request can reach."""
         if not is_server(self.server):
             raise ConfigError(f"server {self.server!r} is no URL of an API server: write https://HOST:PORT")
 
