@@ -56,7 +56,6 @@ from kcr_devcluster.apiserver.protocol.responses import (
     StatusError,
     add_warning,
     bad_request,
-    encoded,
     internal,
     json_response,
     no_such_resource,
@@ -277,7 +276,9 @@ class APIServer:
         watches = request.method == "GET" and route.watches(query)
         if accepted.name == YAML and watches:
             raise not_acceptable(", ".join(WATCHED))
-        encoder = encoder_of(route.kind, accepted_encoder(accepted, query, self._clock))
+        encoder = accepted_encoder(accepted, query, self._clock)
+        # A Scale is shown in one version, whichever the object has.
+        encoder = encoder if route.subresource == "scale" else encoder_of(route.kind, encoder)
         if accepted.transformation and not watches and not (route.name and request.method == "DELETE"):
             check_transformation(
                 accepted, route.kind, route.subresource, is_list=not route.name and request.method != "POST"
@@ -340,7 +341,7 @@ class APIServer:
         if route.subresource == "log":
             return container_logs.respond(self.logs, record, query, self._clock.now())
         if route.subresource == "scale":
-            return json_response(encoded(subresources.read_scale(in_version(record, route.kind))))
+            record = subresources.read_scale(in_version(record, route.kind))
         return json_response(encoder.encode_object(record))
 
     async def _watch(self, route: Route, query: Query, encoder: ObjectEncoder, storage: StorageReader) -> APIResponse:

@@ -17,6 +17,7 @@ from kcr_devcluster.apiserver.apply.versions import MANAGED_FIELDS, FieldVersion
 from kcr_devcluster.apiserver.http.bodies import field_validation, request_body
 from kcr_devcluster.apiserver.http.subresources import (
     SCALE,
+    as_scale,
     check_scalable,
     lacks_replicas,
     no_replicas,
@@ -34,7 +35,6 @@ from kcr_devcluster.apiserver.protocol.responses import (
     APIResponse,
     bad_request,
     conflict,
-    encoded,
     invalid,
     json_response,
     not_found,
@@ -110,7 +110,7 @@ async def apply_scale(registry: Registry, write: Write) -> APIResponse:
         # The object itself is not reviewed.
         write = write._replace(reviews=None)
     written = _write(registry, write, old, config, merged, dry_run=dry_run)
-    return json_response(encoded(scale_of(in_version(written.record, route.kind))))
+    return json_response(write.encoder.encode_object(as_scale(in_version(written.record, route.kind))))
 
 
 def _decode(write: Write) -> Manifest:

@@ -5,6 +5,7 @@ Source: kubernetes/pkg/registry/apps/deployment/storage/storage.go, ScaleREST.
 
 from typing import Any
 
+from kcr.api.resources import ResourceType
 from kcr_devcluster.apiserver.apply.tracking import Tracking
 from kcr_devcluster.apiserver.http.bodies import field_validation, request_body
 from kcr_devcluster.apiserver.http.sent_objects import decode_sent
@@ -12,13 +13,13 @@ from kcr_devcluster.apiserver.http.writing import Write, check_name, check_uid, 
 from kcr_devcluster.apiserver.kinds.kind import Kind, ScalePaths
 from kcr_devcluster.apiserver.kinds.strategy import UndecodableError, conform
 from kcr_devcluster.apiserver.protocol.field_errors import non_negative
+from kcr_devcluster.apiserver.protocol.gojson import encode_json
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.names import selector_text
 from kcr_devcluster.apiserver.protocol.responses import (
     APIResponse,
     StatusError,
     bad_request,
-    encoded,
     internal,
     invalid,
     json_response,
@@ -31,12 +32,13 @@ from kcr_devcluster.apiserver.storage.admission import UPDATE, AdmissionAttribut
 from kcr_devcluster.apiserver.storage.records import Record, in_version
 
 SCALE = "autoscaling.v1.Scale"
+_SCALES = Kind(ResourceType("autoscaling", "v1", "Scale", "scales", True))
 # The number that a patch of a Scale finds in a custom resource without one.
 _UNSET = -(1 << 31)
 _OF_SCALE = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
-def read_scale(record: Record) -> Manifest:
+def read_scale(record: Record) -> Record:
     """Return the Scale of an object for a GET.
 
     Raises:
@@ -44,7 +46,7 @@ def read_scale(record: Record) -> Manifest:
     """
     if lacks_replicas(record):
         raise internal(f'the spec replicas field "{_replicas_path(record.kind)}" does not exist')
-    return scale_of(record)
+    return as_scale(record)
 
 
 def lacks_replicas(record: Record) -> bool:
@@ -90,6 +92,13 @@ def _is_pruned(shape: Shape, path: tuple[str, ...]) -> bool:
 
 def _replicas_path(kind: Kind) -> str:
     return f".{'.'.join((kind.scale or ScalePaths()).replicas)}"
+
+
+def as_scale(record: Record) -> Record:
+    """Return the Scale of an object as a record, which can be shown in every form."""
+    scale = scale_of(record)
+    body = encode_json({name: value for name, value in scale.items() if name not in ("kind", "apiVersion")})
+    return Record(_SCALES, body, record.metadata, record.revision)
 
 
 def scale_of(record: Record) -> Manifest:
@@ -184,7 +193,8 @@ def update_scale(registry: Registry, write: Write, *, is_patch: bool) -> APIResp
     set_replicas(route.kind, new, replicas)
     context = RequestContext(dry_run=dry_run)
     written = registry.update(old, new, Tracking(write.manager), context=context).record
-    return json_response(encoded(scale_of(in_version(written, route.kind))), 200, warning_headers(warnings))
+    shown = write.encoder.encode_object(as_scale(in_version(written, route.kind)))
+    return json_response(shown, 200, warning_headers(warnings))
 
 
 def _patched_scale(write: Write, old: Record) -> tuple[Manifest, list[str]]:

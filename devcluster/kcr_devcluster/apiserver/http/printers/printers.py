@@ -125,6 +125,11 @@ def _usage(metrics: Manifest, now: datetime) -> Cells:
     return [_name(metrics), canonical(f"{cpu}n"), canonical(f"{memory // _KIBI_NANO}Ki"), metrics["window"]]
 
 
+def _scale(scale: Manifest, now: datetime) -> Cells:
+    wanted, found = ((scale.get(part) or {}).get("replicas", 0) for part in ("spec", "status"))
+    return [_name(scale), wanted, found, _age(scale, now)]
+
+
 _EVENT_COLUMNS = "Last Seen,Type,Reason,Object,Subobject*,Source*,Message,First Seen*"
 _CRON_JOB_COLUMNS = (
     *_columns("Name,Schedule,Timezone"), Column("Suspend", "boolean"), Column("Active", "integer"),
@@ -141,6 +146,9 @@ _PRINTERS: Mapping[str, Printer] = {
     "cronjobs.batch": Printer(_CRON_JOB_COLUMNS, _cron_job),
     "nodes.metrics.k8s.io": Printer(_USAGE_COLUMNS, _usage),
     "pods.metrics.k8s.io": Printer(_USAGE_COLUMNS, _usage),
+    "scales.autoscaling": Printer(
+        (Column("Name"), Column("Desired", "integer"), Column("Available", "integer"), Column("Age")), _scale
+    ),
     "events": Printer(
         (*_columns(_EVENT_COLUMNS), Column("Count", "integer", wide=True), Column("Name", wide=True)), _event
     ),
