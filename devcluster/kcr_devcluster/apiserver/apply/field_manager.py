@@ -27,7 +27,7 @@ from kcr_devcluster.apiserver.apply.fieldpath import (
 )
 from kcr_devcluster.apiserver.apply.managed_fields import UPDATE, Managed, ManagerEntry, cap
 from kcr_devcluster.apiserver.apply.merge import merge
-from kcr_devcluster.apiserver.apply.typed import Comparison, compare, faults, field_set
+from kcr_devcluster.apiserver.apply.typed import Comparison, compare, faults, field_set, is_atomic
 from kcr_devcluster.apiserver.apply.versions import FieldVersions
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.responses import StatusError
@@ -99,7 +99,9 @@ def apply(
         yield
     canonical = _canonical(shape, manifest)
     yield
-    changes = versions.changes(others, live, canonical)
+    # What is stored has no nulls, but they are changes.
+    unset = _nulls(field, config.manifest)
+    changes = versions.changes(others, live, merge(field, canonical, unset) if unset else canonical)
     yield
     conflicts = {
         key: entry._replace(fields=shared)
@@ -201,6 +203,22 @@ def _canonical(shape: Shape, manifest: Manifest) -> Manifest:
     except ValueError:
         return manifest
     return conformed
+
+
+def _nulls(field: Field, config: Manifest) -> Manifest:
+    """Return the members of an object that are null and owned as a whole; those within lists are left out."""
+    found: dict[str, Any] = {}
+    for name, value in config.items():
+        inner = field.type.field(name)
+        if inner is None:
+            continue
+        of = inner.type
+        is_whole = is_atomic(inner, of.zero()) if of.items is not None or of.shape is not None else True
+        if value is None and is_whole:
+            found[name] = None
+        elif isinstance(value, dict) and not is_whole and (nulls := _nulls(inner, value)):
+            found[name] = nulls
+    return found
 
 
 def _unchanged(managed: Managed, changes: Mapping[str, Comparison]) -> dict[Any, ManagerEntry]:

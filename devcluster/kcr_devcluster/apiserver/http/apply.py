@@ -143,7 +143,9 @@ def _check_nulls(kind: Kind, config: Manifest, merged: Manifest) -> None:
     """
     if kind.custom is None or not any(_nulls(kind, config)):
         return
-    errors = [wrong_type(path, of.name, "null") for path, of in _nulls(kind, merged)]
+    # A null over an object or a list leaves it as it is.
+    if not (errors := [wrong_type(path, of.name, "null") for path, of in _nulls(kind, merged)]):
+        return
     raise invalid(kind.type.kind, kind.type.group, _metadata(merged).get("name", ""), errors)
 
 
