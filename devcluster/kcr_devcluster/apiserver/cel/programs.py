@@ -51,7 +51,7 @@ _PLAIN = frozenset({"int", "string", "bool", "bytes", "timestamp", "duration", "
 _CONVERSIONS = frozenset({"bool", "bytes", "double", "duration", "int", "string", "timestamp", "uint"})
 _UNGUARDED = frozenset({"flatten", "sort", "@sortByAssociatedKeys"})
 _INDICES = frozenset({"_[_]", "_[?_]"})
-_NO_PROGRAM = "program instantiation failed: "
+NO_PROGRAM = "program instantiation failed: "
 # Functions of Kubernetes, whose errors name the types of the arguments.
 _OF_KUBERNETES = frozenset({
     "quantity", "isQuantity", "semver", "isSemver", "url", "isURL", "ip", "isIP", "cidr", "isCIDR", "find", "findAll",
@@ -151,7 +151,7 @@ class Plan:
         slot = self._slots.get(node.name)
         if slot is None:
             if node.name not in TYPE_NAMES:
-                raise CompilationError(f"{_NO_PROGRAM}reference to undefined type: {node.name}")
+                raise CompilationError(f"{NO_PROGRAM}reference to undefined type: {node.name}")
             of = TYPE_NAMES[node.name]
             named = Type(of.name or of.kind)
             return lambda _: named
@@ -315,14 +315,14 @@ def _try_pattern(pattern: Node) -> None:
             overload.call("", pattern.value)
         except EvaluationError as error:
             said = str(error).removeprefix("Illegal regex: ")
-            raise CompilationError(f"{_NO_PROGRAM}{said}") from None
+            raise CompilationError(f"{NO_PROGRAM}{said}") from None
 
 
 def _converted(call: Callable[..., Any], literal: Any) -> Step:
     try:
         value = call(literal)
     except EvaluationError as error:
-        raise CompilationError(f"{_NO_PROGRAM}{error}") from None
+        raise CompilationError(f"{NO_PROGRAM}{error}") from None
     return lambda _: value
 
 

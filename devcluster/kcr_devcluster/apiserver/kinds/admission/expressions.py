@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from kcr_devcluster.apiserver.cel.admission import AdmissionExpression, Declarations, compile_admission
+from kcr_devcluster.apiserver.cel.programs import NO_PROGRAM
 from kcr_devcluster.apiserver.cel.syntax import CompilationError
 from kcr_devcluster.apiserver.cel.types import DYN, CelType
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError, invalid
@@ -149,5 +150,8 @@ def compile_errors(expression: Expression) -> list[FieldError]:
     try:
         compiled(expression.text, expression.purpose, has_params=expression.has_params, variables=types_of(variables))
     except CompilationError as error:
+        if str(error).startswith(NO_PROGRAM):
+            # Types and literals are in order: upstream takes what remains for a fault of its own.
+            return [FieldError(expression.path, "InternalError", "Internal error", detail=str(error))]
         return [invalid(expression.path, expression.text, str(error))]
     return []
