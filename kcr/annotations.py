@@ -233,7 +233,7 @@ def _class_check(bound: Any) -> Check:
                 value, f"give it its class, {type(value).__name__}" if isinstance(value, bound) else f"give it {noun}"
             )
         if is_kind and not hasattr(value, "resource"):
-            return Fault(value, "it is no kind: give the class api_version= and plural=")
+            return Fault(value, "it is not a kind: give the class api_version= and plural=")
         return None
 
     return Check(noun, fault)

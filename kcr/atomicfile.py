@@ -27,7 +27,7 @@ def replace_files(contents: Mapping[Path, bytes], *, mode: int | None = None) ->
     """Write files, each whole or not at all; none of them when there is no room for all.
 
     Without a mode, a file that exists keeps its owner where possible. Behind a symbolic link its target is replaced.
-    Writes into a path that is no regular file, such as a pipe, and into one of another process, such as `/dev/stdout`.
+    Writes into a path that is not a regular file, such as a pipe, or is one of another process, such as `/dev/stdout`.
 
     Args:
         contents: The contents by path; the folders exist.

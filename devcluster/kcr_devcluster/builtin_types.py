@@ -87,7 +87,7 @@ def builtin_kind(api_version: str, name: str) -> KindFacts:
     of = type_of_kind(api_version, name)
     if of is None:
         raise ConfigError(
-            f"{api_version}/{name} is no kind of Kubernetes {kubernetes_version()}: {_hint(api_version, name)}"
+            f"{api_version}/{name} is not a kind of Kubernetes {kubernetes_version()}: {_hint(api_version, name)}"
         )
     named = builtin_kinds().get((api_version, name))
     if named is None:

@@ -72,7 +72,7 @@ def _read(path: Path) -> Iterator[dict[str, Any]]:
             raise ConfigError(f"{file}: no YAML: {error.in_file}") from error
         for document in documents:
             if not isinstance(document, dict) or document.get("kind") != CustomResourceDefinition.resource.kind:
-                raise ConfigError(f"{file}: an object that is no CustomResourceDefinition: take it out of the file")
+                raise ConfigError(f"{file}: an object that is not a CustomResourceDefinition: take it out of the file")
             yield document
 
 

@@ -44,7 +44,7 @@ def read_documents(path: str) -> tuple[Document, ...]:
     """Read the objects of a file, a folder or a URL; `-` is stdin.
 
     Raises:
-        ConfigError: It cannot be read, is no YAML, or holds something that is no object.
+        ConfigError: It cannot be read, is not YAML, or holds something that is not an object.
     """
     return tuple(document for shown, text in read_texts(path) for document in _documents(shown, text))
 

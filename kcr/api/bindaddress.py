@@ -26,7 +26,7 @@ def bind_address(given: "str | BindAddress | None") -> BindAddress | None:
         given: A text, or the address that was read from it.
 
     Raises:
-        ValueError: The text is no address.
+        ValueError: The text is not an address.
     """
     if not isinstance(given, str):
         return given
@@ -36,5 +36,5 @@ def bind_address(given: "str | BindAddress | None") -> BindAddress | None:
     bare = host[1:-1] if host[:1] + host[-1:] == "[]" else host
     number = parse_int(port) if port.isdecimal() else None
     if not colon or number is None or number > 65535 or (":" in bare and bare == host):
-        raise ValueError(f"{given!r} is no address to listen on: write host:port, :port, or 0 for none")
+        raise ValueError(f"{given!r} is not an address to listen on: write host:port, :port, or 0 for none")
     return BindAddress(bare, number)

@@ -33,7 +33,7 @@ class WatchEvent(Object, Generic[R]):
 
 
 class Items(Object, Generic[R]):
-    """One page of a list. `items` is required: an answer without it is no list, and must not empty a store."""
+    """One page of a list. `items` is required: an answer without it is not a list, and must not empty a store."""
 
     metadata: ListMeta = ListMeta()
     items: tuple[R, ...] | None
@@ -112,7 +112,7 @@ def _without_nulls(data: bytes, kind: Any, error: msgspec.ValidationError) -> by
         has_nulls = _drop_nulls(value, _type_info(kind))
         kept = msgspec.json.encode(value)
     except Exception:
-        # The text after the null is no JSON, or is nested deeper than the values of Python.
+        # The text after the null is not JSON, or is nested deeper than the values of Python.
         raise error from None
     if not has_nulls:
         raise error
@@ -203,7 +203,7 @@ def decode(kind: type[T], data: bytes) -> T:
     """Decode one value.
 
     Raises:
-        msgspec.DecodeError: The bytes are no JSON, or do not fit the type; the message has the path.
+        msgspec.DecodeError: The bytes are not JSON, or do not fit the type; the message has the path.
     """
     value = decoder(_form(kind)).decode(data)
     return cast("T", _own(kind, value) if issubclass(kind, Resource) else value)

@@ -42,7 +42,7 @@ _DESCRIPTORS = {
 
 
 class CronError(ValueError):
-    """The text is no schedule; the message says why, in the words that users know from Kubernetes."""
+    """The text is not a schedule; the message says why, in the words that users know from Kubernetes."""
 
 
 class UnknownZoneError(ValueError):
@@ -151,7 +151,7 @@ def parse(text: str) -> Expression:
         text: Five fields or a descriptor, optionally after `TZ=<zone> ` or `CRON_TZ=<zone> `.
 
     Raises:
-        CronError: It is no schedule.
+        CronError: It is not a schedule.
 
     Source: cronjob-controller §8, after github.com/robfig/cron, ParseStandard.
     """

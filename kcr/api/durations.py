@@ -34,7 +34,7 @@ def parse_duration(text: str) -> int:
     """Return the nanoseconds of a duration such as `1h30m` or `-1.5s`, of at most 292 years.
 
     Raises:
-        ValueError: The text is no duration; the message is Go's.
+        ValueError: The text is not a duration; the message is Go's.
 
     Source: Go's time.ParseDuration.
     """

@@ -153,7 +153,7 @@ class Key(NamedTuple):
             return cast("Self", cls.parse(rest).in_cluster(cluster))
         namespace, slash, name = text.rpartition("/")
         if not name or "/" in namespace or (slash and not namespace):
-            raise ValueError(f"{text!r} is no key: write namespace/name, or name for a kind without namespaces")
+            raise ValueError(f"{text!r} is not a key: write namespace/name, or name for a kind without namespaces")
         return cls(namespace, name)
 
 

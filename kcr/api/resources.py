@@ -25,7 +25,7 @@ def object_name(text: str) -> str:
     """
     if text and not is_object_name(text):
         form = "lower-case letters, digits, '-' and '.', with a letter or digit at both ends, at most 253"
-        raise ValueError(f"{text!r:.300} is no name of an object: names have {form}")
+        raise ValueError(f"{text!r:.300} is not a name of an object: names have {form}")
     return text
 
 
@@ -71,7 +71,7 @@ class ResourceType(NamedTuple):
         if self.namespaced and namespace != "":
             # Others are no part of a path: `..` would be another one.
             if not isinstance(namespace, str) or not _NAMESPACE.fullmatch(namespace):
-                raise ValueError(f"{self.display}: {namespace!r} is no name of a namespace")
+                raise ValueError(f"{self.display}: {namespace!r} is not a name of a namespace")
             root = f"{root}/namespaces/{namespace}"
         path = f"{root}/{self.plural}"
         if name:

@@ -182,7 +182,7 @@ async def ask_version(client: Client, clock: Clock) -> ServerVersion:
     """Ask a server for its version, and for the time by the way.
 
     Raises:
-        ApiError: It refuses, or is no API server.
+        ApiError: It refuses, or is not an API server.
         TransportError: It does not answer.
     """
 

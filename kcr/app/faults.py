@@ -28,7 +28,8 @@ T = TypeVar("T")
 
 # The names of click's types in its messages, and words for a value of another type.
 _TYPES: Mapping[str, str] = {
-    "integer": "no whole number", "int": "no whole number", "float": "no number", "boolean": "neither true nor false",
+    "integer": "not a whole number", "int": "not a whole number", "float": "not a number",
+    "boolean": "neither true nor false",
 }  # fmt: skip
 # How an error line ends when no user's code is on the stack.
 _OUR_BUG = "this is a bug; KCR_LOG_LEVEL=debug shows the traceback"

@@ -19,7 +19,7 @@ def _as_json(value: object, **_: object) -> str:
     try:
         return msgspec.json.encode(value, enc_hook=str).decode()
     except UnicodeEncodeError:
-        # A surrogate, as in the path of a request that is no UTF-8: it is escaped.
+        # A surrogate, as in the path of a request that is not UTF-8: it is escaped.
         return json.dumps(value, default=str)
 
 

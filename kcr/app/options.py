@@ -51,7 +51,7 @@ def duration(given: str | timedelta) -> timedelta:
     """Return a duration, such as `1m30s`.
 
     Raises:
-        ValueError: The text is no duration.
+        ValueError: The text is not a duration.
     """
     if isinstance(given, timedelta):
         return given
@@ -65,7 +65,7 @@ def read_shards(given: str | int) -> int:
     """Return a number of shards.
 
     Raises:
-        ValueError: It is no number, or the slots cannot be divided so.
+        ValueError: It is not a number, or the slots cannot be divided so.
     """
     if isinstance(given, str) and not given.strip().isdecimal():
         raise ValueError(f"{given!r} is not a whole number")
@@ -250,7 +250,7 @@ class ProgramOptions(msgspec.Struct, frozen=True, kw_only=True):
         if self.metrics_cert_path and not self.metrics_secure:
             yield "metrics_cert_path", "it has no effect without {metrics_secure}: add that as well"
         if self.namespace and self.namespace_selector:
-            yield "namespace_selector", "it chooses the namespaces, as {namespace} does: leave one of them away"
+            yield "namespace_selector", "it chooses the namespaces, as {namespace} does: omit one of them"
         if self.webhook_client_ca_name and not self.webhook_cert_dir:
             yield "webhook_client_ca_name", "its folder is not named: add {webhook_cert_dir}"
 

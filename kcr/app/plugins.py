@@ -189,7 +189,7 @@ def _load(point: EntryPoint) -> Setup:
         fault = import_fault(error, point.module, hint)
         raise ConfigError(f"controller {point.name!r} cannot be imported{where}: {fault}") from error
     if not callable(setup) or isinstance(setup, type):
-        what = "a class" if isinstance(setup, type) else "no function"
+        what = "a class" if isinstance(setup, type) else "not a function"
         raise ConfigError(f"controller {point.name!r}: {point.value} is {what}: name its function setup(manager)")
     return setup  # type: ignore[no-any-return]  # entry points are not typed
 

@@ -224,7 +224,7 @@ def explain_failure(error: KcrError, config: ClusterConfig) -> str:
             hint = expired if expired and " alert " in why else hint
             return f"cannot reach the API server {server}: {why}: {hint}"
         case UnauthorizedError():
-            return f"the API server {server} does not know us: {expired or f'renew the credentials in {source}'}"
+            return f"the API server {server} answers 401: {expired or f'renew the credentials in {source}'}"
         case ForbiddenError():
             hint = (
                 "grant it with a Role or ClusterRole, or use another identity; "
@@ -232,7 +232,7 @@ def explain_failure(error: KcrError, config: ClusterConfig) -> str:
             )
             return f"the API server {server} refuses: {error.message}: {hint}"
         case ApiError(code=404):
-            return f"{server} is no API server, it answers 404: see what {source} is about"
+            return f"{server} is not an API server, it answers 404: see what {source} is about"
         case ApiError():
             return f"the API server {server} answers {error.code}: {error.message}: see its own log"
         case _:

@@ -95,7 +95,7 @@ def _loaded(point: EntryPoint) -> click.Command:
         hint = "reinstall the package that adds it, or remove it"
         raise ConfigError(f"command {point.name}: {import_fault(error, point.module, hint)}") from error
     if not isinstance(command, click.Command):
-        raise ConfigError(f"command {point.name}: {point.value} is no click.Command: correct the entry point")
+        raise ConfigError(f"command {point.name}: {point.value} is not a click.Command: correct the entry point")
     return command
 
 

@@ -65,7 +65,7 @@ def optional_seconds(ctx: click.Context, parameter: click.Parameter, text: str |
     """Read a duration, such as `1m30s`, as seconds; None when there is none.
 
     Raises:
-        click.BadParameter: The text is no duration above zero.
+        click.BadParameter: The text is not a duration above zero.
     """
     if text is None:
         return None

@@ -108,7 +108,7 @@ def parse_object(text: str) -> ObjectName | UnresolvedName:
 
 def _checked(name: str, *, is_valid: bool) -> str:
     if not is_valid:
-        raise click.UsageError(f"{name!r} is no name of an object: it has lower-case letters, digits, '-' and '.'")
+        raise click.UsageError(f"{name!r} is not a name of an object: it has lower-case letters, digits, '-' and '.'")
     return name
 
 

@@ -340,7 +340,7 @@ def as_dry_run(request: Request) -> Request:
         try:
             options = {**msgspec.json.decode(request.body, type=dict), "dryRun": ["All"]}
         except ValueError as error:
-            raise KcrError(f"DELETE {path}: not sent, for its body is no JSON object: no dry run of it") from error
+            raise KcrError(f"DELETE {path}: not sent, for its body is not a JSON object: no dry run of it") from error
         return request._replace(body=msgspec.json.encode(options))
     # An empty `dryRun=` is no dry run, and whichever value came first might count.
     kept = [part for part in query.split("&") if part and unquote(part.partition("=")[0]) != "dryRun"]

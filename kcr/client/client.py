@@ -165,12 +165,12 @@ def version_in(body: bytes) -> str:
     """Return the version that a server tells at `/version`.
 
     Raises:
-        ApiError: This is no API server.
+        ApiError: This is not an API server.
     """
     try:
         return msgspec.json.decode(body, type=_VersionInfo).git_version
     except ValueError as error:
-        raise ApiError(200, "", f"this is no Kubernetes API server: {body[:256]!r}") from error
+        raise ApiError(200, "", f"this is not a Kubernetes API server: {body[:256]!r}") from error
 
 
 async def _events(kind: type[R], lines: AsyncIterator[bytes]) -> AsyncGenerator[WatchEvent[R], None]:

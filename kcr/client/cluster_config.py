@@ -50,7 +50,7 @@ class PemSource(NamedTuple):
                 with open(self.path, encoding="ascii") as file:
                     text = file.read()
             except (OSError, ValueError) as error:
-                why = error.strerror if isinstance(error, OSError) else "is no PEM file"
+                why = error.strerror if isinstance(error, OSError) else "is not a PEM file"
                 raise ConfigError(f"{self.field} {self.path}: {why}; correct the path or the file") from error
         if "-----BEGIN " not in text:
             raise ConfigError(f"{self.field}{' ' + self.path if self.path else ''}: holds no PEM block")
@@ -97,7 +97,7 @@ class ClusterConfig:
 
     def __post_init__(self) -> None:
         if not is_server(self.server):
-            raise ConfigError(f"server {self.server!r} is no URL of an API server: write https://HOST:PORT")
+            raise ConfigError(f"server {self.server!r} is not a URL of an API server: write https://HOST:PORT")
 
 
 def is_server(text: str) -> bool:

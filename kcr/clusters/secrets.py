@@ -107,9 +107,9 @@ def read_kubeconfig(found: bytes | None, origin: str) -> ClusterConfig:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         mark = getattr(error, "problem_mark", None)
         line = f" (line {mark.line + 1})" if mark is not None else ""
-        raise ConfigError(f"{origin} is no YAML{line}: put a kubeconfig into it") from None
+        raise ConfigError(f"{origin} is not YAML{line}: put a kubeconfig into it") from None
     if not isinstance(value, dict):
-        raise ConfigError(f"{origin} is no kubeconfig: `kubectl config view --raw --minify --flatten` prints one")
+        raise ConfigError(f"{origin} is not a kubeconfig: `kubectl config view --raw --minify --flatten` prints one")
     parts = [_entries(value, *names, origin) for names in (("contexts", "context"), ("clusters", "cluster"),
                                                            ("users", "user"))]  # fmt: skip
     config = resolve(Merged(f"in {origin}", str(value.get("current-context") or ""), *parts), None, os.environ, "never")

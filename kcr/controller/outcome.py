@@ -139,7 +139,7 @@ class Outcomes:
         self._limit = limit
 
     def refuse(self, key: Any) -> None:
-        """Drop an item that is no key, which user code has added to the queue."""
+        """Drop an item that is not a key, which user code has added to the queue."""
         self._metrics.errors += 1
         self._queue.forget(key)
         log_wrong_key(key)

@@ -112,7 +112,7 @@ class OwnWrites:
     def require_version(self, key: Key, store: Store[Any], obj: Resource) -> None:
         """Defer a key until a store has reached the version of an object, written by any client.
 
-        A version that is no number cannot be compared: it counts as reached.
+        A version that is not a number cannot be compared: it counts as reached.
         """
         versions = self.pending.setdefault(key, PendingVersions()).versions
         part = store, store.progress_of(obj)

@@ -124,7 +124,7 @@ _log = get_logger()
 
 
 def log_wrong_key(key: object) -> None:
-    """Log that what an author's code has enqueued is no key."""
+    """Log that what an author's code has enqueued is not a key."""
     given = {"key": shown(key), "type": type(key).__name__, "expected": f"a {_KEYS}"}
     about_no_object(_log.error, "key is of the wrong type, dropped", **given)
 

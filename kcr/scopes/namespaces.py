@@ -304,7 +304,7 @@ class Namespaces(Handler[SelectedNamespace]):
             ValueError: There are both, or a name is empty.
         """
         if labels and names:
-            raise ValueError("namespaces have names or a label selector: leave one of them away")
+            raise ValueError("namespaces have names or a label selector: omit one of them")
         self.labels: str = labels
         self._keeper = NamespaceKeeper()
         self._add_all(names)

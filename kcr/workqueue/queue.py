@@ -162,7 +162,7 @@ class WorkQueue(Generic[K]):
             reason: Why it is queued, for logs and debugging; an event handler passes both: `add(key, *trigger)`.
 
         Raises:
-            TypeError: The priority is no whole number.
+            TypeError: The priority is not a whole number.
         """
         if self._closed or get_ident() != self._thread:
             self._forward(self.add, key, priority, reason)

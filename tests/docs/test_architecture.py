@@ -30,7 +30,7 @@ def test_code_in_documents_is_code(document: Path) -> None:
             assert list(yaml.safe_load_all(code))
 
 
-# Templates of a chart are no YAML: their own test renders or generates them.
+# Templates of a chart are not YAML: their own test renders or generates them.
 EXAMPLES = [path for path in sorted((ROOT / "examples").rglob("*.yaml")) if "chart" not in path.parts]
 
 

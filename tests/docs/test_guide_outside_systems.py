@@ -55,7 +55,7 @@ class Provider:
     def put(self, domain: str, address: str) -> None:
         self._count()
         if address == "nowhere":
-            raise self._errors.Rejected(f"{address} is no address")
+            raise self._errors.Rejected(f"{address} is not an address")
         self.zone[domain] = address
 
     def delete(self, domain: str) -> None:

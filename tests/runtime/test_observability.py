@@ -205,7 +205,7 @@ async def test_number_of_connections_is_an_option_of_both_ports(cluster: Embedde
 
 
 async def test_address_that_makes_no_sense_is_refused(cluster: EmbeddedCluster) -> None:
-    with pytest.raises(kcr.ConfigError, match="'8080' is no address to listen on"):
+    with pytest.raises(kcr.ConfigError, match="'8080' is not an address to listen on"):
         kcr.Manager(kcr.Client(cluster.transport)).expose(probes="8080")
 
 

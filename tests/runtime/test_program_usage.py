@@ -105,7 +105,7 @@ def test_program_shows_its_options_and_variables(run: Run) -> None:
         pytest.param(PROGRAM, [], {"KCR_LOG_LEVEL": "loud"}, "Invalid value for KCR_LOG_LEVEL: 'loud'", id="variable"),
         pytest.param(
             PROGRAM.replace("run(setup)", "run(setup, metrics_bind_address='80')"), [], {},
-            "Invalid value for metrics_bind_address: '80' is no address", id="argument",
+            "Invalid value for metrics_bind_address: '80' is not an address", id="argument",
         ),
         pytest.param(
             PROGRAM.replace("run(setup)", "run(setup, metrics_secure=True)"), [], {},
@@ -142,4 +142,4 @@ def test_program_with_options_of_its_own_passes_none_and_names_none(run: Run) ->
 def test_names_and_selector_of_namespaces_exclude_each_other(run: Run) -> None:
     ended = run(PROGRAM, "--namespace=a", "--namespace-selector=team=blue")
     assert ended.code == 2
-    assert "--namespace-selector: it chooses the namespaces, as --namespace does: leave one of them away" in ended.err
+    assert "--namespace-selector: it chooses the namespaces, as --namespace does: omit one of them" in ended.err

@@ -77,7 +77,7 @@ def test_value_that_fits_its_annotation_has_no_fault(hint: Any, value: object) -
         (datetime, datetime(2026, 1, 1), "give it a datetime with a time zone"),
         (Literal["a", "b", "c"], "d", "wall is 'd': give it one of 'a', 'b' or 'c'"),
         (Literal[1, 2], True, "wall is True: give it 1 or 2"),
-        (type[kcr.Resource], kcr.Resource, "wall is the class Resource: it is no kind: give the class api_version="),
+        (type[kcr.Resource], kcr.Resource, "wall is the class Resource: it is not a kind: give the class api_version="),
         (type[kcr.Resource], ConfigMap(), "give it its class, ConfigMap"),
         (kcr.Resource, ConfigMap, "wall is the class ConfigMap: give it an object, ConfigMap(…)"),
         (Sequence[str], "job", "wall is 'job': put it into a list, […]"),

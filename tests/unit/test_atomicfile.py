@@ -1,4 +1,4 @@
-"""Files that are replaced: whole or not at all, with their permissions, through links, and what is no regular file."""
+"""Files that are replaced: whole or not at all, with their permissions, through links, and paths of other things."""
 
 import os
 import stat

@@ -58,8 +58,8 @@ def test_definitions_are_read_from_files_and_folders(tmp_path: Path, give: Any) 
     [
         pytest.param(None, r"crds\.yaml: No such file or directory: a kind is named", id="absent"),
         pytest.param("a: [", r"crds\.yaml: no YAML: line 1: ", id="no-yaml"),
-        pytest.param("kind: ConfigMap", "an object that is no CustomResourceDefinition", id="another-kind"),
-        pytest.param("[]\n---\ntext", "an object that is no CustomResourceDefinition", id="no-object"),
+        pytest.param("kind: ConfigMap", "an object that is not a CustomResourceDefinition", id="another-kind"),
+        pytest.param("[]\n---\ntext", "an object that is not a CustomResourceDefinition", id="no-object"),
     ],
 )
 def test_file_that_cannot_be_used_is_named(tmp_path: Path, content: str | None, said: str) -> None:

@@ -53,7 +53,7 @@ class EventQuery(NamedTuple):
 def _parse_types(ctx: click.Context, parameter: click.Parameter, text: str) -> str:
     found = {part.strip().capitalize() for part in text.split(",")} - {""}
     if not found <= {"Normal", "Warning"}:
-        raise click.BadParameter(f"{text!r} is no type: write Normal or Warning")
+        raise click.BadParameter(f"{text!r} is not a type: write Normal or Warning")
     return found.pop() if len(found) == 1 else ""
 
 

@@ -110,7 +110,7 @@ def _start_deadline(text: str) -> StartDeadline:
 def _backoff(text: str) -> BackoffRange:
     base, dots, most = text.partition("..")
     if not dots:
-        raise ValueError("it is no range")
+        raise ValueError("it is not a range")
     found = BackoffRange(*(bounded_duration(part.strip()).total_seconds() for part in (base, most)))
     if found.base_seconds > found.max_seconds:
         raise ValueError("the first delay is longer than the longest")
@@ -119,7 +119,7 @@ def _backoff(text: str) -> BackoffRange:
 
 def _count(text: str) -> int:
     if not _COUNT.fullmatch(text):
-        raise ValueError("it is no whole number")
+        raise ValueError("it is not a whole number")
     return int(text)
 
 

@@ -66,7 +66,7 @@ def crd_classes(manifest: Mapping[str, Any], wanted: str = "", found: dict[str, 
     try:
         names = msgspec.convert(manifest, _Definition).spec
     except msgspec.ValidationError as error:
-        raise ConfigError(f"this is no CustomResourceDefinition: {error}") from error
+        raise ConfigError(f"this is not a CustomResourceDefinition: {error}") from error
     shown = f"{names.names.plural}.{names.group}"
     spec = manifest["spec"]
     versions = [one for one in spec["versions"] if wanted in (one["name"], "all") or (not wanted and one["storage"])]

@@ -71,7 +71,7 @@ class ClusterPages:
         try:
             job = Key.parse(name if "/" in name else f"default/{name}") if name else None
         except ValueError:
-            return _refusal(400, f"{name!r} is no Job: write job=NAMESPACE/NAME")
+            return _refusal(400, f"{name!r} is not a Job: write job=NAMESPACE/NAME")
         jobs = self._jobs.snapshot()
         with suppress(TimeoutError, KcrError):
             await self._program.call(lambda: self._explanations.refresh(jobs, job), EXPLAIN_SECONDS)
@@ -89,7 +89,7 @@ class ClusterPages:
         if not pod.name:
             return _refusal(400, "no pod is named: write namespace=NAMESPACE&pod=NAME")
         if tail and not (tail.isascii() and tail.isdecimal() and len(tail) < _MAX_DIGITS):
-            return _refusal(400, f"{tail!r} is no number of lines: write tail=100")
+            return _refusal(400, f"{tail!r} is not a number of lines: write tail=100")
         try:
             container = _first(request, "container")
             text = await self._program.read(lambda: self._read_log(pod, container, LOG_BYTES), LOG_SECONDS)

@@ -108,7 +108,7 @@ def _make_request(user: str, groups: Sequence[str]) -> tuple[bytes, bytes]:
     """Return a key and a certificate request, PEM.
 
     Raises:
-        ConfigError: A name is no name.
+        ConfigError: A name is not a name.
     """
     key = ec.generate_private_key(ec.SECP256R1())
     oid = x509.oid.NameOID

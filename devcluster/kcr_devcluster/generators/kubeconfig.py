@@ -18,7 +18,7 @@ def _seconds(ctx: click.Context, parameter: click.Parameter, text: str) -> int:
     try:
         nanoseconds = parse_duration(text)
     except ValueError as error:
-        raise click.BadParameter(f"{text!r} is no duration: write 24h or 30m") from error
+        raise click.BadParameter(f"{text!r} is not a duration: write 24h or 30m") from error
     if nanoseconds < 1e9:
         raise click.BadParameter(f"{text} is not above zero")
     return int(nanoseconds / 1e9)

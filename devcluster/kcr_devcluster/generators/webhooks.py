@@ -52,7 +52,7 @@ def namespaced(ctx: click.Context, parameter: click.Parameter, text: str) -> Key
     """Read NAMESPACE/NAME.
 
     Raises:
-        click.BadParameter: It is no name in a namespace.
+        click.BadParameter: It is not a name in a namespace.
     """
     try:
         key = Key.parse(text)

@@ -96,7 +96,7 @@ def _storage(versions: tuple[type[Resource], ...]) -> type[Resource]:
         raise TypeError("crd_manifest: name a class")
     for one in versions:
         if not hasattr(one, "resource"):
-            raise TypeError(f"{one.__name__}: it is no kind: give the class api_version= and plural=")
+            raise TypeError(f"{one.__name__}: it is not a kind: give the class api_version= and plural=")
         if "." not in one.resource.group:
             raise TypeError(
                 f"{one.__name__}: {one.resource.api_version} is Kubernetes' own: a kind of yours has a group with a "

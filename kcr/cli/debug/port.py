@@ -98,7 +98,7 @@ def parse_address(text: str) -> DebugPort:
     """Read an address: `HOST:PORT`, `:PORT`, or a URL as `kcr dev` prints it, with a token.
 
     Raises:
-        ConfigError: The text is no address.
+        ConfigError: The text is not an address.
     """
     url = text if "://" in text else f"http://{text}"
     try:
@@ -107,7 +107,7 @@ def parse_address(text: str) -> DebugPort:
     except ValueError:
         port = None
     if port is None or parts.scheme not in ("http", "https"):
-        raise ConfigError(f"{text!r} is no address of a debug port: write HOST:PORT, such as localhost:8081")
+        raise ConfigError(f"{text!r} is not an address of a debug port: write HOST:PORT, such as localhost:8081")
     host = parts.hostname or "127.0.0.1"
     token = parse_qs(parts.query).get("token", [""])[0]
     return DebugPort(f"{parts.scheme}://{f'[{host}]' if ':' in host else host}:{port}", token, is_named=True)

@@ -130,7 +130,7 @@ def _phase(seen: _Seen) -> Explanation | None:
 def _silent(seen: _Seen) -> Explanation:
     created = seen.obj.metadata.creation_timestamp
     if seen.spec is None or seen.status:
-        return Explanation(Code.HEALTHY, f"is there since {_since(created, seen.now)}, and nothing suggests trouble")
+        return Explanation(Code.HEALTHY, f"has existed for {_since(created, seen.now)}, and nothing suggests trouble")
     return Explanation(
         Code.NO_STATUS,
         f"has no status: no controller has written one in {_since(created, seen.now)}",

@@ -57,7 +57,7 @@ def load_config(
     if home.is_absolute() and home.exists():
         return _from_files([str(home)], "", context, environ, exec_plugins)
     raise ConfigError(
-        f"no cluster is configured: KUBECONFIG is not set, {home} does not exist, and this is no pod; "
+        f"no cluster is configured: KUBECONFIG is not set, {home} does not exist, and this is not a pod; "
         "set KUBECONFIG to the path of a kubeconfig"
     )
 
@@ -125,7 +125,7 @@ def _read(path: str) -> dict[str, Any]:
         raise ConfigError(f"kubeconfig {path}: {error.strerror}; check the path and its permissions") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         what = " ".join(str(error).split())
-        raise ConfigError(f"kubeconfig {path} is no YAML: {what}; correct the file") from error
+        raise ConfigError(f"kubeconfig {path} is not YAML: {what}; correct the file") from error
     if not isinstance(found, dict):
         raise ConfigError(f"kubeconfig {path} holds no configuration; `kubectl config view` shows what one looks like")
     for plural, singular in _ENTRIES:

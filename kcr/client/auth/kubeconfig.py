@@ -78,7 +78,7 @@ class _Section(NamedTuple):
                     text=base64.b64decode("".join(data.split()), validate=True).decode("ascii"), field=f"{field}-data"
                 )
             except (binascii.Error, UnicodeDecodeError):
-                self.fail(f"{name}-data", "is no base64 of a PEM block")
+                self.fail(f"{name}-data", "is not base64 of a PEM block")
         if found:
             found.read()
         return found
@@ -161,7 +161,7 @@ def _server(cluster: _Section) -> str:
     if "://" not in server:
         server = f"https://{server}" if "certificate-authority" in "".join(cluster.entry.value) else f"http://{server}"
     if not is_server(server):
-        cluster.fail("server", f"{server!r} is no URL of an API server")
+        cluster.fail("server", f"{server!r} is not a URL of an API server")
     return server
 
 
@@ -199,7 +199,7 @@ def _provider(user: _Section, environ: Mapping[str, str]) -> Credentials:
     if not refresh_token:
         return FixedCredentials(Credential.bearer(token))
     if urlsplit(issuer).scheme != "https":
-        section.fail("idp-issuer-url", f"{issuer!r} is no https URL; tokens are renewed there")
+        section.fail("idp-issuer-url", f"{issuer!r} is not an https URL; tokens are renewed there")
     if not client_id:
         section.fail("client-id", "is missing; tokens are renewed in its name")
     return OidcCredentials(

@@ -108,7 +108,7 @@ class OidcCredentials(RenewedCredentials):
         """Send a request to the provider, whose certificate is always checked."""
         parts = urlsplit(url)
         if parts.scheme != "https":
-            raise TransportError(f"identity provider {self._spec.issuer}: {url!r} is no https URL")
+            raise TransportError(f"identity provider {self._spec.issuer}: {url!r} is not an https URL")
         config = ClusterConfig(server=f"https://{parts.netloc}", ca=self._spec.ca, proxy=self._spec.proxy)
         target = f"{parts.path}?{parts.query}" if parts.query else parts.path or "/"
         async with (

@@ -185,7 +185,7 @@ def read_page(kind: type[R], body: bytes, keeps: Callable[[bytes], bool] | None 
         keeps: Whether an item is decoded at all; None for all of them.
 
     Raises:
-        TransportError: This is no list: a proxy's page, perhaps. It must not be taken for an empty one.
+        TransportError: This is not a list: a proxy's page, perhaps. It must not be taken for an empty one.
     """
     if keeps is None:
         try:
@@ -228,7 +228,7 @@ def read_event(kind: type[R], line: bytes) -> WatchEvent[R] | Undecodable:
 
     Raises:
         ApiError: The line is an ERROR event; the error of its Status.
-        TransportError: The line is no JSON: the stream broke off inside it.
+        TransportError: The line is not JSON: the stream broke off inside it.
     """
     try:
         event = codec.decode_event(kind, line)
@@ -395,7 +395,7 @@ def members(document: bytes) -> dict[bytes, bytes]:
     """Split an object into its members: the names without quotes, the values as they stand.
 
     Raises:
-        ValueError: The document is no object, or ends inside it.
+        ValueError: The document is not an object, or ends inside it.
     """
     found: dict[bytes, bytes] = {}
     for part in _parts(document, b"{"):

@@ -40,16 +40,16 @@ def object_path(kind: type[Resource], key: Key, subresource: str = "") -> str:
 
     Raises:
         TypeError: The key is none, such as a name.
-        ValueError: The name is no name. An empty one would mean all objects, and a DELETE of it everything.
+        ValueError: The name is not a name. An empty one would mean all objects, and a DELETE of it everything.
 
     Source: kubernetes/staging/src/k8s.io/client-go/rest/request.go, Request.Name.
     """
     try:
         namespace, name = key.namespace, key.name
     except AttributeError:
-        raise TypeError(f"{kind.resource.display}: {key!r} is no kcr.Key: write kcr.Key(namespace, name)") from None
+        raise TypeError(f"{kind.resource.display}: {key!r} is not a kcr.Key: write kcr.Key(namespace, name)") from None
     if not isinstance(name, str) or name in ("", ".", "..") or "/" in name:
-        raise ValueError(f"{kind.resource.display}: {name!r} is no name of an object")
+        raise ValueError(f"{kind.resource.display}: {name!r} is not a name of an object")
     return kind.resource.path(namespace, name, subresource)
 
 

@@ -172,7 +172,7 @@ def _number(request: ProbeRequest, name: str, default: int, least: int, most: in
     if not text:
         return default
     if not (text.isascii() and text.isdecimal() and len(text) < 10):
-        raise _BadQueryError(f"{name}: {text!r:.40} is no number")
+        raise _BadQueryError(f"{name}: {text!r:.40} is not a number")
     number = int(text)
     if not least <= number <= most:
         raise _BadQueryError(f"{name}: {number} is not between {least} and {most}")

@@ -179,7 +179,7 @@ class ReviewedAccess:
         try:
             return codec.decode(answer, text)
         except msgspec.DecodeError as error:
-            raise TransportError(f"POST {path}: this is no review: {error}") from error
+            raise TransportError(f"POST {path}: this is not a review: {error}") from error
 
 
 class ExpiringCache(Generic[V]):

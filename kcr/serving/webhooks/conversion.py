@@ -55,7 +55,7 @@ async def answer_review(kinds: Mapping[tuple[str, str], Conversions], body: byte
         body: The request's body.
 
     Raises:
-        BadRequestError: The body is no ConversionReview.
+        BadRequestError: The body is not a ConversionReview.
 
     Source: controller-runtime/pkg/webhook/conversion/conversion.go, ServeHTTP.
     """
@@ -64,7 +64,7 @@ async def answer_review(kinds: Mapping[tuple[str, str], Conversions], body: byte
     except msgspec.DecodeError as error:
         raise bad_request(f"no ConversionReview: {error}") from error
     if (review.api_version, review.kind) != (API_VERSION, "ConversionReview"):
-        raise bad_request(f"{review.api_version} {review.kind} is no ConversionReview of {API_VERSION}")
+        raise bad_request(f"{review.api_version} {review.kind} is not a ConversionReview of {API_VERSION}")
     response: dict[str, Any] = {"uid": review.request.uid, "convertedObjects": [], "result": {"status": "Success"}}
     try:
         desired = review.request.desired_api_version

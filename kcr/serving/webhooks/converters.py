@@ -55,7 +55,7 @@ def converts(source: type[A], target: type[B]) -> Callable[[Callable[[A], B]], C
     """
     for one in (source, target):
         if not hasattr(one, "resource"):
-            raise TypeError(f"{one.__name__}: it is no kind: give the class api_version= and plural=")
+            raise TypeError(f"{one.__name__}: it is not a kind: give the class api_version= and plural=")
     if source.resource._replace(version="") != target.resource._replace(version=""):
         raise TypeError(
             f"{source.__name__} and {target.__name__} are no versions of one kind: give both the same group, kind "

@@ -61,7 +61,7 @@ class AdmissionEndpoint:
         """Return the AdmissionReview that answers one.
 
         Raises:
-            BadRequestError: The body is no AdmissionReview, or one of another kind.
+            BadRequestError: The body is not an AdmissionReview, or one of another kind.
             Exception: A handler failed.
         """
         api_version, request = decode_review(body)

@@ -152,7 +152,7 @@ def register(kind: type[Resource], webhook: object, options: WebhookOptions) -> 
         options: The options of both.
 
     Raises:
-        TypeError: A handler has none of the methods, or one with other arguments; or `kind` is no kind.
+        TypeError: A handler has none of the methods, or one with other arguments; or `kind` is not a kind.
         ValueError: An option has no such value.
     """
     about = f"webhook of {kind.resource.display}{options.subresource and f'/{options.subresource}'}"

@@ -129,7 +129,7 @@ def decode_review(body: bytes) -> tuple[str, WebhookRequest]:
     try:
         review = codec.decode(_Review, body)
     except msgspec.DecodeError as error:
-        raise bad_request(f"the body is no AdmissionReview: {error}") from error
+        raise bad_request(f"the body is not an AdmissionReview: {error}") from error
     if review.kind != "AdmissionReview" or review.api_version not in _API_VERSIONS:
         found = f"{review.api_version[:253]} {review.kind[:253]}"
         raise bad_request(f"the body is a {found}, and no AdmissionReview of admission.k8s.io/v1 or v1beta1")

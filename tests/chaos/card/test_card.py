@@ -111,7 +111,7 @@ def test_seeds_of_all_rows_are_drawn_in_turn() -> None:
 
 
 def test_broken_law_comes_with_its_command_and_its_writes() -> None:
-    # A story whose seed is no number falls over.
+    # A story whose seed is not a number falls over.
     result = lived("jobs/x")
     assert law_of(result.wrongs[0]) == "stories_end"
     assert "again: make card STORY=jobs/x" in failure(result)

@@ -68,7 +68,7 @@ async def test_job_without_our_name_is_left_alone(sim: Simulation) -> None:
     await sim.create()
     await sim.clock.advance(5)
     found = await inside(sim)
-    assert found.headline == "left to kube-controller-manager: it is no Job of this controller"
+    assert found.headline == "left to kube-controller-manager: it is not a Job of this controller"
     assert found.reasons == ("spec.managedBy is not set, and this controller runs without --take-over",)
     assert "run kcr with --take-over" in found.remedies[0]
 

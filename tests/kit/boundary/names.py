@@ -51,7 +51,7 @@ class SiteV2(kcr.Resource, api_version="example.dev/v2", plural="sites", kind="S
 
 
 class Nameless(kcr.Resource):
-    """A class without an api_version: it is no kind."""
+    """A class without an api_version: it is not a kind."""
 
 
 class Worker:

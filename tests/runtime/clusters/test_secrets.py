@@ -91,7 +91,7 @@ async def test_wrong_kubeconfig_is_one_event_and_harms_no_other(fleet: Fleet, kc
         assert await fleet.copies() == {"east": "blue"}
         assert manager.health.not_ready() == ()
         assert await fleet.warnings() == [
-            "Secret fleet/west, field kubeconfig is no YAML (line 1): put a kubeconfig into it"
+            "Secret fleet/west, field kubeconfig is not YAML (line 1): put a kubeconfig into it"
         ]
         # Its content is right now; and then wrong again, which ends the member.
         await put(fleet, "west", kubeconfig("west"))

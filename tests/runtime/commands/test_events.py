@@ -127,7 +127,7 @@ def test_events_are_ordered_by_the_last_time(kcr: Command, served: ServedCluster
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        pytest.param(("--types=Bad",), 2, "'Bad' is no type: write Normal or Warning", id="type"),
+        pytest.param(("--types=Bad",), 2, "'Bad' is not a type: write Normal or Warning", id="type"),
         pytest.param(("--for", "bad"), 2, "'bad' names no object: write KIND/NAME, such as job/bad", id="name"),
         pytest.param(("--for", "jbo/bad"), 1, "the server has no kind 'jbo'", id="kind"),
     ],

@@ -130,7 +130,7 @@ def test_blocked_loop_goes_before_silence() -> None:
         explanation=None, explanation_error="",
     )  # fmt: skip
     inside = Inside(state, (ControllerView(detail, None),))
-    seen = Explanation(Code.HEALTHY, "is there since 7s, and nothing suggests trouble")
+    seen = Explanation(Code.HEALTHY, "has existed for 7s, and nothing suggests trouble")
     shown = Shown(reduce(merged, findings(inside), seen), (), ())
     assert screen(lines_of(ObjectName(ConfigMap, "wall"), KEY, shown, NOW, inside)) == text("""
         configmap default/wall: waits: the event loop of kcr run, pid 1, has been blocked for 7s at

@@ -148,7 +148,7 @@ async def test_explainer_that_fails_is_named_and_left_out(
     await create(kcr_cluster)
     wrong = [Explainer(Site, fails), Explainer(Site, returns_a_text)]
     assert await explained_object(kcr_cluster.client, kcr_clock, "site/web", explainers=wrong) == text("""
-        site default/web: is there since 0s, and nothing suggests trouble
+        site default/web: has existed for 0s, and nothing suggests trouble
           wanted      generation 1
           why         tests.runtime.explanations.test_plugins.fails fails: LookupError: no such record
                       tests.runtime.explanations.test_plugins.returns_a_text returned 'is served', not a

@@ -23,7 +23,7 @@ def test_address_is_read_as_go_reads_it(text: str, address: BindAddress | None) 
     "text", ["8080", "localhost", ":", ":http", ":65536", "::1:80", ":-1", ":" + "9" * 5000, ":+80"]
 )
 def test_text_that_is_no_address_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="is no address to listen on"):
+    with pytest.raises(ValueError, match="is not an address to listen on"):
         bind_address(text)
 
 

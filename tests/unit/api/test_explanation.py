@@ -3,7 +3,7 @@
 from kcr.api.explanation import Code, Explanation, Step, merged, merged_with_own
 
 SILENT = Explanation(
-    Code.HEALTHY, "is there since 5m", steps=(Step("x"),), reasons=("old",), remedies=("wait",), present="a"
+    Code.HEALTHY, "has existed for 5m", steps=(Step("x"),), reasons=("old",), remedies=("wait",), present="a"
 )
 DELETED = Explanation(Code.TERMINATING, "is being deleted", reasons=("held",), remedies=("let go",))
 FAILS = Explanation(Code.RECONCILE_ERROR, "controller site fails", reasons=("dns",), remedies=("mend",))
@@ -44,7 +44,7 @@ def test_controller_knows_its_own_work_best() -> None:
     own, other = Explanation(Code.WAITING, "waits 90s (backoff)"), Explanation(Code.WAITING, "waits 8s (backoff)")
     assert merged_with_own(own, other) is own
     for silent in (Code.HEALTHY, Code.NO_STATUS, Code.NO_CONTROLLER):
-        assert merged_with_own(own, Explanation(silent, "is there since 5m")) is own
+        assert merged_with_own(own, Explanation(silent, "has existed for 5m")) is own
     found = merged_with_own(own, Explanation(Code.CREATING, "creates 1 pod now"))
     assert (found.headline, found.reasons) == ("waits 90s (backoff)", ("from outside: creates 1 pod now",))
 

@@ -56,5 +56,5 @@ def test_key_of_a_member_has_text_and_copies(key: Key) -> None:
 
 @pytest.mark.parametrize("text", ["cluster://", "cluster://east", "cluster:///default/pi", "cluster://east/"])
 def test_text_without_cluster_or_name_is_no_key(text: str) -> None:
-    with pytest.raises(ValueError, match="is no key"):
+    with pytest.raises(ValueError, match="is not a key"):
         Key.parse(text)

@@ -207,7 +207,7 @@ def test_plugin_that_cannot_be_imported_is_named() -> None:
 @pytest.mark.parametrize(
     ("value", "fault"),
     [
-        pytest.param("sys:path", "sys:path is no function: name its function setup", id="list"),
+        pytest.param("sys:path", "sys:path is not a function: name its function setup", id="list"),
         # Called with the manager, a reconciler would be made, and nothing would run.
         pytest.param("kcr:Manager", "kcr:Manager is a class: name its function setup", id="class"),
     ],

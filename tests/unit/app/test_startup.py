@@ -28,9 +28,9 @@ CONFIG = ClusterConfig(server=SERVER, origin=SOURCE)
     ("error", "cause", "cure"),
     [
         pytest.param(TransportError("cannot connect"), "cannot reach", "see that it runs", id="unreachable"),
-        pytest.param(error_for(401, "Unauthorized", "no"), "does not know us", "renew", id="unknown-identity"),
+        pytest.param(error_for(401, "Unauthorized", "no"), "answers 401", "renew", id="unknown-identity"),
         pytest.param(error_for(403, "Forbidden", "cannot list jobs"), "cannot list jobs", "role", id="no-permission"),
-        pytest.param(error_for(404, "", "HTTP 404: <html>"), "is no API server", SOURCE, id="not-kubernetes"),
+        pytest.param(error_for(404, "", "HTTP 404: <html>"), "is not an API server", SOURCE, id="not-kubernetes"),
         pytest.param(error_for(500, "InternalError", "boom"), "answers 500: boom", "its own log", id="broken-server"),
     ],
 )

@@ -60,7 +60,7 @@ def test_command_of_a_package_never_replaces_kcrs_own(install: Install, capsys: 
     [
         pytest.param("import soil", "command water: ModuleNotFoundError: No module named 'soil' at plants.py:1: ",
                      id="import-fails"),
-        pytest.param("command = 1", "command water: plants:command is no click.Command: correct the entry point\n",
+        pytest.param("command = 1", "command water: plants:command is not a click.Command: correct the entry point\n",
                      id="no-command"),
     ],
 )  # fmt: skip

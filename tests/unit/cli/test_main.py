@@ -45,13 +45,13 @@ pytestmark = pytest.mark.usefixtures("logs_of_commands")
             "--controllers names 'ttl', and --no-controllers",
             id="named-and-left-out",
         ),
-        pytest.param(["run", "--metrics-bind-address", "8080"], "'8080' is no address to listen on", id="no-address"),
+        pytest.param(["run", "--metrics-bind-address", "8080"], "'8080' is not an address", id="no-address"),
         pytest.param(["dev", "--wait"], "--wait needs a Job", id="nothing-to-wait-for"),
         pytest.param([*CREATE], "name either --service-account or --user", id="for-no-user"),
         pytest.param([*CREATE, "--user", "a", "--service-account", "b"], "name either", id="for-two"),
         pytest.param([*CREATE, "--service-account", "b", "--group", "c"], "--group is for --user", id="group"),
         pytest.param([*CREATE, "--service-account", "a/"], "'a/' is neither NAME nor", id="account"),
-        pytest.param([*CREATE, "--user", "a", "--duration", "1 day"], "'1 day' is no duration", id="duration"),
+        pytest.param([*CREATE, "--user", "a", "--duration", "1 day"], "'1 day' is not a duration", id="duration"),
         pytest.param(["wait", "pod/x"], "kcr: 'pod/x' names no Job: write job/NAME: see", id="pod-to-wait-for"),
         pytest.param(["wait", "cronjob/x"], "'cronjob/x' names no Job: write job/NAME: see", id="cronjob-to-wait-for"),
         pytest.param(["wait", "pi"], "kcr: 'pi' names no Job: write job/pi: see", id="name-alone"),
@@ -65,12 +65,12 @@ pytestmark = pytest.mark.usefixtures("logs_of_commands")
         pytest.param(["logs", "job/x", "--since", "0s"], "0s is not above zero", id="no-since"),
         # These are not values of a struct, and click words them: a new wording of its fails here.
         pytest.param(
-            ["logs", "job/x", "--tail", "x"], "Invalid value for --tail: 'x' is no whole number: see", id="tail"
+            ["logs", "job/x", "--tail", "x"], "Invalid value for --tail: 'x' is not a whole number: see", id="tail"
         ),
         pytest.param(
             ["logs", "job/x", "--tail", "-1"], "for --tail: -1 is not in the range x>=0: see", id="tail-below"
         ),
-        pytest.param(["debug", "profile", "x"], "for 'SECONDS': 'x' is no whole number: see", id="no-seconds"),
+        pytest.param(["debug", "profile", "x"], "for 'SECONDS': 'x' is not a whole number: see", id="no-seconds"),
         pytest.param(["completion", "tcsh"], "'tcsh' is not one of", id="unknown-shell"),
         pytest.param([*CREATE, "--user", "a", "--duration", "0s"], "0s is not above zero", id="no-time"),
     ],

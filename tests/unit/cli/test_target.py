@@ -23,13 +23,13 @@ def test_names_are_read_as_kubectl_reads_them(text: str, expected: ObjectName | 
 
 @pytest.mark.parametrize("name", ["..", "a?b=c", "-a", "A", "a,b", "a..b", "%2e"])
 def test_name_that_no_object_has_is_refused(name: str) -> None:
-    with pytest.raises(click.UsageError, match="is no name of an object"):
+    with pytest.raises(click.UsageError, match="is not a name of an object"):
         parse_object(f"job/{name}")
 
 
 @pytest.mark.parametrize("name", ["..", "a?b=c", "a,b", "%2e", "a b"])
 def test_name_that_would_change_a_path_is_refused(name: str) -> None:
-    with pytest.raises(click.UsageError, match="is no name of an object"):
+    with pytest.raises(click.UsageError, match="is not a name of an object"):
         parse_object(f"clusterrole/{name}")
 
 

@@ -105,7 +105,7 @@ async def test_answer_that_does_not_fit_names_the_path() -> None:
 
 @pytest.mark.parametrize("body", [b"hello", b'{"gitVersion":"\xff"}'])
 async def test_server_that_is_no_api_server_is_named(body: bytes) -> None:
-    with pytest.raises(ApiError, match="no Kubernetes API server"):
+    with pytest.raises(ApiError, match="not a Kubernetes API server"):
         await Client(Script(Say(body))).server_version()
 
 

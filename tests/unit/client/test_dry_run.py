@@ -47,7 +47,7 @@ def test_what_has_no_dry_run_is_not_sent(what: str) -> None:
 
 @pytest.mark.parametrize("body", [b"k8s\x00", b'{"propagationPolicy":"\xff"}'])
 def test_deletion_with_an_unreadable_body_is_not_sent(body: bytes) -> None:
-    with pytest.raises(KcrError, match="its body is no JSON object"):
+    with pytest.raises(KcrError, match="its body is not a JSON object"):
         as_dry_run(Request("DELETE", f"{MAPS}/a", {}, body))
 
 

@@ -24,10 +24,10 @@ def test_kubeconfig_names_server_and_credentials() -> None:
     [
         pytest.param(None, "field kubeconfig is missing or empty: put a kubeconfig into it", id="missing"),
         pytest.param(b"", "field kubeconfig is missing or empty: put", id="empty"),
-        pytest.param(b"{a: [}", "field kubeconfig is no YAML (line 1): put a kubeconfig into it", id="no-yaml"),
-        pytest.param(b"\xff\xfe\x00", "field kubeconfig is no YAML", id="no-text"),
+        pytest.param(b"{a: [}", "field kubeconfig is not YAML (line 1): put a kubeconfig into it", id="no-yaml"),
+        pytest.param(b"\xff\xfe\x00", "field kubeconfig is not YAML", id="no-text"),
         pytest.param(
-            b"colors", "is no kubeconfig: `kubectl config view --raw --minify --flatten` prints one", id="text"
+            b"colors", "is not a kubeconfig: `kubectl config view --raw --minify --flatten` prints one", id="text"
         ),
         pytest.param(changed(users={"name": "it"}), "users must be a list of entries with name and user", id="no-list"),
         pytest.param(changed(clusters=[{"cluster": {}}]), "clusters must be a list of entries", id="no-name"),

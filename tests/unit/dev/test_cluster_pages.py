@@ -86,11 +86,11 @@ async def test_log_is_text_with_the_lines_asked_for(manager: FakeManager, tail: 
 @pytest.mark.parametrize(
     ("path", "query", "status", "line"),
     [
-        pytest.param("cluster", {"job": "a/b/c"}, 400, "'a/b/c' is no Job: write job=NAMESPACE/NAME", id="no-key"),
+        pytest.param("cluster", {"job": "a/b/c"}, 400, "'a/b/c' is not a Job: write job=NAMESPACE/NAME", id="no-key"),
         pytest.param("logs", {"pod": "gone"}, 404, 'pods "gone" not found', id="no-such-pod"),
         pytest.param("logs", {}, 400, "no pod is named: write namespace=NAMESPACE&pod=NAME", id="no-pod"),
         pytest.param(
-            "logs", {"pod": "pi-x", "tail": "-1"}, 400, "'-1' is no number of lines: write tail=100", id="tail"
+            "logs", {"pod": "pi-x", "tail": "-1"}, 400, "'-1' is not a number of lines: write tail=100", id="tail"
         ),
     ],
 )

@@ -94,8 +94,8 @@ def test_module_passes_the_strict_type_checker(folder: Path) -> None:
     [
         pytest.param([], 2, "Missing argument", id="no-source"),
         pytest.param(["Deployment"], 2, "'Deployment' is no file and no kind: name a *.yaml or a kind", id="bare-kind"),
-        pytest.param(["v1/Deployment"], 1, "v1/Deployment is no kind of Kubernetes", id="unknown-kind"),
-        pytest.param(["v1/Pods"], 1, "v1/Pods is no kind of Kubernetes 1.36.0: is it Pod?", id="plural"),
+        pytest.param(["v1/Deployment"], 1, "v1/Deployment is not a kind of Kubernetes", id="unknown-kind"),
+        pytest.param(["v1/Pods"], 1, "v1/Pods is not a kind of Kubernetes 1.36.0: is it Pod?", id="plural"),
         pytest.param(["apps/v1/deployment"], 1, "1.36.0: is it Deployment?", id="lower-case"),
         pytest.param(["nonsense/v1/Foo"], 1, "1.36.0: name apiVersion/Kind", id="like-none"),
         pytest.param(["absent.yaml"], 1, "absent.yaml: No such file or directory: name a file", id="absent"),
@@ -103,7 +103,7 @@ def test_module_passes_the_strict_type_checker(folder: Path) -> None:
         pytest.param(
             ["config.yaml"], 1, "config.yaml has no CustomResourceDefinition: name a file", id="no-definition"
         ),
-        pytest.param(["malformed.yaml"], 1, "malformed.yaml: this is no CustomResourceDefinition", id="malformed"),
+        pytest.param(["malformed.yaml"], 1, "malformed.yaml: this is not a CustomResourceDefinition", id="malformed"),
         pytest.param(["crds.yaml", "--version", "v2"], 1, "gadgets.example.dev has no version v2", id="no-version"),
         pytest.param(["crds.yaml", "crds.yaml"], 1, "there is another class Gadget", id="twice"),
         pytest.param(["v1/Pod", "-o", "no/types.py"], 1, "no/types.py: No such file or directory", id="no-folder"),

@@ -80,7 +80,7 @@ def test_conversion_alone_needs_the_service_only(capsys: pytest.CaptureFixture[s
             ["hooks:nothing"], 1, "hooks:nothing: no webhook: add some with manager.add_webhook(…)", id="none"
         ),
         pytest.param(["hooks:setup", "--service", "site"], 2, "'site' names no namespace: write NAMES", id="namespace"),
-        pytest.param(["hooks:setup", "--service", "a/b/c"], 2, "'a/b/c' is no key", id="key"),
+        pytest.param(["hooks:setup", "--service", "a/b/c"], 2, "'a/b/c' is not a key", id="key"),
         pytest.param(["hooks:setup", "--selector", "app"], 2, "'app': write NAME=VALUE,NAME=VALUE", id="selector"),
         pytest.param(["hooks:setup", "-o", "no/file"], 1, "cannot write no/file", id="unwritable"),
     ],

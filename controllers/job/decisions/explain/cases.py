@@ -145,7 +145,7 @@ def managed_by_another(seen: Snapshot, _: Plan, known: Evidence) -> Explanation 
     if lifecycle.is_ours(seen.job, take_over=seen.limits.take_over):
         return None
     if name in (None, lifecycle.RESERVED):
-        headline = "left to kube-controller-manager: it is no Job of this controller"
+        headline = "left to kube-controller-manager: it is not a Job of this controller"
         fact = f"spec.managedBy is {name or 'not set'}, and this controller runs without --take-over"
         remedy = f"create the Job with spec.managedBy: {lifecycle.KCR}, or run kcr with --take-over"
         return Explanation(Code.MANAGED_BY_ANOTHER, headline, (), (fact,), (remedy,))

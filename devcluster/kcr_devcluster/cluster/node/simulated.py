@@ -122,7 +122,7 @@ def _seconds(text: str) -> float:
     except ValueError:
         seconds = -1.0
     if seconds < 0:
-        raise ValueError(f"{text!r} is no duration")
+        raise ValueError(f"{text!r} is not a duration")
     return seconds
 
 
@@ -138,7 +138,7 @@ def _code_of(codes: str, attempt: int) -> int:
     try:
         return int(listed[min(attempt, len(listed) - 1)])
     except ValueError:
-        raise ValueError(f"annotation {PREFIX}exit-code: {codes!r} is no list of numbers") from None
+        raise ValueError(f"annotation {PREFIX}exit-code: {codes!r} is not a list of numbers") from None
 
 
 def _code_by_index(pairs: str, index: str, otherwise: int) -> int:
@@ -146,7 +146,7 @@ def _code_by_index(pairs: str, index: str, otherwise: int) -> int:
         codes = dict(pair.split("=") for pair in pairs.split(",") if pair)
         return int(codes.get(index, otherwise))
     except ValueError:
-        raise ValueError(f"annotation {PREFIX}by-index: {pairs!r} is no list of index=code") from None
+        raise ValueError(f"annotation {PREFIX}by-index: {pairs!r} is not a list of index=code") from None
 
 
 _READERS: Mapping[str, tuple[str, Callable[[str], object]]] = {

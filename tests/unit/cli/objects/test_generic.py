@@ -62,8 +62,8 @@ def explained(status: Any = None, spec: Any = None, **metadata: Any) -> Explanat
         ),
         pytest.param({"phase": "Pending", "message": "no node"}, {}, "is in phase Pending: no node", (), id="phase"),
         pytest.param(None, {}, "has no status: no controller has written one in 5m", (), id="no-status"),
-        pytest.param({"url": "x"}, {}, "is there since 5m, and nothing suggests trouble", (), id="unknown-status"),
-        pytest.param({"conditions": "many"}, {}, "is there since 5m, and nothing suggests trouble", (), id="no-list"),
+        pytest.param({"url": "x"}, {}, "has existed for 5m, and nothing suggests trouble", (), id="unknown-status"),
+        pytest.param({"conditions": "many"}, {}, "has existed for 5m, and nothing suggests trouble", (), id="no-list"),
         pytest.param(
             {"conditions": [condition("Ready", "True")]},
             {"deletionTimestamp": ago(60), "finalizers": ["example.dev/dns", "b"]},

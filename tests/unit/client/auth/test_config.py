@@ -109,8 +109,8 @@ def test_unreadable_file_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        pytest.param("a: [", "is no YAML: ", id="broken"),
-        pytest.param("\0", "is no YAML: ", id="binary"),
+        pytest.param("a: [", "is not YAML: ", id="broken"),
+        pytest.param("\0", "is not YAML: ", id="binary"),
         pytest.param("", "holds no configuration", id="empty"),
         pytest.param("hello", "holds no configuration", id="text"),
         pytest.param("contexts: {}", "has no current-context; it has no contexts at all", id="nothing-in-it"),

@@ -114,7 +114,9 @@ def test_identity_provider_is_asked_when_there_is_a_refresh_token() -> None:
     ("changes", "message"),
     [
         pytest.param(
-            {"idp-issuer-url": "http://idp.example"}, "idp-issuer-url 'http://idp.example' is no https URL", id="http"
+            {"idp-issuer-url": "http://idp.example"},
+            "idp-issuer-url 'http://idp.example' is not an https URL",
+            id="http",
         ),
         pytest.param({"client-id": ""}, "client-id is missing", id="no-client"),
         pytest.param({"idp-certificate-authority": "no.crt"}, "idp-certificate-authority /k/no.crt: No such", id="ca"),
@@ -138,7 +140,7 @@ def test_provider_that_cannot_be_asked_is_refused_at_the_start(changes: dict[str
         pytest.param({"context": {"cluster": ""}}, None, "context c: cluster is missing", id="no-cluster"),
         pytest.param({"context": {"user": "v"}}, None, "context c: user 'v' is not defined", id="unknown-user"),
         pytest.param({"cluster": {"server": ""}}, None, "cluster x: server is missing", id="no-server"),
-        pytest.param({"cluster": {"server": "ftp://x"}}, None, "server 'ftp://x' is no URL", id="no-url"),
+        pytest.param({"cluster": {"server": "ftp://x"}}, None, "server 'ftp://x' is not a URL", id="no-url"),
         pytest.param({"cluster": {"server": ["x"]}}, None, "server must be text", id="no-text"),
         pytest.param(
             {"cluster": {"proxy-url": "socks5://x"}}, None, "proxy-url 'socks5://x' is not supported", id="socks"
@@ -150,7 +152,7 @@ def test_provider_that_cannot_be_asked_is_refused_at_the_start(changes: dict[str
         ),
         pytest.param(
             {"cluster": {"certificate-authority-data": "!"}}, None,
-            "certificate-authority-data is no base64", id="no-base64",
+            "certificate-authority-data is not base64", id="no-base64",
         ),
         pytest.param(
             {"cluster": {"certificate-authority-data": data(b"hello")}}, None,

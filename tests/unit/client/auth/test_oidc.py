@@ -136,7 +136,7 @@ async def test_provider_that_gives_nothing_says_why(answer: object, changes: dic
 
 async def test_plain_http_is_never_asked() -> None:
     spec = OidcSpec(issuer="http://idp.example", client_id="c", refresh_token="r")
-    with pytest.raises(TransportError, match="is no https URL"):
+    with pytest.raises(TransportError, match="is not an https URL"):
         await OidcCredentials(spec, clock=FixedClock(START)).current()
 
 

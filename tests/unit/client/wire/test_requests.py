@@ -11,22 +11,22 @@ from tests.kit.scripted_transport import Script
 
 @pytest.mark.parametrize("name", ["", ".", ".."])
 def test_what_is_no_name_never_becomes_a_path(name: str) -> None:
-    with pytest.raises(ValueError, match=r"pods: .* is no name of an object"):
+    with pytest.raises(ValueError, match=r"pods: .* is not a name of an object"):
         object_path(Pod, Key("default", name))
 
 
 @pytest.mark.parametrize("key", ["a", "default/a", ("default", "a")])
 def test_key_that_is_none_is_refused_with_the_remedy(key: Any) -> None:
-    with pytest.raises(TypeError, match=r"pods: .* is no kcr.Key: write kcr.Key\(namespace, name\)"):
+    with pytest.raises(TypeError, match=r"pods: .* is not a kcr.Key: write kcr.Key\(namespace, name\)"):
         object_path(Pod, key)
 
 
 @pytest.mark.kcr_virtual
 async def test_deletion_without_a_name_does_not_delete_everything() -> None:
     script = Script()
-    with pytest.raises(ValueError, match="is no name"):
+    with pytest.raises(ValueError, match="is not a name"):
         await Client(script).delete(Pod, Key("default", ""))
-    with pytest.raises(ValueError, match="is no name"):
+    with pytest.raises(ValueError, match="is not a name"):
         await Client(script).get(Pod, Key("", ""))
     assert script.requests == []
 

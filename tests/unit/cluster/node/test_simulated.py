@@ -49,7 +49,7 @@ def test_run_time_is_a_go_duration_a_number_or_forever(text: str, seconds: float
 
 @pytest.mark.parametrize("text", ["", "soon", "1 s", "-1", "-1s", "1s2", "nan"])
 def test_run_time_that_is_no_duration_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"sim.kcr.dev/run-for: .* is no duration"):
+    with pytest.raises(ValueError, match=r"sim.kcr.dev/run-for: .* is not a duration"):
         annotated_outcome(annotated(run_for=text), "main", 0, RunResult())
 
 

@@ -11,10 +11,10 @@ from kcr.scopes.leaderelection import LeaderElectionConfig
     [
         pytest.param({"name": ""}, "the Lease needs a name", id="no-name"),
         pytest.param(
-            {"name": "My Lease"}, "Lease: 'My Lease' is no name of an object: names have lower-case", id="name"
+            {"name": "My Lease"}, "Lease: 'My Lease' is not a name of an object: names have lower-case", id="name"
         ),
-        pytest.param({"name": "a" * 254}, "Lease: 'a+' is no name of an object: .*at most 253", id="long-name"),
-        pytest.param({"namespace": "a_b"}, "namespace of the Lease: 'a_b' is no name of an object", id="namespace"),
+        pytest.param({"name": "a" * 254}, "Lease: 'a+' is not a name of an object: .*at most 253", id="long-name"),
+        pytest.param({"namespace": "a_b"}, "namespace of the Lease: 'a_b' is not a name of an object", id="namespace"),
         pytest.param({"identity": ""}, "the identity is empty", id="no-identity"),
         pytest.param({"retry_period": 0.0}, "must be more than 0", id="no-retry"),
         pytest.param({"lease_duration": 0.5, "renew_deadline": 0.4, "retry_period": 0.1}, "at least 1 s", id="short"),

@@ -143,10 +143,10 @@ def test_one_bad_object_fails_the_whole_review(bad: Any, desired: str, message: 
         pytest.param(review(request=None), "no ConversionReview: Expected `object`, got `null`", id="no-request"),
         pytest.param(
             review(apiVersion="apiextensions.k8s.io/v1beta1"),
-            "apiextensions.k8s.io/v1beta1 ConversionReview is no ConversionReview of apiextensions.k8s.io/v1",
+            "apiextensions.k8s.io/v1beta1 ConversionReview is not a ConversionReview of apiextensions.k8s.io/v1",
             id="beta",
         ),
-        pytest.param(review(kind="AdmissionReview"), "v1 AdmissionReview is no ConversionReview of", id="admission"),
+        pytest.param(review(kind="AdmissionReview"), "v1 AdmissionReview is not a ConversionReview of", id="admission"),
     ],
 )  # fmt: skip
 def test_body_that_is_no_review_is_refused(body: bytes, message: str) -> None:

@@ -125,7 +125,7 @@ def test_classes_must_be_two_versions_of_a_kind() -> None:
         kcr.converts(website, shop)
     with pytest.raises(TypeError, match="V1 and V1 are both v1: name two versions"):
         kcr.converts(website, twin)
-    with pytest.raises(TypeError, match="Base: it is no kind: give the class api_version= and plural="):
+    with pytest.raises(TypeError, match="Base: it is not a kind: give the class api_version= and plural="):
         kcr.converts(Base, website)
 
 

@@ -64,11 +64,11 @@ def test_annotations_are_read(texts: dict[str, str], expected: JobDirectives) ->
         pytest.param({"start_deadline": "-1m"}, 'duration "-1m" is not between 0 and 100 years', id="negative"),
         pytest.param({"start_deadline": "0s"}, "the time is not above zero", id="zero"),
         pytest.param({"start_deadline": "5m quota"}, "there is no cause 'quota', known are", id="unknown-cause"),
-        pytest.param({"backoff": "10s"}, "it is no range", id="no-range"),
+        pytest.param({"backoff": "10s"}, "it is not a range", id="no-range"),
         pytest.param({"backoff": "10s.."}, 'time: invalid duration ""', id="half-a-range"),
         pytest.param({"backoff": "5m..10s"}, "the first delay is longer than the longest", id="range-upside-down"),
         pytest.param({"ttl_after_failure": "7d"}, 'time: unknown unit "d"', id="days"),
-        pytest.param({"failed_pods_history": "-1"}, "it is no whole number", id="negative-count"),
+        pytest.param({"failed_pods_history": "-1"}, "it is not a whole number", id="negative-count"),
         pytest.param({"start_deadline": "9" * 500}, "time: missing unit", id="long"),
     ],
 )
