@@ -135,7 +135,7 @@ OF_OPTIONS: Mapping[tuple[str, ...], str] = {
 # A pod needs none of these, or they are for `extraArgs`.
 LEFT_TO_ARGUMENTS = {
     "kubeconfig", "context", "exec_plugins", "dry_run", "metrics_cert_name", "metrics_cert_key", "ready_file",
-    "leader_elect_resource_namespace",
+    "leader_elect_resource_namespace", "max_connections",
     # kcr's own controllers have no webhooks.
     *(name for name in ProgramOptions.__struct_fields__ if name.startswith("webhook_")),
 }  # fmt: skip
