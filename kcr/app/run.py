@@ -283,7 +283,7 @@ def make_elector(
     async def connect() -> AsyncIterator[Client]:
         async with HttpTransport(load_again(options, config)) as transport:
             try:
-                yield Client(transport, field_manager="").with_options(field_manager="leader-election")
+                yield Client(transport).with_options(field_manager="leader-election")
             except Exception as error:
                 grace.begin(1, error)
                 raise

@@ -244,12 +244,11 @@ class Server(web.Server):
 
     async def wait_closed(self, seconds: float) -> None:
         """Wait until all connections are closed, after `shutdown`; abort those that are not by then."""
-        if not self._transports:
-            return
-        self._is_idle.clear()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._is_idle.wait()
+        if self._transports:
+            self._is_idle.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._is_idle.wait()
         for transport in self._transports.values():
             transport.abort()
         # Their files are closed in the next iterations of the loop.
@@ -404,11 +403,15 @@ class _Acceptor:
         for connection in chain(self._silent, self._spoken):
             self._drop(connection)
             return True
-        for connection, (_, task) in self._greeting.items():
-            del self._greeting[connection]
-            task.cancel()
+        for connection in self._greeting:
+            self._abandon(connection)
             return True
         return idle and self._http.close_idle()
+
+    def _abandon(self, connection: socket.socket) -> None:
+        self._greeting.pop(connection)[1].cancel()
+        # The task would not, where it has not begun.
+        self._loop.call_soon(connection.close)
 
     def _drop(self, connection: socket.socket) -> None:
         self._loop.remove_reader(connection)
@@ -432,14 +435,13 @@ class _Acceptor:
         """Begin handshakes, as many as may go on at a time, the newest first: the others may never go on."""
         now = self._loop.time()
         while self._spoken and self.sockets:
-            for oldest, (since, task) in self._greeting.items():
+            for oldest, (since, _) in self._greeting.items():
                 if len(self._greeting) < _HANDSHAKES:
                     break
                 if now < since + _SLOW_SECONDS:
                     self._loop.call_at(since + _SLOW_SECONDS, self._greet_some)
                     return
-                del self._greeting[oldest]
-                task.cancel()
+                self._abandon(oldest)
                 break
             connection, timer = self._spoken.popitem()
             timer.cancel()
@@ -454,9 +456,6 @@ class _Acceptor:
                 await self._loop.connect_accepted_socket(
                     self._http, connection, ssl=self._tls, ssl_handshake_timeout=seconds
                 )
-        except asyncio.CancelledError:
-            connection.close()
-            raise
         finally:
             self._greeting.pop(connection, None)
             self._greet_some()

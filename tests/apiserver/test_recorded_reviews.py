@@ -82,7 +82,7 @@ EXCEPTIONS = (
     ),
     Exemption(
         (
-            "patch that is not base64", "answer that is not JSON", "answer with a wrong type",
+            "patch that is no base64", "answer that is no JSON", "answer with a wrong type",
             "conversion answered with no JSON",
         ),
         ("answer.",), "the words of the decoder",

@@ -1,6 +1,7 @@
 """Answers and log lines for requests that cannot be served, and for more connections than there are descriptors."""
 
 import asyncio
+import gc
 import json
 import resource
 import select
@@ -261,3 +262,16 @@ async def test_connections_leave_descriptors_to_the_process() -> None:
     (line,) = lines
     assert (line["log_level"], line["event"]) == ("error", "too many connections, closing idle ones")
     assert line["connections_limit"] == 96
+
+
+@pytest.mark.parametrize("pauses", range(6))
+async def test_handshake_that_may_not_have_begun_is_closed(pauses: int) -> None:
+    async with serving(tls=ServerCertificate(SecureServing()).context(), most=2) as port:
+        begun = [socket.create_connection(("127.0.0.1", port)) for _ in range(5)]
+        for one in begun:
+            one.sendall(b"\x16")
+        for _ in range(pauses):
+            await asyncio.sleep(0)
+    gc.collect()  # an unclosed socket is a warning, and so an error
+    for one in begun:
+        one.close()

@@ -351,4 +351,5 @@ async def test_no_request_fails_across_rotations_under_load(authority: trustme.C
 
 async def test_oldest_connection_makes_room(authority: trustme.CA) -> None:
     async with server(authority, reviews=False, max_connections=2) as made:
-        assert await closed_first(made.port)
+        # The server dials itself now and then.
+        await eventually(lambda: closed_first(made.port))
