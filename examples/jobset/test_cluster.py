@@ -195,4 +195,4 @@ async def test_ended_set_is_deleted_with_its_jobs_after_its_time_to_live(kcr_clo
 
 async def test_namespace_with_a_live_set_ends(kcr_clock: VirtualClock) -> None:
     async with cluster(kcr_clock, lambda *_: RunResult(run_for=FOREVER)) as found:
-        await namespace_ends(found, setup, [msgspec.convert(manifest(), JobSet)], orders=4)
+        await namespace_ends(found, setup, [msgspec.convert(manifest(), JobSet)])

@@ -323,7 +323,8 @@ class Writes(Calls):
     async def patch(self, old: R, new: R) -> R:
         """Write the difference between two versions as a merge patch; send nothing when they are equal.
 
-        Of a kind with the subresource `status` the server leaves the status as it is: that is `patch_status`.
+        One that changed nothing, because it lacks defaults, is not sent again. Of a kind with the subresource `status`
+        the server leaves the status as it is: that is `patch_status`.
 
         Args:
             old: The version that `new` was made from. Its resourceVersion is the precondition.

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.apiserver.parity import corpus, page, upstream
+from tests.apiserver.parity.answers import alike
 from tests.apiserver.parity.servers import embedded
 
 ENTRIES = corpus.entries()
@@ -87,3 +88,10 @@ def test_upstream_table_is_read_from_a_checkout(tmp_path: Path) -> None:
     assert rows[0].value == {"val1": 1, "val2": "a", "val3": -2}
     assert rows[4].schema["properties"]["o"] == {"x-kubernetes-preserve-unknown-fields": True}
     assert [bool(upstream.difference(row)) for row in rows] == [False, False, False, True, False]
+
+
+def test_age_of_a_row_alone_may_differ() -> None:
+    recorded = {"rows[0].cells": ["x1", 1, "0s"], "spec.timeout": "1s"}
+    assert alike(recorded, recorded | {"rows[0].cells": ["x1", 1, "3s"]})
+    assert not alike(recorded, recorded | {"rows[0].cells": ["x1", 1, "<unknown>"]})
+    assert not alike(recorded, recorded | {"spec.timeout": "2s"})

@@ -33,7 +33,9 @@ def test_kind_is_known_by_its_name(name: str, plural: str, namespaced: bool) -> 
 @pytest.mark.parametrize(
     ("api_version", "kind", "line"),
     [
-        pytest.param("v1", "Deployment", "v1/Deployment is not .*: there is apps/v1/Deployment", id="other-group"),
+        pytest.param(
+            "v1", "Deployment", "v1/Deployment is not a kind .*: there is apps/v1/Deployment", id="other-group"
+        ),
         pytest.param("v1", "Deploiment", "v1/Deploiment is not a kind .*: name apiVersion/Kind", id="misspelt"),
     ],
 )

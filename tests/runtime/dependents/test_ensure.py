@@ -11,7 +11,7 @@ from kcr.api.meta import Key
 from kcr.api.unstructured import Unstructured, unstructured
 from kcr.client import Client
 from kcr.dependents import create_or_patch
-from kcr.errors import AlreadyExistsError, ConflictError
+from kcr.errors import AlreadyExistsError, ConflictError, TransportError
 from kcr.testing import FaultyTransport, build
 from kcr_devcluster.cluster import EmbeddedCluster
 
@@ -61,6 +61,26 @@ async def test_difference_that_the_server_fills_up_is_sent_once(kcr_cluster: Emb
     assert await reconcile("web:2") == ("updated", ["get", "patch"])
     found = await kcr_cluster.client.get(Deployment, Key("default", "web"))
     assert found.spec.replicas == 1
+
+
+async def test_difference_is_sent_again_unless_it_is_known_to_change_nothing(kcr_cluster: EmbeddedCluster) -> None:
+    faults = FaultyTransport(kcr_cluster.transport)
+    client = Client(faults)
+    made = await client.create(deployment("web:1"))
+    wanted = replace(made, spec=deployment("web:1").spec)
+
+    async def sent(by: Client) -> bool:
+        faults.calls.clear()
+        await by.patch(made, wanted)
+        return bool(faults.calls)
+
+    dry = client.with_options(dry_run=True)
+    assert [await sent(dry), await sent(dry)] == [True, True]
+    faults.on("patch", nth=1).lose_reply("cut")
+    with pytest.raises(TransportError):
+        await client.patch(made, wanted)
+    assert [await sent(client), await sent(client)] == [True, False]
+    assert await sent(client.with_options(field_manager="another"))
 
 
 async def test_fields_the_type_does_not_know_are_kept(kcr_cluster: EmbeddedCluster) -> None:  # EX-39

@@ -45,7 +45,9 @@ pytestmark = pytest.mark.usefixtures("logs_of_commands")
             "--controllers names 'ttl', and --no-controllers",
             id="named-and-left-out",
         ),
-        pytest.param(["run", "--metrics-bind-address", "8080"], "'8080' is not an address", id="no-address"),
+        pytest.param(
+            ["run", "--metrics-bind-address", "8080"], "'8080' is not an address to listen on", id="no-address"
+        ),
         pytest.param(["dev", "--wait"], "--wait needs a Job", id="nothing-to-wait-for"),
         pytest.param([*CREATE], "name either --service-account or --user", id="for-no-user"),
         pytest.param([*CREATE, "--user", "a", "--service-account", "b"], "name either", id="for-two"),

@@ -231,7 +231,9 @@ def test_versions_are_taken_by_name() -> None:
 @pytest.mark.parametrize(
     ("manifest", "version", "line"),
     [
-        pytest.param({"spec": {"group": 1}}, "", "is not a CustomResourceDefinition: Expected `str`", id="malformed"),
+        pytest.param(
+            {"spec": {"group": 1}}, "", "this is not a CustomResourceDefinition: Expected `str`", id="malformed"
+        ),
         pytest.param(definition({"type": "object"}), "v2", "things.example.dev has no version v2: it", id="version"),
         pytest.param(definition(None), "", "things.example.dev v1: its schema does not say", id="no-schema"),
         pytest.param(

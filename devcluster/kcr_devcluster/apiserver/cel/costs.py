@@ -24,9 +24,9 @@ from kcr_devcluster.apiserver.cel.types import OPTIONAL, CelType
 
 # Costs do not grow above it.
 MOST = (1 << 64) - 1
-_LIST, _MAP, _OBJECT = 10, 30, 40
-_TRAVERSAL, _PATTERN = 0.1, 0.25
-_AUTHORIZATION = 350_000
+LIST_COST, MAP_COST, OBJECT_COST = 10, 30, 40
+TRAVERSAL_COST, PATTERN_COST = 0.1, 0.25
+AUTHORIZATION_COST = 350_000
 _ADDRESS_BYTES = (4, 16)
 _NAME_PATTERN = 128
 # The macros' accumulator: values in it are no fields of a variable.
@@ -214,7 +214,7 @@ class Estimator:
     def _list(self, node: ListLiteral) -> Span:
         cost = sum(map(self.cost, node.items), NOTHING)
         self._entries[node.id] = _Entries("list", ONE, self._widest(node.items))
-        return cost + _fixed(_LIST)
+        return cost + _fixed(LIST_COST)
 
     def _widest(self, nodes: tuple[Node, ...]) -> Span:
         span = Span(MOST if nodes else 0, 0)
@@ -227,9 +227,9 @@ class Estimator:
         values = tuple(entry.value for entry in node.entries)
         cost = sum(map(self.cost, (*keys, *values)), NOTHING)
         if node.type_name:
-            return cost + _fixed(_OBJECT)
+            return cost + _fixed(OBJECT_COST)
         self._entries[node.id] = _Entries("map", self._widest(keys), self._widest(values))
-        return cost + _fixed(_MAP)
+        return cost + _fixed(MAP_COST)
 
     def _comprehension(self, node: Comprehension) -> Span:
         cost = self.cost(node.over) + self.cost(node.start)
@@ -365,7 +365,7 @@ def _constant_cost(cost: int) -> _Rule:
     return lambda *_: CallCost(_fixed(cost))
 
 
-def _traversal(factor: float = _TRAVERSAL, *, keeps_size: bool = False) -> _Rule:
+def _traversal(factor: float = TRAVERSAL_COST, *, keeps_size: bool = False) -> _Rule:
     """Return the rule of functions that read their first operand."""
 
     def rule(estimator: Estimator, _node: Call, _overload: str, operands: list[Operand]) -> CallCost:
@@ -377,23 +377,23 @@ def _traversal(factor: float = _TRAVERSAL, *, keeps_size: bool = False) -> _Rule
 
 def _selector(estimator: Estimator, _node: Call, _overload: str, operands: list[Operand]) -> CallCost:
     size = estimator.size(operands[1])
-    return CallCost(_fixed(_LIST) + size.scaled(_TRAVERSAL) + size.scaled(0.5).scaled(_LIST + _OBJECT))
+    return CallCost(_fixed(LIST_COST) + size.scaled(TRAVERSAL_COST) + size.scaled(0.5).scaled(LIST_COST + OBJECT_COST))
 
 
 def _each_item(estimator: Estimator, _node: Call, _overload: str, operands: list[Operand]) -> CallCost:
     items = estimator.items(operands[0])
     if items is None:
-        return CallCost(estimator.size(operands[0]).scaled(_TRAVERSAL))
+        return CallCost(estimator.size(operands[0]).scaled(TRAVERSAL_COST))
     cost = ONE
     if items.type.kind in ("string", "bytes"):
-        cost += estimator.size(items).scaled(_TRAVERSAL)
+        cost += estimator.size(items).scaled(TRAVERSAL_COST)
     return CallCost(estimator.size(operands[0]).times(cost))
 
 
 def _replace(estimator: Estimator, _node: Call, _overload: str, operands: list[Operand]) -> CallCost:
     size, old, new = (estimator.size(one) for one in operands[:3])
     least, most = _shortest(size.least, old, new), _longest(size.most, old, new)
-    return CallCost(size.scaled(2 * _TRAVERSAL), Span(least, most))
+    return CallCost(size.scaled(2 * TRAVERSAL_COST), Span(least, most))
 
 
 def _longest(size: int, old: Span, new: Span) -> int:
@@ -418,7 +418,7 @@ def _split(estimator: Estimator, _node: Call, _overload: str, operands: list[Ope
     most = size.most
     if len(operands) > 2 and isinstance(limit := operands[2].node, Constant) and isinstance(limit.value, int):
         most = limit.value if limit.value >= 0 else limit.value + MOST + 1
-    return CallCost(size.scaled(2 * _TRAVERSAL), Span(0, most))
+    return CallCost(size.scaled(2 * TRAVERSAL_COST), Span(0, most))
 
 
 def _join(estimator: Estimator, _node: Call, _overload: str, operands: list[Operand]) -> CallCost:
@@ -428,29 +428,29 @@ def _join(estimator: Estimator, _node: Call, _overload: str, operands: list[Oper
     if len(operands) > 1:
         between = Span(max(count.least - 1, 0), max(count.most - 1, 0))
         size += estimator.size(operands[1]).times(between)
-    return CallCost(size.scaled(_TRAVERSAL), size)
+    return CallCost(size.scaled(TRAVERSAL_COST), size)
 
 
 def _find(estimator: Estimator, _node: Call, _overload: str, operands: list[Operand]) -> CallCost:
     size = estimator.size(operands[0])
-    pattern = estimator.size(operands[1]).scaled(_PATTERN)
-    return CallCost((size + ONE).scaled(_TRAVERSAL).times(pattern), Span(0, size.most))
+    pattern = estimator.size(operands[1]).scaled(PATTERN_COST)
+    return CallCost((size + ONE).scaled(TRAVERSAL_COST).times(pattern), Span(0, size.most))
 
 
 def _ip(estimator: Estimator, _node: Call, overload: str, operands: list[Operand]) -> CallCost:
     if overload == "cidr_ip":
         return CallCost(ONE)
-    return CallCost(estimator.size(operands[0]).scaled(_TRAVERSAL))
+    return CallCost(estimator.size(operands[0]).scaled(TRAVERSAL_COST))
 
 
 def _contains_address(*, is_network: bool) -> _Rule:
     def rule(estimator: Estimator, _node: Call, overload: str, operands: list[Operand]) -> CallCost:
         size = Span(*_ADDRESS_BYTES)
-        cost = (size + size).scaled(_TRAVERSAL)
+        cost = (size + size).scaled(TRAVERSAL_COST)
         if is_network:
-            cost += size.scaled(_TRAVERSAL) + ONE
+            cost += size.scaled(TRAVERSAL_COST) + ONE
         if overload.endswith("_string"):
-            cost += estimator.size(operands[1]).scaled(_TRAVERSAL)
+            cost += estimator.size(operands[1]).scaled(TRAVERSAL_COST)
         return CallCost(cost)
 
     return rule
@@ -459,7 +459,7 @@ def _contains_address(*, is_network: bool) -> _Rule:
 def _validate(estimator: Estimator, _node: Call, _overload: str, operands: list[Operand]) -> CallCost:
     # As upstream has it, by the size of the second operand of the call.
     size = estimator.size(operands[1])
-    return CallCost(size.scaled(_TRAVERSAL).scaled(_NAME_PATTERN * _PATTERN))
+    return CallCost(size.scaled(TRAVERSAL_COST).scaled(_NAME_PATTERN * PATTERN_COST))
 
 
 def _equals(_estimator: Estimator, _node: Call, _overload: str, operands: list[Operand]) -> CallCost | None:
@@ -471,31 +471,31 @@ def _equals(_estimator: Estimator, _node: Call, _overload: str, operands: list[O
     ):
         return CallCost(ONE)
     if one.type.name == "kubernetes.NamedFormat":
-        return CallCost(Span(1, 64).scaled(_TRAVERSAL))
+        return CallCost(Span(1, 64).scaled(TRAVERSAL_COST))
     if one.type.name == "kubernetes.URL":
         most = other.size.most if other.size is not None else 1
-        return CallCost(Span(1, most).scaled(_TRAVERSAL))
+        return CallCost(Span(1, most).scaled(TRAVERSAL_COST))
     return None
 
 
 def _compared(_estimator: Estimator, _node: Call, _overload: str, operands: list[Operand]) -> CallCost:
     most = min(_sized(operands[0]).most, _sized(operands[1]).most)
-    return CallCost(Span(1 if most else 0, most).scaled(_TRAVERSAL))
+    return CallCost(Span(1 if most else 0, most).scaled(TRAVERSAL_COST))
 
 
 def _bytes_of_text(_estimator: Estimator, _node: Call, _overload: str, operands: list[Operand]) -> CallCost:
     size = _sized(operands[0])
-    return CallCost(size.scaled(_TRAVERSAL), Span(size.least, (size.most * 4) & MOST))
+    return CallCost(size.scaled(TRAVERSAL_COST), Span(size.least, (size.most * 4) & MOST))
 
 
 def _text_of_bytes(_estimator: Estimator, _node: Call, _overload: str, operands: list[Operand]) -> CallCost:
     size = _sized(operands[0])
-    return CallCost(size.scaled(_TRAVERSAL), Span(size.least // 4, size.most))
+    return CallCost(size.scaled(TRAVERSAL_COST), Span(size.least // 4, size.most))
 
 
 def _quote(_estimator: Estimator, _node: Call, _overload: str, operands: list[Operand]) -> CallCost:
     size = _sized(operands[0])
-    return CallCost(size.scaled(_TRAVERSAL), Span(size.least + 2, (size.most * 2 + 2) & MOST))
+    return CallCost(size.scaled(TRAVERSAL_COST), Span(size.least + 2, (size.most * 2 + 2) & MOST))
 
 
 def _second_traversed(factor: float) -> _Rule:
@@ -503,12 +503,12 @@ def _second_traversed(factor: float) -> _Rule:
 
 
 def _matches(_estimator: Estimator, _node: Call, _overload: str, operands: list[Operand]) -> CallCost:
-    text = (_sized(operands[0]) + ONE).scaled(_TRAVERSAL)
-    return CallCost(text.times(_sized(operands[1]).scaled(_PATTERN)))
+    text = (_sized(operands[0]) + ONE).scaled(TRAVERSAL_COST)
+    return CallCost(text.times(_sized(operands[1]).scaled(PATTERN_COST)))
 
 
 def _contains(_estimator: Estimator, _node: Call, _overload: str, operands: list[Operand]) -> CallCost:
-    one, other = (_sized(operand).scaled(_TRAVERSAL) for operand in operands[:2])
+    one, other = (_sized(operand).scaled(TRAVERSAL_COST) for operand in operands[:2])
     return CallCost(one.times(other))
 
 
@@ -516,13 +516,13 @@ def _added(*, is_list: bool) -> _Rule:
     def rule(estimator: Estimator, node: Call, _overload: str, operands: list[Operand]) -> CallCost:
         size = _sized(operands[0]) + _sized(operands[1])
         estimator.keep_entries(node, _joined(estimator.entries(operands[0]), estimator.entries(operands[1])))
-        return CallCost(ONE if is_list else size.scaled(_TRAVERSAL), size)
+        return CallCost(ONE if is_list else size.scaled(TRAVERSAL_COST), size)
 
     return rule
 
 
 def _new_list(size: Span, factor: float = 1) -> CallCost:
-    return CallCost(size.scaled(factor) + ONE + _fixed(_LIST), size)
+    return CallCost(size.scaled(factor) + ONE + _fixed(LIST_COST), size)
 
 
 def _literal(operand: Operand, otherwise: int) -> int:
@@ -555,7 +555,7 @@ def _quadratic(position: int) -> _Rule:
     def rule(estimator: Estimator, node: Call, overload: str, operands: list[Operand]) -> CallCost:
         size = estimator.size(operands[position])
         is_text = node.function != "distinct" and overload.startswith(("list_string", "list_bytes"))
-        return _new_list(size.times(size), 2 + _TRAVERSAL if is_text else 2)
+        return _new_list(size.times(size), 2 + TRAVERSAL_COST if is_text else 2)
 
     return rule
 
@@ -587,8 +587,8 @@ _BY_FUNCTION: Mapping[str, _Rule] = {
     **dict.fromkeys(("lowerAscii", "upperAscii", "substring", "trim"), _traversal(keeps_size=True)),
     **dict.fromkeys(("cidr", "isIP", "isCIDR", "quantity", "isQuantity", "semver", "isSemver"), _traversal()),
     **dict.fromkeys(("find", "findAll"), _find), **dict.fromkeys(("fieldSelector", "labelSelector"), _selector),
-    "check": _constant_cost(_AUTHORIZATION), "replace": _replace, "split": _split, "join": _join, "ip": _ip,
-    "ip.isCanonical": _traversal(2 * _TRAVERSAL), "containsIP": _contains_address(is_network=False),
+    "check": _constant_cost(AUTHORIZATION_COST), "replace": _replace, "split": _split, "join": _join, "ip": _ip,
+    "ip.isCanonical": _traversal(2 * TRAVERSAL_COST), "containsIP": _contains_address(is_network=False),
     "containsCIDR": _contains_address(is_network=True), "validate": _validate, "_==_": _equals,
 }  # fmt: skip
 _BY_OVERLOAD: Mapping[str, _Rule] = {
@@ -599,6 +599,6 @@ _BY_OVERLOAD: Mapping[str, _Rule] = {
     "equals": _compared, "not_equals": _compared, "add_string": _added(is_list=False),
     "add_bytes": _added(is_list=False), "add_list": _added(is_list=True), "string_to_bytes": _bytes_of_text,
     "bytes_to_string": _text_of_bytes, "strings_quote": _quote, "string_format": _traversal(),
-    "starts_with_string": _second_traversed(_TRAVERSAL), "ends_with_string": _second_traversed(_TRAVERSAL),
+    "starts_with_string": _second_traversed(TRAVERSAL_COST), "ends_with_string": _second_traversed(TRAVERSAL_COST),
     "in_list": _second_traversed(1), "matches_string": _matches, "contains_string": _contains,
 }  # fmt: skip

@@ -15,6 +15,14 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kcr_devcluster.apiserver.cel.checker import Checked, inner_nodes, receiver_first
+from kcr_devcluster.apiserver.cel.costs import (
+    AUTHORIZATION_COST,
+    LIST_COST,
+    MAP_COST,
+    OBJECT_COST,
+    PATTERN_COST,
+    TRAVERSAL_COST,
+)
 from kcr_devcluster.apiserver.cel.declared import DeclaredTypes
 from kcr_devcluster.apiserver.cel.libraries.addresses import CIDR, IP
 from kcr_devcluster.apiserver.cel.programs import (
@@ -46,14 +54,12 @@ from kcr_devcluster.apiserver.cel.syntax import (
 from kcr_devcluster.apiserver.cel.types import TYPE_NAMES
 from kcr_devcluster.apiserver.cel.values import EvaluationError, Optional
 
-_LIST, _MAP, _OBJECT = 10, 30, 40
-_TRAVERSAL, _PATTERN, _AUTHORIZATION = 0.1, 0.25, 350_000
 # No step without a loop costs more, but for those that depend on sizes.
 _MOST_OF_STEP = 41
 # Calls that cost nothing themselves.
 _FREE = frozenset({"_&&_", "_||_", "_?_:_", "or", "orValue"})
 # What calls cost at least that costs more, or whose value is not bound by that of the values: they are metered.
-_UNBOUND: Mapping[str, int] = {"check": _AUTHORIZATION, "lists.range": 2 * COST_LIMIT}
+_UNBOUND: Mapping[str, int] = {"check": AUTHORIZATION_COST, "lists.range": 2 * COST_LIMIT}
 _INDICES = frozenset({"_[_]", "_[?_]", "_?._"})
 _CONVERSIONS = frozenset({"bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "uint"})
 
@@ -370,9 +376,9 @@ class _MeteredPlan(Plan):
             case Call():
                 return 1 + ends if node.function in _INDICES else 0
             case ListLiteral():
-                return _LIST
+                return LIST_COST
             case MapLiteral():
-                return _OBJECT if node.type_name else _MAP
+                return OBJECT_COST if node.type_name else MAP_COST
             case Ident():
                 return ends
         return 0
@@ -420,7 +426,7 @@ class _MeteredPlan(Plan):
             condition, body = found
             rounds = Rounds(over, slots[1], second, 0)
             # The accumulator, the list of one item, and their sum.
-            added = _paid(self.step(body), 2 + (0 if _is_folded(body) else _LIST))
+            added = _paid(self.step(body), 2 + (0 if _is_folded(body) else LIST_COST))
             test = None if condition is None else self.step(condition)
             return _ended(collection(rounds, test, added), 1)
         steps = (self.step(node.condition), self.step(node.step), self.step(node.result))
@@ -457,9 +463,9 @@ def _size(value: Any) -> int:
 def _traversed(value: Any) -> int:
     match value:
         case str():
-            return int(len(value.encode()) * _TRAVERSAL)
+            return int(len(value.encode()) * TRAVERSAL_COST)
         case bytes():
-            return int(len(value) * _TRAVERSAL)
+            return int(len(value) * TRAVERSAL_COST)
         case list():
             return sum(map(_traversed, value))
         case dict():
@@ -467,7 +473,7 @@ def _traversed(value: Any) -> int:
     return 1
 
 
-def _scaled(size: float, factor: float = _TRAVERSAL) -> int:
+def _scaled(size: float, factor: float = TRAVERSAL_COST) -> int:
     return ceil(size * factor)
 
 
@@ -483,17 +489,17 @@ class _Sized(NamedTuple):
     is_product: bool = False
 
 
-def _first(factor: float = _TRAVERSAL) -> _Sized:
+def _first(factor: float = TRAVERSAL_COST) -> _Sized:
     return _Sized(lambda values, _: _scaled(_size(values[0]), factor))
 
 
 def _new_list(size: float) -> int:
-    return int(size) + 1 + _LIST
+    return int(size) + 1 + LIST_COST
 
 
 def _self_compared(items: Sequence[Any]) -> int:
     is_text = bool(items) and isinstance(items[0], str | bytes)
-    return _new_list(len(items) ** 2 * (2 + (_TRAVERSAL if is_text else 0)))
+    return _new_list(len(items) ** 2 * (2 + (TRAVERSAL_COST if is_text else 0)))
 
 
 def _contains_address(values: Sequence[Any], *, is_network: bool) -> int:
@@ -503,7 +509,7 @@ def _contains_address(values: Sequence[Any], *, is_network: bool) -> int:
 
 
 def _matched(values: Sequence[Any], pattern: int) -> int:
-    return _scaled(_size(values[0]) + 1) * _scaled(pattern, _PATTERN)
+    return _scaled(_size(values[0]) + 1) * _scaled(pattern, PATTERN_COST)
 
 
 def _equal(values: Sequence[Any], _: Any) -> int:
@@ -516,13 +522,15 @@ _compared = _Sized(lambda values, _: _scaled(min(map(_size, values))))
 _matches = _Sized(lambda values, _: _matched(values, _size(values[1])), is_product=True)
 _traversal = _Sized(lambda values, _: _traversed(values[0]))
 _selector = _Sized(
-    lambda values, _: _LIST + _scaled(_size(values[1])) + _scaled(_scaled(_size(values[1]), 0.5), _LIST + _OBJECT)
+    lambda values, _: (
+        LIST_COST + _scaled(_size(values[1])) + _scaled(_scaled(_size(values[1]), 0.5), LIST_COST + OBJECT_COST)
+    )
 )
 _SIZED: Mapping[str, _Sized] = {
     **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), _traversal),
     **dict.fromkeys(("url", "lowerAscii", "upperAscii", "substring", "trim", "jsonpatch.escapeKey"), _first()),
     **dict.fromkeys(("cidr", "isIP", "isCIDR", "quantity", "isQuantity", "semver", "isSemver"), _first()),
-    **dict.fromkeys(("replace", "split", "ip.isCanonical"), _first(2 * _TRAVERSAL)),
+    **dict.fromkeys(("replace", "split", "ip.isCanonical"), _first(2 * TRAVERSAL_COST)),
     **dict.fromkeys(("startsWith", "endsWith", "strings.quote", "format"), _first()),
     **dict.fromkeys(("fieldSelector", "labelSelector"), _selector),
     **dict.fromkeys(("matches", "find", "findAll"), _matches),
@@ -533,7 +541,7 @@ _SIZED: Mapping[str, _Sized] = {
     "ip": _Sized(lambda values, _: _scaled(_size(values[0])) if isinstance(values[0], str) else 1),
     "bytes": _Sized(lambda values, _: _scaled(_size(values[0])) if isinstance(values[0], str) else 1),
     "string": _Sized(lambda values, _: _scaled(_size(values[0])) if isinstance(values[0], bytes) else 1),
-    "join": _Sized(lambda _, found: _scaled(_size(found), 2 * _TRAVERSAL)),
+    "join": _Sized(lambda _, found: _scaled(_size(found), 2 * TRAVERSAL_COST)),
     "contains": _Sized(lambda values, _: _scaled(_size(values[0])) * _scaled(_size(values[1])), is_product=True),
     "containsIP": _Sized(lambda values, _: _contains_address(values, is_network=False)),
     "containsCIDR": _Sized(lambda values, _: _contains_address(values, is_network=True)),
@@ -549,7 +557,7 @@ _SIZED: Mapping[str, _Sized] = {
     "distinct": _Sized(lambda values, _: _self_compared(values[0]), is_product=True),
     "sort": _Sized(lambda values, _: _self_compared(values[0]), is_product=True),
     "@sortByAssociatedKeys": _Sized(lambda values, _: _self_compared(values[1]), is_product=True),
-    "check": _Sized(lambda _values, _found: _AUTHORIZATION),
+    "check": _Sized(lambda _values, _found: AUTHORIZATION_COST),
 }  # fmt: skip
 
 

@@ -162,7 +162,9 @@ def made(**options: Any) -> type[kcr.Resource]:
     ("kinds", "fault"),
     [
         pytest.param((), "name a class", id="none"),
-        pytest.param((kcr.Resource,), "Resource: it is not a kind: give the class api_version=", id="no-kind"),
+        pytest.param(
+            (kcr.Resource,), "Resource: it is not a kind: give the class api_version= and plural=", id="no-kind"
+        ),
         pytest.param((Deployment,), "Deployment: apps/v1 is Kubernetes' own", id="built-in"),
         pytest.param((Plain, Other), "Other: its group, kind, plural or scope is not that of Plain", id="two-kinds"),
         pytest.param((Plain, Undecided), "Plain, Undecided: 0 of these versions are stored", id="no-storage"),
