@@ -5,6 +5,7 @@ import logging
 import os
 import sys
 from collections.abc import Generator, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 import pytest
@@ -92,6 +93,19 @@ def pytest_runtest_call() -> Generator[None, object, object]:
     CallbackErrors.texts.clear()
     result = yield
     assert not CallbackErrors.texts, "\n".join(CallbackErrors.texts)
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
+    """Forget what a test imported from its temporary folder: the next one may have a module of the same name."""
+    result = yield
+    folder = getattr(item, "funcargs", {}).get("tmp_path")
+    if folder is not None:
+        sys.path[:] = [place for place in sys.path if not Path(place).is_relative_to(folder)]
+        for name, module in list(sys.modules.items()):
+            if str(getattr(module, "__file__", "")).startswith(f"{folder}{os.sep}"):
+                del sys.modules[name]
     return result
 
 

@@ -1,8 +1,6 @@
 """The guide on several clusters: its program and its test, its Secret and its Role."""
 
 import random
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -28,13 +26,11 @@ pytestmark = [pytest.mark.kcr_virtual, pytest.mark.asyncio]
 
 
 @pytest.fixture
-def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
-    yield __import__("fleet")
-    for name in ("fleet", "contexts", "test_fleet"):
-        sys.modules.pop(name, None)
+    return __import__("fleet")
 
 
 async def test_every_block_is_run() -> None:

@@ -1,8 +1,6 @@
 """The guide on objects of an owner: its shop keeps numbered pods."""
 
 import random
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -23,11 +21,10 @@ pytestmark = [pytest.mark.kcr_virtual, pytest.mark.asyncio]
 
 
 @pytest.fixture
-def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     (tmp_path / "shop.py").write_text(files(GUIDE)["shop.py"])
     monkeypatch.syspath_prepend(tmp_path)
-    yield __import__("shop")
-    sys.modules.pop("shop", None)
+    return __import__("shop")
 
 
 def managed(cluster: EmbeddedCluster, shop: ModuleType, transport: Any = None) -> kcr.Manager:

@@ -1,8 +1,6 @@
 """The guide on kinds named at run time: its operator watches what its policies name, and nothing else."""
 
 import random
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -27,13 +25,11 @@ pytestmark = [pytest.mark.kcr_virtual, pytest.mark.asyncio]
 
 
 @pytest.fixture
-def policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+def policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
-    yield __import__("policy")
-    for name in ("policy", "count", "tenants"):
-        sys.modules.pop(name, None)
+    return __import__("policy")
 
 
 async def violations(cluster: EmbeddedCluster, policy: ModuleType, name: str) -> tuple[str, ...]:

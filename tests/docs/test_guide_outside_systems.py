@@ -1,9 +1,7 @@
 """The guide on outside systems: its controller of DNS records, through a day with an outage."""
 
 import asyncio
-import sys
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -21,11 +19,10 @@ pytestmark = [pytest.mark.kcr_virtual, pytest.mark.asyncio]
 
 
 @pytest.fixture
-def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     (tmp_path / "records.py").write_text(files(GUIDE)["records.py"])
     monkeypatch.syspath_prepend(tmp_path)
-    yield __import__("records")
-    sys.modules.pop("records", None)
+    return __import__("records")
 
 
 class Provider:

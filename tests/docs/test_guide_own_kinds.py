@@ -1,7 +1,5 @@
 """The guide on own kinds: its modules and commands, as a reader would use them."""
 
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -25,16 +23,12 @@ COMMANDS = [line for block in blocks(GUIDE) if block.language == "console" for l
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    before = set(sys.modules)
-    yield tmp_path
-    for name in set(sys.modules) - before:
-        if Path(str(getattr(sys.modules[name], "__file__", ""))).parent == tmp_path:
-            del sys.modules[name]
+    return tmp_path
 
 
 def module(name: str) -> ModuleType:

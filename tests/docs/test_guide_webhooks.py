@@ -1,8 +1,6 @@
 """The guide on webhooks: its modules, tests and commands, as a reader would use them."""
 
 import shlex
-import sys
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
@@ -23,15 +21,13 @@ COMMANDS = [line for block in blocks(GUIDE) if block.language == "console" for l
 
 
 @pytest.fixture(autouse=True)
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The files of the guide, importable."""
     for name in FILES:
         (tmp_path / name).write_text(FILES[name])
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    yield tmp_path
-    for name in FILES:
-        sys.modules.pop(Path(name).stem, None)
+    return tmp_path
 
 
 def test_every_block_is_used() -> None:

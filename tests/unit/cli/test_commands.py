@@ -35,7 +35,6 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
         (about / "entry_points.txt").write_text(f"[kcr.commands]\n{entry}\n", encoding="utf-8")
         (tmp_path / "plants.py").write_text(code, encoding="utf-8")
         monkeypatch.syspath_prepend(str(tmp_path))
-        monkeypatch.delitem(sys.modules, "plants", raising=False)
 
     return install
 

@@ -1,7 +1,5 @@
 """Commands whose disk is full: the former file stays, and one line names it."""
 
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,13 +20,12 @@ class Gadget(kcr.Resource, api_version="example.dev/v1", plural="gadgets"):
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "full_disk_kinds.py").write_text(KINDS)
     (tmp_path / "full").mkdir()
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    yield tmp_path
-    sys.modules.pop("full_disk_kinds", None)
+    return tmp_path
 
 
 @pytest.mark.parametrize(

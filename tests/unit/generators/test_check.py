@@ -224,4 +224,3 @@ def test_generator_and_fakes_refuse_what_the_check_refuses(
         assert (shown.out, shown.err.startswith(words), said in shown.err) == ("", True, True)
     with pytest.raises(kcr.ConfigError, match="undefined field 'positon'"):
         FakeManager(kinds=[kind])
-    del sys.modules["switches_with_a_slip"]

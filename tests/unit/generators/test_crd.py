@@ -1,7 +1,5 @@
 """Files, output and exit codes of `kcr crd generate`; what is in them is `tests/unit/api/crd`."""
 
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -58,7 +56,7 @@ FILES = {"example.dev_gadgets.yaml", "example.dev_widgets.yaml"}
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "gadgets.py").write_text(KINDS)
     (tmp_path / "switches.py").write_text(SWITCHES)
     (tmp_path / "broken.py").write_text("import kcr\nraise OSError('no disk')\n")
@@ -68,9 +66,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     )
     (tmp_path / "nothing.py").write_text("import kcr\nfrom kcr.api.core import ConfigMap\n")
     monkeypatch.chdir(tmp_path)
-    yield tmp_path
-    for name in ("gadgets", "broken", "untyped", "nothing", "switches"):
-        sys.modules.pop(name, None)
+    return tmp_path
 
 
 @pytest.mark.parametrize("module", ["gadgets", "gadgets.py", "./gadgets.py"])
@@ -133,11 +129,8 @@ class ShopV1Beta1(kcr.Resource, kind="Shop", api_version="example.dev/v1beta1", 
 """
 
 
-def test_lost_fields_and_rules_on_absent_fields_are_warned_of(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_lost_fields_and_rules_on_absent_fields_are_warned_of(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "shops.py").write_text(VERSIONS)
-    monkeypatch.delitem(sys.modules, "shops", raising=False)
     assert exit_code_of(["crd", "generate", "shops", "-o", "crd"]) == 0
     remedy = "give all versions the same fields, or convert them with @kcr.converts"
     assert capsys.readouterr().err.splitlines() == [
@@ -164,7 +157,7 @@ def to_v1beta1(new):
 
 
 @pytest.fixture
-def modules(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def modules(folder: Path) -> None:
     """Versions with functions beside them, with functions in another module, and in modules of their own."""
     rule = ", validations=(kcr.Validation(\"self.hosts.size() > 0 || self.domain != ''\"),)"
     versions = VERSIONS.replace(rule, "")
@@ -175,7 +168,6 @@ def modules(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     }  # fmt: skip
     for name, text in texts.items():
         (folder / f"{name}.py").write_text(text)
-        monkeypatch.delitem(sys.modules, name, raising=False)
 
 
 @pytest.mark.usefixtures("modules")

@@ -1,6 +1,5 @@
 """Files, output and exit codes of `kcr policy generate`; what is in them is `test_policies.py`."""
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -30,7 +29,6 @@ class Service(kcr.Resource, api_version="v1", plural="services", validations=(kc
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "limits.py").write_text(KINDS)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delitem(sys.modules, "limits", raising=False)
     return tmp_path
 
 

@@ -1,6 +1,5 @@
 """Output and exit codes of `kcr webhooks generate`; the manifests are `tests/unit/test_webhook_manifests.py`."""
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -48,7 +47,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "hooks.py").write_text(HOOKS)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.delitem(sys.modules, "hooks", raising=False)
     return tmp_path
 
 
