@@ -206,10 +206,10 @@ async def test_hour_that_comes_twice_has_two_runs(kcr_clock: VirtualClock) -> No
     async with EmbeddedCluster(clock=autumn, random=Random(0), runtime=None, heartbeats=False) as cluster:
         await create(cluster.client, manifest(schedule="30 1 * * *", timeZone="America/New_York"))
         async with cronjob_controller(cluster, autumn):
-            await autumn.advance(timedelta(hours=30).total_seconds())
+            await autumn.advance(timedelta(hours=2).total_seconds())
         jobs = await jobs_of(cluster.client)
     assert [job.metadata.annotations["batch.kubernetes.io/cronjob-scheduled-timestamp"] for job in jobs] == [
-        "2026-11-01T01:30:00-04:00", "2026-11-01T01:30:00-05:00", "2026-11-02T01:30:00-05:00",
+        "2026-11-01T01:30:00-04:00", "2026-11-01T01:30:00-05:00",
     ]  # fmt: skip
 
 

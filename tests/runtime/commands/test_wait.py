@@ -96,11 +96,11 @@ def test_control_characters_of_a_message_are_escaped(kcr: Command, served: Serve
     assert r"BackoffLimitExceeded: \x1b[2J forged" + "\n" in waited.err
 
 
-def test_failed_job_shows_its_causes_and_the_last_output(kcr: Command, served: ServedCluster) -> None:
-    assert served.cluster.node is not None
-    served.cluster.node.on_run = lambda *_: RunResult(
-        run_for=0, exit_code=4, logs="".join(f"{line}\n" for line in range(9)) + "boom \x1b[2J\n"
-    )
+def test_failed_job_shows_its_causes_and_the_last_output(
+    kcr: Command, served: ServedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs = "".join(f"{line}\n" for line in range(9)) + "boom \x1b[2J\n"
+    monkeypatch.setattr(served.cluster.node, "on_run", lambda *_: RunResult(run_for=0, exit_code=4, logs=logs))
     job = manifest("spread", completionMode="Indexed", completions=2, parallelism=2, backoffLimit=1)
     served.call(create(served.cluster.client, job))
     waited = kcr("wait", "job/spread")
