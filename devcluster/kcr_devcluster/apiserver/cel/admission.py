@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from kcr_devcluster.apiserver.cel.checker import Environment
 from kcr_devcluster.apiserver.cel.declared import Declared, DeclaredTypes, declared
 from kcr_devcluster.apiserver.cel.metering import Budget, Metered, compile_program
-from kcr_devcluster.apiserver.cel.programs import CostExceededError
 from kcr_devcluster.apiserver.cel.rules import compiled
+from kcr_devcluster.apiserver.cel.steps import CostExceededError
 from kcr_devcluster.apiserver.cel.syntax import CompilationError
 from kcr_devcluster.apiserver.cel.types import DYN, CelType, parsed_type
 from kcr_devcluster.apiserver.cel.values import EvaluationError

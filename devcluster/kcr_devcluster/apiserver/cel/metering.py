@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kcr_devcluster.apiserver.cel.checker import Checked, inner_nodes, receiver_first
+from kcr_devcluster.apiserver.cel.comprehensions import Rounds, all_or_exists, collected, collection, decided, general
 from kcr_devcluster.apiserver.cel.costs import (
     AUTHORIZATION_COST,
     LIST_COST,
@@ -25,22 +26,8 @@ from kcr_devcluster.apiserver.cel.costs import (
 )
 from kcr_devcluster.apiserver.cel.declared import DeclaredTypes
 from kcr_devcluster.apiserver.cel.libraries.addresses import CIDR, IP
-from kcr_devcluster.apiserver.cel.programs import (
-    COST_LIMIT,
-    NO_OVERLOAD,
-    CostExceededError,
-    Frame,
-    Plan,
-    Program,
-    Rounds,
-    Step,
-    all_or_exists,
-    collected,
-    collection,
-    decided,
-    general,
-    pay,
-)
+from kcr_devcluster.apiserver.cel.programs import Plan, Program
+from kcr_devcluster.apiserver.cel.steps import COST_LIMIT, NO_OVERLOAD, CostExceededError, Frame, Step, pay
 from kcr_devcluster.apiserver.cel.syntax import (
     Call,
     Comprehension,

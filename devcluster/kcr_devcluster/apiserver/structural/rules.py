@@ -18,9 +18,9 @@ from kcr_devcluster.apiserver.cel.conversion import converter
 from kcr_devcluster.apiserver.cel.costs import MOST
 from kcr_devcluster.apiserver.cel.declared import REQUEST_BYTES, declared
 from kcr_devcluster.apiserver.cel.metering import Bound, Budget, OutOfBudgetError, Tally, UnmeteredError, size_of
-from kcr_devcluster.apiserver.cel.programs import CostExceededError
 from kcr_devcluster.apiserver.cel.rules import Rule as Expression
 from kcr_devcluster.apiserver.cel.rules import Scope, compile_message, compile_rule
+from kcr_devcluster.apiserver.cel.steps import CostExceededError
 from kcr_devcluster.apiserver.cel.syntax import CompilationError
 from kcr_devcluster.apiserver.cel.values import EvaluationError
 from kcr_devcluster.apiserver.protocol.field_errors import (

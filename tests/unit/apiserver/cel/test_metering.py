@@ -12,8 +12,8 @@ from kcr_devcluster.apiserver.cel.metering import (
     UnmeteredError,
     size_of,
 )
-from kcr_devcluster.apiserver.cel.programs import CostExceededError
 from kcr_devcluster.apiserver.cel.rules import Rule, Scope, compile_rule
+from kcr_devcluster.apiserver.cel.steps import CostExceededError
 
 NUMBERS, TEXTS = ({"type": "array", "items": {"type": of}} for of in ("integer", "string"))
 SCHEMA = {"type": "object", "properties": {

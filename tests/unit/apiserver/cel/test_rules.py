@@ -7,8 +7,8 @@ import pytest
 from kcr_devcluster.apiserver.cel.conversion import converter
 from kcr_devcluster.apiserver.cel.declared import declared
 from kcr_devcluster.apiserver.cel.metering import UNLIMITED, Budget, size_of
-from kcr_devcluster.apiserver.cel.programs import CostExceededError
 from kcr_devcluster.apiserver.cel.rules import Rule, Scope, compile_rule
+from kcr_devcluster.apiserver.cel.steps import CostExceededError
 from kcr_devcluster.apiserver.cel.syntax import CompilationError
 from kcr_devcluster.apiserver.cel.values import EvaluationError
 
