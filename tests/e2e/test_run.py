@@ -27,10 +27,10 @@ async def test_two_processes_run_a_job_over_https(kcr: Start, tmp_path: Path) ->
             assert "take_over is set: all Jobs are reconciled" in run.err
 
 
-async def test_readme_tries_it_with_the_option_that_decides() -> None:
-    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
-    assert ".venv/bin/kcr dev --no-controllers --kubeconfig dev.kubeconfig -f examples/pi-python.yaml" in lines
-    assert ".venv/bin/kcr run --take-over --kubeconfig dev.kubeconfig" in lines
+async def test_guide_tries_it_with_the_option_that_decides() -> None:
+    text = (ROOT / "docs/guide/install.md").read_text(encoding="utf-8")
+    assert "`kcr dev --no-controllers --kubeconfig dev.kubeconfig -f examples/pi-python.yaml`" in text
+    assert "`kcr run --take-over --kubeconfig dev.kubeconfig`" in text
 
 
 RULE = "only Jobs with spec.managedBy kcr.dev/job-controller are reconciled; kcr run --take-over does all"

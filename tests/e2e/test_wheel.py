@@ -24,7 +24,7 @@ from kcr.api.meta import Key
 from kcr.client import Client, HttpTransport, load_config
 from kcr.testing import eventually
 from tests.e2e.processes import ROOT
-from tests.kit.documents import blocks
+from tests.kit.documents import files
 from tests.kit.wheels import build, contents
 from tools.audit import closure
 
@@ -207,19 +207,16 @@ def test_dev_cluster_needs_its_extra_alone(wheel: Path, devcluster: Path, tmp_pa
 async def test_first_controller_of_the_readme_works(wheel: Path, devcluster: Path, tmp_path: Path) -> None:
     programs = environment_for([wheel, devcluster], "test", tmp_path / "environment")
     assert run(tmp_path, programs / "python", "-c", "import hypothesis").returncode == 1
-    controller, test, *_ = [block.text for block in blocks(ROOT / "README.md") if block.language == "python"]
-    (tmp_path / "greeter.py").write_text(controller)
-    (tmp_path / "test_greeter.py").write_text(test)
-    done = run(tmp_path, programs / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_greeter.py")
+    for name, text in files(ROOT / "README.md").items():
+        (tmp_path / name).write_text(text)
+    done = run(tmp_path, programs / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_website.py")
     assert "1 passed" in done.stdout, done.stdout + done.stderr
 
     kubeconfig = tmp_path / "kubeconfig"
-    async with running(tmp_path, programs / "kcr", "dev", "--kubeconfig", kubeconfig):
+    command = ("dev", "--controllers", "greeter:setup", "--kubeconfig", kubeconfig)
+    async with running(tmp_path, programs / "kcr", *command):
         await eventually(kubeconfig.exists)
-        async with (
-            running(tmp_path, programs / "python", "greeter.py", KUBECONFIG=str(kubeconfig)),
-            HttpTransport(load_config(str(kubeconfig))) as transport,
-        ):
+        async with HttpTransport(load_config(str(kubeconfig))) as transport:
 
             async def greeted() -> bool:
                 namespace = await Client(transport).get(Namespace, Key("", "default"))

@@ -1,21 +1,18 @@
-"""The role in the README is all that the controllers need."""
+"""The generated role is all that the controllers need."""
 
-import re
-from pathlib import Path
 from random import Random
 from typing import Any
 
 import msgspec
 import pytest
-import yaml
 from structlog.testing import capture_logs
 
 from kcr.api.batch import CronJob, Job
 from kcr.api.core import Pod
-from kcr.api.meta import controller_reference
+from kcr.api.meta import Key, controller_reference
 from kcr.api.scheduling import BetaPodGroup, BetaWorkload
 from kcr.app.plugins import find_plugins
-from kcr.app.rbac import LEASE_RIGHTS, rights_of
+from kcr.app.rbac import rights_of
 from kcr.controller import Right
 from kcr.errors import BadRequestError, ForbiddenError
 from kcr.feature_gates import read_gates
@@ -23,38 +20,25 @@ from kcr.testing import FaultyTransport, VirtualClock
 from kcr_devcluster.apiserver.authentication.users import user_named
 from kcr_devcluster.cluster import EmbeddedCluster, InProcessTransport
 from kcr_devcluster.cluster.node import RunResult
+from kcr_devcluster.generators.roles import rbac_manifests
 from tests.kit import cronjob_harness, harness
-from tests.kit.api import Api, binding
+from tests.kit.api import Api
 from tests.kit.harness import ttl_controller
 
 pytestmark = pytest.mark.kcr_virtual
 
 GATES = "GenericWorkload=true,WorkloadWithJob=true"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
-README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 
 
-def role() -> dict[str, Any]:
-    (text,) = re.findall(r"```yaml\n(apiVersion: rbac.*?)```", README, re.DOTALL)
-    found: dict[str, Any] = yaml.safe_load(text)
-    return found
+def rights() -> frozenset[Right]:
+    return rights_of(find_plugins(("job", "ttl", "cronjob")), {"KCR_FEATURE_GATES": GATES})
 
 
-def rights() -> set[Right]:
-    return {
-        Right(group, resource, verb)
-        for rule in role()["rules"]
-        for group in rule["apiGroups"]
-        for resource in rule["resources"]
-        for verb in rule["verbs"]
-    }
-
-
-# Asked by the API server's own admission, and by the elector (tests/runtime/leaderelection).
+# Asked by the API server's own admission.
 NEVER_ASKED = {
     Right("batch", "jobs/finalizers", "update"),
     Right("batch", "cronjobs/finalizers", "update"),
-    *(Right("coordination.k8s.io", "leases", verb) for verb in ("get", "create", "update")),
 }
 
 
@@ -97,7 +81,7 @@ async def test_quota_is_no_missing_right(kcr_cluster: EmbeddedCluster, kcr_clock
     assert [line for line in logs if line["event"] == "permission is missing"] == []
 
 
-async def test_role_of_the_readme_suffices(kcr_clock: VirtualClock) -> None:
+async def test_generated_role_suffices_and_has_no_more(kcr_clock: VirtualClock) -> None:
     def runs(pod: object, container: str, attempt: int) -> RunResult:
         return RunResult(run_for={"long": 70, "lasting": 1000}.get(container, 1))
 
@@ -105,8 +89,9 @@ async def test_role_of_the_readme_suffices(kcr_clock: VirtualClock) -> None:
         clock=kcr_clock, random=Random(0), gangs=True, gang_version="v1beta1", on_run=runs, authorization="rbac"
     ) as cluster:
         client, api = cluster.client, Api(cluster.server)
-        await api.post(f"{RBAC}/clusterroles", role())
-        bound = binding("kcr", "ClusterRole", role()["metadata"]["name"], "ServiceAccount:kcr/kcr")
+        manifests = rbac_manifests(rights(), name="kcr", account=Key("kcr", "kcr"), namespace="", elects=False)
+        _, role, bound = manifests
+        await api.post(f"{RBAC}/clusterroles", role)
         await api.post(f"{RBAC}/clusterrolebindings", bound)
         # Who lacks a right is refused.
         account = user_named("system:serviceaccount:kcr:kcr")
@@ -157,8 +142,3 @@ async def test_role_of_the_readme_suffices(kcr_clock: VirtualClock) -> None:
             await kcr_clock.advance(250)
     assert asked(transport) - rights() == set()
     assert rights() - asked(transport) == NEVER_ASKED
-
-
-async def test_readme_has_the_generated_role() -> None:
-    setups = find_plugins(("job", "ttl", "cronjob"))
-    assert rights() == rights_of(setups, {"KCR_FEATURE_GATES": GATES}) | LEASE_RIGHTS

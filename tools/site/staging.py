@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-# The captions of the table of contents, each with the folder of its pages, whose README.md is the first of them.
+# The captions of the table of contents, each with a page, or a folder whose README.md is the first of its pages.
 PARTS: Mapping[str, str] = {
+    "Start": "docs/tutorial.md",
     "Guide": "docs/guide",
     "Reference": "docs/reference",
     "Runbooks": "docs/runbooks",
@@ -33,6 +34,9 @@ def pages() -> dict[str, list[str]]:
 
 
 def _pages_in(folder: Path) -> Iterator[str]:
+    if folder.is_file():
+        yield str(folder.relative_to(ROOT))
+        return
     first = folder / "README.md"
     paths = sorted(folder.glob("*.md")) if folder.name != "examples" else sorted(folder.rglob("*.md"))
     listed = (
@@ -40,7 +44,8 @@ def _pages_in(folder: Path) -> Iterator[str]:
     )
     order = {path: place for place, path in enumerate([first, *listed])}
     for path in sorted(paths, key=lambda path: (order.get(path, len(order)), path)):
-        yield str(path.relative_to(ROOT))
+        if (name := str(path.relative_to(ROOT))) not in PARTS.values():
+            yield name
 
 
 def stage(target: Path) -> None:
