@@ -19,6 +19,7 @@ _CLASS = re.compile(r"class [\w.]+(?:\(.*?\))?$", re.MULTILINE)
 _ENTRY = re.compile(r"^#{2,3} ([\w.]+)\n\n(?:```text\n(.*?)\n```)?", re.MULTILINE | re.DOTALL)
 _METRIC = re.compile(r"^\| `(\w+)` \| (\w+) \| ([^|]*) \|", re.MULTILINE)
 _COMMAND = re.compile(r"^## `(kcr [^`]+)`\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+_SHARED = re.compile(r"\[`(\w+)`\]\(kcr\.md#")
 _SECTION = re.compile(r"^## (\w+)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 _ATTRIBUTES = re.compile(r"^\*\*Attributes\*\*:\n\n((?:- |  ).*\n)+", re.MULTILINE)
 _NAME = re.compile(r"^(?:async |metric )?(kcr .*|[\w.]+)")
@@ -49,14 +50,23 @@ def lines_of(pages: Mapping[str, str]) -> list[str]:
     for page, text in pages.items():
         if page.startswith("kcr"):
             package = page.removesuffix(".md")
-            lines = [_line(package, *entry) for entry in _ENTRY.findall(text)]
-            known = set(map(name_in, lines))
-            found += [*lines, *(name for name in _attributes(package, text) if name not in known)]
+            found += _names(package, text)
+            for shared in _SHARED.findall(text):
+                found += (line.replace("kcr.", f"{package}.", 1) for line in _names("kcr", pages["kcr.md"], shared))
         elif page == "metrics.md":
             found += (f"metric {name}: {kind}({labels})" for name, kind, labels in _METRIC.findall(text))
         elif page == "command-line.md":
             found += _options(text)
     return sorted(set(found), key=lambda line: (name_in(line), line))
+
+
+def _names(package: str, text: str, below: str = "") -> list[str]:
+    """Return the lines of a page; with a name only those of this name and of its members."""
+    lines = [_line(package, *entry) for entry in _ENTRY.findall(text)]
+    known = set(map(name_in, lines))
+    lines += (name for name in _attributes(package, text) if name not in known)
+    prefix = f"{package}.{below}"
+    return [line for line in lines if not below or f"{name_in(line)}.".startswith(f"{prefix}.")]
 
 
 def name_in(line: str) -> str:

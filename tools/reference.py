@@ -18,6 +18,7 @@ from typing import Any
 import click
 import msgspec
 
+import kcr
 from kcr.annotations import hints_of
 from kcr.app.fields import OptionField, fields_of, text_of
 from kcr.app.options import PluginOptions
@@ -158,7 +159,12 @@ def _page(package: str) -> Iterator[str]:
     names = NAMES[package].split() if package in NAMES else module.__all__
     if package in PACKAGES:
         yield from (*_text(module), "")
-    for name in sorted(names, key=str.lower):
+    own = sorted(names, key=str.lower)
+    if package != "kcr" and (shared := [name for name in own if name in dir(kcr)]):
+        links = ", ".join(f"[`{name}`](kcr.md#{name.lower()})" for name in shared)
+        yield from (f"Names that are described as those of `kcr`: {links}.", "")
+        own = [name for name in own if name not in shared]
+    for name in own:
         yield from _entry(name, getattr(module, name), frozenset(names))
 
 

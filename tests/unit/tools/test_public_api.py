@@ -56,6 +56,15 @@ def test_each_name_of_the_pages_is_a_line() -> None:
     ]
 
 
+def test_name_that_is_described_on_another_page_is_a_line_of_both() -> None:
+    lines = lines_of({"kcr.md": PAGE, "kcr.work.md": "Described as those of `kcr`: [`Queue`](kcr.md#queue).\n"})
+    assert [line for line in lines if "kcr.work" in line] == [
+        "kcr.work.Queue(size: int, *, fair: bool = False)",
+        "kcr.work.Queue.depth",
+        "async kcr.work.Queue.get(seconds: float = 1.0) -> K",
+    ]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
