@@ -17,6 +17,8 @@ from tests.e2e.processes import ROOT, Start
 from tests.kit.documents import blocks
 
 GUIDE = ROOT / "docs" / "guide" / "troubleshooting.md"
+# Its commands are some of those of the others.
+ON_CALL = GUIDE.with_name("on-call.md")
 RUNBOOKS = sorted((ROOT / "docs" / "runbooks").glob("*.md"))
 FORWARD = "kubectl -n kcr-system port-forward deployment/kcr 8081 8080"
 LABELS = {"app.kubernetes.io/name": "kcr"}
@@ -125,7 +127,11 @@ def expected(command: str, table: Mapping[str, str]) -> str:
 
 
 def test_blocks_of_the_pages_are_for_the_shell() -> None:
-    assert {block.language for page in (GUIDE, *RUNBOOKS) for block in blocks(page)} == {"console"}
+    assert {block.language for page in (GUIDE, ON_CALL, *RUNBOOKS) for block in blocks(page)} == {"console"}
+
+
+def test_commands_for_the_one_on_call_are_run_with_the_other_pages() -> None:
+    assert not {*commands(ON_CALL)} - {*commands(GUIDE, *RUNBOOKS)}
 
 
 @pytest.mark.parametrize(("table", "pages"), [(IN_GUIDE, [GUIDE]), (IN_RUNBOOKS, RUNBOOKS)], ids=["guide", "runbooks"])
