@@ -202,9 +202,10 @@ class APIServer:
 
     async def _handle(self, request: HTTPRequest, headers: Mapping[str, str]) -> APIResponse:
         path, query_text = _split(request.target)
-        if BROKEN_ESCAPE.search(path):
-            return text_response(400, "400 Bad Request")
-        path = unquote(path)
+        if "%" in path:
+            if BROKEN_ESCAPE.search(path):
+                return text_response(400, "400 Bad Request")
+            path = unquote(path)
         query = Query(query_text, self._ignored_parameters)
         steps = path.removeprefix("/").removesuffix("/").split("/")
         if impersonation.HEADERS in "\n".join(headers):

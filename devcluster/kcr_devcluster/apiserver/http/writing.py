@@ -30,13 +30,13 @@ from kcr_devcluster.apiserver.protocol.replay import replay
 from kcr_devcluster.apiserver.protocol.responses import (
     APIResponse,
     StatusError,
+    Warned,
     bad_request,
     conflict,
     internal,
     invalid,
     json_response,
     success,
-    warning,
     warning_headers,
 )
 from kcr_devcluster.apiserver.registry import metadata as meta
@@ -183,7 +183,7 @@ def create(registry: Registry, write: Write) -> APIResponse:
     manifest = request_body.decode_object(route.kind, write.body, write.content_type)
     dry_run = write.query.dry_run("CreateOptions")
     warnings = write.check(manifest)
-    with warning(warnings):
+    with Warned(warnings):
         new = write.to_storage(manifest)
         context = write.context("CreateOptions", dry_run=dry_run)
         written = registry.create(write.kind, route.namespace, new, context=context)
@@ -195,7 +195,7 @@ def update(registry: Registry, write: Write) -> APIResponse:
     route, dry_run = write.route, write.query.dry_run("UpdateOptions")
     manifest = request_body.decode_object(route.kind, write.body, write.content_type, is_update=True)
     warnings = write.check(manifest)
-    with warning(warnings):
+    with Warned(warnings):
         written, status = _update(registry, write, manifest, dry_run=dry_run)
     return write_response(write, written, warnings, status)
 
@@ -348,7 +348,7 @@ def patch(registry: Registry, write: Write) -> APIResponse:
     _check_patched_type(route, new)
     try:
         warnings = write.check(new)
-        with warning(warnings):
+        with Warned(warnings):
             metadata = meta.decode_metadata(route.kind, new.get("metadata"))
             check_name(route, metadata)
             check_patch(route, old, metadata)

@@ -1,7 +1,6 @@
 """Responses, and the errors that are sent as a Status."""
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple, Protocol
 
@@ -131,17 +130,21 @@ class StatusError(KcrError):
         return APIResponse(self.code, headers | warning_headers(self.warnings), encoded(self.status()))
 
 
-@contextmanager
-def warning(texts: Sequence[str]) -> Iterator[None]:
-    """Let a refusal carry warnings, which a success gets with the response.
+class Warned(NamedTuple):
+    """A context in which refusals carry warnings, which a success gets with the response.
 
     Source: kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/filters/warning.go: they are headers of any response.
     """
-    try:
-        yield
-    except StatusError as error:
-        error.warnings = (*texts, *error.warnings)
-        raise
+
+    texts: Sequence[str]
+
+    def __enter__(self) -> None:
+        """Do nothing."""
+
+    def __exit__(self, _: object, error: BaseException | None, traceback: object) -> None:
+        """Add the warnings to a refusal."""
+        if isinstance(error, StatusError):
+            error.warnings = (*self.texts, *error.warnings)
 
 
 def encoded(value: object) -> bytes:

@@ -45,7 +45,10 @@ def compile_schema(schema: Schema) -> Check:
             return 1
         if value is None:
             return _null(schema, path, errors)
-        return sum(part(value, path, old, errors) for part in parts()) + 1
+        count = 1
+        for part in parts():
+            count += part(value, path, old, errors)
+        return count
 
     return check
 
@@ -78,6 +81,8 @@ def _type(schema: Schema) -> Check | None:
 
     def check(value: Any, path: str, old: Any, errors: list[FieldError]) -> int:
         found = _TYPES[type(value)]
+        if found == wanted and found != "integer":
+            return 2
         if found == "integer" and not -_BEYOND <= value < _BEYOND:
             # Go decodes it as a float.
             found = "number"

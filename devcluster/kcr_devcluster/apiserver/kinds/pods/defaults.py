@@ -5,7 +5,7 @@ pkg/util/parsers/parsers.go, ParseImageName.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
@@ -58,10 +58,10 @@ def _drop_stop_signal(container: Manifest) -> None:
         del container["lifecycle"]
 
 
-def containers_of(spec: Manifest) -> Iterator[Manifest]:
-    """Yield the init containers, then the containers of a pod spec."""
-    yield from spec.get("initContainers") or ()
-    yield from spec.get("containers") or ()
+def containers_of(spec: Manifest) -> Sequence[Manifest]:
+    """Return the init containers, then the containers of a pod spec."""
+    first, others = spec.get("initContainers"), spec.get("containers") or ()
+    return [*first, *others] if first else others
 
 
 def tolerate_eviction(pod: Manifest) -> None:

@@ -33,8 +33,8 @@ def template_warnings(spec: Manifest, field: str) -> list[str]:
         warnings += _volume_warnings(volumes, field)
     if secrets := spec.get("imagePullSecrets"):
         warnings += _secret_warnings(secrets, field)
-    for label in sorted(spec.get("nodeSelector") or {}):
-        if label in _DEPRECATED_LABELS:
+    if selector := spec.get("nodeSelector"):
+        for label in sorted(selector.keys() & _DEPRECATED_LABELS.keys()):
             since, better = _DEPRECATED_LABELS[label]
             warnings.append(f'{field}.nodeSelector[{label}]: deprecated since {since}; use "{better}" instead')
     if (spec.get("terminationGracePeriodSeconds") or 0) < 0:

@@ -85,5 +85,7 @@ def check_host_processes(spec: Manifest, field: str) -> list[FieldError]:
 
 
 def _of_host(holder: Manifest) -> bool | None:
-    found: bool | None = ((holder.get("securityContext") or {}).get("windowsOptions") or {}).get("hostProcess")
+    context = holder.get("securityContext")
+    options = context.get("windowsOptions") if context else None
+    found: bool | None = options.get("hostProcess") if options else None
     return found
