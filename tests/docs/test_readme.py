@@ -57,6 +57,9 @@ def test_commands_for_the_operator_are_those_of_kcr(
     (tmp_path / "website.py").write_text(FILES["website.py"], encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
+    (types,) = re.findall(r"`(kcr types generate [^`]+)`", section("Twelve names"))
+    assert exit_code_of(shlex.split(types)[1:]) == 0
+    assert "class ResourceQuota(" in (tmp_path / "quota.py").read_text(encoding="utf-8")
     generate, roles = re.findall(r"`(kcr (?:crd|rbac) generate [^`]+)`", section("An operator"))
     assert exit_code_of(shlex.split(generate)[1:]) == 0
     assert (tmp_path / "manifests" / "example.dev_websites.yaml").exists()
