@@ -1,0 +1,58 @@
+"""The guide for those who come from client libraries: its script runs, and the names on both sides exist."""
+
+import re
+
+import kr8s
+import kubernetes_asyncio.client
+import lightkube
+import pytest
+
+import kcr
+from kcr.api.core import Pod
+from kcr.testing import FakeManager
+from tests.kit.documents import ROOT, blocks, files
+from tests.kit.generated import imported
+
+GUIDE = ROOT / "docs" / "guide" / "from-clients.md"
+TEXT = GUIDE.read_text(encoding="utf-8")
+
+
+def rows(heading: str) -> list[list[str]]:
+    """Return the cells of the table below a heading."""
+    (found,) = re.findall(rf"^## {heading}\n(.*?)(?=^## |\Z)", TEXT, re.DOTALL | re.MULTILINE)
+    return [line.strip("| ").split(" | ") for line in found.splitlines() if line.startswith("| ")][1:]
+
+
+def test_every_block_is_run() -> None:
+    assert [block.file for block in blocks(GUIDE)] == ["failed_pods.py"]
+
+
+@pytest.mark.kcr_virtual
+async def test_script_deletes_the_failed_pods() -> None:
+    client = FakeManager().client
+    for name, phase in (("good", "Running"), ("bad", "Failed")):
+        manifest = {"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "app"}]}}
+        pod = await client.create_manifest(Pod, manifest, "default")
+        await client.merge_patch(Pod, pod.key, {"status": {"phase": phase}}, subresource="status")
+    with imported(files(GUIDE)["failed_pods.py"], "failed_pods") as script:
+        assert await script.delete_failed(client, "default") == ["bad"]
+    assert [pod.metadata.name for pod in await client.list(Pod)] == ["good"]
+
+
+def test_names_of_kcr_exist() -> None:
+    assert set(re.findall(r"\bkcr\.([A-Za-z_]\w+)", TEXT)) - {"api", "client"} <= set(dir(kcr))
+    methods = {name for heading in ("From `kubernetes` and `kubernetes_asyncio`", "From kr8s and lightkube")
+               for row in rows(heading) for name in re.findall(r"(?:client\.|`)(\w+)\(", row[-1])}  # fmt: skip
+    assert methods - {"api_client", "load_config"} <= set(dir(kcr.Client))
+
+
+def test_names_of_the_others_exist() -> None:
+    apis = set(dir(kubernetes_asyncio.client.CoreV1Api)) | set(dir(kubernetes_asyncio.client.BatchV1Api))
+    theirs = " ".join(row[0] for row in rows("From `kubernetes` and `kubernetes_asyncio`"))
+    named = set(re.findall(r"\b(?:read|list|create|replace|delete|patch)_\w+", theirs))
+    assert {"list_pod_for_all_namespaces"} < named <= apis
+    pods = re.findall(r"\b[Pp]od\.(\w+)", " ".join(row[0] for row in rows("From kr8s and lightkube")))
+    assert pods
+    assert not [name for name in pods if not hasattr(kr8s.asyncio.objects.Pod, name)]
+    clients = re.findall(r"`(\w+)(?:\(|`)", " ".join(row[1] for row in rows("From kr8s and lightkube")))
+    assert not set(clients) - {"AsyncClient", "create_namespaced_resource"} - set(dir(lightkube.AsyncClient))
