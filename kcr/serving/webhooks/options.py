@@ -1,4 +1,4 @@
-"""How webhooks are served, and where their certificate comes from."""
+"""How webhooks are served, and their certificate."""
 
 import tempfile
 from pathlib import Path
@@ -26,8 +26,8 @@ class WebhookServing(NamedTuple):
         address: Where to listen.
         cert_dir: The folder of the certificate; empty for one that kcr makes for `service`, and without a service for
             controller-runtime's default, `k8s-webhook-server/serving-certs` in the folder of temporary files.
-        cert_name: The file of the certificate in it.
-        key_name: The file of the key in it.
+        cert_name: The certificate's file in it.
+        key_name: The key's file in it.
         client_ca_name: The file in it of the authorities whose clients may connect; empty for any client.
         service: The Service of the webhooks, and the Secret of the certificate that kcr makes.
         shutdown_delay: How many seconds webhooks are served at the end, until the pod has left its Service.
@@ -55,10 +55,10 @@ class WebhookServing(NamedTuple):
         return Key(self.service.namespace, self.service.secret or self.service.name)
 
     def certificate(self) -> PortCertificate:
-        """Return the certificate of the port; one that kcr makes is not there yet.
+        """Return the certificate of the port; one that kcr makes is empty.
 
         Raises:
-            ConfigError: Files cannot be used, or the package that makes certificates is missing.
+            ConfigError: A file cannot be used, or a package is missing.
         """
         folder = self.cert_dir or str(Path(tempfile.gettempdir(), "k8s-webhook-server", "serving-certs"))
         client_ca = str(Path(folder, self.client_ca_name)) if self.client_ca_name else ""
@@ -68,7 +68,7 @@ class WebhookServing(NamedTuple):
         if not self.cert_dir and not Path(folder, self.cert_name).exists():
             raise ConfigError(
                 "webhooks: there is no certificate: name its folder with --webhook-cert-dir, or the Service with "
-                "--webhook-service-name, for which kcr makes one"
+                "--webhook-service-name, for which kcr makes one; --webhook-port=-1 serves none"
             )
         return ServerCertificate(SecureServing(folder, self.cert_name, self.key_name), _OPTIONS, client_ca=client_ca)
 

@@ -44,7 +44,8 @@ def test_certificate_that_kcr_makes_is_not_there_at_first() -> None:
 
 def test_folder_of_controller_runtime_is_the_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # WH-1
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with pytest.raises(ConfigError, match=r"there is no certificate: name its folder with --webhook-cert-dir, or the"):
+    remedies = r"name its folder with --webhook-cert-dir, or the Service .*; --webhook-port=-1 serves none"
+    with pytest.raises(ConfigError, match=rf"there is no certificate: {remedies}"):
         WebhookServing().certificate()
     write(tmp_path / "k8s-webhook-server" / "serving-certs", trustme.CA())
     assert WebhookServing().certificate().is_there
