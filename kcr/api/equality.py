@@ -6,15 +6,17 @@ decides what is sent, stored or shared.
 Source: RFC 8259; RFC 7396.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from enum import Enum
 from functools import cache
+from itertools import compress
+from operator import is_not
 from types import EllipsisType, NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
-from msgspec.structs import FieldInfo, fields
+from msgspec.structs import FieldInfo, astuple, fields
 
 from kcr.api.meta import Object, to_wire
 
@@ -139,7 +141,11 @@ def difference(old: object, new: object) -> Any:
     if same_json(old, new):
         return None
     if isinstance(old, Object) and isinstance(new, Object):
-        pairs = [(field.encode_name, _said(field, old), _said(field, new)) for field in _wire_fields(type(new))]
+        wanted: Iterable[FieldInfo] = _wire_fields(type(new))
+        if type(old) is type(new):
+            # Most fields are the same object in both: they take no instruction here.
+            wanted = compress(wanted, map(is_not, astuple(old), astuple(new)))
+        pairs = [(field.encode_name, _said(field, old), _said(field, new)) for field in wanted]
     elif isinstance(old, Mapping) and isinstance(new, Mapping):
         was, now = _text_keys(old), _text_keys(new)
         pairs = [(name, was.get(name, _ABSENT), now.get(name, _ABSENT)) for name in {**was, **now}]

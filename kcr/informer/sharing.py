@@ -7,10 +7,12 @@ its way into a store is compared with two stored ones, and takes over every equa
 import sys
 from collections.abc import Mapping
 from functools import cache
+from itertools import compress
+from operator import is_not
 from typing import TypeVar
 
 from msgspec import Struct
-from msgspec.structs import force_setattr
+from msgspec.structs import astuple, force_setattr
 
 from kcr.api.equality import exact_fields, same_json
 
@@ -35,26 +37,30 @@ def share(new: Struct, known: object, fallback: object) -> None:
         fallback: Compared where `known` differs. Either may be None, or of another type.
     """
     kind = type(new)
-    known = known if type(known) is kind else None
-    fallback = fallback if type(fallback) is kind else None
-    for name, is_word, is_exact in _plan(kind):
-        mine, theirs = getattr(new, name), getattr(known, name, None)
-        if mine is theirs:
+    plan, values = _plan(kind), astuple(new)
+    if type(known) is not kind:
+        known, fallback = fallback, None
+    stored = astuple(known) if type(known) is kind else (None,) * len(plan)
+    others = astuple(fallback) if type(fallback) is kind else (None,) * len(plan)
+    rows = zip(plan, values, stored, others, strict=True)
+    # Most fields are the same object in both, such as a default: they take no instruction here.
+    for field, mine, theirs, other in compress(rows, map(is_not, values, stored)):
+        if field is None:
             continue
+        name, is_word, is_exact = field
         if mine == theirs and (is_exact or same_json(mine, theirs, decoded=True)):
             force_setattr(new, name, theirs)
             continue
-        other = getattr(fallback, name, None)
         if mine == other and (is_exact or same_json(mine, other, decoded=True)):
             force_setattr(new, name, other)
+        elif type(mine) is str:
+            force_setattr(new, name, sys.intern(mine) if is_word else mine)
         elif isinstance(mine, Struct):
             share(mine, theirs, other)
         elif mine and type(mine) is tuple:
             force_setattr(new, name, _shared_items(mine, (_as(tuple, theirs), _as(tuple, other)), is_exact))
         elif mine and type(mine) is dict:
             force_setattr(new, name, _shared_entries(mine, (_as(dict, theirs), _as(dict, other)), is_exact))
-        elif is_word and type(mine) is str:
-            force_setattr(new, name, sys.intern(mine))
 
 
 def _as(kind: type[T], value: object) -> T:
@@ -63,12 +69,15 @@ def _as(kind: type[T], value: object) -> T:
 
 
 @cache
-def _plan(kind: type[Struct]) -> tuple[tuple[str, bool, bool], ...]:
-    """Return the fields to share: their names, whether they hold words, and whether equal values are the same JSON."""
+def _plan(kind: type[Struct]) -> tuple[tuple[str, bool, bool] | None, ...]:
+    """Return what each field is called, whether it holds words, and whether equal values are the same JSON.
+
+    None stands for a field that is not shared.
+    """
     fields, exact = kind.__struct_fields__, exact_fields(kind)
     # A struct with a uid has a name of its own; other names, of containers say, are words.
     own = _OWN | {"name"} if "uid" in fields else _OWN
-    return tuple((name, name in _WORDS, name in exact) for name in fields if name not in own)
+    return tuple(None if name in own else (name, name in _WORDS, name in exact) for name in fields)
 
 
 def _shared_entries(mine: _Entries, stored: tuple[_Entries, _Entries], is_exact: bool) -> _Entries:
