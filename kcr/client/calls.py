@@ -8,9 +8,9 @@ no write of a program in a dry run is real.
 import asyncio
 import copy
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 from urllib.parse import unquote
 
 import msgspec
@@ -53,12 +53,12 @@ class WriteOptions(NamedTuple):
     field_validation: FieldValidation = ""
     dry_run: bool = False
 
-    def query(self, *, field_manager: str = "", force: bool = False) -> dict[str, object]:
-        """Return the parameters of a write."""
-        return {
+    def query(self, *, field_manager: str = "", force: bool = False) -> str:
+        """Return the query of a write."""
+        return target("", {
             "fieldManager": field_manager or self.field_manager, "force": "true" if force else "",
             "fieldValidation": self.field_validation, "dryRun": "All" if self.dry_run else "",
-        }  # fmt: skip
+        })  # fmt: skip
 
 
 class Calls:
@@ -91,6 +91,7 @@ class Calls:
         # None for a client without limits.
         self._pressure: Pressure | None = pressure or Pressure()
         self._options = WriteOptions(field_manager)
+        self._query = self._options.query()
         # Called before every write; it raises when this process may write no more.
         self._fence: Callable[[], None] | None = None
         # Part of the User-Agent; empty for the program as a whole.
@@ -134,6 +135,7 @@ class Calls:
             old.field_validation if field_validation is None else field_validation,
             old.dry_run if dry_run is None else dry_run,
         )
+        other._query = other._options.query()
         other._component = self._component if field_manager is None else field_manager
         other._fence = self._fence if fence is None else fence
         other._limiter, other._pressure = (self._limiter, self._pressure) if throttled else (None, None)
@@ -249,10 +251,10 @@ class Calls:
                 _log_dry_run(request)
             yield response, refusal
 
-    async def _write(
-        self, method: str, path: str, query: dict[str, object], body: bytes, content_type: str = JSON
-    ) -> bytes:
-        return await self.request(method, target(path, query), body, content_type)
+    def _write(
+        self, method: str, path: str, body: bytes, content_type: str = JSON, query: str = ""
+    ) -> Coroutine[Any, Any, bytes]:
+        return self.request(method, path + (query or self._query), body, content_type)
 
     async def _send(self, request: Request) -> bytes:
         """Send a request once, and return the body of its answer; one function, for each call would cost a request."""

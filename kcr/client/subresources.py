@@ -60,7 +60,7 @@ class Subresources(Calls):
         path = object_path(kind, key, "scale")
         body = codec.encode({"spec": {"replicas": replicas}})
         try:
-            answer = await self._write("PATCH", path, self._options.query(), body, MERGE_PATCH)
+            answer = await self._write("PATCH", path, body, MERGE_PATCH)
             scale = decoding.read_object(Scale, answer, key.name)
         except BaseException as error:
             report_failure(self, kind, key, error)
@@ -89,7 +89,7 @@ class Subresources(Calls):
         }  # fmt: skip
         path = object_path(Pod, key, "eviction")
         try:
-            decoding.check_answer(Pod, await self._write("POST", path, self._options.query(), codec.encode(eviction)))
+            decoding.check_answer(Pod, await self._write("POST", path, codec.encode(eviction)))
         except BaseException as error:
             report_failure(self, Pod, key, error)
             raise
@@ -114,7 +114,7 @@ class Subresources(Calls):
         target = {"apiVersion": "v1", "kind": "Node", "name": node}
         binding = {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
         path = object_path(Pod, key, "binding")
-        decoding.check_answer(Pod, await self._write("POST", path, self._options.query(), codec.encode(binding)))
+        decoding.check_answer(Pod, await self._write("POST", path, codec.encode(binding)))
 
     @checked_on_failure
     async def log(self, key: Key, options: LogOptions = _WHOLE_LOG) -> str:

@@ -148,7 +148,7 @@ class Writes(Calls):
     async def _create_once(self, kind: type[R], key: Key, body: bytes) -> R:
         namespace, path = key.namespace, kind.resource.path(key.namespace)
         try:
-            return await self._written(kind, key, self._write("POST", path, self._options.query(), body))
+            return await self._written(kind, key, self._write("POST", path, body))
         except ApiError as error:
             if error.code not in (404, 405) or namespace or not kind.resource.namespaced:
                 raise
@@ -225,7 +225,7 @@ class Writes(Calls):
 
     async def _update(self, kind: type[R], key: Key, body: bytes, subresource: str) -> R:
         path = object_path(kind, key, subresource)
-        return await self._written(kind, key, self._write("PUT", path, self._options.query(), body), subresource)
+        return await self._written(kind, key, self._write("PUT", path, body), subresource)
 
     @checked_on_failure
     async def apply(self, obj: W, *, field_owner: str = "", force: bool = False, subresource: str = "") -> W:
@@ -303,7 +303,7 @@ class Writes(Calls):
         query = self._options.query(field_manager=manager, force=force)
         path, lost = object_path(kind, key, subresource), None
         for tries_left in reversed(range(_TAKE_OVERS + 1)):
-            answer = self._write("PATCH", path, query, body, APPLY_PATCH)
+            answer = self._write("PATCH", path, body, APPLY_PATCH, query)
             applied, stored = await self._answered(kind, key, answer, subresource)
             operations = [] if subresource or self.is_dry_run else _take_over(stored, manager)
             if not operations:
@@ -373,11 +373,11 @@ class Writes(Calls):
             return old
         metadata = difference.setdefault("metadata", {})
         metadata["resourceVersion"] = old.metadata.resource_version
-        about = old.resource, old.key, subresource, self._options.field_manager
-        wanted = hash(codec.encode(difference))
+        key, body = old.key, codec.encode(difference)
+        about, wanted = (old.resource, key, subresource, self._options.field_manager), hash(body)
         if self._without_effect.get(about) == wanted:
             return old
-        patched = await self.merge_patch(type(old), old.key, difference, subresource=subresource)
+        patched = await self._patch(type(old), key, body, subresource, MERGE_PATCH)
         if self.is_dry_run or patched.metadata.resource_version != old.metadata.resource_version:
             return patched
         # It lacks defaults of the server, such as those of a pod template, and would be sent in each reconcile.
@@ -389,14 +389,14 @@ class Writes(Calls):
     @checked_on_failure
     async def merge_patch(self, kind: type[R], key: Key, patch: Mapping[str, object], *, subresource: str = "") -> R:
         """Apply a JSON merge patch, and return the object as it is then. Source: RFC 7396."""
-        return await self._patch(kind, key, codec.encode(patch), (subresource, MERGE_PATCH), self._options.query())
+        return await self._patch(kind, key, codec.encode(patch), subresource, MERGE_PATCH)
 
     @checked_on_failure
     async def strategic_patch(
         self, kind: type[R], key: Key, patch: Mapping[str, object], *, subresource: str = ""
     ) -> R:
         """Apply a strategic merge patch, which merges lists by their keys. Built-in kinds only."""
-        return await self._patch(kind, key, codec.encode(patch), (subresource, STRATEGIC_PATCH), self._options.query())
+        return await self._patch(kind, key, codec.encode(patch), subresource, STRATEGIC_PATCH)
 
     @checked_on_failure
     async def json_patch(
@@ -414,7 +414,7 @@ class Writes(Calls):
         """
         body = codec.encode(operations)
         try:
-            return await self._patch(kind, key, body, (subresource, JSON_PATCH), self._options.query())
+            return await self._patch(kind, key, body, subresource, JSON_PATCH)
         except InvalidError as error:
             tests = [str(one.get("path")) for one in operations if one.get("op") == "test"]
             if not tests or error.message != _PATCH_FAILED:
@@ -422,10 +422,9 @@ class Writes(Calls):
             why = f"it has changed: the patch tests {', '.join(tests)}"
             raise ConflictError(409, "Conflict", f"{kind.resource.display} {key}: {why}") from error
 
-    async def _patch(self, kind: type[R], key: Key, body: bytes, form: tuple[str, str], query: dict[str, object]) -> R:
-        subresource, content_type = form
-        path = object_path(kind, key, subresource)
-        return await self._written(kind, key, self._write("PATCH", path, query, body, content_type), subresource)
+    async def _patch(self, kind: type[R], key: Key, body: bytes, subresource: str, content_type: str) -> R:
+        answer = self._write("PATCH", object_path(kind, key, subresource), body, content_type)
+        return (await self._answered(kind, key, answer, subresource))[0]
 
     @checked_on_failure
     async def delete(
