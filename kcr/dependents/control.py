@@ -30,7 +30,7 @@ from kcr.dependents.refused import (
     Selects,
     alterations,
 )
-from kcr.dependents.slow_start import Attempts, Failure, slow_start
+from kcr.dependents.slow_start import Attempts, Failure, call_in_batches
 from kcr.errors import AlreadyExistsError, ApiError, ConflictError, KcrError, NotFoundError
 from kcr.events import EventRecorder
 from kcr.informer import Store
@@ -161,7 +161,7 @@ class DependentControl(Generic[R]):
                 found.add(obj.metadata.name)
                 return await self._find_named(owner, obj)
 
-        attempts = await slow_start(count, create)
+        attempts = await call_in_batches(count, create, 1)
         if attempts.done and not any(isinstance(failure.error, AlteredObjectError) for failure in attempts.failures):
             self._backoffs.forget(owner)
         self._note_quota(owner, attempts)
@@ -252,7 +252,7 @@ class DependentControl(Generic[R]):
             is_ignored = obj.metadata.uid in deleted_before or (before and not await before(obj))
             return None if is_ignored else await self._delete_one(owner, obj, propagation)
 
-        attempts = await slow_start(len(objects), delete, initial=len(objects))
+        attempts = await call_in_batches(len(objects), delete, len(objects))
         deleted = tuple(obj for obj in attempts.done if obj is not None)
         self._emitter.deleted(owner, [obj.metadata.name for obj in deleted])
         errors = [failure.error for failure in attempts.failures]

@@ -64,6 +64,11 @@ async def slow_start(count: int, call: Callable[[int], Awaitable[T]], *, initial
 
     Source: kubernetes/pkg/controller/job/job_controller.go, manageJob.
     """
+    return await call_in_batches(count, call, initial)
+
+
+async def call_in_batches(count: int, call: Callable[[int], Awaitable[T]], initial: int) -> Attempts[T]:
+    """Do the same for callers of this package, whose arguments need no check: it would cost each reconcile."""
     done: list[T] = []
     failures: list[Failure] = []
     begun, size = 0, max(initial, 1)

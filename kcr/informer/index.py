@@ -79,7 +79,9 @@ class Index(Generic[R]):
 
 def strings_of(values: Values[Any], obj: Resource) -> tuple[str, ...]:
     """Return the values of an object in an index of the author's, which are strings."""
-    found = tuple(list_in(values(obj), "the function", "strings"))
+    found = values(obj)
+    if type(found) is not tuple:
+        found = tuple(list_in(found, "the function", "strings"))
     for one in found:
         if not isinstance(one, str):
             refuse(f"the function returned {shown(one)} in its list: return a list of strings")

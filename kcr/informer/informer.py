@@ -60,10 +60,7 @@ class Informer(Generic[R]):
         # The parts of the store, as far as they are made; none where one watch fills it.
         parts: list[StorePart[R]] = []
         self._parts = parts
-        self.store: Store[R] = (MemberStore if is_member else Store)(
-            lambda: self.not_synced_reason,
-            parts=lambda metadata: (part.progress for part in parts if part.covers(metadata)),
-        )
+        self.store: Store[R] = (MemberStore if is_member else Store)(lambda: self.not_synced_reason, parts)
         self.kind = selections[0].kind
         self._client = client
         self._random = random or Random()

@@ -4,12 +4,12 @@ import asyncio
 import heapq
 import math
 import threading
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from functools import partial
 from itertools import count
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from kcr.api.meta import Key, ObjectMeta, Resource, controller_of
 from kcr.arguments import check_of_call, checked, checked_on_failure
@@ -88,6 +88,13 @@ class Changes(NamedTuple, Generic[R]):
     updated: tuple[tuple[R, R], ...] = ()
 
 
+class Part(Protocol):
+    """A part of a store, which a watch fills; see `StorePart`."""
+
+    progress: StoreProgress
+    covers: Callable[[ObjectMeta], bool]
+
+
 class Store(Generic[R]):
     """The objects of one kind. Reading is a plain call and never waits; only the informer writes.
 
@@ -105,14 +112,13 @@ class Store(Generic[R]):
 
     def __init__(
         self, not_synced_reason: Callable[[], str] | None = None,
-        parts: Callable[[ObjectMeta], Iterable[StoreProgress]] = lambda metadata: (),
+        parts: "Sequence[Part]" = (),
     ) -> None:  # fmt: skip
         """Make an empty store.
 
         Args:
             not_synced_reason: Returns why it is not synced; without it, reading never raises.
-            parts: Returns the parts in which an object, or the dependents of an owner, are shown; none where one watch
-                fills the store.
+            parts: Its parts, as far as there are some by now; none where one watch fills the store.
         """
         self.synced: bool = False
         self.progress: StoreProgress = StoreProgress()
@@ -146,12 +152,19 @@ class Store(Generic[R]):
 
         Where several parts may show it, that is the one that is behind.
         """
-        return min(self._parts(obj.metadata), key=_version, default=self.progress)
+        if not self._parts:
+            return self.progress
+        return min(self._parts_of(obj.metadata), key=_version, default=self.progress)
 
     def version_of_dependents(self, owner: Resource) -> int:
         """Return the version up to which all changes of an owner's dependents are shown here."""
-        shown = [part for metadata in dependents_metadata(owner) for part in self._parts(metadata)]
+        if not self._parts:
+            return self.resource_version
+        shown = [part for metadata in dependents_metadata(owner) for part in self._parts_of(metadata)]
         return min(map(_version, shown), default=self.resource_version)
+
+    def _parts_of(self, metadata: ObjectMeta) -> Iterator[StoreProgress]:
+        return (part.progress for part in self._parts if part.covers(metadata))
 
     def get(self, key: Key) -> R | None:
         """Return an object, or None when there is none.
@@ -410,6 +423,8 @@ def version_of(resource_version: str) -> int:
     Source: kubernetes/staging/src/k8s.io/apimachinery/pkg/util/resourceversion/resourceversion.go (RF-5).
     """
     if resource_version.isdecimal() and resource_version.isascii() and resource_version[0] != "0":
-        with suppress(ValueError):
+        try:
             return int(resource_version)
+        except ValueError:
+            pass
     return 0
