@@ -17,8 +17,13 @@ from kcr.controllers.job.decisions.directives import directives_of
 from kcr.controllers.job.decisions.failures import concerns
 from kcr.controllers.job.decisions.plan import Outcome, Snapshot
 from kcr.controllers.job.decisions.pod_template import IndexedPod, build_pod_template, for_index
-from kcr.controllers.job.decisions.pods import TRACKING_FINALIZER, UNTRACKED_FAILURES, is_tracked, selects
-from kcr.controllers.job.decisions.retention import surplus_failures
+from kcr.controllers.job.decisions.pods import (
+    TRACKING_FINALIZER,
+    UNTRACKED_FAILURES,
+    is_tracked,
+    selects,
+    surplus_failures,
+)
 from kcr.controllers.job.gangs import Gangs
 from kcr.dependents import (
     AlteredObjectError,

@@ -20,8 +20,8 @@ from kcr.clock import Clock
 from kcr.controller import Result, rights, watch
 from kcr.controller.gates import is_paused
 from kcr.controllers import require_take_over
+from kcr.controllers.job.decisions.directives import time_to_live
 from kcr.controllers.job.decisions.lifecycle import is_being_deleted
-from kcr.controllers.job.decisions.retention import time_to_live
 from kcr.errors import KcrError, NotFoundError
 from kcr.informer import Store
 from kcr.log import get_logger

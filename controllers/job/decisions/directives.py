@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from kcr.api.annotations import AnnotationReader, read_annotations
-from kcr.api.batch import Job
+from kcr.api.batch import FAILED, Job, finished_type
 from kcr.api.durations import bounded_duration
 from kcr.controllers.job.decisions.plan import Limits
 
@@ -132,3 +132,26 @@ _READERS: Mapping[str, AnnotationReader] = {
     FAILED_PODS_HISTORY: AnnotationReader("failed_pods_history", _count, "3"),
 }
 _NAMES = frozenset(_READERS)
+
+
+class TimeToLive(NamedTuple):
+    """How long a Job is kept after its end, and the field or annotation that says so."""
+
+    duration: timedelta
+    source: str
+
+
+def time_to_live(job: Job) -> TimeToLive | None:
+    """Return how long a Job is kept after its end; None for no limit.
+
+    A failed one is kept as its annotation says, if it has one, longer or shorter than others
+    (`kcr.dev/ttl-after-failure`).
+
+    Args:
+        job: The Job. Before its end it is judged as one that completes.
+    """
+    after_failure = directives_of(job).ttl_after_failure
+    if after_failure is not None and finished_type(job) == FAILED:
+        return TimeToLive(after_failure, TTL_AFTER_FAILURE)
+    seconds = job.spec.ttl_seconds_after_finished
+    return None if seconds is None else TimeToLive(timedelta(seconds=seconds), "ttlSecondsAfterFinished")

@@ -1,7 +1,7 @@
 """The properties of a Job's pod: selected, tracked, failed, its index, its end, and its store index."""
 
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from kcr.api.batch import Job, is_indexed
 from kcr.api.conditions import find_condition
@@ -20,6 +20,7 @@ FAILURE_COUNT = "batch.kubernetes.io/job-index-failure-count"
 IGNORED_FAILURE_COUNT = "batch.kubernetes.io/job-index-ignored-failure-count"
 
 _MOST_FAILURES = 2**31 - 1
+_NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 def is_tracked(pod: Pod) -> bool:
@@ -91,6 +92,18 @@ def finish_time(pod: Pod) -> datetime | None:
     if metadata.deletion_timestamp is not None:
         return metadata.deletion_timestamp - timedelta(seconds=metadata.deletion_grace_period_seconds or 0)
     return metadata.creation_timestamp
+
+
+def surplus_failures(failed: Iterable[Pod], keep: int) -> tuple[Pod, ...]:
+    """Return the failed pods to delete, those that ended first, first.
+
+    Args:
+        failed: The counted failed pods of one Job; one may come twice. Those that are being deleted are ignored.
+        keep: How many of the latest are kept.
+    """
+    found = {pod.metadata.uid: pod for pod in failed if pod.metadata.deletion_timestamp is None}
+    order = sorted(found.values(), key=lambda pod: (finish_time(pod) or _NEVER, pod.metadata.name))
+    return tuple(order[: max(0, len(order) - keep)])
 
 
 def _containers_ended(pod: Pod) -> datetime | None:

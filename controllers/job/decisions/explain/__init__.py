@@ -4,7 +4,7 @@
 those that are wanted, and the creates that are due or refused.
 """
 
-from kcr.controllers.job.decisions.explain.evidence import CHANGE, Evidence
 from kcr.controllers.job.decisions.explain.overview import explain
+from kcr.controllers.job.decisions.explain.pods import CHANGE, Evidence
 
 __all__ = ["CHANGE", "Evidence", "explain"]

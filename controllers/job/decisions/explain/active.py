@@ -10,8 +10,7 @@ from kcr.api.explanation import Code, Explanation, Step, counted
 from kcr.api.indexset import IndexSet
 from kcr.api.pods import is_terminating
 from kcr.controllers.job.decisions import failures
-from kcr.controllers.job.decisions.explain.evidence import NAMED, Evidence
-from kcr.controllers.job.decisions.explain.pods import lingering_text, terminating_text
+from kcr.controllers.job.decisions.explain.pods import NAMED, Evidence, lingering_text, terminating_text
 from kcr.controllers.job.decisions.indexed import as_backoff
 from kcr.controllers.job.decisions.plan import Plan, Snapshot
 from kcr.controllers.job.decisions.pod_template import restart_policy

@@ -11,17 +11,16 @@ from kcr.api.explanation import Code, Explanation, Step, ago, counted
 from kcr.api.meta import ObjectMeta
 from kcr.api.pods import is_terminal
 from kcr.controllers.job.decisions import failures, lifecycle
+from kcr.controllers.job.decisions.directives import time_to_live
 from kcr.controllers.job.decisions.explain import pods as texts
 from kcr.controllers.job.decisions.explain.active import failures_left, replacements, running, terminating_texts
-from kcr.controllers.job.decisions.explain.evidence import NAMED, Evidence, Rule
-from kcr.controllers.job.decisions.explain.pods import refused, scaling
+from kcr.controllers.job.decisions.explain.pods import NAMED, Evidence, Rule, refused, scaling
 from kcr.controllers.job.decisions.indexed import as_backoff
 from kcr.controllers.job.decisions.plan import Plan, ScaleDown, ScaleUp, Snapshot, Terminate
 from kcr.controllers.job.decisions.pod_template import restart_policy
 from kcr.controllers.job.decisions.pod_troubles.failures import digest_of
 from kcr.controllers.job.decisions.pod_troubles.problems import PATIENCE
 from kcr.controllers.job.decisions.pods import finish_time, is_tracked, replaces_only_failed
-from kcr.controllers.job.decisions.retention import time_to_live
 
 _REMEDY_KCR = "see whether the one that runs is ready (GET /readyz), or run one: kcr run --controllers job"
 _REMEDY_ANY = (

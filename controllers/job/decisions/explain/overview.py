@@ -14,13 +14,12 @@ from kcr.api.meta import controller_of
 from kcr.api.pods import is_ready
 from kcr.controllers.job.decisions import lifecycle
 from kcr.controllers.job.decisions.decide import decide
-from kcr.controllers.job.decisions.directives import directives_of, texts_of
+from kcr.controllers.job.decisions.directives import directives_of, texts_of, time_to_live
 from kcr.controllers.job.decisions.explain.cases import CASES
-from kcr.controllers.job.decisions.explain.evidence import Evidence
+from kcr.controllers.job.decisions.explain.pods import Evidence
 from kcr.controllers.job.decisions.plan import Plan, Snapshot
 from kcr.controllers.job.decisions.pod_troubles.problems import PATIENCE
 from kcr.controllers.job.decisions.pods import index_in
-from kcr.controllers.job.decisions.retention import time_to_live
 from kcr.controllers.job.decisions.unstarted import REASON, unstarted
 
 # The default of backoffLimit where each index has a limit of its own.
