@@ -45,6 +45,10 @@ class JobState:
         self.sees_concurrent_controller: bool = False
         # When the last of the pods ended that were counted here; None before.
         self.last_end: datetime | None = None
+        # While the status that says that the Job has started is put off: what it says, and when it is due, in the
+        # loop's time.
+        self.started: datetime | None = None
+        self.start_due: float | None = None
         # For explanations alone: when another client's status was seen last, and the event of the last refusal of pods.
         self.concurrent_seen_at: datetime | None = None
         self.refusal: Event | None = None

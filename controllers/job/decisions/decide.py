@@ -174,7 +174,9 @@ def _started(seen: Snapshot) -> Snapshot:
     status = seen.job.status
     if status.start_time is not None or seen.job.spec.suspend:
         return seen
-    status = replace(status, start_time=whole_seconds(seen.now))
+    # One that was suspended meanwhile has a condition, and starts anew.
+    earlier = None if status.conditions else seen.started
+    status = replace(status, start_time=earlier or whole_seconds(seen.now))
     return replace(seen, job=replace(seen.job, status=status))
 
 

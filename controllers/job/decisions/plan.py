@@ -33,6 +33,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
         backoff: The failures so far.
         limits: The tunables.
         now: The moment to judge at.
+        started: When the Job started, if no status says so yet.
     """
 
     job: Job
@@ -42,6 +43,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     backoff: Backoff
     limits: Limits
     now: datetime
+    started: datetime | None = None
 
 
 class PodCounts(NamedTuple):

@@ -230,6 +230,12 @@ def compute_status(seen: Snapshot, plan: Plan, outcome: Outcome) -> StatusUpdate
     )
 
 
+def is_start(before: JobStatus, status: JobStatus) -> bool:
+    """Return whether a status is a Job's first, and says only that it has started, and how many pods it has."""
+    counts = replace(status, start_time=None, active=0, ready=None, terminating=None, uncounted_terminated_pods=None)
+    return before == counts == JobStatus() and status.uncounted_terminated_pods == _NOTHING
+
+
 def finalize_status(update: StatusUpdate, job: Job, untracked: frozenset[str], now: datetime) -> JobStatus:
     """Return the status after the finalizers are removed: the listed pods counted, and the end recorded if it is one.
 

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -5,7 +7,7 @@ from kcr.api.batch import COMPLETION_INDEX, JobStatus, UncountedTerminatedPods
 from kcr.api.meta import Condition
 from kcr.controllers.job.decisions.decide import decide
 from kcr.controllers.job.decisions.plan import Limits, Outcome, Snapshot, StatusUpdate
-from kcr.controllers.job.decisions.status import compute_status, finalize_status, interim_status
+from kcr.controllers.job.decisions.status import compute_status, finalize_status, interim_status, is_start
 from tests.kit.builders import NOW, ago, indexed, job, pod, snapshot
 
 
@@ -23,6 +25,34 @@ def test_first_status_says_that_somebody_has_looked() -> None:
     assert status == JobStatus(
         active=1, ready=0, terminating=0, start_time=NOW, uncounted_terminated_pods=UncountedTerminatedPods()
     )
+
+
+@pytest.mark.parametrize(
+    ("before", "change", "only_starts"),
+    [
+        pytest.param({}, {}, True, id="first"),
+        pytest.param({}, {"ready": 2}, True, id="ready"),
+        pytest.param({}, {"failed": 1}, False, id="failed"),
+        pytest.param({}, {"conditions": (Condition(type="Suspended", status="False"),)}, False, id="condition"),
+        pytest.param({}, {"uncounted_terminated_pods": UncountedTerminatedPods(failed=("a",))}, False, id="listed"),
+        pytest.param({"start_time": NOW}, {}, False, id="not-the-first"),
+    ],
+)
+def test_status_that_says_only_that_the_job_has_started_is_known(
+    before: dict[str, Any], change: dict[str, Any], only_starts: bool
+) -> None:
+    first = settled(snapshot(job(status=JobStatus())), created=2).status
+    assert is_start(JobStatus(**before), replace(first, **change)) is only_starts
+
+
+def test_start_is_that_of_the_pass_that_put_it_off() -> None:
+    seen = snapshot(job(status=JobStatus()), started=ago(1))
+    assert settled(seen, created=1).status.start_time == ago(1)
+
+
+def test_job_that_was_suspended_since_starts_anew() -> None:
+    resumed = JobStatus(conditions=(Condition(type="Suspended", status="False"),))
+    assert settled(snapshot(job(status=resumed), started=ago(1)), created=1).status.start_time == NOW
 
 
 def test_ended_pods_are_listed_before_they_are_let_go() -> None:
