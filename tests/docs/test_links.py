@@ -12,6 +12,7 @@ DOCUMENTS = sorted(
         *(ROOT / "docs").rglob("*.md"),
         *(ROOT / "examples").rglob("*.md"),
         *(ROOT / "devcluster").glob("*.md"),
+        *(ROOT / "findings").glob("*.md"),
     ]
 )
 

@@ -22,7 +22,7 @@ PARTS: Mapping[str, str] = {
     "Decisions": "docs/decisions",
     "Specification": "docs/spec",
 }
-_PROJECT = ("CHANGELOG.md", "CONTRIBUTING.md", "AGENTS.md", "SECURITY.md", "devcluster/README.md")
+_PROJECT = ("CHANGELOG.md", "CONTRIBUTING.md", "AGENTS.md", "SECURITY.md", "devcluster/README.md", "findings/README.md")
 _LINK = re.compile(r"(\]\()([^)\s#]+)((?:#[^)\s]*)?\))")
 _CODE = re.compile(r"(```.*?```|`[^`]*`)", re.DOTALL)
 
