@@ -4,7 +4,8 @@ One kind per line: apiVersion, kind, plural, scope, short names, categories, tra
 and `scale` (there is a subresource of that name), `generation` (it is kept) and `any-name` (names need only be fit for
 a path).
 
-Source: kubernetes/pkg/registry/*/*/{storage/storage,strategy}.go.
+Source: kubernetes/pkg/registry/*/*/{storage/storage,strategy}.go; for the kinds that 1.37 adds, the paths in its
+published OpenAPI.
 """
 
 from collections.abc import Mapping
@@ -33,6 +34,8 @@ apps/v1 StatefulSet statefulsets namespaced sts all scale,status,generation
 autoscaling/v2 HorizontalPodAutoscaler horizontalpodautoscalers namespaced hpa all status
 batch/v1 CronJob cronjobs namespaced cj all status,generation
 batch/v1 Job jobs namespaced - all status,generation
+certificates.k8s.io/v1 ClusterTrustBundle clustertrustbundles cluster - - -
+certificates.k8s.io/v1 PodCertificateRequest podcertificaterequests namespaced - - status
 coordination.k8s.io/v1 Lease leases namespaced - - -
 discovery.k8s.io/v1 EndpointSlice endpointslices namespaced - - generation
 flowcontrol.apiserver.k8s.io/v1 FlowSchema flowschemas cluster - - status,generation
@@ -47,6 +50,7 @@ rbac.authorization.k8s.io/v1 ClusterRoleBinding clusterrolebindings cluster - - 
 rbac.authorization.k8s.io/v1 Role roles namespaced - - any-name
 rbac.authorization.k8s.io/v1 RoleBinding rolebindings namespaced - - any-name
 resource.k8s.io/v1 DeviceClass deviceclasses cluster - - generation
+resource.k8s.io/v1 DeviceTaintRule devicetaintrules cluster - - status
 resource.k8s.io/v1 ResourceClaim resourceclaims namespaced - - status
 resource.k8s.io/v1 ResourceClaimTemplate resourceclaimtemplates namespaced - - -
 resource.k8s.io/v1 ResourceSlice resourceslices cluster - - generation
@@ -57,6 +61,7 @@ storage.k8s.io/v1 CSIStorageCapacity csistoragecapacities namespaced - - -
 storage.k8s.io/v1 StorageClass storageclasses cluster sc - -
 storage.k8s.io/v1 VolumeAttachment volumeattachments cluster - - status
 storage.k8s.io/v1 VolumeAttributesClass volumeattributesclasses cluster vac - -
+storagemigration.k8s.io/v1 StorageVersionMigration storageversionmigrations cluster - - status
 """
 # The kinds of admissionregistration.k8s.io, which differ in plural and traits only.
 _ADMISSION = """

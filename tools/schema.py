@@ -5,12 +5,13 @@ The source is the OpenAPI document that Kubernetes publishes for each of its ver
 and fields, their types, which fields are required, list types and the keys of their items, keys of strategic merge
 patch. What kinds are called in paths comes from `tools.kinds`, because the document does not say; what Go's structs add
 to it is in a table of its own, see `tools.struct_tags`. Types of stable versions are taken, those of gang scheduling,
-and no lists of kinds, whose form is always the same. Types and fields of gang scheduling that the next version has
-added come from the document of that version.
+and no lists of kinds, whose form is always the same.
 
 The table is JSON with one line per type, so that a difference can be read. Its first line tells where it comes from,
-and has the digest of the other lines. The same source gives the same bytes. To go to another version of Kubernetes,
-change `VERSION` here and the version of `kubernetes-validate` in pyproject.toml, run the script, and read the diff.
+and has the digest of the other lines. Behind the kinds and types of the oldest version that is served stand, below
+`later`, those that differ in the next one: what is new or another, and null for what is gone. The same source gives
+the same bytes. To go to another version of Kubernetes, change `VERSION` and `NEXT` here and the version of
+`kubernetes-validate` in pyproject.toml, run the script, and read the diff.
 """
 
 import hashlib
@@ -30,13 +31,7 @@ TABLE = Path(__file__).parent.parent / "devcluster" / "kcr_devcluster" / "apiser
 
 _PACKAGE = "kubernetes-validate"
 _FILE = "kubernetes-json-schema/v{}-local/_definitions.json"
-_TAKEN = re.compile(r"\w+\.v\d+|scheduling\.v1alpha2")
-_TAKEN_OF_NEXT = re.compile(
-    r"scheduling\.v1beta1\.(?!Composite|\w*CompositeDisruption)\w+"
-    r"|scheduling\.v1alpha3\.(WorkloadPodGroup\w+|TopologyConstraint)|batch\.v1\.JobSchedulingConfiguration"
-)
-# Fields of the next version, by type.
-_FIELDS_OF_NEXT = {"batch.v1.JobSpec": "scheduling"}
+_TAKEN = re.compile(r"\w+\.v\d+|scheduling\.v(1alpha2|1alpha3|1beta1)")
 _SCALARS = {
     ("boolean", ""): "bool", ("integer", "int32"): "int32", ("integer", "int64"): "int64", ("integer", ""): "int64",
     ("number", "double"): "float64", ("string", ""): "string", ("string", "byte"): "bytes",
@@ -50,36 +45,48 @@ _NAMED = {
 Definitions = Mapping[str, Mapping[str, Any]]
 
 
-def table(version: str = VERSION) -> str:
+def table(version: str = VERSION, later: str = NEXT) -> str:
     """Return the table's text, made of the installed package.
 
     Args:
         version: Which version of Kubernetes, such as `1.36.0`. The table of kcr has the default; others are for tests.
+        later: The version whose differences follow.
     """
+    definitions, source = _taken(version)
+    kinds, types = _kinds(definitions), _types(definitions)
+    atomic = _atomic(definitions)
+    next_definitions, next_source = _taken(later)
+    next_kinds, next_types = _kinds(next_definitions), _types(next_definitions)
+    changed = {name: _changes(types.get(name, {}), fields) for name, fields in next_types.items()}
+    rest = f',\n"atomic":{_text(atomic)},\n"kinds":{{\n{lines(kinds)}}},\n"types":{{\n{lines(types)}}},\n'
+    rest += f'"later":{{"source":{_text(next_source)},"atomic":{_text(_atomic(next_definitions))},\n'
+    rest += f'"kinds":{{\n{lines(_changes(kinds, next_kinds))}}},\n'
+    rest += f'"types":{{\n{lines({name: fields for name, fields in changed.items() if fields})}}}}}}}\n'
+    digest = hashlib.sha256(rest.encode()).hexdigest()
+    return f'{{"source":{_text(source)},"sha256":"{digest}"{rest}'
+
+
+def _taken(version: str) -> tuple[Definitions, Mapping[str, str]]:
+    """Return the definitions of a version by their short names, and where they come from."""
     file = _FILE.format(version)
-    raw = _read(file)
-    taken = {
+    raw = resources.files("kubernetes_validate").joinpath(file).read_bytes()
+    package = f"{_PACKAGE} {metadata.version(_PACKAGE)}"
+    digest = hashlib.sha256(raw).hexdigest()
+    definitions = {
         _short(path): definition
         for path, definition in msgspec.json.decode(raw)["$defs"].items()
         if _is_taken(path, definition)
     }
-    later = {_short(path): one for path, one in msgspec.json.decode(_read(_FILE.format(NEXT)))["$defs"].items()}
-    definitions: Definitions = taken | {
-        name: one for name, one in later.items() if _TAKEN_OF_NEXT.fullmatch(name) and _is_object(name, one)
-    }
-    for name, field in _FIELDS_OF_NEXT.items():
-        definitions[name]["properties"][field] = later[name]["properties"][field]
-    source = {
-        "kubernetes": version,
-        "package": f"{_PACKAGE} {metadata.version(_PACKAGE)}",
-        "file": file,
-        "sha256": hashlib.sha256(raw).hexdigest(),
-    }
-    atomic = sorted(name for name, one in definitions.items() if one.get("x-kubernetes-map-type") == "atomic")
-    rest = f',\n"atomic":{_text(atomic)},\n"kinds":{{\n{lines(_kinds(definitions))}}},\n'
-    rest += f'"types":{{\n{lines(_types(definitions))}}}}}\n'
-    digest = hashlib.sha256(rest.encode()).hexdigest()
-    return f'{{"source":{_text(source)},"sha256":"{digest}"{rest}'
+    return definitions, {"kubernetes": version, "package": package, "file": file, "sha256": digest}
+
+
+def _changes(old: Mapping[str, object], new: Mapping[str, object]) -> dict[str, object]:
+    """Return the entries that are new or differ, and null for each that is gone."""
+    return {name: new.get(name) for name in sorted({*old, *new}) if old.get(name) != new.get(name)}
+
+
+def _atomic(definitions: Definitions) -> list[str]:
+    return sorted(name for name, one in definitions.items() if one.get("x-kubernetes-map-type") == "atomic")
 
 
 def _text(value: object) -> str:
@@ -97,16 +104,9 @@ def _short(path: str) -> str:
 
 
 def _is_taken(path: str, definition: Mapping[str, Any]) -> bool:
-    return _is_object(path, definition) and _TAKEN.fullmatch(_short(path).rpartition(".")[0]) is not None
-
-
-def _is_object(path: str, definition: Mapping[str, Any]) -> bool:
     properties = definition.get("properties", {})
-    return bool(properties) and not (path.endswith("List") and {"items", "metadata"} <= set(properties))
-
-
-def _read(file: str) -> bytes:
-    return resources.files("kubernetes_validate").joinpath(file).read_bytes()
+    is_list = path.endswith("List") and {"items", "metadata"} <= set(properties)
+    return bool(properties) and not is_list and _TAKEN.fullmatch(_short(path).rpartition(".")[0]) is not None
 
 
 def _kinds(definitions: Definitions) -> dict[str, object]:
@@ -121,7 +121,7 @@ def _kinds(definitions: Definitions) -> dict[str, object]:
     return found
 
 
-def _types(definitions: Definitions) -> dict[str, object]:
+def _types(definitions: Definitions) -> dict[str, dict[str, object]]:
     return {
         name: {field: _field(name, field, definitions) for field in sorted(definition["properties"])}
         for name, definition in definitions.items()

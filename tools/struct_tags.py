@@ -1,7 +1,8 @@
 """Write what the tags of Kubernetes' Go structs say: `python -m tools.struct_tags k8s.io/api …`.
 
 The arguments are checkouts of k8s.io/api, k8s.io/apimachinery and k8s.io/apiextensions-apiserver, at the version that
-`tools.schema` takes its schema from. Three facts per field are taken, which the published schema does not have:
+`tools.schema` takes its schema from, then `--later` and those of the next version. Three facts per field are taken,
+which the published schema does not have:
 
 - the number that the field has in protobuf. Those of embedded structs, whose members JSON shows beside the others, are
   written with the number of the struct: `configMap:2.19`; its own name, which errors of the decoder show, is in an
@@ -13,7 +14,7 @@ The arguments are checkouts of k8s.io/api, k8s.io/apimachinery and k8s.io/apiext
   `type:4=v1.ServiceType`.
 
 Types and fields are those of the published schema; the table has one line per type, and its first line tells where it
-comes from.
+comes from. The fields that are new or another in the next version stand below `later`.
 
 Source: types.go and types_jsonschema.go in the three repositories.
 """
@@ -27,7 +28,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from tools.schema import TABLE, VERSION, lines
+from tools.schema import NEXT, TABLE, VERSION, lines
 
 TAGS = TABLE.with_name("struct_tags.json")
 
@@ -53,14 +54,29 @@ class _Tags(NamedTuple):
     number: str
 
 
-def struct_tags(folders: list[Path]) -> str:
-    """Return the table's text, made of the Go sources below the folders."""
-    types: Types = msgspec.json.decode(TABLE.read_bytes())["types"]
-    structs = {name: fields for folder in folders for name, fields in _structs(folder)}
-    entries = {name: " ".join(_entries(name, "", structs, types[name])) for name in types if name in structs}
-    rest = ',\n"types":{\n' + lines(entries) + "}}\n"
+def struct_tags(folders: list[Path], later: list[Path]) -> str:
+    """Return the table's text, made of the Go sources below the folders.
+
+    Args:
+        folders: The checkouts.
+        later: Those of the next version.
+    """
+    known = msgspec.json.decode(TABLE.read_bytes())
+    entries = _table(known["types"], folders)
+    changed = {
+        name: {field: one for field, one in facts.items() if one is not None}
+        for name, facts in known["later"]["types"].items()
+    }
+    next_entries = _table(changed, later)
+    rest = ',\n"types":{\n' + lines(entries) + '},\n"later":{\n' + lines(next_entries) + "}}\n"
     digest = hashlib.sha256(rest.encode()).hexdigest()
-    return f'{{"source":{{"kubernetes":"{VERSION}"}},"sha256":"{digest}"{rest}'
+    return f'{{"source":{{"kubernetes":"{VERSION}","later":"{NEXT}"}},"sha256":"{digest}"{rest}'
+
+
+def _table(types: Types, folders: list[Path]) -> dict[str, str]:
+    structs = {name: fields for folder in folders for name, fields in _structs(folder)}
+    found = {name: " ".join(_entries(name, "", structs, types[name])) for name in types if name in structs}
+    return {name: text for name, text in found.items() if text}
 
 
 def _structs(folder: Path) -> Iterator[tuple[str, list[_Tags]]]:
@@ -104,6 +120,7 @@ def _zero(tags: _Tags, kind: str) -> str:
 
 
 if __name__ == "__main__":
-    made = struct_tags([Path(argument) for argument in sys.argv[1:]])
+    here = sys.argv.index("--later")
+    made = struct_tags([Path(one) for one in sys.argv[1:here]], [Path(one) for one in sys.argv[here + 1 :]])
     TAGS.write_text(made)
     sys.stdout.write(f"{TAGS}: {len(made)} bytes\n")

@@ -24,6 +24,7 @@ from kcr_devcluster.apiserver.schema.builtin import (
     type_facts,
     type_of_kind,
 )
+from kcr_devcluster.apiserver.schema.versions import VERSIONS
 from kcr_devcluster.codegen import model
 from kcr_devcluster.codegen.model import Class, ClassField, Expr, Pair, Text, class_name, field_names
 
@@ -212,7 +213,7 @@ def no_prose(name: str, field: str) -> str:
 
 def published_prose(name: str, field: str) -> str:
     """Return the text of Kubernetes' OpenAPI document, that of `no_prose` without the extra `schema`."""
-    prose, full = installed_prose(), full_name(name)
+    prose, full = installed_prose(VERSIONS[-1]), full_name(name)
     return (prose.of_field(full, field) if field else prose.of_type(full)) or no_prose(name, field)
 
 

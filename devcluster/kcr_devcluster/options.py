@@ -9,12 +9,12 @@ import msgspec
 from msgspec import Meta
 
 from kcr.keywords import Flag
+from kcr_devcluster.apiserver.schema.versions import DEFAULT, KubernetesVersion
 
 # Of the API server's port: each watch of a client is one.
 MAX_CONNECTIONS = 10_000
 
 Authorization = Literal["always-allow", "rbac"]
-GangVersion = Literal["v1alpha2", "v1beta1"]
 Runtime = Literal["process", "simulated"]
 ServiceAccounts = Literal["none", "accounts", "tokens"]
 
@@ -83,17 +83,17 @@ class ClusterOptions(msgspec.Struct, frozen=True, kw_only=True):
         Authorization,
         "Authorization of the API server: always-allow allows every request, rbac enforces roles and bindings.",
     ] = "always-allow"
+    kubernetes_version: Annotated[
+        KubernetesVersion,
+        "Version of Kubernetes: its kinds, fields and discovery.",
+        Flag("VERSION", guide="compatibility.md#kubernetes-136-and-137"),
+    ] = DEFAULT
     legacy_apis: Annotated[bool, "Serve extensions/v1beta1 Jobs and batch/v1beta1 CronJobs too."] = False
     gangs: Annotated[
         bool,
         "Whether workloads and groups of pods are served (`scheduling.k8s.io`), and the scheduler places a gang all at "
         "once or not at all.",
     ] = False
-    gang_version: Annotated[
-        GangVersion,
-        "Version of `scheduling.k8s.io` with the feature gate GenericWorkload: v1alpha2 as in Kubernetes 1.36, or "
-        "v1beta1 with `spec.scheduling` of Jobs as in 1.37.",
-    ] = "v1alpha2"
     sharded_list_and_watch: Annotated[
         bool,
         "Whether lists, watches and deletions of collections are limited by `shardSelector` (KEP-5866), as with the "

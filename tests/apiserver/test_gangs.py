@@ -29,7 +29,7 @@ POLICY = "spec.scheduling.schedulingPolicy"
 @pytest_asyncio.fixture
 async def beta(kcr_clock: VirtualClock) -> AsyncIterator[Api]:
     async with EmbeddedCluster(
-        clock=kcr_clock, random=Random(0), runtime=None, gangs=True, gang_version="v1beta1"
+        clock=kcr_clock, random=Random(0), runtime=None, gangs=True, kubernetes_version="1.37"
     ) as cluster:
         yield Api(cluster.server)
 

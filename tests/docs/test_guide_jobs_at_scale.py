@@ -82,7 +82,7 @@ async def test_training_is_restarted_in_its_pod(kcr_clock: VirtualClock) -> None
 @pytest.mark.kcr_virtual
 async def test_gang_starts_when_there_is_room_for_all(kcr_clock: VirtualClock) -> None:
     gates = read_gates("GenericWorkload=true,WorkloadWithJob=true")
-    cluster = EmbeddedCluster(clock=kcr_clock, random=Random(0), gangs=True, gang_version="v1beta1")
+    cluster = EmbeddedCluster(clock=kcr_clock, random=Random(0), gangs=True, kubernetes_version="1.37")
     async with cluster, job_controller(cluster, kcr_clock, feature_gates=gates) as manager:
         await kcr_clock.advance(1)
         await change_node(cluster.client, "kcr-node-0", {"allocatable": {"cpu": "3"}}, status=True)

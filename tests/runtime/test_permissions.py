@@ -86,7 +86,7 @@ async def test_generated_role_suffices_and_has_no_more(kcr_clock: VirtualClock) 
         return RunResult(run_for={"long": 70, "lasting": 1000}.get(container, 1))
 
     async with EmbeddedCluster(
-        clock=kcr_clock, random=Random(0), gangs=True, gang_version="v1beta1", on_run=runs, authorization="rbac"
+        clock=kcr_clock, random=Random(0), gangs=True, kubernetes_version="1.37", on_run=runs, authorization="rbac"
     ) as cluster:
         client, api = cluster.client, Api(cluster.server)
         manifests = rbac_manifests(rights(), name="kcr", account=Key("kcr", "kcr"), namespace="", elects=False)

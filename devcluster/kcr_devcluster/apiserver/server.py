@@ -48,6 +48,7 @@ from kcr_devcluster.apiserver.kinds.catalogue import (
     NAMESPACES,
 )
 from kcr_devcluster.apiserver.kinds.kind import Kind
+from kcr_devcluster.apiserver.kinds.served import kinds_in
 from kcr_devcluster.apiserver.protocol.gojson import TOO_DEEP
 from kcr_devcluster.apiserver.protocol.query import BROKEN_ESCAPE, Query
 from kcr_devcluster.apiserver.protocol.replay import drawn, replay
@@ -68,6 +69,7 @@ from kcr_devcluster.apiserver.registry.api_services import LocalAPIServices
 from kcr_devcluster.apiserver.registry.registry import Registry
 from kcr_devcluster.apiserver.registry.service_accounts import DefaultAccountMissingError, wait_for_default
 from kcr_devcluster.apiserver.schema.deep_fields import without_deep_fields
+from kcr_devcluster.apiserver.schema.versions import DEFAULT, KubernetesVersion
 from kcr_devcluster.apiserver.storage.admission import AdmissionContext, RequestContext
 from kcr_devcluster.apiserver.storage.records import in_version
 from kcr_devcluster.apiserver.storage.selection import selection_predicate
@@ -142,6 +144,7 @@ class APIServer:
         signing_key: bytes = b"",
         authorizer: Rbac | None = None,
         sharded_list_and_watch: bool = False,
+        version: KubernetesVersion = DEFAULT,
     ) -> None:
         """Make a server with the namespaces and priority classes that always exist.
 
@@ -149,15 +152,17 @@ class APIServer:
             storage: The objects.
             clock: The time.
             random: The source of generated names and uids.
-            kinds: The kinds that are served.
+            kinds: The kinds that are served, as far as the version has them.
             max_watch_backlog: A watch whose reader is more events behind is closed, to bound memory.
             signing_key: Signs the tokens of service accounts; empty for a key of its own.
             authorizer: Decides whether a user may do something; None allows every request.
             sharded_list_and_watch: Whether `shardSelector` has an effect.
+            version: The version of Kubernetes.
         """
         self.authorizer: Authorizer = authorizer or AlwaysAllow()
         self._rbac = authorizer
-        context = AdmissionContext(storage, clock, random, tuple(kinds))
+        kinds = kinds_in(kinds, version)
+        context = AdmissionContext(storage, clock, random, kinds)
         self.registry: Registry = Registry(context)
         self.logs: container_logs.LogSource = container_logs.NoLogs()
         self.streams_unavailable = pod_streams.NO_NODE
@@ -166,7 +171,7 @@ class APIServer:
         self.users: dict[str, User] = {}
         self._tokens = ServiceAccountTokens(signing_key or secrets.token_bytes(32))
         self._storage, self._clock, self._random = storage, clock, random
-        self._routes = Routes((*kinds, *REVIEW_KINDS))
+        self._routes = Routes((*kinds, *REVIEW_KINDS), version)
         self.admission = make_admission(context, self._routes, self.authorizer)
         self._max_backlog, self._watches = max_watch_backlog, OpenWatches()
         self._ignored_parameters = () if sharded_list_and_watch else ("shardSelector",)
@@ -293,7 +298,9 @@ class APIServer:
         if route.subresource in ("", "status") and media_type(headers.get("content-type", "")) in _OBJECTS:
             body = without_deep_fields(route.kind.shape, body)
         reviews = self.admission.begin()
-        write = Write(route, query, headers, body, encoder, request.user, access, advisers, guard, reviews)
+        write = Write(
+            route, query, headers, body, encoder, request.user, access, advisers, guard, reviews, self._routes.version
+        )
         if reviews is None:
             return await self._write_or_wait(request.method, write)
         return await respond(reviews, partial(self._write_or_wait, request.method, write), query.timeout_seconds())

@@ -37,6 +37,7 @@ from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.kinds.views import VIEWS
 from kcr_devcluster.apiserver.kinds.views.legacy import LEGACY_KINDS
 from kcr_devcluster.apiserver.registry.bootstrap import with_rbac
+from kcr_devcluster.apiserver.schema.versions import TRAITS
 from kcr_devcluster.apiserver.server import APIServer
 from kcr_devcluster.apiserver.storage.storage import Storage
 from kcr_devcluster.cluster import volume_protection
@@ -126,7 +127,7 @@ class EmbeddedCluster:
         journal, signing_key = (self._data.journal, self._data.signing_key) if self._data else (None, b"")
         self.storage: Storage = Storage(journal, self._clock)
         authorizer = Rbac(self.storage) if options.authorization == "rbac" else None
-        self._kinds = with_gangs(KINDS, options.gang_version) if options.gangs else KINDS
+        self._kinds = with_gangs(KINDS, options.kubernetes_version) if options.gangs else KINDS
         if authorizer is not None:
             self._kinds = with_rbac(self._kinds)
         served = (*self._kinds, *VIEWS, *(LEGACY_KINDS if options.legacy_apis else ()))
@@ -140,6 +141,7 @@ class EmbeddedCluster:
             signing_key=signing_key,
             authorizer=authorizer,
             sharded_list_and_watch=options.sharded_list_and_watch,
+            version=options.kubernetes_version,
         )
         define(self.server, definitions_of(options.kinds))
 
@@ -372,7 +374,7 @@ def _groups(options: ClusterOptions) -> type[PodGroup] | None:
     """Return the kind of the groups of pods that are served, if any."""
     if not options.gangs:
         return None
-    return BetaPodGroup if options.gang_version == "v1beta1" else PodGroup
+    return PodGroup if TRAITS[options.kubernetes_version].gangs_by_form else BetaPodGroup
 
 
 def _open_data(folder: str | Path | None) -> "DataDir | None":

@@ -21,7 +21,7 @@ _ON_DEMAND = {
     "extensions/v1beta1": "--legacy-apis",
     "batch/v1beta1": "--legacy-apis",
     "scheduling.k8s.io/v1alpha2": "--feature-gates GenericWorkload=true",
-    "scheduling.k8s.io/v1beta1": "--feature-gates GenericWorkload=true --gang-version v1beta1",
+    "scheduling.k8s.io/v1beta1": "--feature-gates GenericWorkload=true --kubernetes-version 1.37",
 }
 
 

@@ -73,7 +73,7 @@ async def dev_cluster(
         terminated_pod_gc_threshold=options.terminated_pod_gc_threshold,
         authorization=options.authorization,
         gangs=GENERIC_WORKLOAD in plugins.feature_gates,
-        gang_version=options.gang_version,
+        kubernetes_version=options.kubernetes_version,
         sharded_list_and_watch=SHARDED_LIST_AND_WATCH in plugins.feature_gates,
         service_accounts="tokens" if options.authorization == "rbac" else "accounts",
         webhook_services=options.webhook_services,

@@ -40,14 +40,16 @@ _KIND = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
 
 # Kubernetes' own kinds; a test compares them with its schema.
 _BUILTIN_KINDS = frozenset((
-    "CSIDriver", "CSINode", "CSIStorageCapacity", "ClusterRole", "ClusterRoleBinding", "ConfigMap",
-    "ControllerRevision", "CronJob", "DaemonSet", "Deployment", "DeviceClass", "EndpointSlice", "Endpoints", "Event",
+    "CSIDriver", "CSINode", "CSIStorageCapacity", "ClusterRole", "ClusterRoleBinding", "ClusterTrustBundle",
+    "ConfigMap", "ControllerRevision", "CronJob", "DaemonSet", "Deployment", "DeviceClass", "DeviceTaintRule",
+    "EndpointSlice", "Endpoints", "Event",
     "FlowSchema", "HorizontalPodAutoscaler", "Ingress", "IngressClass", "Job", "Lease", "LimitRange",
     "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration", "Namespace",
-    "NetworkPolicy", "Node", "PersistentVolume", "PersistentVolumeClaim", "Pod", "PodDisruptionBudget", "PodTemplate",
+    "NetworkPolicy", "Node", "PersistentVolume", "PersistentVolumeClaim", "Pod", "PodCertificateRequest",
+    "PodDisruptionBudget", "PodTemplate",
     "PriorityClass", "PriorityLevelConfiguration", "ReplicaSet", "ReplicationController", "ResourceClaim",
     "ResourceClaimTemplate", "ResourceQuota", "ResourceSlice", "Role", "RoleBinding", "RuntimeClass", "Secret",
-    "Service", "ServiceAccount", "StatefulSet", "StorageClass", "ValidatingAdmissionPolicy",
+    "Service", "ServiceAccount", "StatefulSet", "StorageClass", "StorageVersionMigration", "ValidatingAdmissionPolicy",
     "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration", "VolumeAttachment", "VolumeAttributesClass",
 ))  # fmt: skip
 

@@ -119,6 +119,7 @@ class HorizontalPodAutoscalerCondition(Object):
 
     last_transition_time: datetime | None = None
     message: str | None = None
+    observed_generation: int | None = None
     reason: str | None = None
     status: str
     type: str

@@ -223,6 +223,7 @@ class NodeSystemInfo(Object):
     machine_id: str = msgspec.field(name="machineID")
     operating_system: str
     os_image: str
+    running_in_user_namespace: bool | None = None
     swap: NodeSwapStatus | None = None
     system_uuid: str = msgspec.field(name="systemUUID")
 

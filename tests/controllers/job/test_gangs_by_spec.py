@@ -32,7 +32,7 @@ ONE_CPU = [{"name": "c", "image": "busybox", "resources": {"requests": {"cpu": "
 
 
 def served(clock: VirtualClock, **options: Any) -> EmbeddedCluster:
-    wanted: dict[str, Any] = {"gangs": True, "gang_version": "v1beta1", **options}
+    wanted: dict[str, Any] = {"gangs": True, "kubernetes_version": "1.37", **options}
     return EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: RunResult(run_for=30), **wanted)
 
 
@@ -190,7 +190,7 @@ async def test_size_follows_the_job(cluster: EmbeddedCluster, kcr_clock: Virtual
 
 async def test_older_version_is_used_where_there_is_no_newer_one(kcr_clock: VirtualClock) -> None:
     async with (
-        served(kcr_clock, gang_version="v1alpha2") as cluster,
+        served(kcr_clock, kubernetes_version="1.36") as cluster,
         job_controller(cluster, kcr_clock, feature_gates=GATES),
     ):
         await create(cluster.client, manifest(parallelism=2, completions=2, completionMode="Indexed"))

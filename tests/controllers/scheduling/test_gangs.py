@@ -25,7 +25,7 @@ GROUP: dict[str, Any] = {"schedulingGroup": {"podGroupName": "g"}}
 async def cluster(kcr_clock: VirtualClock) -> AsyncIterator[EmbeddedCluster]:
     """A cluster with a node of four cpus, whose pods run until they are deleted."""
     async with EmbeddedCluster(
-        clock=kcr_clock, random=Random(0), gangs=True, gang_version="v1beta1",
+        clock=kcr_clock, random=Random(0), gangs=True, kubernetes_version="1.37",
         on_run=lambda *_: RunResult(run_for=FOREVER),
     ) as running:  # fmt: skip
         await kcr_clock.advance(1)

@@ -1,26 +1,38 @@
 import hashlib
 import re
+from collections.abc import Mapping
 
 import msgspec
 import pytest
 
 from kcr_devcluster.apiserver.schema.builtin import type_shape
-from tools.schema import TABLE, VERSION
+from tools.schema import NEXT, TABLE, VERSION
 from tools.struct_tags import TAGS
 
 TEXT = TAGS.read_text()
 PARSED = msgspec.json.decode(TEXT)
 TYPES = PARSED["types"]
-SCHEMA = msgspec.json.decode(TABLE.read_bytes())["types"]
+LATER = PARSED["later"]
+SCHEMA, CHANGES = (msgspec.json.decode(TABLE.read_bytes())[part] for part in ("types", "later"))
 
 
-def numbers(name: str) -> dict[str, str]:
-    entries = (entry.split(":") for entry in TYPES[name].split())
+# Fields that came after the sources of which the numbers are.
+WITHOUT_NUMBER = {
+    "core.v1.NodeSystemInfo": {"runningInUserNamespace"},
+    "resource.v1.DeviceCounterConsumption": {"compatibilityGroups"},
+    "resource.v1.DeviceDerivedAttribute": {"name", "expression"},
+    "resource.v1.DeviceSubRequest": {"derivedAttributes"},
+    "resource.v1.ExactDeviceRequest": {"derivedAttributes"},
+}
+
+
+def numbers(name: str, types: Mapping[str, str] = TYPES) -> dict[str, str]:
+    entries = (entry.split(":") for entry in types[name].split())
     return {field: re.split("[?!=]", tag)[0] for field, tag in entries if field}
 
 
 def test_table_is_of_the_version_of_the_schema() -> None:
-    assert PARSED["source"]["kubernetes"] == VERSION
+    assert PARSED["source"] == {"kubernetes": VERSION, "later": NEXT}
 
 
 def test_table_was_not_changed_by_hand() -> None:
@@ -33,6 +45,10 @@ def test_numbered_fields_are_those_of_the_schema() -> None:
     envelope = {"apiVersion", "kind"}
     assert not [name for name in TYPES if envelope | numbers(name).keys() != envelope | SCHEMA[name].keys()]
     assert not [name for name in TYPES if not numbers(name).keys() <= SCHEMA[name].keys()]
+    later = {name: {field for field, one in facts.items() if one} for name, facts in CHANGES["types"].items()}
+    numbered = {name: envelope | numbers(name, LATER).keys() for name in LATER}
+    wanted = {name: envelope | later[name] - WITHOUT_NUMBER.get(name, set()) for name in later}
+    assert numbered == {name: fields for name, fields in wanted.items() if fields != envelope}
 
 
 def test_numbers_are_unique_in_a_type() -> None:
@@ -41,7 +57,12 @@ def test_numbers_are_unique_in_a_type() -> None:
         assert len(set(found)) == len(found), name
         # No field has the number of an embedded message.
         assert not [one for one in found for other in found if other.startswith(f"{one}.")], name
-        assert set(type_shape(name).numbers.values()) - {""} == numbers(name).keys(), name
+        assert set(type_shape(name, "1.36").numbers.values()) - {""} == numbers(name).keys(), name
+    for name in LATER:
+        changed = numbers(name, LATER)
+        found = numbers(name) | changed if name in TYPES else changed
+        assert set(type_shape(name, "1.37").numbers.values()) - {""} <= found.keys(), name
+        assert len(set(found.values())) == len(found), name
 
 
 @pytest.mark.parametrize(

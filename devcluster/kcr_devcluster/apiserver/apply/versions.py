@@ -31,10 +31,16 @@ class FieldVersions:
         field: The same as a field.
     """
 
-    def __init__(self, kind: Kind) -> None:
+    def __init__(self, kind: Kind, shape: Shape | None = None) -> None:
+        """Take the fields of a kind.
+
+        Args:
+            kind: The kind.
+            shape: Those of its fields that requests may have; None for all.
+        """
         self._kind = kind
-        self.shape: Shape = kind.shape
-        self.field: Field = Field(kind.shape.type)
+        self.shape: Shape = shape or kind.shape
+        self.field: Field = Field(self.shape.type)
 
     def known(self, managed: Managed) -> Managed:
         """Return the managers whose versions exist; the fields of the others have no owner."""

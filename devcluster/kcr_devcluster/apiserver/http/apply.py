@@ -195,7 +195,7 @@ def _merge(
     registry: Registry, write: Write, old: Record | None, config: Manifest
 ) -> Generator[None, None, ApplyResult]:
     """Compute an object with a configuration applied, and return it; pauses between the steps."""
-    versions, live = FieldVersions(write.route.kind), {} if old is None else write.current(old)
+    versions, live = FieldVersions(write.route.kind, write.shape), {} if old is None else write.current(old)
     by = write.manager(timestamp(registry.now()))._replace(operation=APPLY)
     managed = _managed(write, live, by)
     yield

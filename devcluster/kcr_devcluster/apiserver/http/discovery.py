@@ -20,19 +20,26 @@ from kcr_devcluster.apiserver.protocol.responses import (
     no_such_resource,
     text_response,
 )
+from kcr_devcluster.apiserver.schema.versions import KubernetesVersion
 
-VERSION = "v1.36.0+kcr"
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-# kubernetes_asyncio refuses a version that lacks any of these.
+# kubernetes_asyncio refuses a version that lacks any of these, or those that `version` adds.
 _VERSION_INFO = {
-    "major": "1", "minor": "36", "gitVersion": VERSION, "gitCommit": "", "gitTreeState": "clean",
-    "buildDate": "2026-01-01T00:00:00Z", "goVersion": "none", "compiler": "none", "platform": "python",
+    "gitCommit": "", "gitTreeState": "clean", "buildDate": "2026-01-01T00:00:00Z", "goVersion": "none",
+    "compiler": "none", "platform": "python",
 }  # fmt: skip
 
 
-def version() -> APIResponse:
+def git_version(version: KubernetesVersion) -> str:
     """Return the server's version; by the suffix kcr's own controllers recognise an embedded server."""
-    return json_response(msgspec.json.format(encoded(_VERSION_INFO).strip(), indent=2))
+    return f"v{version}.0+kcr"
+
+
+def version_info(version: KubernetesVersion) -> APIResponse:
+    """Return the document `/version` of a server of a version."""
+    major, minor = version.split(".")
+    info = {"major": major, "minor": minor, "gitVersion": git_version(version), **_VERSION_INFO}
+    return json_response(msgspec.json.format(encoded(info).strip(), indent=2))
 
 
 def check_read(method: str, accept: str, known: tuple[str, ...] = MEDIA_TYPES) -> None:

@@ -39,7 +39,7 @@ class ServerDocuments:
         """
         self._discovery = Discovery(routes)
         self._openapi = OpenAPI(routes)
-        self._metrics = metrics
+        self._metrics, self._version = metrics, routes.version
 
     def respond(self, method: str, path: str, query: Query, headers: Mapping[str, str]) -> APIResponse:
         """Handle a request to a path that is no resource's.
@@ -66,7 +66,7 @@ class ServerDocuments:
                 return json_response(msgspec.json.format(encoded({"paths": paths}).strip(), indent=2))
             case ["version"] | ["version", ""]:
                 discovery.check_read(method, accept, (JSON,))
-                return discovery.version()
+                return discovery.version_info(self._version)
             case ["version", *_]:
                 raise no_such_resource()
             case ["api", _, "watch" | "proxy", *_] | ["apis", _, _, "watch" | "proxy", *_]:

@@ -60,7 +60,7 @@ def decode_sent(write: Write, type_name: str, *api_versions: str) -> SentObject:
     Raises:
         StatusError: 400, 413 or 415, it is no object of the type, or one of another namespace.
     """
-    shape = type_shape(type_name)
+    shape = type_shape(type_name, write.version)
     manifest = request_body.decode_as(shape, api_versions, write.body, write.content_type)
     warnings = field_validation.check(shape, manifest, write.body, write.content_type, write.query)
     conform(shape, manifest)

@@ -44,6 +44,7 @@ from kcr_devcluster.apiserver.registry.deletion import DeleteOptions, delete
 from kcr_devcluster.apiserver.registry.registry import Registry, WriteResult
 from kcr_devcluster.apiserver.schema.scalars import SCALARS
 from kcr_devcluster.apiserver.schema.shape import Shape
+from kcr_devcluster.apiserver.schema.versions import DEFAULT
 from kcr_devcluster.apiserver.storage.admission import CREATE, AdmissionAttributes, RequestContext, Reviews
 from kcr_devcluster.apiserver.storage.records import Record, in_version
 
@@ -80,6 +81,7 @@ class Write(NamedTuple):
         advisers: Functions that return warnings for its client.
         guard: Checks the object with the rights of its user; None for most kinds.
         reviews: The reviews of webhooks and policies; None where there are none.
+        version: The version of Kubernetes that is served.
     """
 
     route: Route
@@ -92,6 +94,7 @@ class Write(NamedTuple):
     advisers: Sequence[Adviser] = ()
     guard: CertificateGuard | None = None
     reviews: Reviews | None = None
+    version: str = DEFAULT
 
     def context(self, options: str, *, dry_run: bool) -> RequestContext:
         """Return the request for the registry: it refuses an object that grants more than the user has.
@@ -136,13 +139,23 @@ class Write(NamedTuple):
         name = manager_name(self.query.text("fieldManager"), self.headers.get("user-agent", ""))
         return ManagerEntry(name, UPDATE, self.route.kind.type.api_version, self.route.subresource, now)
 
+    @property
+    def shape(self) -> Shape:
+        """The fields of the objects in the request."""
+        return self.route.kind.shape_in(self.version)
+
     def check(self, obj: Manifest) -> list[str]:
-        """Return the warnings about unknown and duplicate fields in an object to write.
+        """Return the warnings about unknown and duplicate fields in an object to write, and prune those fields.
 
         Raises:
             UndecodableError: There are some, and the request is strict.
         """
-        return field_validation.check(self.route.kind.shape, obj, self.body, self.content_type, self.query)
+        shape = self.shape
+        warnings = field_validation.check(shape, obj, self.body, self.content_type, self.query)
+        # What is stored may have the fields of other versions.
+        if shape is not self.route.kind.shape and (warnings or self.query.text("fieldValidation") == "Ignore"):
+            shape.prune(obj)
+        return warnings
 
     @property
     def kind(self) -> Kind:
@@ -344,7 +357,7 @@ def patch(registry: Registry, write: Write) -> APIResponse:
     route, dry_run = write.route, write.query.dry_run("PatchOptions")
     request_body.check_size(write.body)
     old = registry.find(route.kind, route.namespace, route.name)
-    new = patched(write, route.kind.shape, write.current(old))
+    new = patched(write, write.shape, write.current(old))
     _check_patched_type(route, new)
     try:
         warnings = write.check(new)
@@ -358,7 +371,7 @@ def patch(registry: Registry, write: Write) -> APIResponse:
             written = registry.update(stored, new, tracking, subresource=part, context=context)
     except UndecodableError as error:
         # Decoding changes its argument: the message shows the object as the patch left it.
-        raise unusable(patched(write, route.kind.shape, write.current(old)), error.text) from None
+        raise unusable(patched(write, write.shape, write.current(old)), error.text) from None
     return write_response(write, written, warnings)
 
 

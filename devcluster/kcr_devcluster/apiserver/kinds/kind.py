@@ -9,7 +9,7 @@ from kcr.api.resources import ResourceType
 from kcr_devcluster.apiserver.kinds.strategy import Strategy
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.names import dns_subdomain
-from kcr_devcluster.apiserver.schema.builtin import kind_shape
+from kcr_devcluster.apiserver.schema.builtin import kind_shape, type_of_kind
 from kcr_devcluster.apiserver.schema.protobuf_encoder import is_encodable
 from kcr_devcluster.apiserver.schema.shape import Shape
 
@@ -206,10 +206,16 @@ class Kind:
 
     @cached_property
     def shape(self) -> Shape:
-        """The fields of its objects."""
+        """The fields of its objects as they are stored: those of all versions of Kubernetes."""
         if self.custom is not None:
             return self.custom.shape
         return kind_shape(self.type.api_version, self.type.kind) if self.conversion is None else self.conversion.shape
+
+    def shape_in(self, version: str) -> Shape:
+        """Return the fields of its objects in requests to a server of a version of Kubernetes."""
+        if self.custom is not None or type_of_kind(self.type.api_version, self.type.kind, version) is None:
+            return self.shape
+        return kind_shape(self.type.api_version, self.type.kind, version) if self.conversion is None else self.shape
 
     @cached_property
     def has_protobuf(self) -> bool:

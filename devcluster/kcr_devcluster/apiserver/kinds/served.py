@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping
 
 from kcr_devcluster.apiserver.kinds.catalogue import KINDS
 from kcr_devcluster.apiserver.kinds.kind import Kind
+from kcr_devcluster.apiserver.schema.builtin import is_served
+from kcr_devcluster.apiserver.schema.versions import DEFAULT, KubernetesVersion
 
 _VERSION = re.compile(r"v([1-9]\d*)(?:(alpha|beta)([1-9]\d*))?")
 
@@ -20,10 +22,16 @@ def version_priority(version: str) -> tuple[int, int, int, str]:
     return {None: 0, "beta": 1, "alpha": 2}[found[2]], -int(found[1]), -int(found[3] or 0), ""
 
 
+def kinds_in(kinds: Iterable[Kind], version: KubernetesVersion) -> tuple[Kind, ...]:
+    """Return those of the kinds that a version of Kubernetes has."""
+    return tuple(kind for kind in kinds if is_served(kind.type.api_version, kind.type.kind, version))
+
+
 class ServedIndex:
     """The kinds that are served now: the built-in ones, and those of definitions.
 
     Attributes:
+        version: The version of Kubernetes.
         builtin: The kinds that are always served.
         kinds: All kinds that are served now.
         groups: Their groups, each with its versions.
@@ -31,7 +39,9 @@ class ServedIndex:
         generation: Grows with each change of the served kinds.
     """
 
-    def __init__(self, kinds: Iterable[Kind]) -> None:
+    def __init__(self, kinds: Iterable[Kind], version: KubernetesVersion = DEFAULT) -> None:
+        """Serve kinds as a version of Kubernetes."""
+        self.version: KubernetesVersion = version
         self.builtin: tuple[Kind, ...] = tuple(kinds)
         self.generation: int = 0
         # By the name of their definition.

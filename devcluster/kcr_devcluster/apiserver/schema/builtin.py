@@ -1,5 +1,8 @@
 """The shapes of Kubernetes' built-in types, from the tables that `tools.schema` and `tools.struct_tags` make.
 
+There is a table for each version that can be served, and one of all, whose types have the fields of every version but
+those of disabled features. What is stored has these fields, and objects in requests those of the served version.
+
 Source: the OpenAPI document of Kubernetes and the tags of its Go structs; the tables' first lines say of which version.
 """
 
@@ -13,6 +16,7 @@ import msgspec
 from kcr_devcluster.apiserver.schema.defaults import DEFAULTS
 from kcr_devcluster.apiserver.schema.scalars import ANY, SCALARS
 from kcr_devcluster.apiserver.schema.shape import ABSENT, Field, Shape, Type, list_of, map_of
+from kcr_devcluster.apiserver.schema.versions import DISABLED, VERSIONS
 
 # How the names of types begin that are lists and maps.
 LIST, MAP = "[]", "map[string]"
@@ -74,76 +78,146 @@ class BuiltinKind(msgspec.Struct, frozen=True, rename="camel"):
     traits: tuple[str, ...] = ()
 
 
-class _Table(msgspec.Struct, frozen=True):
-    """The table. Types are decoded when they are first used.
+class _Difference(msgspec.Struct, frozen=True):
+    """What a version has that the one before has not, or otherwise; None for what is gone."""
+
+    source: Mapping[str, str]
+    atomic: frozenset[str]
+    kinds: Mapping[str, str | BuiltinKind | None]
+    types: Mapping[str, Mapping[str, str | FieldFacts | None]]
+
+
+class _Published(msgspec.Struct, frozen=True):
+    """The published tables. Types are decoded when they are first used.
 
     Attributes:
+        source: Which document the table of the oldest version was made of.
         atomic: The types whose objects server-side apply replaces as a whole.
         kinds: By apiVersion and kind, the type and perhaps more.
         types: The fields of each type.
-        source: Which document the table was made of.
+        later: What differs in the newest version.
     """
 
     source: Mapping[str, str]
     atomic: frozenset[str]
     kinds: Mapping[str, str | BuiltinKind]
     types: Mapping[str, msgspec.Raw]
+    later: _Difference
 
 
 class _Tags(msgspec.Struct, frozen=True):
     """The table of struct tags: per type its fields, each with number, `?` or `!`, and Go type: `tools.struct_tags`."""
 
     types: Mapping[str, str]
+    later: Mapping[str, str]
 
 
+# Stands for the fields and kinds of all versions.
+ALL = ""
 _FIELDS = msgspec.json.Decoder(dict[str, str | FieldFacts])
 
 
 @cache
-def _table() -> _Table:
-    return msgspec.json.decode(Path(__file__).with_name("kubernetes.json").read_bytes(), type=_Table)
+def _published() -> _Published:
+    return msgspec.json.decode(Path(__file__).with_name("kubernetes.json").read_bytes(), type=_Published)
 
 
 @cache
-def _tags() -> _Tags:
+def _tags(name: str) -> tuple[str, ...]:
+    """Return the entries of a type, those of the newest version last."""
+    tags = _read_tags()
+    return (*tags.types.get(name, "").split(), *tags.later.get(name, "").split())
+
+
+@cache
+def _read_tags() -> _Tags:
     return msgspec.json.decode(Path(__file__).with_name("struct_tags.json").read_bytes(), type=_Tags)
 
 
-def type_facts(name: str) -> dict[str, FieldFacts]:
+def type_facts(name: str, version: str = ALL) -> dict[str, FieldFacts]:
     """Return the facts of the table about the fields of a type, such as `meta.v1.ObjectMeta`.
+
+    Args:
+        name: The type.
+        version: One of `VERSIONS`, or `ALL`.
 
     Raises:
         KeyError: The table has no such type.
     """
-    fields = _FIELDS.decode(_table().types[name])
-    return {field: FieldFacts(facts) if isinstance(facts, str) else facts for field, facts in fields.items()}
+    table = _published()
+    later = {} if version == VERSIONS[0] else table.later.types.get(name, {})
+    known: Mapping[str, str | FieldFacts | None] = (
+        _FIELDS.decode(table.types[name]) if name in table.types or not later else {}
+    )
+    if version == ALL:
+        # Facts of the oldest version win, so that a field has those by which it was stored.
+        known = {**{field: facts for field, facts in later.items() if field not in DISABLED.get(name, ())}, **known}
+    else:
+        known = {**known, **later}
+    return {
+        field: FieldFacts(facts) if isinstance(facts, str) else facts
+        for field, facts in sorted(known.items())
+        if facts is not None
+    }
 
 
-def type_of_kind(api_version: str, kind: str) -> str | None:
-    """Return the name of the type of a kind's objects, None for unknown kinds."""
-    known = _table().kinds.get(f"{api_version} {kind}")
+@cache
+def _kinds(version: str) -> Mapping[str, str | BuiltinKind]:
+    table = _published()
+    if version == VERSIONS[0]:
+        return table.kinds
+    gone = {name for name, kind in table.later.kinds.items() if kind is None and version != ALL}
+    known = {**table.kinds, **{name: kind for name, kind in table.later.kinds.items() if kind is not None}}
+    return {name: known[name] for name in sorted(known) if name not in gone}
+
+
+def type_of_kind(api_version: str, kind: str, version: str = ALL) -> str | None:
+    """Return the name of the type of a kind's objects, None for unknown kinds.
+
+    Args:
+        api_version: Its group and version.
+        kind: Its name.
+        version: One of `VERSIONS`, or `ALL`.
+    """
+    known = _kinds(version).get(f"{api_version} {kind}")
     return known.type if isinstance(known, BuiltinKind) else known
 
 
 def kind_types() -> dict[tuple[str, str], str]:
     """Return the names of the types of all kinds, by apiVersion and kind."""
-    named = ((name.split(" "), kind) for name, kind in _table().kinds.items())
+    named = ((name.split(" "), kind) for name, kind in _kinds(ALL).items())
     return {(parts[0], parts[1]): kind if isinstance(kind, str) else kind.type for parts, kind in named}
 
 
-def kubernetes_version() -> str:
-    """Return of which version of Kubernetes the table is."""
-    return _table().source["kubernetes"]
+def kubernetes_version(version: str = VERSIONS[-1]) -> str:
+    """Return the release whose table is that of one of `VERSIONS`, such as `1.37.0`."""
+    return _source(version)["kubernetes"]
 
 
-def document_path() -> str:
-    """Return which file of the package `kubernetes-validate` the table was made of."""
-    return _table().source["file"]
+def document_path(version: str = VERSIONS[-1]) -> str:
+    """Return which file of the package `kubernetes-validate` the table of one of `VERSIONS` was made of."""
+    return _source(version)["file"]
+
+
+def _source(version: str) -> Mapping[str, str]:
+    return _published().source if version == VERSIONS[0] else _published().later.source
+
+
+def is_served(api_version: str, kind: str, version: str) -> bool:
+    """Return whether a version has a kind; other kinds than those of the table are not its matter.
+
+    Args:
+        api_version: Its group and version.
+        kind: Its name.
+        version: One of `VERSIONS`.
+    """
+    name = f"{api_version} {kind}"
+    return name in _kinds(version) or name not in _kinds(ALL)
 
 
 def builtin_kinds() -> dict[tuple[str, str], BuiltinKind]:
     """Return the kinds whose names are known, by apiVersion and kind."""
-    named = ((name.split(" "), kind) for name, kind in _table().kinds.items())
+    named = ((name.split(" "), kind) for name, kind in _kinds(ALL).items())
     return {(parts[0], parts[1]): kind for parts, kind in named if isinstance(kind, BuiltinKind)}
 
 
@@ -165,8 +239,8 @@ def encoded_shape(api_version: str, kind: str) -> Shape | None:
 
 def struct_order(name: str) -> list[str]:
     """Return the names of the fields of a type in the order of its Go struct."""
-    names = (entry.partition(":")[0] for entry in _tags().types.get(name, "").split())
-    return [name for name in names if name]
+    names = (entry.partition(":")[0] for entry in _tags(name))
+    return [name for name in dict.fromkeys(names) if name]
 
 
 @cache
@@ -186,38 +260,53 @@ def _list_shape(name: str, item: Shape, numbers: tuple[int, int]) -> Shape:
     return Shape(name, lambda: fields)
 
 
-@cache
-def type_shape(name: str) -> Shape:
-    """Return the shape of a type, such as `meta.v1.ObjectMeta`."""
-    return Shape(name.partition(".")[2], partial(_fields, name), is_atomic=name in _table().atomic)
+def type_shape(name: str, version: str = ALL) -> Shape:
+    """Return the shape of a type, such as `meta.v1.ObjectMeta`.
+
+    Args:
+        name: The type.
+        version: One of `VERSIONS`, or `ALL`.
+    """
+    return _type_shape(name, version)
 
 
 @cache
-def kind_shape(api_version: str, kind: str) -> Shape:
+def _type_shape(name: str, version: str) -> Shape:
+    is_atomic = name in _published().atomic or name in _published().later.atomic
+    return Shape(name.partition(".")[2], partial(_fields, name, version), is_atomic=is_atomic)
+
+
+def kind_shape(api_version: str, kind: str, version: str = ALL) -> Shape:
     """Return the shape of the objects of a kind. Their metadata, which all kinds share, are left as they are.
 
     Args:
         api_version: Group and version, such as `v1` or `batch/v1`.
         kind: Such as `Pod`.
+        version: One of `VERSIONS`, or `ALL`.
     """
+    return _kind_shape(api_version, kind, version)
+
+
+@cache
+def _kind_shape(api_version: str, kind: str, version: str) -> Shape:
 
     def read() -> Mapping[str, Field]:
         known = type_of_kind(api_version, kind)
         assert known is not None  # only kinds of the table are served so
         metadata = Field(ANY._replace(shape=type_shape(_METADATA), has_fields=True))
-        return {**_fields(known), "metadata": metadata}
+        return {**_fields(known, version), "metadata": metadata}
 
     return Shape(f"{api_version.rpartition('/')[2]}.{kind}", read)
 
 
-def _fields(name: str) -> Mapping[str, Field]:
-    entries = [entry.split(":") for entry in _tags().types.get(name, "").split()]
+def _fields(name: str, version: str) -> Mapping[str, Field]:
+    entries = [entry.split(":") for entry in _tags(name)]
     tags = dict(entries)
     embedded = dict(tag.split("=") for field, tag in entries if not field)
     defaults = DEFAULTS.get(name, {})
     made = {
-        field: _field(facts, tags.get(field, ""), defaults.get(field, ABSENT), embedded)
-        for field, facts in type_facts(name).items()
+        field: _field(facts, tags.get(field, ""), defaults.get(field, ABSENT), embedded, version)
+        for field, facts in type_facts(name, version).items()
     }
     made |= {field: made[field]._replace(is_replaced=True) for owner, field in _REPLACED if owner == name}
     if name == _JSON_SCHEMA:
@@ -250,7 +339,7 @@ def _schema_or(name: str) -> Type:
     return Type(name, conform, dict, schema, has_fields=True)
 
 
-def _field(facts: FieldFacts, tag: str, default: Any, embedded: Mapping[str, str]) -> Field:
+def _field(facts: FieldFacts, tag: str, default: Any, embedded: Mapping[str, str], version: str) -> Field:
     tag, _, named = tag.partition("=")
     number = tag.rstrip("?!")
     # A time that is held by value is null where it is not set.
@@ -259,7 +348,7 @@ def _field(facts: FieldFacts, tag: str, default: Any, embedded: Mapping[str, str
     # Optional lists and maps are left out when they are empty; an object is present or absent, and never zero.
     dropped = not facts.required if facts.type.startswith((LIST, MAP)) else tag.endswith("?")
     return Field(
-        _type(facts.type),
+        _type(facts.type, version),
         keeps_zero=not dropped,
         keeps_null=tag.endswith("!"),
         default=default,
@@ -275,11 +364,11 @@ def _field(facts: FieldFacts, tag: str, default: Any, embedded: Mapping[str, str
 
 
 @cache
-def _type(written: str) -> Type:
+def _type(written: str, version: str) -> Type:
     if written.startswith(LIST):
-        return list_of(_type(written.removeprefix(LIST)))
+        return list_of(_type(written.removeprefix(LIST), version))
     if written == _RESOURCE_LIST:
         return map_of(SCALARS["amount"])
     if written.startswith(MAP):
-        return map_of(_type(written.removeprefix(MAP)))
-    return SCALARS.get(written) or type_shape(written).type
+        return map_of(_type(written.removeprefix(MAP), version))
+    return SCALARS.get(written) or _type_shape(written, version).type

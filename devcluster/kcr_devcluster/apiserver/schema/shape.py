@@ -269,6 +269,14 @@ class Shape:
                 for shape, inner, where in field.type.objects(given, here):
                     yield from shape.unknown(inner, where)
 
+    def prune(self, value: dict[str, Any]) -> None:
+        """Drop the fields that `unknown` yields, in place."""
+        for name in [name for name in value if name not in self.fields]:
+            del value[name]
+        for name, given in value.items():
+            for shape, inner, _ in self.fields[name].type.objects(given, ""):
+                shape.prune(inner)
+
     def missing(self, value: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Field]]:
         """Yield the required fields that are absent or empty, with their paths such as `spec.selector`."""
         for name, field in self.fields.items():

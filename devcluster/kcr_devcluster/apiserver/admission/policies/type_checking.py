@@ -35,11 +35,12 @@ _METADATA = "meta.v1.ObjectMeta"
 class _Fields(Mapping[str, Schema]):
     """The schemas of a built-in type's fields, made when they are read: types may contain themselves."""
 
-    def __init__(self, type_name: str) -> None:
-        self._types = {name: facts.type for name, facts in type_facts(type_name).items()}
+    def __init__(self, type_name: str, version: str) -> None:
+        self._types = {name: facts.type for name, facts in type_facts(type_name, version).items()}
+        self._version = version
 
     def __getitem__(self, name: str) -> Schema:
-        return _schema_of(self._types[name])
+        return _schema_of(self._types[name], self._version)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._types)
@@ -56,22 +57,22 @@ class _Fields(Mapping[str, Schema]):
 
 
 @cache
-def _schema_of(written: str) -> Schema:
-    """Return the schema of a type of the table, such as `[]core.v1.Container`."""
+def _schema_of(written: str, version: str) -> Schema:
+    """Return the schema of a type of a version's table, such as `[]core.v1.Container`."""
     if written.startswith(LIST):
-        return {"type": "array", "items": _schema_of(written.removeprefix(LIST))}
+        return {"type": "array", "items": _schema_of(written.removeprefix(LIST), version)}
     if written.startswith(MAP):
-        return {"type": "object", "additionalProperties": _schema_of(written.removeprefix(MAP))}
-    return _SCALARS[written] if written in _SCALARS else {"type": "object", "properties": _Fields(written)}
+        return {"type": "object", "additionalProperties": _schema_of(written.removeprefix(MAP), version)}
+    return _SCALARS[written] if written in _SCALARS else {"type": "object", "properties": _Fields(written, version)}
 
 
-def _schema_of_kind(kind: Kind) -> Schema | None:
+def _schema_of_kind(kind: Kind, version: str) -> Schema | None:
     """Return the schema of the objects of a kind, None where it is not known."""
     if kind.openapi_schema is None:
         known = type_of_kind(kind.type.api_version, kind.type.kind)
-        return None if known is None else _schema_of(known)
+        return None if known is None else _schema_of(known, version)
     text: Schema = {"type": "string"}
-    resource: dict[str, Schema] = {"apiVersion": text, "kind": text, "metadata": _schema_of(_METADATA)}
+    resource: dict[str, Schema] = {"apiVersion": text, "kind": text, "metadata": _schema_of(_METADATA, version)}
     return {**kind.openapi_schema, "properties": {**(kind.openapi_schema.get("properties") or {}), **resource}}
 
 
@@ -113,7 +114,7 @@ def _warnings(text: str, spec: Manifest, checked: Sequence[_Checked]) -> Iterato
 def _checked(spec: Manifest, served: ServedIndex) -> Iterator[_Checked]:
     params = _params_schema(spec.get("paramKind") or {}, served)
     for kind in _kinds(spec.get("matchConstraints") or {}, served):
-        schema = _schema_of_kind(kind)
+        schema = _schema_of_kind(kind, served.version)
         if schema is not None:
             of = (kind.type.kind, schema)
             schemas = {"object": of, "oldObject": of, **({} if params is None else {"params": params})}
@@ -124,7 +125,7 @@ def _checked(spec: Manifest, served: ServedIndex) -> Iterator[_Checked]:
 def _params_schema(wanted: Manifest, served: ServedIndex) -> tuple[str, Schema] | None:
     for kind in served.kinds:
         if (kind.type.api_version, kind.type.kind) == (wanted.get("apiVersion"), wanted.get("kind")):
-            schema = _schema_of_kind(kind)
+            schema = _schema_of_kind(kind, served.version)
             return None if schema is None else (kind.type.kind, schema)
     return None
 

@@ -11,6 +11,7 @@ from kcr_devcluster.apiserver.http.openapi.prose import installed_prose
 from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.schema.builtin import LIST, MAP, FieldFacts, type_facts, type_of_kind, type_shape
 from kcr_devcluster.apiserver.schema.defaults import DEFAULTS
+from kcr_devcluster.apiserver.schema.versions import KubernetesVersion
 
 Definition = Mapping[str, Any]
 
@@ -55,11 +56,12 @@ def custom_name(kind: Kind) -> str:
     return ".".join([*reversed(kind.type.group.split(".")), kind.type.version, kind.type.kind])
 
 
-def definitions_of(kinds: Iterable[Kind], *, in_v2: bool = False) -> dict[str, Definition]:
+def definitions_of(kinds: Iterable[Kind], version: KubernetesVersion, *, in_v2: bool = False) -> dict[str, Definition]:
     """Return the definitions of kinds, and of all types that they need, by their full names.
 
     Args:
         kinds: The kinds.
+        version: The version of Kubernetes whose fields built-in kinds have.
         in_v2: Whether the schemas of custom kinds are for the second version of OpenAPI.
     """
     found: dict[str, Definition] = {}
@@ -68,9 +70,9 @@ def definitions_of(kinds: Iterable[Kind], *, in_v2: bool = False) -> dict[str, D
         if kind.openapi_schema is not None:
             tag = {"x-kubernetes-group-version-kind": [_group_version_kind(kind)]}
             found[custom_name(kind)] = {**published(kind.openapi_schema, in_v2=in_v2), **tag}
-            _add_type(found, METADATA)
+            _add_type(found, METADATA, version)
         elif known is not None:
-            _add_type(found, known)
+            _add_type(found, known, version)
             tag = {"x-kubernetes-group-version-kind": [_group_version_kind(kind)]}
             found[full_name(known)] = {**found[full_name(known)], **tag}
     return dict(sorted(found.items()))
@@ -80,19 +82,19 @@ def _group_version_kind(kind: Kind) -> dict[str, str]:
     return {"group": kind.type.group, "kind": kind.type.kind, "version": kind.type.version}
 
 
-def _add_type(found: dict[str, Definition], name: str) -> None:
+def _add_type(found: dict[str, Definition], name: str, version: KubernetesVersion) -> None:
     """Add the definition of a type and of those that its fields have, each once."""
     full = full_name(name)
     if full in found:
         return
     # Before its fields are read, because types may contain themselves.
-    found[full] = _object(name)
-    for inner in {_innermost(one.type) for one in type_facts(name).values()}:
+    found[full] = _object(name, version)
+    for inner in {_innermost(one.type) for one in type_facts(name, version).values()}:
         if inner in _NAMED:
             scalar, definition = _NAMED[inner]
-            found[scalar] = {**_described(installed_prose().of_type(scalar)), **definition}
+            found[scalar] = {**_described(installed_prose(version).of_type(scalar)), **definition}
         elif inner not in _INLINE:
-            _add_type(found, inner)
+            _add_type(found, inner, version)
 
 
 def _innermost(written: str) -> str:
@@ -101,9 +103,9 @@ def _innermost(written: str) -> str:
     return written
 
 
-def _object(name: str) -> Definition:
-    full, facts, defaults = full_name(name), type_facts(name), DEFAULTS.get(name, {})
-    prose = installed_prose()
+def _object(name: str, version: KubernetesVersion) -> Definition:
+    full, facts, defaults = full_name(name), type_facts(name, version), DEFAULTS.get(name, {})
+    prose = installed_prose(version)
     made: dict[str, Any] = _described(prose.of_type(full))
     if required := [field for field, one in facts.items() if one.required]:
         made["required"] = required

@@ -12,11 +12,12 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from kcr_devcluster.apiserver.http.discovery import VERSION
+from kcr_devcluster.apiserver.http.discovery import git_version
 from kcr_devcluster.apiserver.http.openapi.definitions import Definition, definitions_of
 from kcr_devcluster.apiserver.http.routes import Routes
 from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.protocol.responses import APIResponse, encoded, json_response, text_response
+from kcr_devcluster.apiserver.schema.versions import KubernetesVersion
 
 # A document with its first field, `swagger: "2.0"`. Its type is spelled otherwise than in the Accept header of clients,
 # which has an `@` and cannot be parsed. Source: kube-openapi/pkg/handler/handler.go.
@@ -36,7 +37,7 @@ class OpenAPI:
     """Answers `/openapi/v2`, `/openapi/v3` and the documents that the latter names."""
 
     def __init__(self, routes: Routes) -> None:
-        self._routes = routes
+        self._routes, self._version = routes, routes.version
 
     def respond(self, steps: list[str], accept: str) -> APIResponse:
         """Return the document of a path.
@@ -49,12 +50,12 @@ class OpenAPI:
         match steps:
             case ["openapi", "v3"]:
                 paths = {
-                    root: {"serverRelativeURL": f"/openapi/v3/{root}?hash={_hash(kinds)}"}
+                    root: {"serverRelativeURL": f"/openapi/v3/{root}?hash={_hash(kinds, self._version)}"}
                     for root, kinds in self._by_group_version().items()
                 }
                 return json_response(encoded({"paths": paths}))
             case ["openapi", "v3", *rest] if kinds := self._by_group_version().get("/".join(rest)):
-                return json_response(encoded(_v3("/".join(rest), kinds)), headers=_IMMUTABLE)
+                return json_response(encoded(_v3("/".join(rest), kinds, self._version)), headers=_IMMUTABLE)
             case ["openapi", "v3", *_]:
                 return APIResponse(404, {}, b"")
             case ["openapi", "v2"] if "protobuf" in accept:
@@ -82,26 +83,26 @@ class OpenAPI:
             for root, kinds in self._by_group_version().items()
             for path, operations in _paths(root, kinds, {"type": "string"}).items()
         }
-        definitions = definitions_of(self._documented_kinds(), in_v2=True)
+        definitions = definitions_of(self._documented_kinds(), self._version, in_v2=True)
         return {
             "swagger": "2.0",
-            "info": {"title": "kcr", "version": VERSION},
+            "info": {"title": "kcr", "version": git_version(self._version)},
             "paths": paths,
             "definitions": {name: _in_v2(one) for name, one in definitions.items()},
         }
 
 
-def _hash(kinds: list[Kind]) -> str:
+def _hash(kinds: list[Kind], version: KubernetesVersion) -> str:
     """Return a hash that changes with a document; the version alone determines the schemas of built-in kinds."""
-    content = encoded([VERSION, *([kind.type.plural, kind.schema_hash] for kind in kinds)])
+    content = encoded([git_version(version), *([kind.type.plural, kind.schema_hash] for kind in kinds)])
     return hashlib.sha256(content).hexdigest()[:32].upper()
 
 
-def _v3(root: str, kinds: list[Kind]) -> Definition:
+def _v3(root: str, kinds: list[Kind], version: KubernetesVersion) -> Definition:
     return {
         "openapi": "3.0.0",
-        "info": {"title": "kcr", "version": VERSION},
-        "components": {"schemas": definitions_of(kinds)},
+        "info": {"title": "kcr", "version": git_version(version)},
+        "components": {"schemas": definitions_of(kinds, version)},
         "paths": _paths(root, kinds, {"schema": {"type": "string"}}),
     }
 

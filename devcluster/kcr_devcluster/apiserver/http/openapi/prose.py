@@ -11,6 +11,7 @@ from importlib import resources
 import msgspec
 
 from kcr_devcluster.apiserver.schema.builtin import document_path
+from kcr_devcluster.apiserver.schema.versions import KubernetesVersion
 
 # Descriptions of fields that are easily misused, even without the document.
 _WARNINGS: Mapping[tuple[str, str], str] = {
@@ -89,10 +90,10 @@ def own_prose() -> Prose:
 
 
 @cache
-def installed_prose() -> Prose:
-    """Return the descriptions of the installed document; without it, those of `own_prose`."""
+def installed_prose(version: KubernetesVersion) -> Prose:
+    """Return the descriptions of a version's installed document; without it, those of `own_prose`."""
     try:
-        raw = resources.files("kubernetes_validate").joinpath(document_path()).read_bytes()
+        raw = resources.files("kubernetes_validate").joinpath(document_path(version)).read_bytes()
     except (ModuleNotFoundError, FileNotFoundError):
         # The package is not there, or another version than that which the table was made of.
         return own_prose()

@@ -26,11 +26,11 @@ def update(registry: Registry, write: Write) -> APIResponse:
     route = write.route
     old = registry.find(route.kind, route.namespace, route.name)
     if request_body.media_type(write.content_type).endswith("patch+json"):
-        new = patched(write, route.kind.shape, old.manifest())
+        new = patched(write, write.shape, old.manifest())
     else:
         new = request_body.decode_object(route.kind, write.body, write.content_type)
     check_name(route, metadata.decode_metadata(route.kind, new.get("metadata")))
-    conform(route.kind.shape, new)
+    conform(write.shape, new)
     # Nothing else is written.
     added = new["spec"].get(_MEMBER) or []
     before = old.manifest()

@@ -16,8 +16,11 @@ from kcr_devcluster.apiserver.kinds.strategy import conform
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.schema.builtin import type_shape
 from kcr_devcluster.apiserver.schema.shape import Field, Shape
+from kcr_devcluster.apiserver.schema.versions import VERSIONS
 
 _GROUP, _VERSION = "extensions", "v1beta1"
+# The old versions have no field that came after them.
+_FIELDS_OF = VERSIONS[0]
 
 
 def job_to_hub(job: Manifest) -> None:
@@ -63,18 +66,18 @@ def cron_job_from_hub(cron_job: Manifest) -> None:
 
 
 def _old_job() -> Mapping[str, Field]:
-    new = JOBS.shape.fields
+    new = JOBS.shape_in(_FIELDS_OF).fields
     return {**new, "spec": new["spec"]._replace(type=Shape("v1.JobSpec", _old_spec).type)}
 
 
 def _old_spec() -> Mapping[str, Field]:
-    fields = dict(type_shape("batch.v1.JobSpec").fields)
+    fields = dict(type_shape("batch.v1.JobSpec", _FIELDS_OF).fields)
     fields["autoSelector"] = fields.pop("manualSelector")
     return fields
 
 
 _OLD_JOB = Shape(f"{_VERSION}.Job", _old_job)
-_OLD_CRON_JOB = Shape(f"{_VERSION}.CronJob", lambda: CRON_JOBS.shape.fields)
+_OLD_CRON_JOB = Shape(f"{_VERSION}.CronJob", lambda: CRON_JOBS.shape_in(_FIELDS_OF).fields)
 
 
 def _older(group: str, conversion: Conversion) -> Kind:

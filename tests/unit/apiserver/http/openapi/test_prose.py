@@ -3,12 +3,14 @@ import pytest
 from kcr_devcluster.apiserver.http.openapi.definitions import METADATA, full_name
 from kcr_devcluster.apiserver.http.openapi.prose import installed_prose, own_prose
 from kcr_devcluster.apiserver.schema.builtin import type_facts
+from kcr_devcluster.apiserver.schema.versions import VERSIONS, KubernetesVersion
 
 JOB_SPEC = "io.k8s.api.batch.v1.JobSpec"
 
 
-def test_installed_document_describes_types_and_fields() -> None:
-    prose = installed_prose()
+@pytest.mark.parametrize("version", VERSIONS)
+def test_installed_document_describes_types_and_fields(version: KubernetesVersion) -> None:
+    prose = installed_prose(version)
     assert prose.of_type("io.k8s.api.batch.v1.Job") == "Job represents the configuration of a single job."
     assert prose.of_field(JOB_SPEC, "suspend").startswith("suspend specifies whether the Job controller should create")
     assert (prose.of_type("io.none"), prose.of_field(JOB_SPEC, "none")) == ("", "")

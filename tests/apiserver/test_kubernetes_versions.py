@@ -1,0 +1,125 @@
+"""What differs between the versions of Kubernetes that the embedded server serves.
+
+Source: the published OpenAPI of both; `apiserver/schema/versions.py` names that of everything else.
+"""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from random import Random
+from typing import Any
+
+import pytest
+
+from kcr.client import Client
+from kcr.client.writes import APPLY_PATCH
+from kcr.errors import ApiError, BadRequestError, NotFoundError, ServerError
+from kcr_devcluster.apiserver.schema.versions import VERSIONS, KubernetesVersion
+from kcr_devcluster.cluster import EmbeddedCluster
+from tests.kit.harness import manifest
+
+pytestmark = pytest.mark.kcr_virtual
+JOBS = "/apis/batch/v1/namespaces/default/jobs"
+PODS = "/api/v1/namespaces/default/pods"
+POD = {"containers": [{"name": "main", "image": "shop"}]}
+both = pytest.mark.parametrize("version", VERSIONS)
+
+
+@asynccontextmanager
+async def served(version: KubernetesVersion, *, gangs: bool = False) -> AsyncIterator[Client]:
+    async with EmbeddedCluster(kubernetes_version=version, gangs=gangs, runtime=None, random=Random(0)) as cluster:
+        yield cluster.client
+
+
+async def ask(client: Client, method: str, target: str, body: object = None) -> Any:
+    kind = APPLY_PATCH if method == "PATCH" else "application/json"
+    return json.loads(await client.request(method, target, json.dumps(body).encode(), content_type=kind))
+
+
+def job(name: str) -> dict[str, Any]:
+    made = manifest(name)
+    made["spec"]["scheduling"] = {"schedulingPolicy": {"basic": {}}}
+    return made
+
+
+@both
+async def test_version_is_said_by_the_server_and_its_documents(version: KubernetesVersion) -> None:
+    async with served(version) as client:
+        said = await ask(client, "GET", "/version")
+        document = await ask(client, "GET", "/openapi/v3/apis/batch/v1")
+    assert (said["minor"], said["gitVersion"]) == (version[2:], f"v{version}.0+kcr")
+    assert document["info"]["version"] == said["gitVersion"]
+    fields = document["components"]["schemas"]["io.k8s.api.batch.v1.JobSpec"]["properties"]
+    assert ("scheduling" in fields) == (version == "1.37")
+
+
+@both
+async def test_kinds_are_those_of_the_version(version: KubernetesVersion) -> None:
+    async with served(version, gangs=True) as client:
+        groups = {one["name"]: one for one in (await ask(client, "GET", "/apis"))["groups"]}
+        certificates = await ask(client, "GET", "/apis/certificates.k8s.io/v1")
+    found = {one["name"] for one in certificates["resources"]}
+    later = {"clustertrustbundles", "podcertificaterequests", "podcertificaterequests/status"}
+    assert found & later == (later if version == "1.37" else set())
+    assert ("storagemigration.k8s.io" in groups) == (version == "1.37")
+    versions = [one["version"] for one in groups["scheduling.k8s.io"]["versions"]]
+    assert versions == (["v1", "v1beta1", "v1alpha3"] if version == "1.37" else ["v1", "v1alpha2"])
+
+
+async def test_field_of_a_later_version_is_unknown() -> None:
+    async with served("1.36", gangs=True) as client:
+        with pytest.raises(BadRequestError, match=r'unknown field "spec.scheduling"'):
+            await ask(client, "POST", f"{JOBS}?fieldValidation=Strict", job("strict"))
+        for validation in ("Warn", "Ignore"):
+            made = await ask(client, "POST", f"{JOBS}?fieldValidation={validation}", job(validation.lower()))
+            assert "scheduling" not in made["spec"]
+        with pytest.raises(ServerError, match=r"\.spec\.scheduling: field not declared in schema"):
+            await ask(client, "PATCH", f"{JOBS}/applied?fieldManager=shop", job("applied"))
+
+
+@pytest.mark.parametrize("gangs", [True, False])
+async def test_field_of_the_newest_version_is_kept_with_its_gate(*, gangs: bool) -> None:
+    async with served("1.37", gangs=gangs) as client:
+        made = await ask(client, "POST", f"{JOBS}?fieldValidation=Strict", job("made"))
+        applied = await ask(client, "PATCH", f"{JOBS}/applied?fieldManager=shop", job("applied"))
+    assert [one["spec"].get("scheduling") for one in (made, applied)] == [
+        {"schedulingPolicy": {"basic": {}}} if gangs else None
+    ] * 2
+
+
+async def test_field_of_a_disabled_feature_is_known_and_not_kept() -> None:
+    async with served("1.37") as client:
+        spec = {**POD, "volumes": [{"name": "tmp", "emptyDir": {"mode": 448}}], "evictionResponders": [{"name": "a/b"}]}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "shop"}, "spec": spec}
+        made = await ask(client, "POST", f"{PODS}?fieldValidation=Strict", pod)
+    assert made["spec"]["volumes"] == [{"name": "tmp", "emptyDir": {}}]
+    assert "evictionResponders" not in made["spec"]
+
+
+async def test_workload_is_one_object_in_both_versions_of_its_group() -> None:
+    def place(version: str) -> str:
+        return f"/apis/scheduling.k8s.io/{version}/namespaces/default/workloads"
+
+    template = {"name": "workers", "schedulingPolicy": {"gang": {"minCount": 2}}}
+    workload = {"apiVersion": "scheduling.k8s.io/v1alpha3", "kind": "Workload", "metadata": {"name": "w"}}
+    async with served("1.37", gangs=True) as client:
+        made = await ask(client, "POST", place("v1alpha3"), {**workload, "spec": {"podGroupTemplates": [template]}})
+        read = await ask(client, "GET", f"{place('v1beta1')}/w")
+        assert (made["apiVersion"], read["apiVersion"]) == (workload["apiVersion"], "scheduling.k8s.io/v1beta1")
+        assert made["spec"] == read["spec"]
+        assert made["metadata"]["uid"] == read["metadata"]["uid"]
+        with pytest.raises(NotFoundError):
+            await ask(client, "GET", place("v1alpha2"))
+
+
+async def test_object_of_a_kind_that_only_the_newest_version_has_is_stored() -> None:
+    bundle = {
+        "apiVersion": "certificates.k8s.io/v1", "kind": "ClusterTrustBundle", "metadata": {"name": "roots"},
+        "spec": {"trustBundle": "-----BEGIN CERTIFICATE-----"},
+    }  # fmt: skip
+    async with served("1.37") as client:
+        made = await ask(client, "POST", "/apis/certificates.k8s.io/v1/clustertrustbundles", bundle)
+        assert made["spec"] == bundle["spec"]
+    async with served("1.36") as client:
+        with pytest.raises(ApiError):
+            await ask(client, "POST", "/apis/certificates.k8s.io/v1/clustertrustbundles", bundle)
