@@ -1,7 +1,6 @@
 """The Workloads and PodGroups of Jobs whose pods are scheduled together.
 
 The version of `scheduling.k8s.io` is chosen by discovery when the first Job is reconciled; then informers are opened.
-With v1alpha2 Jobs become gangs by their form, as in Kubernetes 1.36; with v1beta1 by `spec.scheduling`, as in 1.37.
 
 Source: kubernetes/pkg/controller/job/job_scheduling_manager.go; job-controller §35; KEP-5547.
 """

@@ -16,11 +16,13 @@ from kcr.client.writes import APPLY_PATCH
 from kcr.errors import ApiError, BadRequestError, NotFoundError, ServerError
 from kcr_devcluster.apiserver.schema.versions import VERSIONS, KubernetesVersion
 from kcr_devcluster.cluster import EmbeddedCluster
+from tests.kit.api import TABLE, Api
 from tests.kit.harness import manifest
 
 pytestmark = pytest.mark.kcr_virtual
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 PODS = "/api/v1/namespaces/default/pods"
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 POD = {"containers": [{"name": "main", "image": "shop"}]}
 both = pytest.mark.parametrize("version", VERSIONS)
 
@@ -110,6 +112,89 @@ async def test_workload_is_one_object_in_both_versions_of_its_group() -> None:
         assert made["metadata"]["uid"] == read["metadata"]["uid"]
         with pytest.raises(NotFoundError):
             await ask(client, "GET", place("v1alpha2"))
+
+
+def definition(schema: dict[str, Any]) -> dict[str, Any]:
+    names = {"plural": "shops", "kind": "Shop", "shortNames": ["sh"]}
+    versions = [
+        {"name": name, "served": True, "storage": name == "v1", "schema": {"openAPIV3Schema": schema}}
+        for name in ("v1", "v1beta1")
+    ]
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "shops.a.dev"},
+        "spec": {"group": "a.dev", "scope": "Namespaced", "names": names, "versions": versions},
+    }  # fmt: skip
+
+
+@both
+@pytest.mark.parametrize("field", ["name", "generateName"])
+@pytest.mark.parametrize("embedded", [False, True])
+async def test_rules_know_how_long_names_are(version: KubernetesVersion, field: str, *, embedded: bool) -> None:
+    rule = f"self.metadata.{field}.lowerAscii().contains(self.text)"
+    schema: dict[str, Any] = {
+        "type": "object", "properties": {"text": {"type": "string", "maxLength": 10_000}},
+        "x-kubernetes-validations": [{"rule": rule}],
+    }  # fmt: skip
+    if embedded:
+        schema = {"type": "object", "properties": {"inner": {**schema, "x-kubernetes-embedded-resource": True}}}
+    async with served(version) as client:
+        if version == "1.37":
+            await ask(client, "POST", DEFINITIONS, definition(schema))
+            return
+        with pytest.raises(ApiError, match="estimated rule cost exceeds budget"):
+            await ask(client, "POST", DEFINITIONS, definition(schema))
+
+
+@both
+async def test_length_of_a_name_in_the_schema_counts_where_it_is_shorter(version: KubernetesVersion) -> None:
+    name = {"type": "string", "maxLength": 5}
+    rule = {"rule": "self.metadata.name.lowerAscii().contains(self.text)"}
+    schema: dict[str, Any] = {
+        "type": "object", "x-kubernetes-validations": [rule],
+        "properties": {
+            "metadata": {"type": "object", "properties": {"name": name}},
+            "text": {"type": "string", "maxLength": 400_000},
+        },
+    }  # fmt: skip
+    async with served(version) as client:
+        if version == "1.37":
+            await ask(client, "POST", DEFINITIONS, definition(schema))
+            return
+        with pytest.raises(ApiError, match="estimated rule cost exceeds budget"):
+            await ask(client, "POST", DEFINITIONS, definition(schema))
+
+
+@both
+async def test_sets_of_objects_have_a_warning(version: KubernetesVersion) -> None:
+    item = {"type": "object", "properties": {"a": {"type": "string"}}, "x-kubernetes-map-type": "atomic"}
+    items = {"type": "array", "x-kubernetes-list-type": "set", "items": item}
+    crd = definition({"type": "object", "properties": {"items": items}})
+    async with EmbeddedCluster(kubernetes_version=version, runtime=None, random=Random(0)) as cluster:
+        made = await Api(cluster.server).call("POST", DEFINITIONS, crd)
+    assert made.status == 201
+    warned = 'set for items of type \\"object\\" is not supported' in made.headers.get("Warning", "")
+    assert warned == (version == "1.37")
+
+
+@both
+async def test_tables_of_definitions_have_the_columns_of_the_version(version: KubernetesVersion) -> None:
+    async with EmbeddedCluster(kubernetes_version=version, runtime=None, random=Random(0)) as cluster:
+        api = Api(cluster.server)
+        await api.post(DEFINITIONS, definition({"type": "object"}))
+        table = await api.get(f"{DEFINITIONS}/shops.a.dev", accept=TABLE)
+    cells = dict(zip([one["name"] for one in table["columnDefinitions"]], table["rows"][0]["cells"], strict=True))
+    assert "Created At" in cells
+    if version == "1.36":
+        assert list(cells) == ["Name", "Created At"]
+        return
+    del cells["Created At"]
+    assert cells == {
+        "Name": "shops.a.dev", "Scope": "Namespaced", "Versions": "v1(storage),v1beta1", "Group": "a.dev",
+        "Kind": "Shop", "ShortNames": "sh", "Established": True,
+    }  # fmt: skip
+    wide = [one["name"] for one in table["columnDefinitions"] if one["priority"]]
+    assert wide == ["Group", "Kind", "ShortNames", "Established"]
 
 
 async def test_object_of_a_kind_that_only_the_newest_version_has_is_stored() -> None:

@@ -8,6 +8,7 @@ import msgspec
 
 from kcr.errors import ConfigError
 from kcr.log.lines import printable
+from kcr_devcluster.apiserver.schema.versions import DEFAULT, VERSIONS, KubernetesVersion
 from kcr_devcluster.manifests import read_documents
 
 if TYPE_CHECKING:  # the API server, which only a run loads
@@ -20,10 +21,18 @@ if TYPE_CHECKING:  # the API server, which only a run loads
     epilog="Exit codes: 0 when all would pass, 1 when one would be refused, 2 when a file cannot be read.",
 )
 @click.argument("files", nargs=-1, required=True, metavar="FILE…")
+@click.option(
+    "--kubernetes-version",
+    "version",
+    type=click.Choice(VERSIONS),
+    default=DEFAULT,
+    show_default=True,
+    help="The cluster's version.",
+)
 @click.option("--strict", is_flag=True, help="Exit with 1 for warnings, too: kubectl refuses unknown fields.")
 @click.option("-o", "--output", type=click.Choice(["json"]), help="Print one JSON object.")
-def check(files: tuple[str, ...], output: str | None, *, strict: bool) -> int:
-    """Check whether CustomResourceDefinitions and objects would pass on a cluster of Kubernetes 1.36.
+def check(files: tuple[str, ...], version: KubernetesVersion, output: str | None, *, strict: bool) -> int:
+    """Check whether CustomResourceDefinitions and objects would pass on a cluster of Kubernetes 1.36 or 1.37.
 
     A FILE is YAML or JSON with any number of documents and lists, a folder of such files, a URL, or - for stdin. The
     definitions are validated first, with their CEL rules and their costs; then the objects, by the definitions in all
@@ -33,7 +42,7 @@ def check(files: tuple[str, ...], output: str | None, *, strict: bool) -> int:
     \b
     Examples:
       kcr crd check crd/ examples/
-      kcr crd check --strict crd.yaml website.yaml
+      kcr crd check --strict --kubernetes-version 1.37 crd.yaml website.yaml
       kustomize build config | kcr crd check -
     """  # noqa: D301 - click's mark for lines that are kept
     try:
@@ -44,7 +53,7 @@ def check(files: tuple[str, ...], output: str | None, *, strict: bool) -> int:
     # Imports the API server.
     from kcr_devcluster.generators.checking import check_documents  # noqa: PLC0415
 
-    checked = check_documents(documents)
+    checked = check_documents(documents, version)
     if output == "json":
         click.echo(msgspec.json.encode(_as_json(checked)))
     else:

@@ -20,8 +20,11 @@ from kcr.api.resources import ResourceType
 from kcr.client.wire.decoding import warnings_in
 from kcr.clock import SystemClock
 from kcr_devcluster.apiserver.kinds.catalogue import CUSTOM_RESOURCE_DEFINITIONS, KINDS, NAMESPACES, SERVICE_ACCOUNTS
+from kcr_devcluster.apiserver.kinds.generic import STORED_ONLY
+from kcr_devcluster.apiserver.kinds.served import kinds_in
 from kcr_devcluster.apiserver.kinds.views import VIEWS
 from kcr_devcluster.apiserver.protocol.responses import StatusError
+from kcr_devcluster.apiserver.schema.versions import KubernetesVersion
 from kcr_devcluster.apiserver.server import APIServer, HTTPRequest
 from kcr_devcluster.apiserver.storage.storage import Storage
 from kcr_devcluster.apiserver.structural.checks import ROOT
@@ -76,17 +79,23 @@ class Checked(NamedTuple):
         return tuple(one for one in self.findings if one.is_warning)
 
 
-def check_documents(documents: Sequence[Document]) -> Checked:
-    """Return what an API server says of documents: first of definitions, then of objects."""
-    return asyncio.run(_Check().run(documents))
+def check_documents(documents: Sequence[Document], version: KubernetesVersion) -> Checked:
+    """Return what an API server says of documents: first of definitions, then of objects.
+
+    Args:
+        documents: The documents.
+        version: The version of Kubernetes.
+    """
+    return asyncio.run(_Check(version).run(documents))
 
 
 class _Check:
     """One run, on a server of its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, version: KubernetesVersion) -> None:
         clock, random = SystemClock(), Random()
-        self._server = APIServer(Storage(clock=clock), clock=clock, random=random, kinds=(*KINDS, *VIEWS))
+        self._kinds = kinds_in((*KINDS, *VIEWS), version)
+        self._server = APIServer(Storage(clock=clock), clock=clock, random=random, kinds=self._kinds, version=version)
         # The kinds of definitions that do not pass, by group and name.
         self._refused: set[tuple[str, str]] = set()
 
@@ -130,7 +139,7 @@ class _Check:
     async def _create(self, document: Document) -> list[Finding]:
         """Create an object."""
         api_version, metadata = document.manifest["apiVersion"], document.manifest["metadata"]
-        types = [kind.type for kinds in ((*KINDS, *VIEWS), *self._server.definitions.served) for kind in kinds]
+        types = [kind.type for kinds in (self._kinds, *self._server.definitions.served) for kind in kinds]
         found = next((one for one in types if (one.api_version, one.kind) == (api_version, document.kind)), None)
         if found is None:
             return [Finding(document, "", _unknown(document, types))]
@@ -161,7 +170,7 @@ class _Check:
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         answer = await self._server.handle(HTTPRequest("POST", target, headers, msgspec.json.encode(body)))
         warnings = warnings_in(answer.headers.get("Warning", ""))
-        findings = [_warning(document, text) for text in warnings]
+        findings = [_warning(document, text) for text in warnings if STORED_ONLY not in text]
         if answer.status >= HTTPStatus.BAD_REQUEST:
             assert isinstance(answer.body, bytes)  # only reads are streams
             status = msgspec.json.decode(answer.body)

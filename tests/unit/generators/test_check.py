@@ -224,3 +224,33 @@ def test_generator_and_fakes_refuse_what_the_check_refuses(
         assert (shown.out, shown.err.startswith(words), said in shown.err) == ("", True, True)
     with pytest.raises(kcr.ConfigError, match="undefined field 'positon'"):
         FakeManager(kinds=[kind])
+
+
+@pytest.mark.parametrize(
+    ("given", "problems"),
+    [
+        pytest.param("1.36", ["no kind ClusterTrustBundle", "unknown field"], id="1.36"),
+        pytest.param("1.37", [], id="1.37"),
+    ],
+)
+def test_kinds_and_fields_are_those_of_the_version(
+    capsys: pytest.CaptureFixture[str], given: str, problems: list[str]
+) -> None:
+    bundle = {
+        "apiVersion": "certificates.k8s.io/v1", "kind": "ClusterTrustBundle", "metadata": {"name": "roots"},
+        "spec": {"trustBundle": "-----BEGIN CERTIFICATE-----"},
+    }  # fmt: skip
+    pod = {**POD, "spec": {**POD["spec"], "evictionResponders": [{"name": "a.dev/b"}]}}
+    code, lines = check(capsys, [HIGH, pod, bundle], "--strict", "--kubernetes-version", given)
+    assert code == bool(problems)
+    assert [words for words in problems if words not in "\n".join(lines)] == []
+
+
+def test_version_that_is_not_known_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    refusal = "Invalid value for --kubernetes-version: '1.35' is not one of '1.36', '1.37'"
+    assert_refused(["crd", "check", "a.yaml", "--kubernetes-version", "1.35"], 2, refusal, capsys)
+
+
+def test_what_a_development_cluster_lacks_is_no_warning(capsys: pytest.CaptureFixture[str]) -> None:
+    handler = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "a"}, "handler": "a"}
+    assert check(capsys, [handler], "--strict")[0] == 0

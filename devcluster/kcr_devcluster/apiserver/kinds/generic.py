@@ -29,13 +29,17 @@ WITHOUT_CONTROLLER: Mapping[str, str] = {
 }
 
 
+# Of warnings that no other server gives.
+STORED_ONLY = "are stored by this server, and nothing here acts on them"
+
+
 def without_effect(display: str) -> str:
     """Return the warning about a new object of a kind that is only stored.
 
     Args:
         display: The name of the kind in messages, such as `statefulsets.apps`.
     """
-    said = f"{display} are stored by this server, and nothing here acts on them"
+    said = f"{display} {STORED_ONLY}"
     return f"{said}: {WITHOUT_CONTROLLER[display]}" if display in WITHOUT_CONTROLLER else said
 
 

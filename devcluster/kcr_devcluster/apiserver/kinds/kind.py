@@ -156,6 +156,7 @@ class Kind:
         conversion: Set where the objects are those of another kind.
         custom: Set for custom resources.
         field_fallbacks: Where the value of a path in `fields` is when its own place has none.
+        printer: The name of its columns in tables, where another version of Kubernetes has others.
         is_computed: Whether objects are computed when they are read, and cannot be written or watched.
     """
 
@@ -175,6 +176,7 @@ class Kind:
     conversion: Conversion | None = None
     custom: CustomVersion | None = None
     field_fallbacks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    printer: str = ""
     is_computed: ClassVar[bool] = False
 
     @cached_property

@@ -2,11 +2,14 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import cache
 
-from kcr_devcluster.apiserver.kinds.catalogue import KINDS
+from kcr_devcluster.apiserver.kinds.catalogue import CUSTOM_RESOURCE_DEFINITIONS, KINDS
 from kcr_devcluster.apiserver.kinds.kind import Kind
+from kcr_devcluster.apiserver.kinds.strategy import strategy_at
 from kcr_devcluster.apiserver.schema.builtin import is_served
-from kcr_devcluster.apiserver.schema.versions import DEFAULT, KubernetesVersion
+from kcr_devcluster.apiserver.schema.versions import DEFAULT, TRAITS, KubernetesVersion
 
 _VERSION = re.compile(r"v([1-9]\d*)(?:(alpha|beta)([1-9]\d*))?")
 
@@ -23,8 +26,21 @@ def version_priority(version: str) -> tuple[int, int, int, str]:
 
 
 def kinds_in(kinds: Iterable[Kind], version: KubernetesVersion) -> tuple[Kind, ...]:
-    """Return those of the kinds that a version of Kubernetes has."""
-    return tuple(kind for kind in kinds if is_served(kind.type.api_version, kind.type.kind, version))
+    """Return those of the kinds that a version of Kubernetes has, with its traits."""
+    served = (kind for kind in kinds if is_served(kind.type.api_version, kind.type.kind, version))
+    return tuple(_definitions(version) if kind is CUSTOM_RESOURCE_DEFINITIONS else kind for kind in served)
+
+
+@cache
+def _definitions(version: KubernetesVersion) -> Kind:
+    traits = TRAITS[version]
+    make = strategy_at(
+        "definitions.strategy:CustomResourceDefinitionStrategy",
+        caps_names=traits.caps_names,
+        warns_of_sets=traits.warns_of_sets,
+    )
+    printer = "definitions" if traits.prints_definitions else ""
+    return replace(CUSTOM_RESOURCE_DEFINITIONS, make_strategy=make, printer=printer)
 
 
 class ServedIndex:

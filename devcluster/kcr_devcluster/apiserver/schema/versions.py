@@ -18,14 +18,23 @@ class Traits(NamedTuple):
     Attributes:
         gangs_by_form: Whether the form of a Job makes it a gang, as with `scheduling.k8s.io/v1alpha2`; otherwise
             `spec.scheduling` does, as with v1beta1. Source: KEP-5547, KEP-6089.
+        caps_names: Whether rules of definitions know how long `metadata.name` and `metadata.generateName` can be, for
+            the estimate of their cost. Source: apiextensions-apiserver/pkg/apiserver/schema/cel/model/schemas.go.
+        warns_of_sets: Whether a definition with a list of type `set` whose items are objects or lists gets a warning.
+            Source: apiextensions-apiserver/pkg/registry/customresourcedefinition/strategy.go.
+        prints_definitions: Whether tables of definitions have columns of their own.
+            Source: apiextensions-apiserver/pkg/registry/customresourcedefinition/tableconvertor.
     """
 
     gangs_by_form: bool
+    caps_names: bool
+    warns_of_sets: bool
+    prints_definitions: bool
 
 
 TRAITS: Mapping[KubernetesVersion, Traits] = {
-    "1.36": Traits(gangs_by_form=True),
-    "1.37": Traits(gangs_by_form=False),
+    "1.36": Traits(gangs_by_form=True, caps_names=False, warns_of_sets=False, prints_definitions=False),
+    "1.37": Traits(gangs_by_form=False, caps_names=True, warns_of_sets=True, prints_definitions=True),
 }
 
 

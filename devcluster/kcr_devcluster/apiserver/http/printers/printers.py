@@ -24,7 +24,7 @@ def printer_of(kind: Kind) -> Printer:
     """Return the printer of a kind; kinds without one show their name and when they were made."""
     if kind.custom is not None:
         return custom_printer(kind.custom.columns)
-    printer, conversion = _PRINTERS.get(kind.stored.type.display, OTHERS), kind.conversion
+    printer, conversion = _PRINTERS.get(kind.printer or kind.stored.type.display, OTHERS), kind.conversion
     if conversion is None or conversion.same_fields:
         return printer
     return printer._replace(cells=partial(_converted_cells, printer, conversion))
@@ -119,6 +119,20 @@ def _source(event: Manifest) -> str:
     return ", ".join(part for part in named if part)
 
 
+def _definition(definition: Manifest, now: datetime) -> Cells:
+    spec, names = definition.get("spec") or {}, (definition.get("spec") or {}).get("names") or {}
+    versions = sorted(
+        f"{one['name']}{'(storage)' if one.get('storage') else ''}"
+        for one in spec.get("versions") or ()
+        if one.get("served")
+    )
+    return [
+        _name(definition), spec.get("scope", ""), ",".join(versions), definition["metadata"]["creationTimestamp"],
+        spec.get("group", ""), names.get("kind", ""), ",".join(names.get("shortNames") or ()),
+        _holds(definition, "Established"),
+    ]  # fmt: skip
+
+
 def _usage(metrics: Manifest, now: datetime) -> Cells:
     used = [one["usage"] for one in metrics.get("containers") or (metrics,)]
     cpu, memory = (sum(amount(one[resource]) for one in used) for resource in ("cpu", "memory"))
@@ -144,6 +158,15 @@ _PRINTERS: Mapping[str, Printer] = {
     "pods": Printer(_columns("Name,Ready,Status,Restarts,Age,IP*,Node*,Nominated Node*,Readiness Gates*"), pod_cells),
     "jobs.batch": Printer(_columns("Name,Status,Completions,Duration,Age,Containers*,Images*,Selector*"), _job),
     "cronjobs.batch": Printer(_CRON_JOB_COLUMNS, _cron_job),
+    "definitions": Printer(
+        (
+            *_columns("Name,Scope,Versions"),
+            Column("Created At", "date"),
+            *_columns("Group*,Kind*,ShortNames*"),
+            Column("Established", "boolean", wide=True),
+        ),
+        _definition,
+    ),
     "nodes.metrics.k8s.io": Printer(_USAGE_COLUMNS, _usage),
     "pods.metrics.k8s.io": Printer(_USAGE_COLUMNS, _usage),
     "scales.autoscaling": Printer(

@@ -20,6 +20,9 @@ from kcr_devcluster.apiserver.structural.validation import compile_schema
 
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _META_FIELDS = ("metadata", "kind", "apiVersion")
+_TEXT: Schema = {"type": "string"}
+# The most characters in metadata; what is generated has one more at least.
+_LONGEST_NAMES = {"name": 253, "generateName": 252}
 _UNSUPPORTED = ("id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref")
 # Fields that may stand at the root beside a status subresource, by the names that Go has for them.
 _AT_ROOT: Mapping[str, str] = {
@@ -32,13 +35,14 @@ _AT_ROOT: Mapping[str, str] = {
 }  # fmt: skip
 
 
-def schema_errors(schema: Schema, path: str, *, has_status: bool) -> list[FieldError]:
+def schema_errors(schema: Schema, path: str, *, has_status: bool, caps_names: bool) -> list[FieldError]:
     """Return the errors of a schema.
 
     Args:
         schema: The `openAPIV3Schema`.
         path: Its path in the definition.
         has_status: Whether there is a status subresource, whose part of the schema is used alone.
+        caps_names: Whether names have a length in the estimate of the rules' costs.
     """
     errors = _root_errors(schema, path) if has_status else []
     if schema.get("nullable"):
@@ -48,7 +52,8 @@ def schema_errors(schema: Schema, path: str, *, has_status: bool) -> list[FieldE
     rules = list(_rules(schema, path, is_root=True))
     errors += rules
     # The expressions of a schema with errors are not checked: their errors could not be understood.
-    return errors or definition_errors(schema, path) or _ruled_default_errors(schema, path)
+    ruled = _with_capped_names(schema, is_root=True) if caps_names else schema
+    return errors or definition_errors(ruled, path) or _ruled_default_errors(schema, path)
 
 
 def _ruled_default_errors(schema: Schema, path: str) -> list[FieldError]:
@@ -230,17 +235,46 @@ def _map_errors(item: Schema, keys: Sequence[str], path: str) -> Iterator[FieldE
             yield forbidden(f"{place}.nullable", f"this property is in {LIST_MAP_KEYS}, so it cannot be nullable")
 
 
-def schema_warnings(schema: Schema) -> list[str]:
-    """Return warnings about valid parts of a schema that have no effect, or another one than intended."""
-    found: dict[str, None] = {}
+def format_warnings(schema: Schema) -> Iterator[str]:
+    """Yield the warnings about formats that are not known, and have no effect."""
     for _, one in visit(schema, ""):
-        name, item = one.get("format"), one.get("items")
-        if name and not is_known(one.get("type") or "", name):
-            found[f'unrecognized format "{name}"'] = None
+        if (name := one.get("format")) and not is_known(one.get("type") or "", name):
+            yield f'unrecognized format "{name}"'
+
+
+def set_warnings(schema: Schema) -> Iterator[str]:
+    """Yield the warnings about sets of objects and lists."""
+    for _, one in visit(schema, ""):
+        item = one.get("items")
         if one.get(LIST_TYPE) == "set" and isinstance(item, Mapping) and item.get("type") in ("object", "array"):
-            shown = item["type"]
-            found[
-                f'{LIST_TYPE}: set for items of type "{shown}" is not supported by server-side apply or CEL validation '
-                "rules"
-            ] = None
-    return list(found)
+            yield (
+                f'{LIST_TYPE}: set for items of type "{item["type"]}" is not supported by server-side apply or CEL '
+                "validation rules"
+            )
+
+
+def _with_capped_names(schema: Schema, *, is_root: bool) -> Schema:
+    """Return a schema whose objects with metadata have names of limited length; the parts of it are not changed.
+
+    Args:
+        schema: The schema.
+        is_root: Whether its values are whole objects.
+    """
+    fields = schema.get("properties")
+    made: dict[str, Any] = dict(schema)
+    if isinstance(fields, Mapping):
+        made["properties"] = {name: _with_capped_names(one, is_root=False) for name, one in fields.items()}
+    for name in ("items", "additionalProperties"):
+        if isinstance(schema.get(name), Mapping):
+            made[name] = _with_capped_names(schema[name], is_root=False)
+    if not is_root and not schema.get(EMBEDDED):
+        return made
+    metadata = made.get("properties", {}).get("metadata") or {"type": "object"}
+    names = metadata.get("properties") or {}
+    capped = {name: _capped(names.get(name) or {}, most) for name, most in _LONGEST_NAMES.items()}
+    whole = {"metadata": {**metadata, "properties": {**names, **capped}}}
+    return {**made, "properties": {"apiVersion": _TEXT, "kind": _TEXT, **made.get("properties", {}), **whole}}
+
+
+def _capped(schema: Schema, most: int) -> Schema:
+    return {"type": "string", **schema, "maxLength": min(schema.get("maxLength", most), most)}

@@ -5,7 +5,7 @@ pkg/apis/apiextensions/v1/defaults.go.
 """
 
 from kcr.api.equality import same_json
-from kcr_devcluster.apiserver.kinds.definitions.schema_rules import schema_warnings
+from kcr_devcluster.apiserver.kinds.definitions.schema_rules import format_warnings, set_warnings
 from kcr_devcluster.apiserver.kinds.definitions.validation import definition_errors, schema_of, update_errors
 from kcr_devcluster.apiserver.kinds.strategy import Strategy
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError
@@ -20,6 +20,15 @@ class CustomResourceDefinitionStrategy(Strategy):
 
     has_generation = True
     stored_as = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+
+    def __init__(self, *, caps_names: bool = False, warns_of_sets: bool = False) -> None:
+        """Take the traits of the version of Kubernetes, see `Traits`.
+
+        Args:
+            caps_names: Whether names have a length in the estimate of costs.
+            warns_of_sets: Whether there is a warning about sets of objects and lists.
+        """
+        self._caps_names, self._warns_of_sets = caps_names, warns_of_sets
 
     def default(self, obj: Manifest) -> None:
         """Fill in names and conversion."""
@@ -61,16 +70,23 @@ class CustomResourceDefinitionStrategy(Strategy):
 
     def validate(self, obj: Manifest) -> list[FieldError]:
         """Return the field errors of a new definition."""
-        return definition_errors(obj)
+        return definition_errors(obj, caps_names=self._caps_names)
 
     def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:
         """Return the field errors of a changed definition."""
-        return [] if same_json(new["spec"], old["spec"]) else update_errors(new, old)
+        return [] if same_json(new["spec"], old["spec"]) else update_errors(new, old, caps_names=self._caps_names)
 
     def warnings(self, new: Manifest, old: Manifest | None) -> list[str]:
         """Return warnings about the schemas; on an update, without those of the version before."""
-        found, before = _warnings(new), [] if old is None else _warnings(old)
+        found, before = self._warnings(new), [] if old is None else self._warnings(old)
         return [text for text in found if text not in before]
+
+    def _warnings(self, crd: Manifest) -> list[str]:
+        schemas = _schemas(crd)
+        found = [text for schema in schemas for text in format_warnings(schema)]
+        if self._warns_of_sets:
+            found += sorted({text for schema in schemas for text in set_warnings(schema)})
+        return list(dict.fromkeys(found))
 
 
 def keep_metadata(new: Manifest, old: Manifest) -> None:
@@ -82,10 +98,6 @@ def keep_metadata(new: Manifest, old: Manifest) -> None:
 
 def _schemas(crd: Manifest) -> list[Schema]:
     return [schema_of(version) for version in crd["spec"].get("versions") or ()]
-
-
-def _warnings(crd: Manifest) -> list[str]:
-    return list(dict.fromkeys(text for schema in _schemas(crd) for text in schema_warnings(schema)))
 
 
 def _add_stored_version(crd: Manifest) -> None:

@@ -38,8 +38,13 @@ _LONGEST_WARNING = 256
 _SHARED = ("schema", "subresources", "additionalPrinterColumns", "selectableFields")
 
 
-def definition_errors(crd: Manifest) -> list[FieldError]:
-    """Return the field errors of a definition with its defaults; its metadata are validated elsewhere."""
+def definition_errors(crd: Manifest, *, caps_names: bool) -> list[FieldError]:
+    """Return the field errors of a definition with its defaults; its metadata are validated elsewhere.
+
+    Args:
+        crd: The definition.
+        caps_names: Whether names have a length in the estimate of the rules' costs.
+    """
     spec, name = crd.get("spec") or {}, crd["metadata"].get("name", "")
     versions: Sequence[Manifest] = spec.get("versions") or ()
     wanted = f"{(spec.get('names') or {}).get('plural', '')}.{spec.get('group', '')}"
@@ -54,7 +59,7 @@ def definition_errors(crd: Manifest) -> list[FieldError]:
     errors += _storage_version_errors(versions, (crd.get("status") or {}).get("storedVersions") or [])
     errors += _names_errors(spec.get("names") or {})
     for place, version in places(versions, "schema"):
-        errors += _served_schema_errors(version, place)
+        errors += _served_schema_errors(version, place, caps_names=caps_names)
     for place, version in places(versions, "subresources"):
         errors += _subresource_errors(version.get("subresources") or {}, place)
     for place, version in places(versions, "additionalPrinterColumns"):
@@ -72,9 +77,15 @@ def definition_errors(crd: Manifest) -> list[FieldError]:
     return errors
 
 
-def update_errors(new: Manifest, old: Manifest) -> list[FieldError]:
-    """Return the field errors of a changed definition."""
-    errors, after, before = definition_errors(new), new["spec"], old["spec"]
+def update_errors(new: Manifest, old: Manifest, *, caps_names: bool) -> list[FieldError]:
+    """Return the field errors of a changed definition.
+
+    Args:
+        new: The definition.
+        old: The one before.
+        caps_names: Whether names have a length in the estimate of the rules' costs.
+    """
+    errors, after, before = definition_errors(new, caps_names=caps_names), new["spec"], old["spec"]
     fixed = [("spec.group", after.get("group"), before.get("group"))]
     names = [("plural", False), ("kind", True)]
     if _is_established(old):
@@ -185,11 +196,12 @@ def _names_errors(names: Manifest) -> Iterator[FieldError]:
         yield invalid(f"{path}.listKind", names["listKind"], "kind and listKind may not be the same")
 
 
-def _served_schema_errors(version: Manifest, place: str) -> list[FieldError]:
+def _served_schema_errors(version: Manifest, place: str, *, caps_names: bool) -> list[FieldError]:
     schema = schema_of(version)
     has_status = (version.get("subresources") or {}).get("status") is not None
     is_given = (version.get("schema") or {}).get("openAPIV3Schema") is not None
-    return schema_errors(schema, f"{place}.openAPIV3Schema", has_status=has_status) if is_given else []
+    path = f"{place}.openAPIV3Schema"
+    return schema_errors(schema, path, has_status=has_status, caps_names=caps_names) if is_given else []
 
 
 def _subresource_errors(subresources: Manifest, path: str) -> Iterator[FieldError]:
