@@ -24,9 +24,9 @@ from kcr_devcluster.apiserver.schema.builtin import (
     type_facts,
     type_of_kind,
 )
-from kcr_devcluster.apiserver.schema.versions import VERSIONS
 from kcr_devcluster.codegen import model
 from kcr_devcluster.codegen.model import Class, ClassField, Expr, Pair, Text, class_name, field_names
+from kcr_devcluster.versions import VERSIONS
 
 _SCALARS: Mapping[str, Expr] = {
     "string": "str", "bool": "bool", "int32": "int", "int64": "int", "float64": "float", "bytes": "bytes",

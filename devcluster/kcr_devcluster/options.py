@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from kcr.keywords import Flag
-from kcr_devcluster.apiserver.schema.versions import DEFAULT, KubernetesVersion
+from kcr_devcluster.versions import DEFAULT, KubernetesVersion
 
 # Of the API server's port: each watch of a client is one.
 MAX_CONNECTIONS = 10_000

@@ -1,6 +1,6 @@
 """What differs between the versions of Kubernetes that the embedded server serves.
 
-Source: the published OpenAPI of both; `apiserver/schema/versions.py` names that of everything else.
+Source: the published OpenAPI of both; `kcr_devcluster/versions.py` names that of everything else.
 """
 
 import json
@@ -14,8 +14,8 @@ import pytest
 from kcr.client import Client
 from kcr.client.writes import APPLY_PATCH
 from kcr.errors import ApiError, BadRequestError, NotFoundError, ServerError
-from kcr_devcluster.apiserver.schema.versions import VERSIONS, KubernetesVersion
 from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.versions import VERSIONS, KubernetesVersion
 from tests.kit.api import TABLE, Api
 from tests.kit.harness import manifest
 

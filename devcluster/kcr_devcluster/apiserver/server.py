@@ -69,12 +69,12 @@ from kcr_devcluster.apiserver.registry.api_services import LocalAPIServices
 from kcr_devcluster.apiserver.registry.registry import Registry
 from kcr_devcluster.apiserver.registry.service_accounts import DefaultAccountMissingError, wait_for_default
 from kcr_devcluster.apiserver.schema.deep_fields import without_deep_fields
-from kcr_devcluster.apiserver.schema.versions import DEFAULT, KubernetesVersion
 from kcr_devcluster.apiserver.storage.admission import AdmissionContext, RequestContext
 from kcr_devcluster.apiserver.storage.records import in_version
 from kcr_devcluster.apiserver.storage.selection import selection_predicate
 from kcr_devcluster.apiserver.storage.storage import Storage, StorageReader
 from kcr_devcluster.observers import OBSERVERS
+from kcr_devcluster.versions import DEFAULT, KubernetesVersion
 
 _FIRST_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 _WATCH_SECONDS = (1800, 3600)

@@ -23,10 +23,10 @@ from kcr_devcluster.apiserver.authentication.users import user_named
 from kcr_devcluster.apiserver.authorization import Rbac
 from kcr_devcluster.apiserver.http.resource_metrics import METRICS_KINDS
 from kcr_devcluster.apiserver.kinds.catalogue import (
+    ALL_KINDS,
     CERTIFICATE_SIGNING_REQUESTS,
     DEPLOYMENTS,
     DISRUPTION_BUDGETS,
-    KINDS,
     REPLICA_SETS,
     REPLICATION_CONTROLLERS,
     SERVICES,
@@ -34,10 +34,10 @@ from kcr_devcluster.apiserver.kinds.catalogue import (
 )
 from kcr_devcluster.apiserver.kinds.gangs import BETA_POD_GROUPS, with_gangs
 from kcr_devcluster.apiserver.kinds.kind import Kind
+from kcr_devcluster.apiserver.kinds.served import kinds_in
 from kcr_devcluster.apiserver.kinds.views import VIEWS
 from kcr_devcluster.apiserver.kinds.views.legacy import LEGACY_KINDS
 from kcr_devcluster.apiserver.registry.bootstrap import with_rbac
-from kcr_devcluster.apiserver.schema.versions import TRAITS
 from kcr_devcluster.apiserver.server import APIServer
 from kcr_devcluster.apiserver.storage.storage import Storage
 from kcr_devcluster.cluster import volume_protection
@@ -61,6 +61,7 @@ from kcr_devcluster.cluster.workloads.replicasets import setup_replication_contr
 from kcr_devcluster.kinds import KindSource, define, definitions_of
 from kcr_devcluster.options import MAX_CONNECTIONS, ClusterOptions, ServiceAccounts
 from kcr_devcluster.transport import InProcessTransport
+from kcr_devcluster.versions import TRAITS
 
 if TYPE_CHECKING:  # the listener needs aiohttp's server and cryptography; only `serve` loads them
     from kcr_devcluster.cluster.datadir import DataDir
@@ -127,7 +128,8 @@ class EmbeddedCluster:
         journal, signing_key = (self._data.journal, self._data.signing_key) if self._data else (None, b"")
         self.storage: Storage = Storage(journal, self._clock)
         authorizer = Rbac(self.storage) if options.authorization == "rbac" else None
-        self._kinds = with_gangs(KINDS, options.kubernetes_version) if options.gangs else KINDS
+        version = options.kubernetes_version
+        self._kinds = kinds_in(with_gangs(ALL_KINDS, version) if options.gangs else ALL_KINDS, version)
         if authorizer is not None:
             self._kinds = with_rbac(self._kinds)
         served = (*self._kinds, *VIEWS, *(LEGACY_KINDS if options.legacy_apis else ()))
@@ -141,7 +143,7 @@ class EmbeddedCluster:
             signing_key=signing_key,
             authorizer=authorizer,
             sharded_list_and_watch=options.sharded_list_and_watch,
-            version=options.kubernetes_version,
+            version=version,
         )
         define(self.server, definitions_of(options.kinds))
 

@@ -8,8 +8,8 @@ import msgspec
 
 from kcr.errors import ConfigError
 from kcr.log.lines import printable
-from kcr_devcluster.apiserver.schema.versions import DEFAULT, VERSIONS, KubernetesVersion
 from kcr_devcluster.manifests import read_documents
+from kcr_devcluster.versions import DEFAULT, VERSIONS, KubernetesVersion
 
 if TYPE_CHECKING:  # the API server, which only a run loads
     from kcr_devcluster.generators.checking import Checked, Finding

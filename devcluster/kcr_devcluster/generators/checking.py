@@ -19,17 +19,22 @@ from kcr.api.full.apiextensions_v1 import CustomResourceDefinition
 from kcr.api.resources import ResourceType
 from kcr.client.wire.decoding import warnings_in
 from kcr.clock import SystemClock
-from kcr_devcluster.apiserver.kinds.catalogue import CUSTOM_RESOURCE_DEFINITIONS, KINDS, NAMESPACES, SERVICE_ACCOUNTS
+from kcr_devcluster.apiserver.kinds.catalogue import (
+    ALL_KINDS,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    NAMESPACES,
+    SERVICE_ACCOUNTS,
+)
 from kcr_devcluster.apiserver.kinds.generic import STORED_ONLY
 from kcr_devcluster.apiserver.kinds.served import kinds_in
 from kcr_devcluster.apiserver.kinds.views import VIEWS
 from kcr_devcluster.apiserver.protocol.responses import StatusError
-from kcr_devcluster.apiserver.schema.versions import KubernetesVersion
 from kcr_devcluster.apiserver.server import APIServer, HTTPRequest
 from kcr_devcluster.apiserver.storage.storage import Storage
 from kcr_devcluster.apiserver.structural.checks import ROOT
 from kcr_devcluster.kinds import reason_unestablished
 from kcr_devcluster.manifests import Document
+from kcr_devcluster.versions import KubernetesVersion
 
 # Objects that others may name: they are stored, and come first.
 _NAMED = ("Namespace", "ServiceAccount", "PriorityClass", "RuntimeClass", "StorageClass")
@@ -94,7 +99,7 @@ class _Check:
 
     def __init__(self, version: KubernetesVersion) -> None:
         clock, random = SystemClock(), Random()
-        self._kinds = kinds_in((*KINDS, *VIEWS), version)
+        self._kinds = kinds_in((*ALL_KINDS, *VIEWS), version)
         self._server = APIServer(Storage(clock=clock), clock=clock, random=random, kinds=self._kinds, version=version)
         # The kinds of definitions that do not pass, by group and name.
         self._refused: set[tuple[str, str]] = set()

@@ -59,10 +59,9 @@ def test_numbers_are_unique_in_a_type() -> None:
         assert not [one for one in found for other in found if other.startswith(f"{one}.")], name
         assert set(type_shape(name, "1.36").numbers.values()) - {""} == numbers(name).keys(), name
     for name in LATER:
-        changed = numbers(name, LATER)
-        found = numbers(name) | changed if name in TYPES else changed
-        assert set(type_shape(name, "1.37").numbers.values()) - {""} <= found.keys(), name
-        assert len(set(found.values())) == len(found), name
+        numbered = {**(numbers(name) if name in TYPES else {}), **numbers(name, LATER)}
+        assert set(type_shape(name, "1.37").numbers.values()) - {""} <= numbered.keys(), name
+        assert len(set(numbered.values())) == len(numbered), name
 
 
 @pytest.mark.parametrize(

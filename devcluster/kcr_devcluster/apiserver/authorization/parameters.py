@@ -10,8 +10,8 @@ from kcr_devcluster.apiserver.authentication import User
 from kcr_devcluster.apiserver.authorization.attributes import Attributes
 from kcr_devcluster.apiserver.authorization.rbac import Rbac
 from kcr_devcluster.apiserver.kinds.catalogue import (
+    ALL_KINDS,
     CUSTOM_RESOURCE_DEFINITIONS,
-    KINDS,
     MUTATING_POLICIES,
     MUTATING_POLICY_BINDINGS,
     VALIDATING_POLICIES,
@@ -87,7 +87,7 @@ def _resource_of(storage: Storage, named: Manifest) -> tuple[str, str]:
     """Return group and plural of a kind; the plural `*` where there is no such kind."""
     api_version, name = named.get("apiVersion", ""), named.get("kind", "")
     group = api_version.rpartition("/")[0]
-    for kind in KINDS:
+    for kind in ALL_KINDS:
         if (kind.type.api_version, kind.type.kind) == (api_version, name):
             return group, kind.type.plural
     for record in storage.cache(CUSTOM_RESOURCE_DEFINITIONS).records.values():

@@ -20,7 +20,7 @@ from kcr_devcluster.apiserver.protocol.responses import (
     no_such_resource,
     text_response,
 )
-from kcr_devcluster.apiserver.schema.versions import KubernetesVersion
+from kcr_devcluster.versions import KubernetesVersion
 
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 # kubernetes_asyncio refuses a version that lacks any of these, or those that `version` adds.

@@ -44,9 +44,9 @@ from kcr_devcluster.apiserver.registry.deletion import DeleteOptions, delete
 from kcr_devcluster.apiserver.registry.registry import Registry, WriteResult
 from kcr_devcluster.apiserver.schema.scalars import SCALARS
 from kcr_devcluster.apiserver.schema.shape import Shape
-from kcr_devcluster.apiserver.schema.versions import DEFAULT
 from kcr_devcluster.apiserver.storage.admission import CREATE, AdmissionAttributes, RequestContext, Reviews
 from kcr_devcluster.apiserver.storage.records import Record, in_version
+from kcr_devcluster.versions import DEFAULT
 
 _JSON_PATCH = "application/json-patch+json"
 _MERGE_PATCH = "application/merge-patch+json"

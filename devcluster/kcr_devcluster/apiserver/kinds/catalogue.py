@@ -8,7 +8,8 @@ from kcr.api.resources import ResourceType
 from kcr_devcluster.apiserver.kinds.kind import Kind, ScalePaths
 from kcr_devcluster.apiserver.kinds.strategy import Strategy, strategy_at
 from kcr_devcluster.apiserver.protocol.names import dns_label, dns_subdomain, path_segment
-from kcr_devcluster.apiserver.schema.builtin import builtin_kinds
+from kcr_devcluster.apiserver.schema.builtin import builtin_kinds, is_served
+from kcr_devcluster.versions import DEFAULT
 
 
 def _paths(*paths: str, **aliases: str) -> dict[str, tuple[str, ...]]:
@@ -254,4 +255,6 @@ def _generic(api_version: str, name: str) -> Kind:
 
 
 _NAMED = {(kind.type.api_version, kind.type.kind) for kind in _WITH_STRATEGY}
-KINDS: tuple[Kind, ...] = (*_WITH_STRATEGY, *(_generic(*names) for names in _BUILTIN if names not in _NAMED))
+# Those of all versions of Kubernetes, and of the one that is served by default.
+ALL_KINDS: tuple[Kind, ...] = (*_WITH_STRATEGY, *(_generic(*names) for names in _BUILTIN if names not in _NAMED))
+KINDS = tuple(kind for kind in ALL_KINDS if is_served(kind.type.api_version, kind.type.kind, DEFAULT))

@@ -14,7 +14,7 @@ from kcr_devcluster.apiserver.kinds.kind import Conversion, Kind
 from kcr_devcluster.apiserver.kinds.strategy import strategy_at
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.schema.builtin import kind_shape
-from kcr_devcluster.apiserver.schema.versions import TRAITS, KubernetesVersion
+from kcr_devcluster.versions import TRAITS, KubernetesVersion
 
 _GROUP, _STRATEGIES = "scheduling.k8s.io", "gang_strategies"
 

@@ -9,7 +9,7 @@ from kcr_devcluster.apiserver.kinds.catalogue import CUSTOM_RESOURCE_DEFINITIONS
 from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.kinds.strategy import strategy_at
 from kcr_devcluster.apiserver.schema.builtin import is_served
-from kcr_devcluster.apiserver.schema.versions import DEFAULT, TRAITS, KubernetesVersion
+from kcr_devcluster.versions import DEFAULT, TRAITS, KubernetesVersion
 
 _VERSION = re.compile(r"v([1-9]\d*)(?:(alpha|beta)([1-9]\d*))?")
 

@@ -16,7 +16,7 @@ import msgspec
 from kcr_devcluster.apiserver.schema.defaults import DEFAULTS
 from kcr_devcluster.apiserver.schema.scalars import ANY, SCALARS
 from kcr_devcluster.apiserver.schema.shape import ABSENT, Field, Shape, Type, list_of, map_of
-from kcr_devcluster.apiserver.schema.versions import DISABLED, VERSIONS
+from kcr_devcluster.versions import DISABLED, VERSIONS
 
 # How the names of types begin that are lists and maps.
 LIST, MAP = "[]", "map[string]"

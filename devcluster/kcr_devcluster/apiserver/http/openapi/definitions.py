@@ -11,7 +11,7 @@ from kcr_devcluster.apiserver.http.openapi.prose import installed_prose
 from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.schema.builtin import LIST, MAP, FieldFacts, type_facts, type_of_kind, type_shape
 from kcr_devcluster.apiserver.schema.defaults import DEFAULTS
-from kcr_devcluster.apiserver.schema.versions import KubernetesVersion
+from kcr_devcluster.versions import KubernetesVersion
 
 Definition = Mapping[str, Any]
 

@@ -17,7 +17,7 @@ from kcr_devcluster.apiserver.http.openapi.definitions import Definition, defini
 from kcr_devcluster.apiserver.http.routes import Routes
 from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.protocol.responses import APIResponse, encoded, json_response, text_response
-from kcr_devcluster.apiserver.schema.versions import KubernetesVersion
+from kcr_devcluster.versions import KubernetesVersion
 
 # A document with its first field, `swagger: "2.0"`. Its type is spelled otherwise than in the Accept header of clients,
 # which has an `@` and cannot be parsed. Source: kube-openapi/pkg/handler/handler.go.

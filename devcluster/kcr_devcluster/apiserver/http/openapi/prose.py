@@ -11,7 +11,7 @@ from importlib import resources
 import msgspec
 
 from kcr_devcluster.apiserver.schema.builtin import document_path
-from kcr_devcluster.apiserver.schema.versions import KubernetesVersion
+from kcr_devcluster.versions import KubernetesVersion
 
 # Descriptions of fields that are easily misused, even without the document.
 _WARNINGS: Mapping[tuple[str, str], str] = {

@@ -35,7 +35,7 @@ _AT_ROOT: Mapping[str, str] = {
 }  # fmt: skip
 
 
-def schema_errors(schema: Schema, path: str, *, has_status: bool, caps_names: bool) -> list[FieldError]:
+def schema_errors(schema: Schema, path: str, *, has_status: bool, caps_names: bool = False) -> list[FieldError]:
     """Return the errors of a schema.
 
     Args:

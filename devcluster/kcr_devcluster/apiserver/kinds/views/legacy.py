@@ -16,7 +16,7 @@ from kcr_devcluster.apiserver.kinds.strategy import conform
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.schema.builtin import type_shape
 from kcr_devcluster.apiserver.schema.shape import Field, Shape
-from kcr_devcluster.apiserver.schema.versions import VERSIONS
+from kcr_devcluster.versions import VERSIONS
 
 _GROUP, _VERSION = "extensions", "v1beta1"
 # The old versions have no field that came after them.

@@ -3,7 +3,7 @@ import pytest
 from kcr_devcluster.apiserver.http.openapi.definitions import METADATA, full_name
 from kcr_devcluster.apiserver.http.openapi.prose import installed_prose, own_prose
 from kcr_devcluster.apiserver.schema.builtin import type_facts
-from kcr_devcluster.apiserver.schema.versions import VERSIONS, KubernetesVersion
+from kcr_devcluster.versions import VERSIONS, KubernetesVersion
 
 JOB_SPEC = "io.k8s.api.batch.v1.JobSpec"
 

@@ -9,7 +9,7 @@ from kcr_devcluster.apiserver.schema.builtin import (
     type_of_kind,
     type_shape,
 )
-from kcr_devcluster.apiserver.schema.versions import DEFAULT, DISABLED, TRAITS, VERSIONS
+from kcr_devcluster.versions import DEFAULT, DISABLED, TRAITS, VERSIONS
 
 
 def test_each_version_has_traits_and_a_release() -> None:

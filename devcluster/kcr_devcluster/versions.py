@@ -1,6 +1,6 @@
 """The versions of Kubernetes that can be served, and what differs between them beside kinds and fields.
 
-Kinds and fields of each version are in the table of `builtin`.
+Kinds and fields of each version are in the table of `apiserver.schema.builtin`.
 """
 
 from collections.abc import Mapping
