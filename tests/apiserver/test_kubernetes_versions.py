@@ -18,6 +18,9 @@ from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.versions import VERSIONS, KubernetesVersion
 from tests.kit.api import TABLE, Api
 from tests.kit.harness import manifest
+from tests.kit.policies import json_patch, matched, mutate
+from tests.kit.webhooks import Webhooks
+from tests.kit.webhooks import json_patch as webhook_patch
 
 pytestmark = pytest.mark.kcr_virtual
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
@@ -208,3 +211,22 @@ async def test_object_of_a_kind_that_only_the_newest_version_has_is_stored() -> 
     async with served("1.36") as client:
         with pytest.raises(ApiError):
             await ask(client, "POST", "/apis/certificates.k8s.io/v1/clustertrustbundles", bundle)
+
+
+@both
+async def test_admission_sets_fields_of_the_version_alone(version: KubernetesVersion) -> None:
+    added = [{"op": "add", "path": "/spec/scheduling", "value": {"schedulingPolicy": {"basic": {}}}}]
+    all_jobs = {"operations": ["CREATE"], "apiGroups": ["batch"], "apiVersions": ["v1"], "resources": ["jobs"]}
+    async with EmbeddedCluster(kubernetes_version=version, gangs=True, runtime=None, random=Random(0)) as cluster:
+        api = Api(cluster.server)
+        webhooks = Webhooks(api)
+        await webhooks.add("Mutating", "schedules", lambda request: webhook_patch(*added), rules=[all_jobs])
+        made = await api.post(JOBS, manifest("made"))
+        assert ("scheduling" in made["spec"]) == (version == "1.37")
+        text = 'JSONPatch{op: "add", path: "/spec/scheduling", value: {"schedulingPolicy": {"basic": {}}}}'
+        await mutate(api, json_patch(f"[{text}]"), matchConstraints=matched("jobs", "batch"))
+        reply = await api.call("POST", JOBS, manifest("mutated"))
+    if version == "1.37":
+        assert reply.status == 201
+    else:
+        assert 'unknown field "spec.scheduling"' in reply.body["message"]

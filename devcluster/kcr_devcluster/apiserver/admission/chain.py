@@ -212,7 +212,7 @@ class RequestReviews:
             return (obj or {}) if found.body is None else msgspec.json.decode(found.body)
 
         async def review() -> None:
-            made = MutatingReview(attributes, obj, old, memory)
+            made = MutatingReview(attributes, obj, old, memory, self._admission.served.version)
             try:
                 for plugin in plugins:
                     await plugin.admit(made)

@@ -64,12 +64,19 @@ class MutatingReview(Review):
         is_reinvocation: Whether this is the second round, after the first has changed the object.
         is_changed: Whether a plugin has changed the object in this round.
         memory: The memory of each plugin from the first round for the second, by its name.
+        version: The version of Kubernetes, whose fields the object may have.
     """
 
     def __init__(
-        self, attributes: AdmissionAttributes, obj: Manifest | None, old: Manifest | None, memory: dict[str, object]
+        self,
+        attributes: AdmissionAttributes,
+        obj: Manifest | None,
+        old: Manifest | None,
+        memory: dict[str, object],
+        version: str,
     ) -> None:
         super().__init__(attributes, obj, old)
+        self.version = version
         self.is_reinvocation = bool(memory)
         self.is_changed = False
         self.memory = memory
@@ -92,6 +99,8 @@ class MutatingReview(Review):
         new = await self._converted(obj, kind, self.attributes.kind)
         assert new is not None
         if is_own:
+            if self.attributes.kind.custom is None:
+                self.attributes.kind.shape_in(self.version).prune(new)
             self.attributes.kind.strategy.default(new)
         is_changed = not same_json(new, self.obj)
         self.obj, self.is_changed = new, self.is_changed or is_changed

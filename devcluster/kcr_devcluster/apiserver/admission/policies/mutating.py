@@ -103,16 +103,17 @@ class MutatingPolicies:
                 value = evaluation.evaluate(mutation.expression)
                 if mutation.source.get("patchType") == "JSONPatch":
                     patched = apply_json_patch(obj, value)
-                    _decode_strictly(invocation.kind, patched)
+                    _decode_strictly(invocation.kind, patched, review.version)
                 else:
-                    patched = apply_configuration(obj, value, _shape(invocation.kind, review.attributes.subresource))
+                    shape = _shape(invocation.kind, review.attributes.subresource, review.version)
+                    patched = apply_configuration(obj, value, shape)
                 await review.change(invocation.kind, patched)
             except (EvaluationError, PatchError) as error:
                 failures.append(_Failure(invocation.policy, invocation.binding, str(error), _INVALID))
         return failures
 
 
-def _decode_strictly(kind: Kind, patched: Manifest) -> None:
+def _decode_strictly(kind: Kind, patched: Manifest, version: str) -> None:
     """Refuse an object of a built-in kind that has fields which its kind has not, or values of another type.
 
     Raises:
@@ -120,7 +121,7 @@ def _decode_strictly(kind: Kind, patched: Manifest) -> None:
     """
     if kind.custom is not None:
         return
-    if unknown := [f'unknown field "{path}"' for path in kind.shape.unknown(patched)]:
+    if unknown := [f'unknown field "{path}"' for path in kind.shape_in(version).unknown(patched)]:
         raise internal(f"strict decoding error: {', '.join(unknown)}")
     try:
         kind.shape.conform(copied(patched))
@@ -134,10 +135,10 @@ def _key(invocation: Invocation) -> str:
     return f"{invocation.policy.name}/{binding}/{metadata.get('namespace', '')}/{metadata.get('name', '')}"
 
 
-def _shape(kind: Kind, subresource: str) -> Shape:
+def _shape(kind: Kind, subresource: str, served: str) -> Shape:
     """Return the fields of the objects that a request sends."""
     if subresource not in SUBRESOURCE_KINDS:
-        return kind.shape
+        return kind.shape_in(served)
     group, version, name = group_version_kind(kind, subresource)
     return encoded_shape(f"{group}/{version}" if group else version, name) or kind.shape
 
