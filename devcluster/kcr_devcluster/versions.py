@@ -18,23 +18,32 @@ class Traits(NamedTuple):
     Attributes:
         gangs_by_form: Whether the form of a Job makes it a gang, as with `scheduling.k8s.io/v1alpha2`; otherwise
             `spec.scheduling` does, as with v1beta1. Source: KEP-5547, KEP-6089.
-        caps_names: Whether rules of definitions know how long `metadata.name` and `metadata.generateName` can be, for
-            the estimate of their cost. Source: apiextensions-apiserver/pkg/apiserver/schema/cel/model/schemas.go.
-        warns_of_sets: Whether a definition with a list of type `set` whose items are objects or lists gets a warning.
-            Source: apiextensions-apiserver/pkg/registry/customresourcedefinition/strategy.go.
-        prints_definitions: Whether tables of definitions have columns of their own.
-            Source: apiextensions-apiserver/pkg/registry/customresourcedefinition/tableconvertor.
+        strategies: Options of the strategies of kinds, by the names of the kinds in messages.
+        printers: The names of columns in tables, by the same names.
     """
 
     gangs_by_form: bool
-    caps_names: bool
-    warns_of_sets: bool
-    prints_definitions: bool
+    strategies: Mapping[str, Mapping[str, bool]] = {}
+    printers: Mapping[str, str] = {}
 
 
+_DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 TRAITS: Mapping[KubernetesVersion, Traits] = {
-    "1.36": Traits(gangs_by_form=True, caps_names=False, warns_of_sets=False, prints_definitions=False),
-    "1.37": Traits(gangs_by_form=False, caps_names=True, warns_of_sets=True, prints_definitions=True),
+    "1.36": Traits(gangs_by_form=True),
+    "1.37": Traits(
+        gangs_by_form=False,
+        strategies={
+            # apiextensions-apiserver/pkg/apiserver/schema/cel/model/schemas.go, and
+            # pkg/registry/customresourcedefinition/strategy.go.
+            _DEFINITIONS: {"caps_names": True, "warns_of_sets": True},
+            # CHANGELOG-1.37, #138228.
+            "horizontalpodautoscalers.autoscaling": {"has_generation": True},
+            # CHANGELOG-1.37, #139466: the gate MaxUnavailableStatefulSet is on.
+            "statefulsets.apps": {"keeps_max_unavailable": True},
+        },
+        # apiextensions-apiserver/pkg/registry/customresourcedefinition/tableconvertor.
+        printers={_DEFINITIONS: "definitions"},
+    ),
 }
 
 

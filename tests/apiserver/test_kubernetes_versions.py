@@ -41,7 +41,7 @@ async def ask(client: Client, method: str, target: str, body: object = None) -> 
     return json.loads(await client.request(method, target, json.dumps(body).encode(), content_type=kind))
 
 
-def job(name: str) -> dict[str, Any]:
+def scheduled(name: str) -> dict[str, Any]:
     made = manifest(name)
     made["spec"]["scheduling"] = {"schedulingPolicy": {"basic": {}}}
     return made
@@ -74,19 +74,19 @@ async def test_kinds_are_those_of_the_version(version: KubernetesVersion) -> Non
 async def test_field_of_a_later_version_is_unknown() -> None:
     async with served("1.36", gangs=True) as client:
         with pytest.raises(BadRequestError, match=r'unknown field "spec.scheduling"'):
-            await ask(client, "POST", f"{JOBS}?fieldValidation=Strict", job("strict"))
+            await ask(client, "POST", f"{JOBS}?fieldValidation=Strict", scheduled("strict"))
         for validation in ("Warn", "Ignore"):
-            made = await ask(client, "POST", f"{JOBS}?fieldValidation={validation}", job(validation.lower()))
+            made = await ask(client, "POST", f"{JOBS}?fieldValidation={validation}", scheduled(validation.lower()))
             assert "scheduling" not in made["spec"]
         with pytest.raises(ServerError, match=r"\.spec\.scheduling: field not declared in schema"):
-            await ask(client, "PATCH", f"{JOBS}/applied?fieldManager=shop", job("applied"))
+            await ask(client, "PATCH", f"{JOBS}/applied?fieldManager=shop", scheduled("applied"))
 
 
 @pytest.mark.parametrize("gangs", [True, False])
 async def test_field_of_the_newest_version_is_kept_with_its_gate(*, gangs: bool) -> None:
     async with served("1.37", gangs=gangs) as client:
-        made = await ask(client, "POST", f"{JOBS}?fieldValidation=Strict", job("made"))
-        applied = await ask(client, "PATCH", f"{JOBS}/applied?fieldManager=shop", job("applied"))
+        made = await ask(client, "POST", f"{JOBS}?fieldValidation=Strict", scheduled("made"))
+        applied = await ask(client, "PATCH", f"{JOBS}/applied?fieldManager=shop", scheduled("applied"))
     assert [one["spec"].get("scheduling") for one in (made, applied)] == [
         {"schedulingPolicy": {"basic": {}}} if gangs else None
     ] * 2
@@ -230,3 +230,65 @@ async def test_admission_sets_fields_of_the_version_alone(version: KubernetesVer
         assert reply.status == 201
     else:
         assert 'unknown field "spec.scheduling"' in reply.body["message"]
+
+
+STATEFUL_SETS = "/apis/apps/v1/namespaces/default/statefulsets"
+
+
+def stateful_set(name: str, rolling: dict[str, Any]) -> dict[str, Any]:
+    labels = {"app": name}
+    template = {"metadata": {"labels": labels}, "spec": POD}
+    update = {"type": "RollingUpdate", "rollingUpdate": rolling}
+    spec = {"selector": {"matchLabels": labels}, "template": template, "updateStrategy": update}
+    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": name}, "spec": spec}
+
+
+@both
+@pytest.mark.parametrize(("given", "kept"), [({}, 1), ({"maxUnavailable": "50%"}, "50%")])
+async def test_stateful_sets_say_how_many_pods_may_be_unavailable(
+    version: KubernetesVersion, given: dict[str, Any], kept: object
+) -> None:
+    async with served(version) as client:
+        made = await ask(client, "POST", STATEFUL_SETS, stateful_set("a", given))
+    wanted = {"partition": 0, "maxUnavailable": kept} if version == "1.37" else {"partition": 0}
+    assert made["spec"]["updateStrategy"]["rollingUpdate"] == wanted
+
+
+@pytest.mark.parametrize("amount", [0, "0%", "101%", -1])
+async def test_invalid_number_of_unavailable_pods_is_refused(amount: object) -> None:
+    async with served("1.37") as client:
+        with pytest.raises(ApiError, match=r"rollingUpdate\.maxUnavailable: Invalid value"):
+            await ask(client, "POST", STATEFUL_SETS, stateful_set("a", {"maxUnavailable": amount}))
+    async with served("1.36") as client:
+        await ask(client, "POST", STATEFUL_SETS, stateful_set("a", {"maxUnavailable": amount}))
+
+
+@both
+@pytest.mark.parametrize("through", ["v1", "v2"])
+async def test_autoscalers_have_a_generation(version: KubernetesVersion, through: str) -> None:
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "shop"}
+    autoscaler = {
+        "apiVersion": f"autoscaling/{through}", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "shop"},
+        "spec": {"scaleTargetRef": target, "maxReplicas": 3},
+    }  # fmt: skip
+    place = f"/apis/autoscaling/{through}/namespaces/default/horizontalpodautoscalers"
+    async with served(version) as client:
+        made = await ask(client, "POST", place, autoscaler)
+        made["spec"]["maxReplicas"] = 4
+        changed = await ask(client, "PUT", f"{place}/shop", made)
+    assert changed["metadata"].get("generation") == (2 if version == "1.37" else None)
+
+
+@both
+async def test_jobs_of_a_server_with_gangs_pass_the_checks_of_all_jobs(version: KubernetesVersion) -> None:
+    """Pod Security finds kinds by type, whichever strategy they have."""
+    async with EmbeddedCluster(kubernetes_version=version, gangs=True, runtime=None, random=Random(0)) as cluster:
+        api = Api(cluster.server)
+        level = {"pod-security.kubernetes.io/warn": "restricted"}
+        await api.post("/api/v1/namespaces", {"metadata": {"name": "strict", "labels": level}})
+        made = await api.call(
+            "POST", "/apis/batch/v1/namespaces/strict/jobs", {**manifest("a"), "metadata": {"name": "a"}}
+        )
+        stateful = await api.call("POST", STATEFUL_SETS.replace("default", "strict"), stateful_set("a", {}))
+    for reply in (made, stateful):
+        assert "would violate PodSecurity" in reply.headers.get("Warning", "")

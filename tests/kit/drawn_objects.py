@@ -7,8 +7,10 @@ from typing import Any
 
 import msgspec
 
+from kcr_devcluster.apiserver.schema.builtin import type_facts
+
 _TABLE = msgspec.json.decode((resources.files("kcr_devcluster.apiserver.schema") / "kubernetes.json").read_bytes())
-# The types of all built-in kinds by apiVersion and kind, such as `batch/v1 Job`.
+# The types of all built-in kinds of the oldest version by apiVersion and kind, such as `batch/v1 Job`.
 KIND_TYPES: Mapping[str, str] = {
     name: known if isinstance(known, str) else known["type"] for name, known in _TABLE["kinds"].items()
 }
@@ -30,8 +32,11 @@ _DEEPEST = 12
 
 def fields_of(type_name: str) -> dict[str, str]:
     """Return the types in the fields of a built-in type, without the lists and maps around them; empty for scalars."""
-    found = _TABLE["types"].get(type_name, {})
-    return {name: (one if isinstance(one, str) else one["type"]).rpartition("]")[2] for name, one in found.items()}
+    try:
+        found = type_facts(type_name)
+    except KeyError:
+        return {}
+    return {name: one.type.rpartition("]")[2] for name, one in found.items()}
 
 
 def builtin_object(type_name: str, random: Random, *, depth: int = 0) -> dict[str, Any]:

@@ -16,7 +16,12 @@ from kcr_devcluster.apiserver.kinds.batch.job_spec import check_job_spec
 from kcr_devcluster.apiserver.kinds.batch.job_update import check_job_update
 
 ROOT = Path(__file__).parents[3]
-PUBLISHED = json.loads((ROOT / "devcluster/kcr_devcluster/apiserver/schema/kubernetes.json").read_text())["types"]
+_TABLE = json.loads((ROOT / "devcluster/kcr_devcluster/apiserver/schema/kubernetes.json").read_text())
+# Of all versions.
+PUBLISHED: Mapping[str, Mapping[str, Any]] = {
+    name: _TABLE["types"].get(name, {}) | _TABLE["later"]["types"].get(name, {})
+    for name in {**_TABLE["types"], **_TABLE["later"]["types"]}
+}
 TYPES: Mapping[str, type[Any]] = {
     "JobSpec": batch.JobSpec,
     "JobStatus": batch.JobStatus,

@@ -161,7 +161,7 @@ class Kind:
     """
 
     type: ResourceType
-    make_strategy: Callable[[], Strategy] = Strategy
+    make_strategy: Callable[..., Strategy] = Strategy
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     subresources: tuple[str, ...] = ()

@@ -3,11 +3,10 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
-from kcr_devcluster.apiserver.kinds.catalogue import CUSTOM_RESOURCE_DEFINITIONS, KINDS
+from kcr_devcluster.apiserver.kinds.catalogue import KINDS
 from kcr_devcluster.apiserver.kinds.kind import Kind
-from kcr_devcluster.apiserver.kinds.strategy import strategy_at
 from kcr_devcluster.apiserver.schema.builtin import is_served
 from kcr_devcluster.versions import DEFAULT, TRAITS, KubernetesVersion
 
@@ -28,19 +27,18 @@ def version_priority(version: str) -> tuple[int, int, int, str]:
 def kinds_in(kinds: Iterable[Kind], version: KubernetesVersion) -> tuple[Kind, ...]:
     """Return those of the kinds that a version of Kubernetes has, with its traits."""
     served = (kind for kind in kinds if is_served(kind.type.api_version, kind.type.kind, version))
-    return tuple(_definitions(version) if kind is CUSTOM_RESOURCE_DEFINITIONS else kind for kind in served)
+    return tuple(_with_traits(kind, version) for kind in served)
 
 
 @cache
-def _definitions(version: KubernetesVersion) -> Kind:
-    traits = TRAITS[version]
-    make = strategy_at(
-        "definitions.strategy:CustomResourceDefinitionStrategy",
-        caps_names=traits.caps_names,
-        warns_of_sets=traits.warns_of_sets,
-    )
-    printer = "definitions" if traits.prints_definitions else ""
-    return replace(CUSTOM_RESOURCE_DEFINITIONS, make_strategy=make, printer=printer)
+def _with_traits(kind: Kind, version: KubernetesVersion) -> Kind:
+    traits, name = TRAITS[version], kind.type.display
+    if name not in traits.strategies:
+        return kind
+    made, conversion = partial(kind.make_strategy, **traits.strategies[name]), kind.conversion
+    if conversion is not None:
+        conversion = conversion._replace(hub=_with_traits(conversion.hub, version))
+    return replace(kind, make_strategy=made, printer=traits.printers.get(name, ""), conversion=conversion)
 
 
 class ServedIndex:

@@ -146,8 +146,10 @@ def found_at(place: str) -> Any:
     return getattr(import_module(f"kcr_devcluster.apiserver.kinds.{module}"), name)
 
 
-def strategy_at(place: str, *arguments: Any, **options: Any) -> Callable[[], Strategy]:
+def strategy_at(place: str, *arguments: Any, **options: Any) -> Callable[..., Strategy]:
     """Return a function that imports and makes a strategy: a server has many kinds, and a test uses few.
+
+    It takes options that a version of Kubernetes adds.
 
     Args:
         place: Where its class is, see `found_at`.
@@ -155,8 +157,8 @@ def strategy_at(place: str, *arguments: Any, **options: Any) -> Callable[[], Str
         **options: For the class.
     """
 
-    def make() -> Strategy:
-        made: Strategy = found_at(place)(*arguments, **options)
+    def make(**traits: Any) -> Strategy:
+        made: Strategy = found_at(place)(*arguments, **options | traits)
         return made
 
     return make

@@ -9,7 +9,6 @@ kubernetes/plugin/pkg/admission/security/podsecurity/admission.go.
 from collections.abc import Iterable, Mapping
 
 from kcr_devcluster.apiserver.kinds.catalogue import KINDS, NAMESPACES, PODS
-from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.pod_security.policies import (
     NO_POLICY,
     PRIVILEGED,
@@ -33,9 +32,7 @@ _TEMPLATES: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("batch/v1", "CronJob"): ("spec", "jobTemplate", "spec", "template"),
     ("batch/v1", "Job"): ("spec", "template"),
 }
-_PLACES: Mapping[Kind, tuple[str, ...]] = {
-    kind: _TEMPLATES[key] for kind in KINDS if (key := (kind.type.api_version, kind.type.kind)) in _TEMPLATES
-}
+_WITH_TEMPLATES = tuple(kind for kind in KINDS if (kind.type.api_version, kind.type.kind) in _TEMPLATES)
 _MOST_PODS = 3000
 _CONTAINERS = ("containers", "initContainers")
 
@@ -43,7 +40,7 @@ _CONTAINERS = ("containers", "initContainers")
 class PodSecurityAdmission(AdmissionStep):
     """Holds pods, workloads and namespaces against the Pod Security labels of namespaces."""
 
-    kinds = (PODS, NAMESPACES, *_PLACES)
+    kinds = (PODS, NAMESPACES, *_WITH_TEMPLATES)
 
     def __init__(self, context: AdmissionContext) -> None:
         super().__init__(context)
@@ -96,7 +93,7 @@ class PodSecurityAdmission(AdmissionStep):
         if kind is PODS and old is not None and not _has_new_image(obj["spec"], old["spec"]):
             return []
         template = obj
-        for step in _PLACES.get(kind, ()):
+        for step in _TEMPLATES.get((kind.type.api_version, kind.type.kind), ()):
             template = template.get(step) or {}
         if not template:
             return []

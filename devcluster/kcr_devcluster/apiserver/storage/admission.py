@@ -216,7 +216,9 @@ class AdmissionChain(NamedTuple):
 
 def chain_of(steps: Sequence[AdmissionStep], kind: Kind) -> AdmissionChain:
     """Return the methods that objects of a kind pass: a create takes 75 us, and each call counts."""
-    base, seen = AdmissionStep, [one for one in steps if one.kinds is None or kind in one.kinds]
+    base = AdmissionStep
+    # By type: some servers have kinds with a strategy of their own.
+    seen = [one for one in steps if one.kinds is None or kind.type in {known.type for known in one.kinds}]
     return AdmissionChain(
         tuple(one.admit for one in seen if type(one).admit is not base.admit),
         tuple(one.admit_prepared for one in seen if type(one).admit_prepared is not base.admit_prepared),

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, NamedTuple
 
+from kcr.api.resources import ResourceType
 from kcr_devcluster.apiserver.kinds.catalogue import (
     CRON_JOBS,
     DEPLOYMENTS,
@@ -30,13 +31,10 @@ from kcr_devcluster.cluster.effects.pod_fields import FIELDS, USED, Effect, NoEf
 LIMIT = 10
 _POD_SPEC = "core.v1.PodSpec"
 # Where the spec of pods is in an object.
-_SPECS: Mapping[Kind, tuple[str, ...]] = {
-    PODS: ("spec",),
-    JOBS: ("spec", "template", "spec"),
-    CRON_JOBS: ("spec", "jobTemplate", "spec", "template", "spec"),
-    DEPLOYMENTS: ("spec", "template", "spec"),
-    REPLICA_SETS: ("spec", "template", "spec"),
-    REPLICATION_CONTROLLERS: ("spec", "template", "spec"),
+_SPECS: Mapping[ResourceType, tuple[str, ...]] = {
+    PODS.type: ("spec",),
+    CRON_JOBS.type: ("spec", "jobTemplate", "spec", "template", "spec"),
+    **{one.type: ("spec", "template", "spec") for one in (JOBS, DEPLOYMENTS, REPLICA_SETS, REPLICATION_CONTROLLERS)},
 }
 
 # The consequence where the controller that writes the status does not run.
@@ -53,7 +51,7 @@ def process_warnings(record: Record, before: Manifest | None) -> Iterator[str]:
         record: The object.
         before: The object before; None when it is new.
     """
-    path = _SPECS.get(record.kind)
+    path = _SPECS.get(record.kind.type)
     if path is None or any(owner.controller for owner in record.metadata.owner_references):
         return
     if before is not None and before["metadata"].get("generation") == record.metadata.generation:

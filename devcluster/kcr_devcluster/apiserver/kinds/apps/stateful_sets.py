@@ -4,6 +4,7 @@ Source: kubernetes/pkg/apis/apps/v1/{defaults,conversion}.go; pkg/apis/apps/vali
 ValidateStatefulSetSpec, volumesToAddForTemplates and ValidateVolumeClaimTemplates.
 """
 
+from kcr_devcluster.apiserver.kinds.apps.deployments import check_amount, is_more_than_all, is_zero
 from kcr_devcluster.apiserver.kinds.apps.sets import PodSetStrategy, check_own_selector, check_picked, check_runs
 from kcr_devcluster.apiserver.kinds.pods.validation.spec import check_metadata, check_template
 from kcr_devcluster.apiserver.kinds.storage.claims import check_claim_spec
@@ -30,6 +31,14 @@ class StatefulSetStrategy(PodSetStrategy):
     stored_as = ("apps/v1", "StatefulSet")
     display = "statefulsets.apps"
 
+    def __init__(self, *, keeps_max_unavailable: bool = False) -> None:
+        """Take the traits of the version of Kubernetes.
+
+        Args:
+            keeps_max_unavailable: Whether the feature MaxUnavailableStatefulSet is on.
+        """
+        self._keeps_max_unavailable = keeps_max_unavailable
+
     def prepare_create(self, obj: Manifest) -> None:
         """Set the numbers of a status that says nothing yet."""
         obj["status"] = {"replicas": 0, "availableReplicas": 0}
@@ -40,8 +49,10 @@ class StatefulSetStrategy(PodSetStrategy):
         spec = obj["spec"]
         if spec["updateStrategy"]["type"] == "RollingUpdate":
             rolling = dict(spec["updateStrategy"].get("rollingUpdate") or {})
-            # The field of a feature that is off, MaxUnavailableStatefulSet.
-            rolling.pop("maxUnavailable", None)
+            if self._keeps_max_unavailable:
+                rolling = {"maxUnavailable": 1, **rolling}
+            else:
+                rolling.pop("maxUnavailable", None)
             spec["updateStrategy"]["rollingUpdate"] = {"partition": 0, **rolling}
         kept = {"whenDeleted": "Retain", "whenScaled": "Retain"}
         policy = spec.get("persistentVolumeClaimRetentionPolicy") or {}
@@ -98,11 +109,24 @@ def _check_update_strategy(strategy: Manifest) -> list[FieldError]:
     rolling, field = strategy.get("rollingUpdate"), "spec.updateStrategy"
     match strategy["type"]:
         case "RollingUpdate":
-            return non_negative(f"{field}.rollingUpdate.partition", (rolling or {}).get("partition"))
+            errors = non_negative(f"{field}.rollingUpdate.partition", (rolling or {}).get("partition"))
+            return errors + _check_unavailable((rolling or {}).get("maxUnavailable"), f"{field}.rollingUpdate")
         case "OnDelete":
             words = "only allowed for updateStrategy 'RollingUpdate'"
             return [invalid(f"{field}.rollingUpdate", rolling, words)] if rolling is not None else []
     return [invalid(field, strategy, "must be 'RollingUpdate' or 'OnDelete'")]
+
+
+def _check_unavailable(amount: int | str | None, field: str) -> list[FieldError]:
+    if amount is None:
+        return []
+    where = f"{field}.maxUnavailable"
+    errors = check_amount(amount, where)
+    if is_zero(amount):
+        errors.append(invalid(where, amount, "cannot be 0"))
+    if is_more_than_all(amount):
+        errors.append(invalid(where, amount, "must not be greater than 100%"))
+    return errors
 
 
 def _has_invalid_selector(spec: Manifest) -> bool:
