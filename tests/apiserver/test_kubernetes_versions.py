@@ -6,6 +6,7 @@ Source: the published OpenAPI of both; `kcr_devcluster/versions.py` names that o
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 
 from kcr.client import Client
 from kcr.client.writes import APPLY_PATCH
-from kcr.errors import ApiError, BadRequestError, NotFoundError, ServerError
+from kcr.errors import ApiError, BadRequestError, ConfigError, NotFoundError, ServerError
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.versions import VERSIONS, KubernetesVersion
 from tests.kit.api import TABLE, Api
@@ -292,3 +293,19 @@ async def test_jobs_of_a_server_with_gangs_pass_the_checks_of_all_jobs(version: 
         stateful = await api.call("POST", STATEFUL_SETS.replace("default", "strict"), stateful_set("a", {}))
     for reply in (made, stateful):
         assert "would violate PodSecurity" in reply.headers.get("Warning", "")
+
+
+async def test_data_folder_is_served_as_the_same_version_or_a_newer_one(tmp_path: Path) -> None:
+    def cluster(version: KubernetesVersion) -> EmbeddedCluster:
+        return EmbeddedCluster(kubernetes_version=version, gangs=True, runtime=None, data_dir=tmp_path)
+
+    async with cluster("1.36") as first:
+        await Api(first.server).post(JOBS, scheduled("a"))
+    for _ in range(2):
+        async with cluster("1.37") as second:
+            assert "scheduling" not in (await Api(second.server).get(f"{JOBS}/a"))["spec"]
+    refusal = (
+        "has objects of Kubernetes 1.37, and 1.36 is to be served: give --kubernetes-version 1.37, or name another"
+    )
+    with pytest.raises(ConfigError, match=refusal):
+        cluster("1.36")

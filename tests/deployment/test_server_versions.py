@@ -20,6 +20,7 @@ from kcr.manager import Manager
 from kcr.scopes.leaderelection import LeaderElectionConfig, LeaderElector
 from kcr.testing import VirtualClock, eventually
 from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.versions import KubernetesVersion
 from tests.kit.documents import ROOT
 from tests.kit.harness import conditions, create, finished, has_ended, manifest
 from tests.kit.older_server import WITHOUT_WATCH_LIST, OlderServer, schema
@@ -88,7 +89,8 @@ async def suspend(client: Client, *, on: bool) -> None:
     [pytest.param(one, marks=[] if one in (VERSIONS[0], VERSIONS[-1]) else pytest.mark.soak) for one in VERSIONS],
 )
 async def test_controllers_write_what_the_version_knows(kcr_clock: VirtualClock, version: str) -> None:
-    async with EmbeddedCluster(clock=kcr_clock, random=Random(0)) as cluster:
+    served: KubernetesVersion = "1.37" if version == VERSIONS[-1] else "1.36"
+    async with EmbeddedCluster(clock=kcr_clock, random=Random(0), kubernetes_version=served) as cluster:
         client, server = cluster.client, OlderServer(cluster.transport, version)
         async with all_controllers(server, kcr_clock):
             for name, spec in JOBS.items():

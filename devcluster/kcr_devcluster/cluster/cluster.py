@@ -114,7 +114,7 @@ class EmbeddedCluster:
         """
         self._clock = options.clock or SystemClock()
         self._random = options.random or Random()
-        self._data = _open_data(options.data_dir)
+        self._data = _open_data(options)
         with _closed_on_error(self._data):
             self._make_server(options)
             self._set_up(options)
@@ -379,9 +379,9 @@ def _groups(options: ClusterOptions) -> type[PodGroup] | None:
     return PodGroup if TRAITS[options.kubernetes_version].gangs_by_form else BetaPodGroup
 
 
-def _open_data(folder: str | Path | None) -> "DataDir | None":
-    if folder is None:
+def _open_data(options: ClusterOptions) -> "DataDir | None":
+    if options.data_dir is None:
         return None
     from kcr_devcluster.cluster.datadir import DataDir  # noqa: PLC0415  # loads sqlite3
 
-    return DataDir(Path(folder))
+    return DataDir(Path(options.data_dir), options.kubernetes_version)

@@ -2,8 +2,9 @@
 
 `kcr.db` holds the objects (`kcr_devcluster.apiserver.storage.journal`), `credentials.json` the certificates, the token
 and the port of the listener, so that existing kubeconfigs of kubectl and controllers stay valid, `service-account.key`
-the key that signs the tokens of service accounts. One process uses a folder at a time: it holds a lock that ends with
-it, however it ends.
+the key that signs the tokens of service accounts, and `kubernetes-version` the newest version that the folder was
+served as, where that is not the oldest: an older one does not know all fields of the objects. One process uses a folder
+at a time: it holds a lock that ends with it, however it ends.
 """
 
 import fcntl
@@ -18,10 +19,12 @@ import msgspec
 from kcr.atomicfile import is_full, replace_files
 from kcr.errors import ConfigError
 from kcr_devcluster.apiserver.storage.journal import Journal
+from kcr_devcluster.versions import DEFAULT, VERSIONS, KubernetesVersion
 
 JOURNAL = "kcr.db"
 CREDENTIALS = "credentials.json"
 _SIGNING_KEY = "service-account.key"
+_VERSION = "kubernetes-version"
 _LOCK = "lock"
 # Only its owner may read a file.
 _PRIVATE = 0o600
@@ -78,8 +81,12 @@ class DataDir:
         signing_key: The key that signs the tokens of service accounts.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, version: KubernetesVersion = DEFAULT) -> None:
         """Lock and open a folder; make it where it is missing.
+
+        Args:
+            folder: The folder.
+            version: The version of Kubernetes that is served.
 
         Raises:
             ConfigError: Another process uses it, or it cannot be used; the message has the remedy.
@@ -87,11 +94,24 @@ class DataDir:
         self._folder = folder
         self._lock = lock_folder(folder)
         try:
+            self._check_version(version)
             self.signing_key = self._read_or_make_key()
             self.journal = Journal(folder / JOURNAL)
         except ConfigError:
             os.close(self._lock)
             raise
+
+    def _check_version(self, version: KubernetesVersion) -> None:
+        file = self._folder / _VERSION
+        with _refused(self._folder):
+            before = file.read_text().strip() if file.exists() else VERSIONS[0]
+            if before not in VERSIONS[: VERSIONS.index(version) + 1]:
+                raise ConfigError(
+                    f"{self._folder} has objects of Kubernetes {before}, and {version} is to be served: "
+                    f"give --kubernetes-version {before}, or name another folder"
+                )
+            if before != version:
+                replace_files({file: f"{version}\n".encode()}, mode=_PRIVATE)
 
     def _read_or_make_key(self) -> bytes:
         file = self._folder / _SIGNING_KEY
