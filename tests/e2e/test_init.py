@@ -173,8 +173,8 @@ def test_project_installs_where_nothing_has_kcr(tmp_path: Path, environment: Map
 async def test_way_of_the_readmes_leads_to_a_website(
     tmp_path: Path, environment: Mapping[str, str], kcr: Start
 ) -> None:
-    (_, init), *_ = (block.text.splitlines() for block in blocks(ROOT / "README.md"))
-    run(tmp_path, environment, init.removeprefix(".venv/bin/"))
+    (init,) = re.findall(r"`\.venv/bin/(kcr init [^`]+)`", (ROOT / "README.md").read_text(encoding="utf-8"))
+    run(tmp_path, environment, init)
     folder = tmp_path / "website"
     kind = folder / "website" / "api.py"
     before = kind.read_text(encoding="utf-8")
