@@ -5,8 +5,6 @@ lost at any moment: it saves waiting and requests, and never decides the counter
 namespace, name and UID, so that a Job created again under an old name starts clean.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
 
 from kcr.api.batch import Job, JobStatus
@@ -134,14 +132,10 @@ class Memory:
         state = self._jobs.get(job.key)
         return JobState(job.metadata.uid) if state is None or state.uid != job.metadata.uid else state
 
-    @contextmanager
-    def in_use(self, state: JobState, key: Key) -> Iterator[None]:
-        """Let a pass note things; if its Job is forgotten meanwhile, they are dropped with the end of the context."""
-        try:
-            yield
-        finally:
-            if self._jobs.get(key) is not state:
-                self._forget_rest(key)
+    def end_pass(self, state: JobState, key: Key) -> None:
+        """Drop what a pass has noted if its Job was forgotten meanwhile."""
+        if self._jobs.get(key) is not state:
+            self._forget_rest(key)
 
     def forget(self, key: Key) -> None:
         """Drop the memory of the Job of this name, with any uid."""

@@ -116,9 +116,10 @@ class JobMetrics:
             before: The status that was overwritten.
             job: The Job as the server returned it.
         """
-        succeeded, failed = ended_pods(before, job)
-        self._pods(completion_mode(job), "succeeded").inc(succeeded)
-        self._pods(completion_mode(job), "failed").inc(failed)
+        for result, count in zip(("succeeded", "failed"), ended_pods(before, job), strict=True):
+            pods = self._pods(completion_mode(job), result)
+            if count:
+                pods.inc(count)
         if not is_indexed(job):
             return
         succeeded, failed = ended_indexes(before, job)

@@ -92,17 +92,23 @@ class JobReconciler:
             return Result(requeue_after=timedelta())
         self._confirm(job)
         # Every write below is noted in `own_writes`: the next reconcile waits until the stores show it.
-        with self.metrics.sync(job) as sync, self.memory.in_use(state, key):
-            if not own_writes.of(job).creates:
-                return await self._sync(job, state, sync)
+        with self.metrics.sync(job) as sync:
             try:
-                self._count(job, await self.actions.resolve(job, wanted=self._wants_pods(job)))
-                # That took time: earlier reads are no longer the present.
-                return Result(requeue_after=timedelta())
-            except KcrError:
-                # Finished pods are counted all the same.
-                await self._sync(job, state, sync)
-                raise
+                if not own_writes.of(job).creates:
+                    return await self._sync(job, state, sync)
+                return await self._resolve(job, state, sync)
+            finally:
+                self.memory.end_pass(state, key)
+
+    async def _resolve(self, job: Job, state: JobState, sync: Sync) -> Result:
+        try:
+            self._count(job, await self.actions.resolve(job, wanted=self._wants_pods(job)))
+            # That took time: earlier reads are no longer the present.
+            return Result(requeue_after=timedelta())
+        except KcrError:
+            # Finished pods are counted all the same.
+            await self._sync(job, state, sync)
+            raise
 
     def release(self, key: Key) -> None:
         """Drop the memory of a Job that another replica reconciles from now on."""

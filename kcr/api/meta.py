@@ -258,7 +258,9 @@ class Resource(Object):
     @property
     def key(self) -> Key:
         """The namespace and name of this object."""
-        return Key(self.metadata.namespace, self.metadata.name)
+        metadata = self.metadata
+        # Faster than `Key(…)`: each reconcile makes dozens.
+        return tuple.__new__(Key, (metadata.namespace, metadata.name))
 
     def detached(self) -> Self:
         """Return this value free of the bytes it was decoded from.

@@ -55,10 +55,10 @@ class HomeLoop:
             arguments: Its arguments.
         """
         here = asyncio.get_running_loop()
-        if self._loop is None or self._loop.is_closed():
+        if here is not self._loop:
+            if self._loop is not None and not self._loop.is_closed():
+                with suppress(RuntimeError):  # it has just been closed: no one reads the metrics any more
+                    self._loop.call_soon_threadsafe(function, *arguments)
+                return
             self._loop = here
-        if here is self._loop:
-            function(*arguments)
-        else:
-            with suppress(RuntimeError):  # it has just been closed: no one reads the metrics any more
-                self._loop.call_soon_threadsafe(function, *arguments)
+        function(*arguments)

@@ -68,7 +68,7 @@ async def slow_start(count: int, call: Callable[[int], Awaitable[T]], *, initial
 
 
 async def call_in_batches(count: int, call: Callable[[int], Awaitable[T]], initial: int) -> Attempts[T]:
-    """Do the same for callers of this package, whose arguments need no check: it would cost each reconcile."""
+    """Do the same without a check of the arguments, which would cost each reconcile."""
     done: list[T] = []
     failures: list[Failure] = []
     begun, size = 0, max(initial, 1)

@@ -5,14 +5,14 @@ its way into a store is compared with two stored ones, and takes over every equa
 """
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from itertools import compress
-from operator import is_not
-from typing import TypeVar
+from operator import attrgetter, is_not
+from typing import Any, TypeVar
 
 from msgspec import Struct
-from msgspec.structs import astuple, force_setattr
+from msgspec.structs import force_setattr
 
 from kcr.api.equality import exact_fields, same_json
 
@@ -37,24 +37,22 @@ def share(new: Struct, known: object, fallback: object) -> None:
         fallback: Compared where `known` differs. Either may be None, or of another type.
     """
     kind = type(new)
-    plan, values = _plan(kind), astuple(new)
+    plan, read = _plan(kind)
     if type(known) is not kind:
         known, fallback = fallback, None
-    stored = astuple(known) if type(known) is kind else (None,) * len(plan)
-    others = astuple(fallback) if type(fallback) is kind else (None,) * len(plan)
+    values, nothing = read(new), (None,) * len(plan)
+    stored = read(known) if type(known) is kind else nothing
+    others = read(fallback) if type(fallback) is kind else nothing
     rows = zip(plan, values, stored, others, strict=True)
     # Most fields are the same object in both, such as a default: they take no instruction here.
-    for field, mine, theirs, other in compress(rows, map(is_not, values, stored)):
-        if field is None:
-            continue
-        name, is_word, is_exact = field
+    for (name, is_word, is_exact), mine, theirs, other in compress(rows, map(is_not, values, stored)):
         if mine == theirs and (is_exact or same_json(mine, theirs, decoded=True)):
             force_setattr(new, name, theirs)
-            continue
-        if mine == other and (is_exact or same_json(mine, other, decoded=True)):
+        elif mine == other and (is_exact or same_json(mine, other, decoded=True)):
             force_setattr(new, name, other)
         elif type(mine) is str:
-            force_setattr(new, name, sys.intern(mine) if is_word else mine)
+            if is_word:
+                force_setattr(new, name, sys.intern(mine))
         elif isinstance(mine, Struct):
             share(mine, theirs, other)
         elif mine and type(mine) is tuple:
@@ -69,15 +67,14 @@ def _as(kind: type[T], value: object) -> T:
 
 
 @cache
-def _plan(kind: type[Struct]) -> tuple[tuple[str, bool, bool] | None, ...]:
-    """Return what each field is called, whether it holds words, and whether equal values are the same JSON.
-
-    None stands for a field that is not shared.
-    """
-    fields, exact = kind.__struct_fields__, exact_fields(kind)
+def _plan(kind: type[Struct]) -> tuple[tuple[tuple[str, bool, bool], ...], Callable[[object], tuple[Any, ...]]]:
+    """Return the fields to share, with whether they hold words, and equal values are one JSON; and a reader of all."""
+    exact = exact_fields(kind)
     # A struct with a uid has a name of its own; other names, of containers say, are words.
-    own = _OWN | {"name"} if "uid" in fields else _OWN
-    return tuple(None if name in own else (name, name in _WORDS, name in exact) for name in fields)
+    own = _OWN | {"name"} if "uid" in kind.__struct_fields__ else _OWN
+    names = [name for name in kind.__struct_fields__ if name not in own]
+    read = attrgetter(*names) if len(names) > 1 else lambda value: tuple(getattr(value, name) for name in names)
+    return tuple((name, name in _WORDS, name in exact) for name in names), read
 
 
 def _shared_entries(mine: _Entries, stored: tuple[_Entries, _Entries], is_exact: bool) -> _Entries:

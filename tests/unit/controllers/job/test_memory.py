@@ -45,9 +45,10 @@ def test_job_forgotten_during_its_pass_leaves_nothing() -> None:
     # job-controller §40, rule 2: what the pass notes after the Job went is dropped when it ends.
     own_writes = OwnWrites()
     remembered = Memory(own_writes, Batching(WorkQueue(), 1.0), Fleet(CollectorRegistry(), 1))
-    with remembered.in_use(remembered.of(other("a")), job().key):
-        remembered.forget(job().key)
-        own_writes.of(other("a")).unconfirmed_status = True
+    state = remembered.of(other("a"))
+    remembered.forget(job().key)
+    own_writes.of(other("a")).unconfirmed_status = True
+    remembered.end_pass(state, job().key)
     assert not own_writes.of(other("a")).unconfirmed_status
 
 
