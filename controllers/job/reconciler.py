@@ -162,6 +162,8 @@ class JobReconciler:
         for reason, message in update.announcements:
             self.actions.event(recorded, "Normal", reason, message)
         released = await self.actions.untrack(job, update.untrack, require_version=update.require_version)
+        # One that is adopted again counts again.
+        state.backoff = plan.backoff._replace(counted=plan.backoff.counted - released.untracked)
         pruned = await self.history.prune(job, (p for p in update.untrack if p.metadata.uid in released.untracked))
         final = finalize_status(update, recorded, released.untracked, self.clock.now())
         closed = await self._write_status(recorded, final, state)

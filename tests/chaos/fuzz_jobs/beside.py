@@ -128,6 +128,8 @@ class _Comparison:
         """Do something in both worlds at the same time, as deadlines count down in both; return whether to go on."""
         if not await self._let_deadline_pass():
             return False
+        if act == "lift":
+            await self._let_refusals_pass()
         done = await _together(_do(world, act, dice) for world in self._worlds)
         self._tell(f"{act}\n  upstream: {done[0]}\n  kcr:      {done[1]}")
         return set(done) == {NOTHING} or await self._look(act)
@@ -140,6 +142,16 @@ class _Comparison:
             return True
         await asyncio.sleep(left.total_seconds() + self._pace.poll)
         return await self._look("the deadline")
+
+    async def _let_refusals_pass(self) -> None:
+        """Wait until both have tried what is refused: whether they do before the end of a policy is chance."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self._pace.patience
+        while any(world.refused for world in self._worlds) and loop.time() < until:
+            theirs, own = [await events_of(world) for world in self._worlds]
+            if theirs.events == own.events:
+                return
+            await asyncio.sleep(self._pace.poll)
 
     async def _look(self, after: str) -> bool:
         upstream, ours = await _quiet(*self._worlds, self._pace)

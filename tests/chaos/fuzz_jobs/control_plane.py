@@ -111,8 +111,9 @@ async def _run(client: Client, seed: int, tell: Tell = lambda _: None) -> list[F
             world.policy_seconds = world.pause = NOTICE_SECONDS
             # Conditions have whole seconds.
             world.apart = 1.1
-            # A success may end the pods that would succeed next.
-            world.at_once = 1 if "successPolicy" in scenario.job["spec"] else world.at_once
+            # A success may end the pods that would succeed next, or end their creation.
+            spec = scenario.job["spec"]
+            world.at_once = 1 if "successPolicy" in spec or "completions" not in spec else world.at_once
         try:
             found = await compare(scenario, worlds[0], worlds[1], Pace(), tell)
         except* (KcrError, AssertionError) as error:

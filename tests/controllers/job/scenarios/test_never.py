@@ -5,6 +5,7 @@ from itertools import pairwise
 import pytest
 
 from kcr.api.core import Pod
+from kcr.controllers.job.decisions.pods import is_tracked
 from tests.kit.scenario import Simulation, scenario
 
 
@@ -30,6 +31,28 @@ async def test_replacement_waits_twice_as_long_each_time(sim: Simulation) -> Non
         pods = sim.pods_of()
         waits = [gap(before, after) for before, after in pairwise(pods)]
         assert all(delay <= wait < delay + 2 for wait, delay in zip(waits, (10, 20, 40), strict=True)), waits
+
+
+async def disown(sim: Simulation, pod: Pod, failed: int) -> None:
+    """Take a failed pod's owner away once as many failures are on record, and it is one of them."""
+    await sim.wait(lambda: sim.job().status.failed == failed and not is_tracked(sim.pods.all[pod.metadata.uid]))
+    await sim.client.merge_patch(Pod, pod.key, {"metadata": {"ownerReferences": None}})
+
+
+@scenario()
+async def test_failure_that_is_counted_again_doubles_the_waiting(sim: Simulation) -> None:
+    # As upstream: a failed pod that loses its owner is adopted and counted again.
+    await sim.create()
+    await sim.until("A1", tracked=1)
+    (first,) = sim.active()
+    await sim.clock.advance(3)
+    await sim.fail(first)
+    for failed in (1, 2):
+        await disown(sim, first, failed)
+    await sim.until("A1 F3", tracked=1)
+    if sim.undisturbed:
+        first, second = sim.pods_of()
+        assert 40 <= gap(first, second) < 42
 
 
 @scenario()
