@@ -48,7 +48,7 @@ from kcr_devcluster.apiserver.kinds.catalogue import (
     NAMESPACES,
 )
 from kcr_devcluster.apiserver.kinds.kind import Kind
-from kcr_devcluster.apiserver.kinds.served import kinds_in
+from kcr_devcluster.apiserver.kinds.served import kinds_in, with_traits
 from kcr_devcluster.apiserver.protocol.gojson import TOO_DEEP
 from kcr_devcluster.apiserver.protocol.query import BROKEN_ESCAPE, Query
 from kcr_devcluster.apiserver.protocol.replay import drawn, replay
@@ -161,7 +161,7 @@ class APIServer:
         """
         self.authorizer: Authorizer = authorizer or AlwaysAllow()
         self._rbac = authorizer
-        kinds = kinds_in(kinds, version)
+        kinds = tuple(with_traits(kind, version) for kind in kinds_in(kinds, version))
         context = AdmissionContext(storage, clock, random, kinds)
         self.registry: Registry = Registry(context)
         self.logs: container_logs.LogSource = container_logs.NoLogs()

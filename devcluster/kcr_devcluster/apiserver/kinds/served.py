@@ -25,19 +25,19 @@ def version_priority(version: str) -> tuple[int, int, int, str]:
 
 
 def kinds_in(kinds: Iterable[Kind], version: KubernetesVersion) -> tuple[Kind, ...]:
-    """Return those of the kinds that a version of Kubernetes has, with its traits."""
-    served = (kind for kind in kinds if is_served(kind.type.api_version, kind.type.kind, version))
-    return tuple(_with_traits(kind, version) for kind in served)
+    """Return those of the kinds that a version of Kubernetes has."""
+    return tuple(kind for kind in kinds if is_served(kind.type.api_version, kind.type.kind, version))
 
 
 @cache
-def _with_traits(kind: Kind, version: KubernetesVersion) -> Kind:
+def with_traits(kind: Kind, version: KubernetesVersion) -> Kind:
+    """Return a kind with the traits that it has in a version of Kubernetes."""
     traits, name = TRAITS[version], kind.type.display
     if name not in traits.strategies:
         return kind
     made, conversion = partial(kind.make_strategy, **traits.strategies[name]), kind.conversion
     if conversion is not None:
-        conversion = conversion._replace(hub=_with_traits(conversion.hub, version))
+        conversion = conversion._replace(hub=with_traits(conversion.hub, version))
     return replace(kind, make_strategy=made, printer=traits.printers.get(name, ""), conversion=conversion)
 
 
