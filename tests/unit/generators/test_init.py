@@ -103,7 +103,7 @@ def test_nine_files_are_written_and_named_as_the_readme_says(
     there = {str(path.relative_to(tmp_path)) for path in (tmp_path / "coffee-shop").rglob("*") if path.is_file()}
     assert set(out.split()) == {name for name in there if "__pycache__" not in name}
     assert len(out.split()) == 9
-    assert "The project has nine files," in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "operator's project of nine files," in (ROOT / "README.md").read_text(encoding="utf-8")
     assert "kcr dev --controllers coffee_shop.controller:setup -f manifests" in err
     left = [name for name in out.split() if "ebsite" in (tmp_path / name).read_text(encoding="utf-8")]
     assert left == []
