@@ -31,7 +31,7 @@ define lock
 	printf '%s\n' '-e .[$(1)]' '-e ./devcluster' | $(COMPILE) --no-emit-package kcr --no-emit-package kcr-devcluster --output-file $(2) $(3) -
 endef
 
-.PHONY: demo demo-example demo-website test tests newest lowest hint soak mutate lint style types workflows clean image lock audit
+.PHONY: demo demo-example demo-website test tests newest lowest pythons hint soak mutate lint style types workflows clean image lock audit
 .PHONY: docs version release publish kind card fuzz-jobs parity
 
 # The Job in Perl where perl can: perl-base has no bignum, and of Math::BigFloat, 1.999830 (perl 5.36) fails at so many digits,
@@ -85,6 +85,15 @@ newest lowest: $(STAMP)
 	@$(BIN)/uv pip install --quiet --python .venv-$@/bin/python --upgrade $(UPGRADE) -e devcluster
 	.venv-$@/bin/pytest -n auto --dist worksteal -m "not soak"
 
+# The unit tests with each Python that is here, in environments of their own: annotations and asyncio differ between versions.
+pythons: $(STAMP)
+	@set -e; for p in python3.11 python3.12 python3.13 python3.14; do \
+	$$p -c 'import ensurepip' 2>/dev/null || continue; \
+	$$p -m venv .venv-$$p; \
+	.venv-$$p/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-build.lock -r requirements-dev.lock; \
+	.venv-$$p/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e devcluster; \
+	.venv-$$p/bin/pytest -n auto --dist worksteal tests/unit tests/boundary -m "not soak"; done
+
 hint:
 	@echo "make: everything takes five to ten minutes on two cores; while working, the unit tests take one: $(BIN)/pytest tests/unit -q" >&2
 
@@ -92,6 +101,7 @@ soak: $(STAMP) $(DOCS_STAMP)
 	$(BIN)/pytest -n auto --dist worksteal -m "soak or law" --timeout 0 --verbose --hypothesis-profile soak
 	@$(MAKE) --no-print-directory newest
 	@$(MAKE) --no-print-directory lowest
+	@$(MAKE) --no-print-directory pythons
 
 # Changes one place of the code at a time, and looks whether a test notices: KCR_MUTANTS=215, KCR_MUTATE_SEED=0, KCR_MUTATE_JOBS=1.
 mutate: $(STAMP)
@@ -193,5 +203,5 @@ audit: $(STAMP)
 	@$(BIN)/python -m tools.audit
 
 clean:
-	rm -rf .venv .venv-newest .venv-lowest build dist *.egg-info devcluster/build devcluster/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-* build dist *.egg-info devcluster/build devcluster/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -29,6 +29,7 @@ from typing import (
     NamedTuple,
     TypeVar,
     Union,
+    Unpack,
     get_args,
     get_origin,
     get_type_hints,
@@ -353,7 +354,7 @@ def _mapping(key: Check = _ANYTHING, item: Check = _ANYTHING) -> Check:
 def _callable_check(hint: Any) -> Check:
     arguments: Any
     arguments, result = get_args(hint) or (..., Any)
-    is_fixed = isinstance(arguments, list) and not any(str(one).startswith("*") for one in arguments)
+    is_fixed = isinstance(arguments, list) and not any(getattr(one, "__origin__", None) is Unpack for one in arguments)
     count = len(arguments) if is_fixed else None
     counted = {None: "", 0: " without arguments", 1: " of one argument", 2: " of two arguments"}.get(
         count, f" of {count} arguments"
