@@ -3,6 +3,7 @@
 from random import Random
 from typing import Any
 
+import msgspec
 import pytest
 
 from kcr.api import codec
@@ -40,7 +41,7 @@ async def run_pod(cluster: EmbeddedCluster, pod: dict[str, Any], phase: str) -> 
     await cluster.client.request("POST", PODS, codec.encode(pod))
     path = f"{PODS}/{pod['metadata']['name']}/status"
     body = await cluster.client.request("PATCH", path, codec.encode({"status": {"phase": phase}}), content_type=MERGE)
-    return str(codec.decode(dict[str, Any], body)["metadata"]["uid"])
+    return str(msgspec.json.decode(body)["metadata"]["uid"])
 
 
 async def report(cluster: EmbeddedCluster, **status: Any) -> None:

@@ -56,7 +56,7 @@ class Walls:
         return kcr.Result()
 
     async def call_the_service(self) -> None:
-        await asyncio.wait_for(asyncio.Event().wait(), 600)
+        await asyncio.Event().wait()
 
 
 async def with_trouble(cluster: EmbeddedCluster, clock: VirtualClock, trouble: str, seconds: float) -> str:
@@ -111,10 +111,10 @@ async def test_key_that_runs_for_long_is_told_with_the_users_own_line(
 ) -> None:
     assert await with_trouble(kcr_cluster, kcr_clock, "slow", 81) == text("""
         configmap default/wall: is being reconciled for 81s by controller walls, at test_controllers.py:1
-          reconcile > test_controllers.py:1 call_the_service > tasks.py:1 wait_for
+          reconcile > test_controllers.py:1 call_the_service > locks.py:1 wait
           remedy      give the call a timeout: async with asyncio.timeout(10)
           controller  walls: running for 81s at test_controllers.py:1 reconcile > test_controllers.py:1
-                        call_the_service > tasks.py:1 wait_for
+                        call_the_service > locks.py:1 wait
                       at kcr run 1.0, pid 1
     """)
 
