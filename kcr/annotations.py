@@ -65,7 +65,7 @@ _NOUNS: Mapping[Any, str] = {
 }  # fmt: skip
 _WORDS: Mapping[str, str] = {
     "AsyncIterable": "an asynchronous iterator", "Channel": "a kcr.channel(…)", "ConditionFields": "a kcr.Condition(…)",
-    "Model": "a model of kubernetes-asyncio (for a mapping there are create_manifest and apply_manifest)",
+    "Model": "a model of kubernetes-asyncio or kubernetes (for a mapping: create_manifest, merge_patch)",
     "Key": "a kcr.Key(namespace, name)", "Leadership": "a LeaderElector(client, config, …)",
     "Resource": "an object, such as a ConfigMap", "Right": "a kcr.rights(…)",
     "ShardedReplica": "a LeaderElector(client, config, …)", "Source": "a kcr.watch(…) or kcr.owned(…)",

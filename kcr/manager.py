@@ -192,7 +192,7 @@ class Manager:
 
     @cached_property
     def api_client(self) -> Any:
-        """kubernetes-asyncio's API on `client`: `BatchV1Api(manager.api_client)`, see `kcr.client.api_client`."""
+        """The `ApiClient` of typed APIs: `BatchV1Api(manager.api_client)`, see `kcr.client.api_client`."""
         return api_client(self.client)
 
     @checked

@@ -7,7 +7,7 @@ The source is the table of the embedded API server's schema (see `tools.schema`)
 import sys
 from pathlib import Path
 
-from kcr_devcluster.builtin_types import KindFacts, builtin_kind, class_names, classes, no_prose, types_of
+from kcr_devcluster.builtin_types import KindFacts, builtin_kind, class_names, classes, types_of
 from kcr_devcluster.codegen.render import module_text
 
 FOLDER = Path(__file__).parents[1] / "kcr" / "api" / "full"
@@ -45,7 +45,7 @@ def _text(module: str, homes: dict[str, list[str]], kinds: list[KindFacts]) -> s
     # The types of the module first: another's of the same name would be called by its group.
     others = [one for name, types in homes.items() if name != module for one in types]
     names = class_names([*homes[module], *others])
-    own = classes(homes[module], kinds, names, no_prose)
+    own = classes(homes[module], kinds, names, lambda name, field: "")
     elsewhere = {names[one]: f"{_PACKAGE}.{_module(one)}" for one in others}
     title = f"Types of {module.replace('_', '/')}, whole."
     return module_text(title, own, "python -m tools.api_types", elsewhere)

@@ -205,16 +205,13 @@ def _type(written: str, names: Mapping[str, str]) -> Expr:
     return _SCALARS.get(written) or _SHARED.get(written) or names[written]
 
 
-def no_prose(name: str, field: str) -> str:
-    """Return a short text for a type, and none for its fields."""
-    group, _, short = name.rpartition(".")
-    return "" if field else f"{short} of {group.replace('.', '/')}."
-
-
 def published_prose(name: str, field: str) -> str:
-    """Return the text of Kubernetes' OpenAPI document, that of `no_prose` without the extra `schema`."""
+    """Return the text of Kubernetes' OpenAPI document; without the extra `schema` a short one for a type alone."""
     prose, full = installed_prose(VERSIONS[-1]), full_name(name)
-    return (prose.of_field(full, field) if field else prose.of_type(full)) or no_prose(name, field)
+    if field:
+        return prose.of_field(full, field)
+    group, _, short = name.rpartition(".")
+    return prose.of_type(full) or f"{short} of {group.replace('.', '/')}."
 
 
 def classes_of_kinds(named: Iterable[tuple[str, str]]) -> list[Class]:

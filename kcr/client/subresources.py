@@ -15,8 +15,7 @@ from kcr.arguments import checked, checked_on_failure
 from kcr.client.calls import Calls
 from kcr.client.context import report_deleted, report_failure, report_wrote
 from kcr.client.wire import decoding
-from kcr.client.wire.requests import delete_options, object_path, target
-from kcr.client.writes import MERGE_PATCH
+from kcr.client.wire.requests import MERGE_PATCH, delete_options, object_path, target
 
 
 @checked

@@ -1,24 +1,18 @@
-"""Adapter for kubernetes-asyncio: its typed APIs and models over kcr's transport (ST-32).
+"""Typed APIs and models of kubernetes-asyncio and the official client over kcr's transport (ST-32).
 
-```python
-from kubernetes_asyncio.client import BatchV1Api, V1Job
-
-jobs = BatchV1Api(manager.api_client)
-job: V1Job = await jobs.read_namespaced_job("pi", "default")
-copy = await manager.client.create(V1Job(api_version="batch/v1", kind="Job", metadata=…, spec=job.spec))
-```
-
-The library is imported with the first call here; its models cost a hundred times kcr's own types, so a reconciler that
-reads many objects reads them from `manager.store`.
+Models cost a hundred times kcr's own types: a reconciler that reads many objects reads them from `manager.store`.
 """
 
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+import sys
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
 from kcr.annotations import shown
 from kcr.api import codec
+from kcr.api.meta import Resource
 from kcr.api.unstructured import Unstructured, unstructured
 from kcr.arguments import refuse
 from kcr.client.discovery import served_kinds, versions_serving
@@ -31,15 +25,15 @@ M = TypeVar("M")
 
 
 class Model(Protocol):
-    """A model of an object in kubernetes-asyncio, such as a `V1Job`."""
+    """A model of an object in kubernetes-asyncio or the official client, such as a `V1Job`."""
 
     @property
-    def api_version(self) -> str:
+    def api_version(self) -> str | None:
         """Group and version, such as `batch/v1`."""
         ...
 
     @property
-    def kind(self) -> str:
+    def kind(self) -> str | None:
         """The kind, such as `Job`."""
         ...
 
@@ -49,14 +43,15 @@ class Model(Protocol):
 
 
 def api_client(client: "Calls") -> Any:
-    """Return kubernetes-asyncio's `ApiClient` over a client's transport: `BatchV1Api(api_client(client))`.
+    """Return an `ApiClient` over a client's transport: `BatchV1Api(api_client(client))`.
 
-    Requests of its APIs use the client's connections, credentials, timeouts, rate limit, retries, metrics and
-    User-Agent, in tests the embedded server's too. A refusal arrives as the library's `ApiException`, and so does a
-    request without an answer, whose `status` is 0. Raised out of a reconcile, it counts as the `kcr.ApiError` or
-    `kcr.TransportError` it stands for: a conflict requeues without a traceback, and Retry-After is kept to.
+    It serves the typed APIs of kubernetes-asyncio, and those of `kubernetes.aio` in `kubernetes` 37. Their requests use
+    the client's connections, credentials, timeouts, rate limit, retries, metrics and User-Agent, in tests the embedded
+    server's too. A refusal arrives as the library's `ApiException`, and so does a request without an answer, whose
+    `status` is 0. Raised out of a reconcile, it counts as the `kcr.ApiError` or `kcr.TransportError` it stands for: a
+    conflict requeues without a traceback, and Retry-After is kept to.
 
-    `kubernetes_asyncio.watch.Watch` works on it, without an informer's handling of silent and expired watches.
+    The `watch.Watch` of both works on it, without an informer's handling of silent and expired watches.
     Closing it closes nothing: the connections are the transport's. For `exec` and `attach`, which need a web socket,
     use the library's own `WsApiClient`.
 
@@ -71,7 +66,7 @@ def api_client(client: "Calls") -> Any:
 
 
 async def object_of(client: "Calls", model: Any) -> Unstructured:
-    """Return the object that a model of kubernetes-asyncio is, of the kind that its server serves.
+    """Return the object that a model is, of the kind that its server serves.
 
     Args:
         client: Asks the server for the kinds of the model's group and version.
@@ -83,10 +78,7 @@ async def object_of(client: "Calls", model: Any) -> Unstructured:
     """
     name = type(model).__name__
     if not {"api_version", "kind", "metadata"} <= getattr(model, "openapi_types", {}).keys():
-        refuse(
-            f"{name} is neither a kcr.Resource nor a model of kubernetes-asyncio; for a mapping there are "
-            "create_manifest(kind, mapping) and apply_manifest(kind, mapping)"
-        )
+        refuse(f"{name} is no model of an object")
     if not model.api_version or not model.kind:
         raise ValueError(f"this {name} states no api_version and kind, such as {name}(api_version='…/v1', kind='…')")
     resource = client.served.get(model.api_version, {}).get(model.kind)
@@ -98,16 +90,52 @@ async def object_of(client: "Calls", model: Any) -> Unstructured:
         remedy = f"it serves {model.kind} in {versions}" if versions else "is the kind installed?"
         raise ValueError(f"{name}: the server serves no {model.kind} in {model.api_version}: {remedy}")
     kind = unstructured(resource.api_version, resource.kind, plural=resource.plural, namespaced=resource.namespaced)
-    return kind.of(api_client(client).sanitize_for_serialization(model))
+    return kind.of(_wire(model))
 
 
-def model_of(client: "Calls", kind: type[M], obj: Unstructured) -> M:
-    """Return an object as a model of kubernetes-asyncio.
+def model_of(kind: type[M], obj: Resource) -> M:
+    """Return an object as a model.
 
     Args:
-        client: Of the server that returned the object.
         kind: The class of the model.
         obj: The object.
     """
-    body = SimpleNamespace(data=msgspec.json.encode(msgspec.json.decode(codec.encode(obj))))
-    return cast("M", api_client(client).deserialize(body, kind.__name__))
+    body = msgspec.json.decode(codec.encode(obj))
+    # The official client's since version 37 are pydantic's.
+    from_dict = getattr(kind, "from_dict", None)
+    made: M = _made(kind, body) if from_dict is None else from_dict(body)
+    return made
+
+
+def _wire(value: Any) -> Any:
+    """Return a value of a model as it is in JSON."""
+    if isinstance(value, datetime):
+        # With six digits, which the server wants of a MicroTime, and takes for any other.
+        return value.isoformat(timespec="microseconds")
+    if isinstance(value, Mapping):
+        return {name: _wire(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_wire(item) for item in value]
+    fields = {wire: getattr(value, name) for name, wire in getattr(value, "attribute_map", {}).items()}
+    return {name: _wire(item) for name, item in fields.items() if item is not None} if fields else value
+
+
+def _made(kind: Any, body: Mapping[str, Any]) -> Any:
+    """Make a model of kubernetes-asyncio, or of the official client before version 37."""
+    home = next(base for base in kind.__mro__ if "openapi_types" in vars(base)).__module__.rpartition(".")[0]
+    fields = {name: body.get(wire) for name, wire in kind.attribute_map.items()}
+    return kind(**{name: _typed(sys.modules[home], kind.openapi_types[name], fields[name]) for name in fields})
+
+
+def _typed(models: Any, kind: str, value: Any) -> Any:
+    """Return a value in JSON as the type that a model's `openapi_types` name."""
+    if value is None:
+        return None
+    if kind == "datetime":
+        return datetime.fromisoformat(value)
+    if kind.startswith("list["):
+        return [_typed(models, kind[5:-1], item) for item in value]
+    if kind.startswith("dict("):
+        return {name: _typed(models, kind[10:-1], item) for name, item in value.items()}
+    model = getattr(models, kind, None)
+    return value if model is None else _made(model, value)

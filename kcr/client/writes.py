@@ -1,6 +1,6 @@
 """Writes: create, patch, apply, update, delete."""
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -16,7 +16,7 @@ from kcr.client.context import WRITE_CONTEXT, WriteTracker, report_deleted, repo
 from kcr.client.discovery import served_resources
 from kcr.client.typed_apis import Model, model_of, object_of
 from kcr.client.wire import decoding
-from kcr.client.wire.requests import delete_options, object_path
+from kcr.client.wire.requests import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, delete_options, object_path
 from kcr.errors import (
     AlreadyExistsError,
     ApiError,
@@ -34,9 +34,6 @@ U = TypeVar("U", bound=FullResource)
 # Types of objects that can be created and applied.
 W = TypeVar("W", bound=Resource | Model)
 
-MERGE_PATCH = "application/merge-patch+json"
-STRATEGIC_PATCH = "application/strategic-merge-patch+json"
-JSON_PATCH = "application/json-patch+json"
 # JSON is YAML; the server knows apply by this name only.
 APPLY_PATCH = "application/apply-patch+yaml"
 
@@ -73,8 +70,8 @@ class Writes(Calls):
         """Create an object, and return it as the server stored it.
 
         Args:
-            obj: A typed object, or a model of kubernetes-asyncio with `api_version` and `kind`, such as a `V1Job`;
-                the answer is of the same type.
+            obj: A typed object, or a model of kubernetes-asyncio or of the official client with `api_version` and
+                `kind`, such as a `V1Job`; the answer is of the same type.
 
         Raises:
             AlreadyExistsError: The name is taken.
@@ -82,9 +79,13 @@ class Writes(Calls):
             TypeError: The object is of a type that has some of the kind's fields only.
         """
         if not isinstance(obj, Resource):
-            return model_of(self, type(obj), await self.create(await object_of(self, obj)))
+            return await self._of_models(self.create, obj)
         _refuse_view(obj, "create")
         return await self._create(type(obj), obj.metadata.namespace, codec.encode(with_traceparent(obj)))
+
+    async def _of_models(self, write: Callable[..., Awaitable[Resource]], *models: W, **options: Any) -> W:
+        """Write what models say, and return the answer as one."""
+        return model_of(type(models[0]), await write(*[await object_of(self, one) for one in models], **options))
 
     @checked_on_failure
     async def create_manifest(self, kind: type[R], manifest: Mapping[str, object] | bytes, namespace: str = "") -> R:
@@ -94,9 +95,18 @@ class Writes(Calls):
             kind: The type of the returned object.
             manifest: The object; apiVersion and kind may be left out.
             namespace: The namespace; empty for that of the manifest.
+
+        Raises:
+            ValueError: The manifest states another namespace.
         """
         body = manifest if isinstance(manifest, bytes) else codec.encode({**manifest})
-        return await self._create(kind, namespace or decoding.metadata_in(body).namespace, body)
+        stated = decoding.metadata_in(body)
+        if stated.namespace and namespace not in ("", stated.namespace):
+            raise ValueError(
+                f"create_manifest: {kind.resource.kind} {stated.name}: namespace is {namespace!r}, and its "
+                f"metadata.namespace {stated.namespace!r}: leave one out"
+            )
+        return await self._create(kind, namespace or stated.namespace, body)
 
     async def _create(self, kind: type[R], namespace: str, body: bytes) -> R:
         key = Key(namespace, decoding.name_in(body))
@@ -153,11 +163,9 @@ class Writes(Calls):
             if error.code not in (404, 405) or namespace or not kind.resource.namespaced:
                 raise
             # Objects of all namespaces are listed there, and none is created.
-            shown, remedy = (
-                f"{kind.resource.kind} {key.name}",
-                "give it one, as in its metadata.namespace",
-            )
-            raise error_for(error.code, error.reason, f"{error}: {shown} has no namespace: {remedy}") from error
+            named = f"{kind.resource.kind} {key.name} has no namespace"
+            said = f"{error}: {named}: give it one, as in its metadata.namespace"
+            raise error_for(error.code, error.reason, said) from error
 
     async def _written(self, kind: type[R], key: Key, answer: Awaitable[bytes], subresource: str = "") -> R:
         """Return the object in the answer to a write, and report it to the tracker of the running reconcile."""
@@ -245,7 +253,7 @@ class Writes(Calls):
         A controller that is the only one to have an opinion on its fields forces; a person rather reads the conflict.
 
         Args:
-            obj: The fields to own; as with `create` it may be a model of kubernetes-asyncio. Where it has a uid or
+            obj: The fields to own; as with `create` it may be a model. Where it has a uid or
                 resourceVersion, the object has to have it as well.
             field_owner: The field manager that owns them; empty for the client's.
             force: Whether to take over fields that others own.
@@ -260,10 +268,7 @@ class Writes(Calls):
             TypeError: The object is of a type that has some of the kind's fields only.
         """
         if not isinstance(obj, Resource):
-            applied = await self.apply(
-                await object_of(self, obj), field_owner=field_owner, force=force, subresource=subresource
-            )
-            return model_of(self, type(obj), applied)
+            return await self._of_models(self.apply, obj, field_owner=field_owner, force=force, subresource=subresource)
         _refuse_view(obj, "apply")
         options = (field_owner or self._options.field_manager, force, subresource)
         return await self._apply(type(obj), obj.key, codec.encode(obj), options)
@@ -320,24 +325,27 @@ class Writes(Calls):
         return applied
 
     @checked_on_failure
-    async def patch(self, old: R, new: R) -> R:
+    async def patch(self, old: W, new: W) -> W:
         """Write the difference between two versions as a merge patch; send nothing when they are equal.
 
         One that changed nothing, because it lacks defaults, is not sent again. Of a kind with the subresource `status`
         the server leaves the status as it is: that is `patch_status`.
 
         Args:
-            old: The version that `new` was made from. Its resourceVersion is the precondition.
+            old: The version that `new` was made from, also a model, as with `create`. Its resourceVersion is the
+                precondition.
             new: The wanted version. Lists are replaced completely, so they must have no other writers.
 
         Raises:
             ConflictError: The object has changed since `old` was read.
         """
         _refuse_other("patch", old, new)
+        if not isinstance(old, Resource) or not isinstance(new, Resource):
+            return await self._of_models(self.patch, old, new)
         return await self._patch_difference(old, codec.difference(old, new), "")
 
     @checked_on_failure
-    async def patch_status(self, old: R, new: R) -> R:
+    async def patch_status(self, old: W, new: W) -> W:
         """Write the difference between two versions of a status; send nothing when they are equal.
 
         ```python
@@ -359,6 +367,8 @@ class Writes(Calls):
             ApiError: Its kind has no subresource `status`; this is no NotFoundError.
         """
         _refuse_other("patch_status", old, new)
+        if not isinstance(old, Resource) or not isinstance(new, Resource):
+            return await self._of_models(self.patch_status, old, new)
         difference = codec.difference(old, new) or {}
         others = sorted(difference.keys() - {"status"})
         if others:
@@ -424,7 +434,7 @@ class Writes(Calls):
 
     async def _patch(self, kind: type[R], key: Key, body: bytes, subresource: str, content_type: str) -> R:
         answer = self._write("PATCH", object_path(kind, key, subresource), body, content_type)
-        return (await self._answered(kind, key, answer, subresource))[0]
+        return await self._written(kind, key, answer, subresource)
 
     @checked_on_failure
     async def delete(
@@ -467,9 +477,9 @@ class Writes(Calls):
         report_deleted(self, kind, key)
 
 
-def _refuse_other(name: str, old: Resource, new: Resource) -> None:
+def _refuse_other(name: str, old: object, new: object) -> None:
     """Refuse two values that are no versions of one object."""
-    if type(new) is not type(old) or not isinstance(new, Resource):
+    if type(new) is not type(old) or not hasattr(new, "metadata"):
         refuse(f"{name}: old is {shown(old)}, and new {shown(new)}: give it two versions of one object")
 
 

@@ -187,12 +187,6 @@ class ProbePort:
     """The handler of the port's requests."""
 
     def __init__(self, sources: StateSources, program: ProgramLoop) -> None:
-        """Make it.
-
-        Args:
-            sources: The parts of the manager.
-            program: The event loop of the program.
-        """
         # Not with the first request: a process in trouble may have no time for it, and no file to open.
         from kcr.serving.debug.routes import DebugPages  # noqa: PLC0415  # most that import this never listen
 

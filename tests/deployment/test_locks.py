@@ -16,7 +16,7 @@ from tests.kit.documents import ROOT
 LOCKS = {name: (ROOT / f"requirements{name}.lock").read_text() for name in ("", "-build", "-demo", "-dev")}
 # `kcr` and `kcr-devcluster` are in the checkout; the extras `docs` and `types` are installed by their own targets.
 OWN = {"kcr", "kcr-devcluster"}
-DEVELOPMENT = ("bench", "dev", "schema", "secure", "speed", "test", "tracing")
+DEVELOPMENT = ("bench", "dev", "official", "schema", "secure", "speed", "test", "tracing")
 
 
 def versions(lock: str) -> dict[str, Version]:

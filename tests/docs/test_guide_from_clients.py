@@ -1,6 +1,7 @@
 """The guide for those who come from client libraries: its script runs, and the names on both sides exist."""
 
 import re
+from random import Random
 
 import kr8s
 import kubernetes_asyncio.client
@@ -9,9 +10,13 @@ import pytest
 
 import kcr
 from kcr.api.core import Pod
-from kcr.testing import FakeManager
+from kcr.client import api_client
+from kcr.testing import FakeManager, VirtualClock
+from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.node import RunResult
 from tests.kit.documents import ROOT, blocks, files
 from tests.kit.generated import imported
+from tests.kit.harness import job_controller
 
 GUIDE = ROOT / "docs" / "guide" / "from-clients.md"
 TEXT = GUIDE.read_text(encoding="utf-8")
@@ -24,7 +29,19 @@ def rows(heading: str) -> list[list[str]]:
 
 
 def test_every_block_is_run() -> None:
-    assert [block.file for block in blocks(GUIDE)] == ["failed_pods.py"]
+    assert [block.file for block in blocks(GUIDE)] == ["failed_pods.py", "official.py"]
+
+
+@pytest.mark.kcr_virtual
+async def test_program_of_kubernetes_aio_runs_a_job(kcr_clock: VirtualClock) -> None:
+    outcome = RunResult(logs="hello\n", run_for=1)
+    with imported(files(GUIDE)["official.py"], "official") as program:
+        async with (
+            EmbeddedCluster(clock=kcr_clock, random=Random(0), on_run=lambda *_: outcome) as cluster,
+            job_controller(cluster, kcr_clock),
+        ):
+            for _ in range(2):
+                assert await program.run(api_client(cluster.client), "hello", ["echo", "hello"]) == "hello\n"
 
 
 @pytest.mark.kcr_virtual

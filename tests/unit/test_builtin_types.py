@@ -4,7 +4,7 @@ import pytest
 
 from kcr.errors import ConfigError
 from kcr_devcluster.apiserver.http.openapi.prose import installed_prose
-from kcr_devcluster.builtin_types import builtin_kind, class_names, classes, no_prose, published_prose, types_of
+from kcr_devcluster.builtin_types import builtin_kind, class_names, classes, published_prose, types_of
 from kcr_devcluster.codegen.model import flat
 from kcr_devcluster.codegen.render import module_text
 from tests.kit.generated import imported
@@ -13,7 +13,7 @@ from tests.kit.generated import imported
 def text_of(*names: str) -> str:
     kinds = [builtin_kind(*name.rsplit("/", 1)) for name in names]
     types = types_of(kinds)
-    return module_text("Types.", classes(types, kinds, class_names(types), no_prose), "this test")
+    return module_text("Types.", classes(types, kinds, class_names(types), lambda name, field: ""), "this test")
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_unknown_kind_is_named(api_version: str, kind: str, line: str) -> None:
 def test_classes_are_named_as_upstream_and_fields_as_in_python() -> None:
     kinds = [builtin_kind("apps/v1", "Deployment")]
     types = types_of(kinds)
-    found = {one.name: one for one in classes(types, kinds, class_names(types), no_prose)}
+    found = {one.name: one for one in classes(types, kinds, class_names(types), lambda name, field: "")}
     fields = {field.name: field for field in found["PodSpec"].fields}
     assert {"Deployment", "DeploymentSpec", "PodTemplateSpec", "Container"} <= found.keys()
     assert (fields["host_pid"].wire, flat(fields["host_pid"].type)) == ("hostPID", "bool | None")

@@ -11,8 +11,6 @@ from kcr.api.meta import FullResource, Object, copy_raw
 
 
 class ServiceReference(Object):
-    """ServiceReference of apiextensions/v1."""
-
     name: str
     namespace: str
     path: str | None = None
@@ -20,30 +18,22 @@ class ServiceReference(Object):
 
 
 class WebhookClientConfig(Object):
-    """WebhookClientConfig of apiextensions/v1."""
-
     ca_bundle: bytes | None = None
     service: ServiceReference | None = None
     url: str | None = None
 
 
 class WebhookConversion(Object):
-    """WebhookConversion of apiextensions/v1."""
-
     client_config: WebhookClientConfig | None = None
     conversion_review_versions: tuple[str, ...]
 
 
 class CustomResourceConversion(Object):
-    """CustomResourceConversion of apiextensions/v1."""
-
     strategy: str
     webhook: WebhookConversion | None = None
 
 
 class CustomResourceDefinitionNames(Object):
-    """CustomResourceDefinitionNames of apiextensions/v1."""
-
     categories: tuple[str, ...] = ()
     kind: str
     list_kind: str | None = None
@@ -53,8 +43,6 @@ class CustomResourceDefinitionNames(Object):
 
 
 class CustomResourceColumnDefinition(Object):
-    """CustomResourceColumnDefinition of apiextensions/v1."""
-
     description: str | None = None
     format: str | None = None
     json_path: str
@@ -64,30 +52,22 @@ class CustomResourceColumnDefinition(Object):
 
 
 class CustomResourceSubresourceScale(Object):
-    """CustomResourceSubresourceScale of apiextensions/v1."""
-
     label_selector_path: str | None = None
     spec_replicas_path: str
     status_replicas_path: str
 
 
 class CustomResourceSubresources(Object):
-    """CustomResourceSubresources of apiextensions/v1."""
-
     scale: CustomResourceSubresourceScale | None = None
     status: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
 class ExternalDocumentation(Object):
-    """ExternalDocumentation of apiextensions/v1."""
-
     description: str | None = None
     url: str | None = None
 
 
 class ValidationRule(Object):
-    """ValidationRule of apiextensions/v1."""
-
     field_path: str | None = None
     message: str | None = None
     message_expression: str | None = None
@@ -97,8 +77,6 @@ class ValidationRule(Object):
 
 
 class JSONSchemaProps(Object):
-    """JSONSchemaProps of apiextensions/v1."""
-
     ref: str | None = msgspec.field(default=None, name="$ref")
     schema: str | None = msgspec.field(default=None, name="$schema")
     additional_items: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
@@ -149,20 +127,14 @@ class JSONSchemaProps(Object):
 
 
 class CustomResourceValidation(Object):
-    """CustomResourceValidation of apiextensions/v1."""
-
     open_api_v3_schema: JSONSchemaProps | None = msgspec.field(default=None, name="openAPIV3Schema")
 
 
 class SelectableField(Object):
-    """SelectableField of apiextensions/v1."""
-
     json_path: str
 
 
 class CustomResourceDefinitionVersion(Object):
-    """CustomResourceDefinitionVersion of apiextensions/v1."""
-
     additional_printer_columns: tuple[CustomResourceColumnDefinition, ...] = ()
     deprecated: bool | None = None
     deprecation_warning: str | None = None
@@ -175,8 +147,6 @@ class CustomResourceDefinitionVersion(Object):
 
 
 class CustomResourceDefinitionSpec(Object):
-    """CustomResourceDefinitionSpec of apiextensions/v1."""
-
     conversion: CustomResourceConversion | None = None
     group: str
     names: CustomResourceDefinitionNames
@@ -186,8 +156,6 @@ class CustomResourceDefinitionSpec(Object):
 
 
 class CustomResourceDefinitionCondition(Object):
-    """CustomResourceDefinitionCondition of apiextensions/v1."""
-
     last_transition_time: datetime | None = None
     message: str | None = None
     observed_generation: int | None = None
@@ -197,8 +165,6 @@ class CustomResourceDefinitionCondition(Object):
 
 
 class CustomResourceDefinitionStatus(Object):
-    """CustomResourceDefinitionStatus of apiextensions/v1."""
-
     accepted_names: CustomResourceDefinitionNames | None = None
     conditions: tuple[CustomResourceDefinitionCondition, ...] = ()
     observed_generation: int | None = None
@@ -211,8 +177,6 @@ class CustomResourceDefinition(
     plural="customresourcedefinitions",
     namespaced=False,
 ):
-    """CustomResourceDefinition of apiextensions/v1."""
-
     spec: CustomResourceDefinitionSpec
     status: CustomResourceDefinitionStatus = CustomResourceDefinitionStatus()
 

@@ -10,22 +10,16 @@ from kcr.api.selectors import LabelSelector
 
 
 class RollingUpdateDaemonSet(Object):
-    """RollingUpdateDaemonSet of apps/v1."""
-
     max_surge: IntOrString | None = None
     max_unavailable: IntOrString | None = None
 
 
 class DaemonSetUpdateStrategy(Object):
-    """DaemonSetUpdateStrategy of apps/v1."""
-
     rolling_update: RollingUpdateDaemonSet | None = None
     type: str | None = None
 
 
 class DaemonSetSpec(Object):
-    """DaemonSetSpec of apps/v1."""
-
     min_ready_seconds: int | None = None
     revision_history_limit: int | None = None
     selector: LabelSelector
@@ -34,8 +28,6 @@ class DaemonSetSpec(Object):
 
 
 class DaemonSetCondition(Object):
-    """DaemonSetCondition of apps/v1."""
-
     last_transition_time: datetime | None = None
     message: str | None = None
     reason: str | None = None
@@ -44,8 +36,6 @@ class DaemonSetCondition(Object):
 
 
 class DaemonSetStatus(Object):
-    """DaemonSetStatus of apps/v1."""
-
     collision_count: int | None = None
     conditions: tuple[DaemonSetCondition, ...] = ()
     current_number_scheduled: int
@@ -59,29 +49,21 @@ class DaemonSetStatus(Object):
 
 
 class DaemonSet(FullResource, api_version="apps/v1", plural="daemonsets"):
-    """DaemonSet of apps/v1."""
-
     spec: DaemonSetSpec
     status: DaemonSetStatus | None = None
 
 
 class RollingUpdateDeployment(Object):
-    """RollingUpdateDeployment of apps/v1."""
-
     max_surge: IntOrString | None = None
     max_unavailable: IntOrString | None = None
 
 
 class DeploymentStrategy(Object):
-    """DeploymentStrategy of apps/v1."""
-
     rolling_update: RollingUpdateDeployment | None = None
     type: str | None = None
 
 
 class DeploymentSpec(Object):
-    """DeploymentSpec of apps/v1."""
-
     min_ready_seconds: int | None = None
     paused: bool | None = None
     progress_deadline_seconds: int | None = None
@@ -93,8 +75,6 @@ class DeploymentSpec(Object):
 
 
 class DeploymentCondition(Object):
-    """DeploymentCondition of apps/v1."""
-
     last_transition_time: datetime | None = None
     last_update_time: datetime | None = None
     message: str | None = None
@@ -104,8 +84,6 @@ class DeploymentCondition(Object):
 
 
 class DeploymentStatus(Object):
-    """DeploymentStatus of apps/v1."""
-
     available_replicas: int | None = None
     collision_count: int | None = None
     conditions: tuple[DeploymentCondition, ...] = ()
@@ -118,15 +96,11 @@ class DeploymentStatus(Object):
 
 
 class Deployment(FullResource, api_version="apps/v1", plural="deployments"):
-    """Deployment of apps/v1."""
-
     spec: DeploymentSpec
     status: DeploymentStatus = DeploymentStatus()
 
 
 class ReplicaSetSpec(Object):
-    """ReplicaSetSpec of apps/v1."""
-
     min_ready_seconds: int | None = None
     replicas: int | None = None
     selector: LabelSelector
@@ -134,8 +108,6 @@ class ReplicaSetSpec(Object):
 
 
 class ReplicaSetCondition(Object):
-    """ReplicaSetCondition of apps/v1."""
-
     last_transition_time: datetime | None = None
     message: str | None = None
     reason: str | None = None
@@ -144,8 +116,6 @@ class ReplicaSetCondition(Object):
 
 
 class ReplicaSetStatus(Object):
-    """ReplicaSetStatus of apps/v1."""
-
     available_replicas: int | None = None
     conditions: tuple[ReplicaSetCondition, ...] = ()
     fully_labeled_replicas: int | None = None
@@ -156,42 +126,30 @@ class ReplicaSetStatus(Object):
 
 
 class ReplicaSet(FullResource, api_version="apps/v1", plural="replicasets"):
-    """ReplicaSet of apps/v1."""
-
     spec: ReplicaSetSpec
     status: ReplicaSetStatus | None = None
 
 
 class StatefulSetOrdinals(Object):
-    """StatefulSetOrdinals of apps/v1."""
-
     start: int | None = None
 
 
 class StatefulSetPersistentVolumeClaimRetentionPolicy(Object):
-    """StatefulSetPersistentVolumeClaimRetentionPolicy of apps/v1."""
-
     when_deleted: str | None = None
     when_scaled: str | None = None
 
 
 class RollingUpdateStatefulSetStrategy(Object):
-    """RollingUpdateStatefulSetStrategy of apps/v1."""
-
     max_unavailable: IntOrString | None = None
     partition: int | None = None
 
 
 class StatefulSetUpdateStrategy(Object):
-    """StatefulSetUpdateStrategy of apps/v1."""
-
     rolling_update: RollingUpdateStatefulSetStrategy | None = None
     type: str | None = None
 
 
 class StatefulSetSpec(Object):
-    """StatefulSetSpec of apps/v1."""
-
     min_ready_seconds: int | None = None
     ordinals: StatefulSetOrdinals | None = None
     persistent_volume_claim_retention_policy: StatefulSetPersistentVolumeClaimRetentionPolicy | None = None
@@ -206,8 +164,6 @@ class StatefulSetSpec(Object):
 
 
 class StatefulSetCondition(Object):
-    """StatefulSetCondition of apps/v1."""
-
     last_transition_time: datetime | None = None
     message: str | None = None
     reason: str | None = None
@@ -216,8 +172,6 @@ class StatefulSetCondition(Object):
 
 
 class StatefulSetStatus(Object):
-    """StatefulSetStatus of apps/v1."""
-
     available_replicas: int | None = None
     collision_count: int | None = None
     conditions: tuple[StatefulSetCondition, ...] = ()
@@ -231,7 +185,5 @@ class StatefulSetStatus(Object):
 
 
 class StatefulSet(FullResource, api_version="apps/v1", plural="statefulsets"):
-    """StatefulSet of apps/v1."""
-
     spec: StatefulSetSpec
     status: StatefulSetStatus | None = None

@@ -16,8 +16,6 @@ from kcr.api.selectors import LabelSelector
 
 
 class JobSchedulingConfiguration(Object):
-    """JobSchedulingConfiguration of batch/v1."""
-
     disruption_mode: WorkloadPodGroupDisruptionMode | None = None
     resource_claims: tuple[WorkloadPodGroupResourceClaim, ...] = ()
     scheduling_constraints: WorkloadPodGroupSchedulingConstraints | None = None
@@ -25,50 +23,36 @@ class JobSchedulingConfiguration(Object):
 
 
 class PodFailurePolicyOnExitCodesRequirement(Object):
-    """PodFailurePolicyOnExitCodesRequirement of batch/v1."""
-
     container_name: str | None = None
     operator: str
     values: tuple[int, ...]
 
 
 class PodFailurePolicyOnPodConditionsPattern(Object):
-    """PodFailurePolicyOnPodConditionsPattern of batch/v1."""
-
     status: str | None = None
     type: str
 
 
 class PodFailurePolicyRule(Object):
-    """PodFailurePolicyRule of batch/v1."""
-
     action: str
     on_exit_codes: PodFailurePolicyOnExitCodesRequirement | None = None
     on_pod_conditions: tuple[PodFailurePolicyOnPodConditionsPattern, ...] = ()
 
 
 class PodFailurePolicy(Object):
-    """PodFailurePolicy of batch/v1."""
-
     rules: tuple[PodFailurePolicyRule, ...]
 
 
 class SuccessPolicyRule(Object):
-    """SuccessPolicyRule of batch/v1."""
-
     succeeded_count: int | None = None
     succeeded_indexes: str | None = None
 
 
 class SuccessPolicy(Object):
-    """SuccessPolicy of batch/v1."""
-
     rules: tuple[SuccessPolicyRule, ...]
 
 
 class JobSpec(Object):
-    """JobSpec of batch/v1."""
-
     active_deadline_seconds: int | None = None
     backoff_limit: int | None = None
     backoff_limit_per_index: int | None = None
@@ -89,15 +73,11 @@ class JobSpec(Object):
 
 
 class JobTemplateSpec(Object):
-    """JobTemplateSpec of batch/v1."""
-
     metadata: ObjectMeta | None = None
     spec: JobSpec | None = None
 
 
 class CronJobSpec(Object):
-    """CronJobSpec of batch/v1."""
-
     concurrency_policy: str | None = None
     failed_jobs_history_limit: int | None = None
     job_template: JobTemplateSpec
@@ -109,16 +89,12 @@ class CronJobSpec(Object):
 
 
 class CronJobStatus(Object):
-    """CronJobStatus of batch/v1."""
-
     active: tuple[ObjectReference, ...] = ()
     last_schedule_time: datetime | None = None
     last_successful_time: datetime | None = None
 
 
 class CronJob(FullResource, api_version="batch/v1", plural="cronjobs"):
-    """CronJob of batch/v1."""
-
     spec: CronJobSpec
     status: CronJobStatus = CronJobStatus()
 
@@ -128,8 +104,6 @@ class CronJob(FullResource, api_version="batch/v1", plural="cronjobs"):
 
 
 class JobCondition(Object):
-    """JobCondition of batch/v1."""
-
     last_probe_time: datetime | None = None
     last_transition_time: datetime | None = None
     message: str | None = None
@@ -139,15 +113,11 @@ class JobCondition(Object):
 
 
 class UncountedTerminatedPods(Object):
-    """UncountedTerminatedPods of batch/v1."""
-
     failed: tuple[str, ...] = ()
     succeeded: tuple[str, ...] = ()
 
 
 class JobStatus(Object):
-    """JobStatus of batch/v1."""
-
     active: int | None = None
     completed_indexes: str | None = None
     completion_time: datetime | None = None
@@ -162,8 +132,6 @@ class JobStatus(Object):
 
 
 class Job(FullResource, api_version="batch/v1", plural="jobs"):
-    """Job of batch/v1."""
-
     spec: JobSpec
     status: JobStatus = JobStatus()
 

@@ -5,8 +5,6 @@ from kcr.api.meta import FullResource, MicroTime, Object
 
 
 class LeaseSpec(Object):
-    """LeaseSpec of coordination/v1."""
-
     acquire_time: MicroTime | None = None
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None
@@ -17,6 +15,4 @@ class LeaseSpec(Object):
 
 
 class Lease(FullResource, api_version="coordination.k8s.io/v1", plural="leases"):
-    """Lease of coordination/v1."""
-
     spec: LeaseSpec = LeaseSpec()

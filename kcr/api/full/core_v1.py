@@ -13,30 +13,22 @@ from kcr.api.selectors import LabelSelector
 
 
 class ConfigMap(FullResource, api_version="v1", plural="configmaps"):
-    """ConfigMap of core/v1."""
-
     binary_data: Mapping[str, bytes] = {}
     data: Mapping[str, str] = {}
     immutable: bool | None = None
 
 
 class EventSeries(Object):
-    """EventSeries of core/v1."""
-
     count: int | None = None
     last_observed_time: MicroTime | None = None
 
 
 class EventSource(Object):
-    """EventSource of core/v1."""
-
     component: str | None = None
     host: str | None = None
 
 
 class ObjectReference(Object):
-    """ObjectReference of core/v1."""
-
     api_version: str | None = None
     field_path: str | None = None
     kind: str | None = None
@@ -47,8 +39,6 @@ class ObjectReference(Object):
 
 
 class Event(FullResource, api_version="v1", plural="events"):
-    """Event of core/v1."""
-
     action: str | None = None
     count: int | None = None
     event_time: MicroTime | None = None
@@ -66,14 +56,10 @@ class Event(FullResource, api_version="v1", plural="events"):
 
 
 class NamespaceSpec(Object):
-    """NamespaceSpec of core/v1."""
-
     finalizers: tuple[str, ...] = ()
 
 
 class NamespaceCondition(Object):
-    """NamespaceCondition of core/v1."""
-
     last_transition_time: datetime | None = None
     message: str | None = None
     reason: str | None = None
@@ -82,22 +68,16 @@ class NamespaceCondition(Object):
 
 
 class NamespaceStatus(Object):
-    """NamespaceStatus of core/v1."""
-
     conditions: tuple[NamespaceCondition, ...] = ()
     phase: str | None = None
 
 
 class Namespace(FullResource, api_version="v1", plural="namespaces", namespaced=False):
-    """Namespace of core/v1."""
-
     spec: NamespaceSpec = NamespaceSpec()
     status: NamespaceStatus = NamespaceStatus()
 
 
 class ConfigMapNodeConfigSource(Object):
-    """ConfigMapNodeConfigSource of core/v1."""
-
     kubelet_config_key: str
     name: str
     namespace: str
@@ -106,14 +86,10 @@ class ConfigMapNodeConfigSource(Object):
 
 
 class NodeConfigSource(Object):
-    """NodeConfigSource of core/v1."""
-
     config_map: ConfigMapNodeConfigSource | None = None
 
 
 class Taint(Object):
-    """Taint of core/v1."""
-
     effect: str
     key: str
     time_added: datetime | None = None
@@ -121,8 +97,6 @@ class Taint(Object):
 
 
 class NodeSpec(Object):
-    """NodeSpec of core/v1."""
-
     config_source: NodeConfigSource | None = None
     external_id: str | None = msgspec.field(default=None, name="externalID")
     pod_cidr: str | None = msgspec.field(default=None, name="podCIDR")
@@ -133,29 +107,21 @@ class NodeSpec(Object):
 
 
 class AttachedVolume(Object):
-    """AttachedVolume of core/v1."""
-
     device_path: str
     name: str
 
 
 class ContainerImage(Object):
-    """ContainerImage of core/v1."""
-
     names: tuple[str, ...] = ()
     size_bytes: int | None = None
 
 
 class NodeAddress(Object):
-    """NodeAddress of core/v1."""
-
     address: str
     type: str
 
 
 class NodeCondition(Object):
-    """NodeCondition of core/v1."""
-
     last_heartbeat_time: datetime | None = None
     last_transition_time: datetime | None = None
     message: str | None = None
@@ -165,8 +131,6 @@ class NodeCondition(Object):
 
 
 class NodeConfigStatus(Object):
-    """NodeConfigStatus of core/v1."""
-
     active: NodeConfigSource | None = None
     assigned: NodeConfigSource | None = None
     error: str | None = None
@@ -174,46 +138,32 @@ class NodeConfigStatus(Object):
 
 
 class DaemonEndpoint(Object):
-    """DaemonEndpoint of core/v1."""
-
     port: int = msgspec.field(name="Port")
 
 
 class NodeDaemonEndpoints(Object):
-    """NodeDaemonEndpoints of core/v1."""
-
     kubelet_endpoint: DaemonEndpoint | None = None
 
 
 class NodeFeatures(Object):
-    """NodeFeatures of core/v1."""
-
     supplemental_groups_policy: bool | None = None
 
 
 class NodeRuntimeHandlerFeatures(Object):
-    """NodeRuntimeHandlerFeatures of core/v1."""
-
     recursive_read_only_mounts: bool | None = None
     user_namespaces: bool | None = None
 
 
 class NodeRuntimeHandler(Object):
-    """NodeRuntimeHandler of core/v1."""
-
     features: NodeRuntimeHandlerFeatures | None = None
     name: str | None = None
 
 
 class NodeSwapStatus(Object):
-    """NodeSwapStatus of core/v1."""
-
     capacity: int | None = None
 
 
 class NodeSystemInfo(Object):
-    """NodeSystemInfo of core/v1."""
-
     architecture: str
     boot_id: str = msgspec.field(name="bootID")
     container_runtime_version: str
@@ -229,8 +179,6 @@ class NodeSystemInfo(Object):
 
 
 class NodeStatus(Object):
-    """NodeStatus of core/v1."""
-
     addresses: tuple[NodeAddress, ...] = ()
     allocatable: Mapping[str, Quantity] = {}
     capacity: Mapping[str, Quantity] = {}
@@ -248,23 +196,17 @@ class NodeStatus(Object):
 
 
 class Node(FullResource, api_version="v1", plural="nodes", namespaced=False):
-    """Node of core/v1."""
-
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
 
 
 class TypedLocalObjectReference(Object):
-    """TypedLocalObjectReference of core/v1."""
-
     api_group: str | None = None
     kind: str
     name: str
 
 
 class TypedObjectReference(Object):
-    """TypedObjectReference of core/v1."""
-
     api_group: str | None = None
     kind: str
     name: str
@@ -272,15 +214,11 @@ class TypedObjectReference(Object):
 
 
 class VolumeResourceRequirements(Object):
-    """VolumeResourceRequirements of core/v1."""
-
     limits: Mapping[str, Quantity] = {}
     requests: Mapping[str, Quantity] = {}
 
 
 class PersistentVolumeClaimSpec(Object):
-    """PersistentVolumeClaimSpec of core/v1."""
-
     access_modes: tuple[str, ...] = ()
     data_source: TypedLocalObjectReference | None = None
     data_source_ref: TypedObjectReference | None = None
@@ -293,15 +231,11 @@ class PersistentVolumeClaimSpec(Object):
 
 
 class ModifyVolumeStatus(Object):
-    """ModifyVolumeStatus of core/v1."""
-
     status: str
     target_volume_attributes_class_name: str | None = None
 
 
 class PersistentVolumeClaimCondition(Object):
-    """PersistentVolumeClaimCondition of core/v1."""
-
     last_probe_time: datetime | None = None
     last_transition_time: datetime | None = None
     message: str | None = None
@@ -311,8 +245,6 @@ class PersistentVolumeClaimCondition(Object):
 
 
 class PersistentVolumeClaimStatus(Object):
-    """PersistentVolumeClaimStatus of core/v1."""
-
     access_modes: tuple[str, ...] = ()
     allocated_resource_statuses: Mapping[str, str] = {}
     allocated_resources: Mapping[str, Quantity] = {}
@@ -324,50 +256,36 @@ class PersistentVolumeClaimStatus(Object):
 
 
 class PersistentVolumeClaim(FullResource, api_version="v1", plural="persistentvolumeclaims"):
-    """PersistentVolumeClaim of core/v1."""
-
     spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
     status: PersistentVolumeClaimStatus = PersistentVolumeClaimStatus()
 
 
 class NodeSelectorRequirement(Object):
-    """NodeSelectorRequirement of core/v1."""
-
     key: str
     operator: str
     values: tuple[str, ...] = ()
 
 
 class NodeSelectorTerm(Object):
-    """NodeSelectorTerm of core/v1."""
-
     match_expressions: tuple[NodeSelectorRequirement, ...] = ()
     match_fields: tuple[NodeSelectorRequirement, ...] = ()
 
 
 class NodeSelector(Object):
-    """NodeSelector of core/v1."""
-
     node_selector_terms: tuple[NodeSelectorTerm, ...]
 
 
 class PreferredSchedulingTerm(Object):
-    """PreferredSchedulingTerm of core/v1."""
-
     preference: NodeSelectorTerm
     weight: int
 
 
 class NodeAffinity(Object):
-    """NodeAffinity of core/v1."""
-
     preferred_during_scheduling_ignored_during_execution: tuple[PreferredSchedulingTerm, ...] = ()
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
 
 
 class PodAffinityTerm(Object):
-    """PodAffinityTerm of core/v1."""
-
     label_selector: LabelSelector | None = None
     match_label_keys: tuple[str, ...] = ()
     mismatch_label_keys: tuple[str, ...] = ()
@@ -377,37 +295,27 @@ class PodAffinityTerm(Object):
 
 
 class WeightedPodAffinityTerm(Object):
-    """WeightedPodAffinityTerm of core/v1."""
-
     pod_affinity_term: PodAffinityTerm
     weight: int
 
 
 class PodAffinity(Object):
-    """PodAffinity of core/v1."""
-
     preferred_during_scheduling_ignored_during_execution: tuple[WeightedPodAffinityTerm, ...] = ()
     required_during_scheduling_ignored_during_execution: tuple[PodAffinityTerm, ...] = ()
 
 
 class PodAntiAffinity(Object):
-    """PodAntiAffinity of core/v1."""
-
     preferred_during_scheduling_ignored_during_execution: tuple[WeightedPodAffinityTerm, ...] = ()
     required_during_scheduling_ignored_during_execution: tuple[PodAffinityTerm, ...] = ()
 
 
 class Affinity(Object):
-    """Affinity of core/v1."""
-
     node_affinity: NodeAffinity | None = None
     pod_affinity: PodAffinity | None = None
     pod_anti_affinity: PodAntiAffinity | None = None
 
 
 class ContainerPort(Object):
-    """ContainerPort of core/v1."""
-
     container_port: int
     host_ip: str | None = msgspec.field(default=None, name="hostIP")
     host_port: int | None = None
@@ -416,59 +324,43 @@ class ContainerPort(Object):
 
 
 class ContainerResizePolicy(Object):
-    """ContainerResizePolicy of core/v1."""
-
     resource_name: str
     restart_policy: str
 
 
 class ContainerRestartRuleOnExitCodes(Object):
-    """ContainerRestartRuleOnExitCodes of core/v1."""
-
     operator: str
     values: tuple[int, ...] = ()
 
 
 class ContainerRestartRule(Object):
-    """ContainerRestartRule of core/v1."""
-
     action: str
     exit_codes: ContainerRestartRuleOnExitCodes | None = None
 
 
 class ConfigMapEnvSource(Object):
-    """ConfigMapEnvSource of core/v1."""
-
     name: str | None = None
     optional: bool | None = None
 
 
 class SecretEnvSource(Object):
-    """SecretEnvSource of core/v1."""
-
     name: str | None = None
     optional: bool | None = None
 
 
 class EnvFromSource(Object):
-    """EnvFromSource of core/v1."""
-
     config_map_ref: ConfigMapEnvSource | None = None
     prefix: str | None = None
     secret_ref: SecretEnvSource | None = None
 
 
 class ConfigMapKeySelector(Object):
-    """ConfigMapKeySelector of core/v1."""
-
     key: str
     name: str | None = None
     optional: bool | None = None
 
 
 class FileKeySelector(Object):
-    """FileKeySelector of core/v1."""
-
     key: str
     optional: bool | None = None
     path: str
@@ -476,31 +368,23 @@ class FileKeySelector(Object):
 
 
 class ObjectFieldSelector(Object):
-    """ObjectFieldSelector of core/v1."""
-
     api_version: str | None = None
     field_path: str
 
 
 class ResourceFieldSelector(Object):
-    """ResourceFieldSelector of core/v1."""
-
     container_name: str | None = None
     divisor: Quantity | None = None
     resource: str
 
 
 class SecretKeySelector(Object):
-    """SecretKeySelector of core/v1."""
-
     key: str
     name: str | None = None
     optional: bool | None = None
 
 
 class EnvVarSource(Object):
-    """EnvVarSource of core/v1."""
-
     config_map_key_ref: ConfigMapKeySelector | None = None
     field_ref: ObjectFieldSelector | None = None
     file_key_ref: FileKeySelector | None = None
@@ -509,29 +393,21 @@ class EnvVarSource(Object):
 
 
 class EnvVar(Object):
-    """EnvVar of core/v1."""
-
     name: str
     value: str | None = None
     value_from: EnvVarSource | None = None
 
 
 class ExecAction(Object):
-    """ExecAction of core/v1."""
-
     command: tuple[str, ...] = ()
 
 
 class HTTPHeader(Object):
-    """HTTPHeader of core/v1."""
-
     name: str
     value: str
 
 
 class HTTPGetAction(Object):
-    """HTTPGetAction of core/v1."""
-
     host: str | None = None
     http_headers: tuple[HTTPHeader, ...] = ()
     path: str | None = None
@@ -540,21 +416,15 @@ class HTTPGetAction(Object):
 
 
 class SleepAction(Object):
-    """SleepAction of core/v1."""
-
     seconds: int
 
 
 class TCPSocketAction(Object):
-    """TCPSocketAction of core/v1."""
-
     host: str | None = None
     port: IntOrString
 
 
 class LifecycleHandler(Object):
-    """LifecycleHandler of core/v1."""
-
     exec: ExecAction | None = None
     http_get: HTTPGetAction | None = None
     sleep: SleepAction | None = None
@@ -562,23 +432,17 @@ class LifecycleHandler(Object):
 
 
 class Lifecycle(Object):
-    """Lifecycle of core/v1."""
-
     post_start: LifecycleHandler | None = None
     pre_stop: LifecycleHandler | None = None
     stop_signal: str | None = None
 
 
 class GRPCAction(Object):
-    """GRPCAction of core/v1."""
-
     port: int
     service: str | None = None
 
 
 class Probe(Object):
-    """Probe of core/v1."""
-
     exec: ExecAction | None = None
     failure_threshold: int | None = None
     grpc: GRPCAction | None = None
@@ -592,37 +456,27 @@ class Probe(Object):
 
 
 class ResourceClaim(Object):
-    """ResourceClaim of core/v1."""
-
     name: str
     request: str | None = None
 
 
 class ResourceRequirements(Object):
-    """ResourceRequirements of core/v1."""
-
     claims: tuple[ResourceClaim, ...] = ()
     limits: Mapping[str, Quantity] = {}
     requests: Mapping[str, Quantity] = {}
 
 
 class AppArmorProfile(Object):
-    """AppArmorProfile of core/v1."""
-
     localhost_profile: str | None = None
     type: str
 
 
 class Capabilities(Object):
-    """Capabilities of core/v1."""
-
     add: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
 
 
 class SELinuxOptions(Object):
-    """SELinuxOptions of core/v1."""
-
     level: str | None = None
     role: str | None = None
     type: str | None = None
@@ -630,15 +484,11 @@ class SELinuxOptions(Object):
 
 
 class SeccompProfile(Object):
-    """SeccompProfile of core/v1."""
-
     localhost_profile: str | None = None
     type: str
 
 
 class WindowsSecurityContextOptions(Object):
-    """WindowsSecurityContextOptions of core/v1."""
-
     gmsa_credential_spec: str | None = None
     gmsa_credential_spec_name: str | None = None
     host_process: bool | None = None
@@ -646,8 +496,6 @@ class WindowsSecurityContextOptions(Object):
 
 
 class SecurityContext(Object):
-    """SecurityContext of core/v1."""
-
     allow_privilege_escalation: bool | None = None
     app_armor_profile: AppArmorProfile | None = None
     capabilities: Capabilities | None = None
@@ -663,15 +511,11 @@ class SecurityContext(Object):
 
 
 class VolumeDevice(Object):
-    """VolumeDevice of core/v1."""
-
     device_path: str
     name: str
 
 
 class VolumeMount(Object):
-    """VolumeMount of core/v1."""
-
     mount_path: str
     mount_propagation: str | None = None
     name: str
@@ -682,8 +526,6 @@ class VolumeMount(Object):
 
 
 class Container(Object):
-    """Container of core/v1."""
-
     args: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
     env: tuple[EnvVar, ...] = ()
@@ -712,8 +554,6 @@ class Container(Object):
 
 
 class EphemeralContainer(Object):
-    """EphemeralContainer of core/v1."""
-
     args: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
     env: tuple[EnvVar, ...] = ()
@@ -743,75 +583,53 @@ class EphemeralContainer(Object):
 
 
 class HostAlias(Object):
-    """HostAlias of core/v1."""
-
     hostnames: tuple[str, ...] = ()
     ip: str
 
 
 class LocalObjectReference(Object):
-    """LocalObjectReference of core/v1."""
-
     name: str | None = None
 
 
 class PodDNSConfigOption(Object):
-    """PodDNSConfigOption of core/v1."""
-
     name: str | None = None
     value: str | None = None
 
 
 class PodDNSConfig(Object):
-    """PodDNSConfig of core/v1."""
-
     nameservers: tuple[str, ...] = ()
     options: tuple[PodDNSConfigOption, ...] = ()
     searches: tuple[str, ...] = ()
 
 
 class PodOS(Object):
-    """PodOS of core/v1."""
-
     name: str
 
 
 class PodReadinessGate(Object):
-    """PodReadinessGate of core/v1."""
-
     condition_type: str
 
 
 class PodResourceClaim(Object):
-    """PodResourceClaim of core/v1."""
-
     name: str
     resource_claim_name: str | None = None
     resource_claim_template_name: str | None = None
 
 
 class PodSchedulingGate(Object):
-    """PodSchedulingGate of core/v1."""
-
     name: str
 
 
 class PodSchedulingGroup(Object):
-    """PodSchedulingGroup of core/v1."""
-
     pod_group_name: str | None = None
 
 
 class Sysctl(Object):
-    """Sysctl of core/v1."""
-
     name: str
     value: str
 
 
 class PodSecurityContext(Object):
-    """PodSecurityContext of core/v1."""
-
     app_armor_profile: AppArmorProfile | None = None
     fs_group: int | None = None
     fs_group_change_policy: str | None = None
@@ -828,8 +646,6 @@ class PodSecurityContext(Object):
 
 
 class Toleration(Object):
-    """Toleration of core/v1."""
-
     effect: str | None = None
     key: str | None = None
     operator: str | None = None
@@ -838,8 +654,6 @@ class Toleration(Object):
 
 
 class TopologySpreadConstraint(Object):
-    """TopologySpreadConstraint of core/v1."""
-
     label_selector: LabelSelector | None = None
     match_label_keys: tuple[str, ...] = ()
     max_skew: int
@@ -851,8 +665,6 @@ class TopologySpreadConstraint(Object):
 
 
 class AWSElasticBlockStoreVolumeSource(Object):
-    """AWSElasticBlockStoreVolumeSource of core/v1."""
-
     fs_type: str | None = None
     partition: int | None = None
     read_only: bool | None = None
@@ -860,8 +672,6 @@ class AWSElasticBlockStoreVolumeSource(Object):
 
 
 class AzureDiskVolumeSource(Object):
-    """AzureDiskVolumeSource of core/v1."""
-
     caching_mode: str | None = None
     disk_name: str
     disk_uri: str = msgspec.field(name="diskURI")
@@ -871,16 +681,12 @@ class AzureDiskVolumeSource(Object):
 
 
 class AzureFileVolumeSource(Object):
-    """AzureFileVolumeSource of core/v1."""
-
     read_only: bool | None = None
     secret_name: str
     share_name: str
 
 
 class CSIVolumeSource(Object):
-    """CSIVolumeSource of core/v1."""
-
     driver: str
     fs_type: str | None = None
     node_publish_secret_ref: LocalObjectReference | None = None
@@ -889,8 +695,6 @@ class CSIVolumeSource(Object):
 
 
 class CephFSVolumeSource(Object):
-    """CephFSVolumeSource of core/v1."""
-
     monitors: tuple[str, ...]
     path: str | None = None
     read_only: bool | None = None
@@ -900,8 +704,6 @@ class CephFSVolumeSource(Object):
 
 
 class CinderVolumeSource(Object):
-    """CinderVolumeSource of core/v1."""
-
     fs_type: str | None = None
     read_only: bool | None = None
     secret_ref: LocalObjectReference | None = None
@@ -909,16 +711,12 @@ class CinderVolumeSource(Object):
 
 
 class KeyToPath(Object):
-    """KeyToPath of core/v1."""
-
     key: str
     mode: int | None = None
     path: str
 
 
 class ConfigMapVolumeSource(Object):
-    """ConfigMapVolumeSource of core/v1."""
-
     default_mode: int | None = None
     items: tuple[KeyToPath, ...] = ()
     name: str | None = None
@@ -926,8 +724,6 @@ class ConfigMapVolumeSource(Object):
 
 
 class DownwardAPIVolumeFile(Object):
-    """DownwardAPIVolumeFile of core/v1."""
-
     field_ref: ObjectFieldSelector | None = None
     mode: int | None = None
     path: str
@@ -935,35 +731,25 @@ class DownwardAPIVolumeFile(Object):
 
 
 class DownwardAPIVolumeSource(Object):
-    """DownwardAPIVolumeSource of core/v1."""
-
     default_mode: int | None = None
     items: tuple[DownwardAPIVolumeFile, ...] = ()
 
 
 class EmptyDirVolumeSource(Object):
-    """EmptyDirVolumeSource of core/v1."""
-
     medium: str | None = None
     size_limit: Quantity | None = None
 
 
 class PersistentVolumeClaimTemplate(Object):
-    """PersistentVolumeClaimTemplate of core/v1."""
-
     metadata: ObjectMeta | None = None
     spec: PersistentVolumeClaimSpec
 
 
 class EphemeralVolumeSource(Object):
-    """EphemeralVolumeSource of core/v1."""
-
     volume_claim_template: PersistentVolumeClaimTemplate | None = None
 
 
 class FCVolumeSource(Object):
-    """FCVolumeSource of core/v1."""
-
     fs_type: str | None = None
     lun: int | None = None
     read_only: bool | None = None
@@ -972,8 +758,6 @@ class FCVolumeSource(Object):
 
 
 class FlexVolumeSource(Object):
-    """FlexVolumeSource of core/v1."""
-
     driver: str
     fs_type: str | None = None
     options: Mapping[str, str] = {}
@@ -982,15 +766,11 @@ class FlexVolumeSource(Object):
 
 
 class FlockerVolumeSource(Object):
-    """FlockerVolumeSource of core/v1."""
-
     dataset_name: str | None = None
     dataset_uuid: str | None = msgspec.field(default=None, name="datasetUUID")
 
 
 class GCEPersistentDiskVolumeSource(Object):
-    """GCEPersistentDiskVolumeSource of core/v1."""
-
     fs_type: str | None = None
     partition: int | None = None
     pd_name: str
@@ -998,31 +778,23 @@ class GCEPersistentDiskVolumeSource(Object):
 
 
 class GitRepoVolumeSource(Object):
-    """GitRepoVolumeSource of core/v1."""
-
     directory: str | None = None
     repository: str
     revision: str | None = None
 
 
 class GlusterfsVolumeSource(Object):
-    """GlusterfsVolumeSource of core/v1."""
-
     endpoints: str
     path: str
     read_only: bool | None = None
 
 
 class HostPathVolumeSource(Object):
-    """HostPathVolumeSource of core/v1."""
-
     path: str
     type: str | None = None
 
 
 class ISCSIVolumeSource(Object):
-    """ISCSIVolumeSource of core/v1."""
-
     chap_auth_discovery: bool | None = None
     chap_auth_session: bool | None = None
     fs_type: str | None = None
@@ -1037,45 +809,33 @@ class ISCSIVolumeSource(Object):
 
 
 class ImageVolumeSource(Object):
-    """ImageVolumeSource of core/v1."""
-
     pull_policy: str | None = None
     reference: str | None = None
 
 
 class NFSVolumeSource(Object):
-    """NFSVolumeSource of core/v1."""
-
     path: str
     read_only: bool | None = None
     server: str
 
 
 class PersistentVolumeClaimVolumeSource(Object):
-    """PersistentVolumeClaimVolumeSource of core/v1."""
-
     claim_name: str
     read_only: bool | None = None
 
 
 class PhotonPersistentDiskVolumeSource(Object):
-    """PhotonPersistentDiskVolumeSource of core/v1."""
-
     fs_type: str | None = None
     pd_id: str = msgspec.field(name="pdID")
 
 
 class PortworxVolumeSource(Object):
-    """PortworxVolumeSource of core/v1."""
-
     fs_type: str | None = None
     read_only: bool | None = None
     volume_id: str = msgspec.field(name="volumeID")
 
 
 class ClusterTrustBundleProjection(Object):
-    """ClusterTrustBundleProjection of core/v1."""
-
     label_selector: LabelSelector | None = None
     name: str | None = None
     optional: bool | None = None
@@ -1084,22 +844,16 @@ class ClusterTrustBundleProjection(Object):
 
 
 class ConfigMapProjection(Object):
-    """ConfigMapProjection of core/v1."""
-
     items: tuple[KeyToPath, ...] = ()
     name: str | None = None
     optional: bool | None = None
 
 
 class DownwardAPIProjection(Object):
-    """DownwardAPIProjection of core/v1."""
-
     items: tuple[DownwardAPIVolumeFile, ...] = ()
 
 
 class PodCertificateProjection(Object):
-    """PodCertificateProjection of core/v1."""
-
     certificate_chain_path: str | None = None
     credential_bundle_path: str | None = None
     key_path: str | None = None
@@ -1110,24 +864,18 @@ class PodCertificateProjection(Object):
 
 
 class SecretProjection(Object):
-    """SecretProjection of core/v1."""
-
     items: tuple[KeyToPath, ...] = ()
     name: str | None = None
     optional: bool | None = None
 
 
 class ServiceAccountTokenProjection(Object):
-    """ServiceAccountTokenProjection of core/v1."""
-
     audience: str | None = None
     expiration_seconds: int | None = None
     path: str
 
 
 class VolumeProjection(Object):
-    """VolumeProjection of core/v1."""
-
     cluster_trust_bundle: ClusterTrustBundleProjection | None = None
     config_map: ConfigMapProjection | None = None
     downward_api: DownwardAPIProjection | None = msgspec.field(default=None, name="downwardAPI")
@@ -1137,15 +885,11 @@ class VolumeProjection(Object):
 
 
 class ProjectedVolumeSource(Object):
-    """ProjectedVolumeSource of core/v1."""
-
     default_mode: int | None = None
     sources: tuple[VolumeProjection, ...] = ()
 
 
 class QuobyteVolumeSource(Object):
-    """QuobyteVolumeSource of core/v1."""
-
     group: str | None = None
     read_only: bool | None = None
     registry: str
@@ -1155,8 +899,6 @@ class QuobyteVolumeSource(Object):
 
 
 class RBDVolumeSource(Object):
-    """RBDVolumeSource of core/v1."""
-
     fs_type: str | None = None
     image: str
     keyring: str | None = None
@@ -1168,8 +910,6 @@ class RBDVolumeSource(Object):
 
 
 class ScaleIOVolumeSource(Object):
-    """ScaleIOVolumeSource of core/v1."""
-
     fs_type: str | None = None
     gateway: str
     protection_domain: str | None = None
@@ -1183,8 +923,6 @@ class ScaleIOVolumeSource(Object):
 
 
 class SecretVolumeSource(Object):
-    """SecretVolumeSource of core/v1."""
-
     default_mode: int | None = None
     items: tuple[KeyToPath, ...] = ()
     optional: bool | None = None
@@ -1192,8 +930,6 @@ class SecretVolumeSource(Object):
 
 
 class StorageOSVolumeSource(Object):
-    """StorageOSVolumeSource of core/v1."""
-
     fs_type: str | None = None
     read_only: bool | None = None
     secret_ref: LocalObjectReference | None = None
@@ -1202,8 +938,6 @@ class StorageOSVolumeSource(Object):
 
 
 class VsphereVirtualDiskVolumeSource(Object):
-    """VsphereVirtualDiskVolumeSource of core/v1."""
-
     fs_type: str | None = None
     storage_policy_id: str | None = msgspec.field(default=None, name="storagePolicyID")
     storage_policy_name: str | None = None
@@ -1211,8 +945,6 @@ class VsphereVirtualDiskVolumeSource(Object):
 
 
 class Volume(Object):
-    """Volume of core/v1."""
-
     aws_elastic_block_store: AWSElasticBlockStoreVolumeSource | None = None
     azure_disk: AzureDiskVolumeSource | None = None
     azure_file: AzureFileVolumeSource | None = None
@@ -1247,8 +979,6 @@ class Volume(Object):
 
 
 class PodSpec(Object):
-    """PodSpec of core/v1."""
-
     active_deadline_seconds: int | None = None
     affinity: Affinity | None = None
     automount_service_account_token: bool | None = None
@@ -1294,14 +1024,10 @@ class PodSpec(Object):
 
 
 class ContainerStateRunning(Object):
-    """ContainerStateRunning of core/v1."""
-
     started_at: datetime | None = None
 
 
 class ContainerStateTerminated(Object):
-    """ContainerStateTerminated of core/v1."""
-
     container_id: str | None = msgspec.field(default=None, name="containerID")
     exit_code: int
     finished_at: datetime | None = None
@@ -1312,64 +1038,46 @@ class ContainerStateTerminated(Object):
 
 
 class ContainerStateWaiting(Object):
-    """ContainerStateWaiting of core/v1."""
-
     message: str | None = None
     reason: str | None = None
 
 
 class ContainerState(Object):
-    """ContainerState of core/v1."""
-
     running: ContainerStateRunning | None = None
     terminated: ContainerStateTerminated | None = None
     waiting: ContainerStateWaiting | None = None
 
 
 class LinuxContainerUser(Object):
-    """LinuxContainerUser of core/v1."""
-
     gid: int
     supplemental_groups: tuple[int, ...] = ()
     uid: int
 
 
 class ContainerUser(Object):
-    """ContainerUser of core/v1."""
-
     linux: LinuxContainerUser | None = None
 
 
 class ResourceHealth(Object):
-    """ResourceHealth of core/v1."""
-
     health: str | None = None
     message: str | None = None
     resource_id: str = msgspec.field(name="resourceID")
 
 
 class ResourceStatus(Object):
-    """ResourceStatus of core/v1."""
-
     name: str
     resources: tuple[ResourceHealth, ...] = ()
 
 
 class ImageVolumeStatus(Object):
-    """ImageVolumeStatus of core/v1."""
-
     image_ref: str
 
 
 class VolumeStatus(Object):
-    """VolumeStatus of core/v1."""
-
     image: ImageVolumeStatus | None = None
 
 
 class VolumeMountStatus(Object):
-    """VolumeMountStatus of core/v1."""
-
     mount_path: str
     name: str
     read_only: bool | None = None
@@ -1378,8 +1086,6 @@ class VolumeMountStatus(Object):
 
 
 class ContainerStatus(Object):
-    """ContainerStatus of core/v1."""
-
     allocated_resources: Mapping[str, Quantity] = {}
     allocated_resources_status: tuple[ResourceStatus, ...] = ()
     container_id: str | None = msgspec.field(default=None, name="containerID")
@@ -1398,22 +1104,16 @@ class ContainerStatus(Object):
 
 
 class HostIP(Object):
-    """HostIP of core/v1."""
-
     ip: str
 
 
 class NodeAllocatableResourceClaimStatus(Object):
-    """NodeAllocatableResourceClaimStatus of core/v1."""
-
     containers: tuple[str, ...] = ()
     resource_claim_name: str
     resources: Mapping[str, Quantity]
 
 
 class PodCondition(Object):
-    """PodCondition of core/v1."""
-
     last_probe_time: datetime | None = None
     last_transition_time: datetime | None = None
     message: str | None = None
@@ -1424,36 +1124,26 @@ class PodCondition(Object):
 
 
 class ContainerExtendedResourceRequest(Object):
-    """ContainerExtendedResourceRequest of core/v1."""
-
     container_name: str
     request_name: str
     resource_name: str
 
 
 class PodExtendedResourceClaimStatus(Object):
-    """PodExtendedResourceClaimStatus of core/v1."""
-
     request_mappings: tuple[ContainerExtendedResourceRequest, ...]
     resource_claim_name: str
 
 
 class PodIP(Object):
-    """PodIP of core/v1."""
-
     ip: str
 
 
 class PodResourceClaimStatus(Object):
-    """PodResourceClaimStatus of core/v1."""
-
     name: str
     resource_claim_name: str | None = None
 
 
 class PodStatus(Object):
-    """PodStatus of core/v1."""
-
     allocated_resources: Mapping[str, Quantity] = {}
     conditions: tuple[PodCondition, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
@@ -1478,28 +1168,20 @@ class PodStatus(Object):
 
 
 class Pod(FullResource, api_version="v1", plural="pods"):
-    """Pod of core/v1."""
-
     spec: PodSpec
     status: PodStatus = PodStatus()
 
 
 class PodTemplateSpec(Object):
-    """PodTemplateSpec of core/v1."""
-
     metadata: ObjectMeta | None = None
     spec: PodSpec | None = None
 
 
 class PodTemplate(FullResource, api_version="v1", plural="podtemplates"):
-    """PodTemplate of core/v1."""
-
     template: PodTemplateSpec | None = None
 
 
 class Secret(FullResource, api_version="v1", plural="secrets"):
-    """Secret of core/v1."""
-
     data: Mapping[str, bytes] = {}
     immutable: bool | None = None
     string_data: Mapping[str, str] = {}
@@ -1515,8 +1197,6 @@ class Secret(FullResource, api_version="v1", plural="secrets"):
 
 
 class ServicePort(Object):
-    """ServicePort of core/v1."""
-
     app_protocol: str | None = None
     name: str | None = None
     node_port: int | None = None
@@ -1526,20 +1206,14 @@ class ServicePort(Object):
 
 
 class ClientIPConfig(Object):
-    """ClientIPConfig of core/v1."""
-
     timeout_seconds: int | None = None
 
 
 class SessionAffinityConfig(Object):
-    """SessionAffinityConfig of core/v1."""
-
     client_ip: ClientIPConfig | None = msgspec.field(default=None, name="clientIP")
 
 
 class ServiceSpec(Object):
-    """ServiceSpec of core/v1."""
-
     allocate_load_balancer_node_ports: bool | None = None
     cluster_ip: str | None = msgspec.field(default=None, name="clusterIP")
     cluster_ips: tuple[str, ...] = msgspec.field(default=(), name="clusterIPs")
@@ -1563,16 +1237,12 @@ class ServiceSpec(Object):
 
 
 class PortStatus(Object):
-    """PortStatus of core/v1."""
-
     error: str | None = None
     port: int
     protocol: str
 
 
 class LoadBalancerIngress(Object):
-    """LoadBalancerIngress of core/v1."""
-
     hostname: str | None = None
     ip: str | None = None
     ip_mode: str | None = None
@@ -1580,36 +1250,26 @@ class LoadBalancerIngress(Object):
 
 
 class LoadBalancerStatus(Object):
-    """LoadBalancerStatus of core/v1."""
-
     ingress: tuple[LoadBalancerIngress, ...] = ()
 
 
 class ServiceStatus(Object):
-    """ServiceStatus of core/v1."""
-
     conditions: tuple[Condition, ...] = ()
     load_balancer: LoadBalancerStatus | None = None
 
 
 class Service(FullResource, api_version="v1", plural="services"):
-    """Service of core/v1."""
-
     spec: ServiceSpec = ServiceSpec()
     status: ServiceStatus = ServiceStatus()
 
 
 class ServiceAccount(FullResource, api_version="v1", plural="serviceaccounts"):
-    """ServiceAccount of core/v1."""
-
     automount_service_account_token: bool | None = None
     image_pull_secrets: tuple[LocalObjectReference, ...] = ()
     secrets: tuple[ObjectReference, ...] = ()
 
 
 class EmbeddedPersistentVolumeClaim(Object):
-    """EmbeddedPersistentVolumeClaim of core/v1."""
-
     api_version: str | None = None
     kind: str | None = None
     metadata: ObjectMeta | None = None

@@ -10,8 +10,6 @@ from kcr.api.selectors import LabelSelector
 
 
 class PodDisruptionBudgetSpec(Object):
-    """PodDisruptionBudgetSpec of policy/v1."""
-
     max_unavailable: IntOrString | None = None
     min_available: IntOrString | None = None
     selector: LabelSelector | None = None
@@ -19,8 +17,6 @@ class PodDisruptionBudgetSpec(Object):
 
 
 class PodDisruptionBudgetStatus(Object):
-    """PodDisruptionBudgetStatus of policy/v1."""
-
     conditions: tuple[Condition, ...] = ()
     current_healthy: int | None = None
     desired_healthy: int | None = None
@@ -31,7 +27,5 @@ class PodDisruptionBudgetStatus(Object):
 
 
 class PodDisruptionBudget(FullResource, api_version="policy/v1", plural="poddisruptionbudgets"):
-    """PodDisruptionBudget of policy/v1."""
-
     spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
     status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()

@@ -8,14 +8,10 @@ from kcr.api.selectors import LabelSelector
 
 
 class AggregationRule(Object):
-    """AggregationRule of rbac/v1."""
-
     cluster_role_selectors: tuple[LabelSelector, ...] = ()
 
 
 class PolicyRule(Object):
-    """PolicyRule of rbac/v1."""
-
     api_groups: tuple[str, ...] = ()
     non_resource_urls: tuple[str, ...] = msgspec.field(default=(), name="nonResourceURLs")
     resource_names: tuple[str, ...] = ()
@@ -24,23 +20,17 @@ class PolicyRule(Object):
 
 
 class ClusterRole(FullResource, api_version="rbac.authorization.k8s.io/v1", plural="clusterroles", namespaced=False):
-    """ClusterRole of rbac/v1."""
-
     aggregation_rule: AggregationRule | None = None
     rules: tuple[PolicyRule, ...] = ()
 
 
 class RoleRef(Object):
-    """RoleRef of rbac/v1."""
-
     api_group: str | None = None
     kind: str
     name: str
 
 
 class Subject(Object):
-    """Subject of rbac/v1."""
-
     api_group: str | None = None
     kind: str
     name: str
@@ -53,20 +43,14 @@ class ClusterRoleBinding(
     plural="clusterrolebindings",
     namespaced=False,
 ):
-    """ClusterRoleBinding of rbac/v1."""
-
     role_ref: RoleRef
     subjects: tuple[Subject, ...] = ()
 
 
 class Role(FullResource, api_version="rbac.authorization.k8s.io/v1", plural="roles"):
-    """Role of rbac/v1."""
-
     rules: tuple[PolicyRule, ...] = ()
 
 
 class RoleBinding(FullResource, api_version="rbac.authorization.k8s.io/v1", plural="rolebindings"):
-    """RoleBinding of rbac/v1."""
-
     role_ref: RoleRef
     subjects: tuple[Subject, ...] = ()

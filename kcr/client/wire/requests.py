@@ -11,8 +11,10 @@ PAGE_SIZE = 500
 # may hang on a broken connection (RF-19).
 IDLE_SECONDS = 90.0
 
-
 JSON = "application/json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
 # A server that cannot show the metadata alone sends whole objects, of which the rest is skipped.
 # Source: client-go/metadata/metadata.go.
 _METADATA = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1,application/json"

@@ -1,24 +1,24 @@
 """kubernetes-asyncio's `ApiClient` without its own connections: a client of kcr sends the requests (ST-32).
 
-The one module beside `kcr.client.auth.config` that knows the library. `kcr.client.typed_apis` imports it when it is
-needed: that takes a quarter of a second and some 39 MB (ST-1).
+`kcr.client.typed_apis` imports it when it is needed: that takes a quarter of a second and some 39 MB (ST-1).
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, aclosing
-from http import HTTPStatus
-from typing import Any, NamedTuple
+from contextlib import AbstractAsyncContextManager
+from functools import cached_property
+from http.client import responses
+from typing import Any
 from urllib.parse import urlencode
 
 import aiohttp
 import msgspec
 from kubernetes_asyncio.client import ApiClient, Configuration
-from kubernetes_asyncio.client.exceptions import ApiException, ApiValueError
+from kubernetes_asyncio.client.exceptions import ApiException
 from kubernetes_asyncio.client.rest import RESTClientObject
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from kcr.client.wire import decoding
-from kcr.client.wire.requests import IDLE_SECONDS
+from kcr.client.wire.requests import IDLE_SECONDS, JSON
 from kcr.client.wire.retry import CALL_SECONDS, with_retries
 from kcr.client.wire.transport import Request, Response
 from kcr.errors import ApiError, KcrError, TransportError
@@ -26,11 +26,9 @@ from kcr.errors import ApiError, KcrError, TransportError
 # Sends one request, under the client's limits.
 Exchange = Callable[[Request], AbstractAsyncContextManager[Response]]
 
-_JSON = "application/json"
-
 
 class TypedApiClient(ApiClient):
-    """An `ApiClient` whose requests a client of kcr sends.
+    """An `ApiClient` whose requests a client of kcr sends; the APIs of `kubernetes.aio` may use it, too.
 
     Its `configuration` has neither server nor credentials: those are the transport's.
     """
@@ -45,43 +43,54 @@ class TypedApiClient(ApiClient):
         # Not the library's own: that opens a session, and reads the machine's certificates, 20 ms each.
         self.configuration: Configuration = Configuration(host="")
         self.client_side_validation: bool = self.configuration.client_side_validation
-        self.rest_client: _RestClient = _RestClient(exchange, component)
+        self.rest_client: RestClient = RestClient(exchange, component, _refusal)
         self.default_headers: dict[str, str] = {}
         self.cookie: Any = None
         self.pool_threads = 1
 
+    @cached_property
+    def _official(self) -> Any:
+        from kcr.client.wire.official_rest import OfficialApiClient  # noqa: PLC0415  # the package is optional
 
-class _TypedApiError(ApiException):
-    """The library's exception for an error of kcr.
+        return OfficialApiClient(self.rest_client, self.default_headers)
 
-    Attributes:
-        kcr_error: That error: a reconcile that raises the exception fails as with it.
-    """
+    def call_api(self, resource_path: str, method: str, *args: Any, **options: Any) -> Any:
+        """Send a request: kubernetes-asyncio gives its path first, and `kubernetes.aio` its method."""
+        call = super().call_api if resource_path.startswith("/") else self._official.call_api
+        return call(resource_path, method, *args, **options)
 
-    def __init__(self, error: KcrError, answer: "_Answer | None") -> None:
-        super().__init__(status=0, reason=str(error))
-        self.kcr_error = error
-        # The library decodes it.
-        self.body: Any = b""
-        if answer is not None:
-            self.status, self.reason, self.headers = answer.status, answer.reason, answer.headers
-            self.body = answer.data
+    async def param_serialize(self, *args: Any, **options: Any) -> Any:
+        """Return what `kubernetes.aio` gives to `call_api`."""
+        return await self._official.param_serialize(*args, **options)
+
+    def response_deserialize(self, *args: Any, **options: Any) -> Any:
+        """Return an answer as a model of `kubernetes.aio`."""
+        return self._official.response_deserialize(*args, **options)
 
 
-class _Head(NamedTuple):
-    """Status, reason phrase and headers of a response."""
+def _refusal(error: KcrError, answer: Any) -> ApiException:
+    refusal = ApiException(0, str(error), answer)
+    # The library decodes it.
+    refusal.body = refusal.body or b""
+    return refusal
+
+
+class Answer(msgspec.Struct):
+    """A whole response, as the libraries' `RESTResponse`; kubernetes-asyncio decodes `data` in place."""
 
     status: int
     reason: str
     headers: CIMultiDictProxy[str]
+    data: Any = b""
 
+    @property
+    def response(self) -> "Answer":
+        """The response itself."""
+        return self
 
-class _Answer:
-    """A whole response, as the library's `RESTResponse`; the library decodes `data` in place."""
-
-    def __init__(self, head: _Head, data: bytes) -> None:
-        self.status, self.reason, self.headers = head
-        self.data: Any = data
+    async def read(self) -> Any:
+        """Return the body."""
+        return self.data
 
     def getheaders(self) -> CIMultiDictProxy[str]:
         """Return the headers."""
@@ -92,10 +101,27 @@ class _Answer:
         return self.headers.get(name, default)
 
 
-class _RestClient(RESTClientObject):
-    def __init__(self, exchange: Exchange, component: str) -> None:
+# Makes the library's exception for an error of kcr, and for the answer if there is one.
+Refusal = Callable[[KcrError, Answer | None], Any]
+
+
+class RestClient(RESTClientObject):
+    """The libraries' `RESTClientObject`."""
+
+    def __init__(self, exchange: Exchange, component: str, refusal: Refusal) -> None:
         self._exchange = exchange
         self._component = component
+        self._refusal = refusal
+
+    def refusing(self, refusal: Refusal) -> "RestClient":
+        """Return one with other exceptions."""
+        return RestClient(self._exchange, self._component, refusal)
+
+    def _refused(self, error: KcrError, answer: Answer | None) -> Any:
+        refused = self._refusal(error, answer)
+        # A reconcile that raises the exception fails as with that.
+        refused.kcr_error = error
+        return refused
 
     async def close(self) -> None:
         """Close nothing: the connections are the transport's."""
@@ -111,14 +137,14 @@ class _RestClient(RESTClientObject):
         _preload_content: bool = True,
         _request_timeout: Any = None,
     ) -> Any:
-        """Send one request; see the library's `RESTClientObject.request`.
+        """Send one request; see kubernetes-asyncio's `RESTClientObject.request`.
 
         Raises:
             ApiException: The server refuses, or no answer came (`status` is 0 then).
         """
         if post_params:
-            raise ApiValueError(f"{method} {url}: the Kubernetes API takes no forms")
-        sent = {"Content-Type": _JSON, **(headers or {})}
+            raise ValueError(f"{method} {url}: the Kubernetes API takes no forms")
+        sent = {"Content-Type": JSON, **(headers or {})}
         # The transport names the program.
         sent.pop("User-Agent", None)
         total, idle = _timeouts(_request_timeout)
@@ -133,13 +159,13 @@ class _RestClient(RESTClientObject):
         )
         return await (self._call(request) if _preload_content else self._stream(request, _request_timeout))
 
-    async def _call(self, request: Request) -> _Answer:
-        refused: _Answer | None = None
+    async def _call(self, request: Request) -> Answer:
+        refused: Answer | None = None
 
-        async def send(request: Request) -> _Answer:
+        async def send(request: Request) -> Answer:
             nonlocal refused
             async with self._exchange(request) as response:
-                answer = _Answer(_head(response), await response.read())
+                answer = Answer(*_head(response), await response.read())
             if answer.status >= 300:
                 refused = answer
                 raise _error_from(request, response, answer.data)
@@ -148,36 +174,38 @@ class _RestClient(RESTClientObject):
         try:
             return await with_retries(request, send)
         except KcrError as error:
-            raise _TypedApiError(error, refused if isinstance(error, ApiError) else None) from error
+            raise self._refused(error, refused if isinstance(error, ApiError) else None) from error
 
     async def _stream(self, request: Request, timeout: Any) -> "_Stream":
         """Send a request whose answer the caller reads: a watch, or the log of a container."""
         total, idle = _timeouts(timeout) if timeout else (None, None)
-        if "allowWatchBookmarks=True" in request.target:
+        if "allowwatchbookmarks=true" in request.target.lower():
             # Something comes once a minute then, so silence is a dead connection.
             idle = idle or IDLE_SECONDS
         parts = _parts(self._exchange, request._replace(timeout_seconds=total, idle_seconds=idle))
         try:
             response = await anext(parts)
             if response.status >= 300:
-                answer = _Answer(_head(response), await response.read())
+                answer = Answer(*_head(response), await response.read())
                 await parts.aclose()
-                raise _TypedApiError(_error_from(request, response, answer.data), answer)
+                raise self._refused(_error_from(request, response, answer.data), answer)
         except TransportError as error:
-            raise _TypedApiError(error, None) from error
-        return _Stream(_head(response), parts)
+            raise self._refused(error, None) from error
+        return _Stream(*_head(response), parts=parts)
 
 
-class _Stream:
+class _Stream(Answer):
     """The result of a call with `_preload_content=False`: the used part of aiohttp's response interface.
 
     `close` is no coroutine, as there, so it drops the generator that holds the connection; the event loop closes it.
     """
 
-    def __init__(self, head: _Head, parts: AsyncGenerator[Any, None]) -> None:
-        self.status, self.reason, self.headers = head
-        self._parts: AsyncIterator[bytes] | None = parts
-        self.content = self
+    parts: AsyncIterator[bytes] | None = None
+
+    @property
+    def content(self) -> "_Stream":
+        """The body."""
+        return self
 
     async def readline(self) -> bytes:
         """Return the next line, and nothing at the end.
@@ -186,10 +214,10 @@ class _Stream:
             TimeoutError: Nothing came for too long.
             aiohttp.ClientPayloadError: The connection was cut.
         """
-        if self._parts is None:
+        if self.parts is None:
             return b""
         try:
-            return await anext(self._parts, b"")
+            return await anext(self.parts, b"")
         except TransportError as error:
             if isinstance(error.__cause__, TimeoutError):
                 raise TimeoutError(str(error)) from error
@@ -204,7 +232,7 @@ class _Stream:
 
     def close(self) -> None:
         """Close the connection."""
-        self._parts = None
+        self.parts = None
 
     release = close
 
@@ -214,21 +242,17 @@ async def _parts(exchange: Exchange, request: Request) -> AsyncGenerator[Any, No
     async with exchange(request) as response:
         yield response
         lines = response.lines()
-        if isinstance(lines, AsyncGenerator):
-            async with aclosing(lines):
-                async for line in lines:
-                    yield line + b"\n"
-        else:
+        try:
             async for line in lines:
                 yield line + b"\n"
+        finally:
+            if isinstance(lines, AsyncGenerator):
+                await lines.aclose()
 
 
-def _head(response: Response) -> _Head:
-    try:
-        phrase = HTTPStatus(response.status).phrase
-    except ValueError:
-        phrase = ""
-    return _Head(response.status, phrase, CIMultiDictProxy(CIMultiDict(response.headers)))
+def _head(response: Response) -> tuple[int, str, CIMultiDictProxy[str]]:
+    phrase = responses.get(response.status, "")
+    return response.status, phrase, CIMultiDictProxy(CIMultiDict(response.headers))
 
 
 def _timeouts(asked: Any) -> tuple[float | None, float | None]:
@@ -242,7 +266,7 @@ def _timeouts(asked: Any) -> tuple[float | None, float | None]:
             return CALL_SECONDS, idle
         case aiohttp.ClientTimeout():
             return asked.total, asked.sock_read
-    raise ApiValueError(f"_request_timeout is {asked!r}: give it seconds, (connect, read) or an aiohttp.ClientTimeout")
+    raise ValueError(f"_request_timeout is {asked!r}: give it seconds, (connect, read) or an aiohttp.ClientTimeout")
 
 
 def _error_from(request: Request, response: Response, body: bytes) -> ApiError:

@@ -44,12 +44,6 @@ class DebugPages:
     """Answers requests to the debug pages; used on one loop alone, which is not the program's."""
 
     def __init__(self, sources: StateSources, program: ProgramLoop) -> None:
-        """Make the pages.
-
-        Args:
-            sources: The parts of the manager.
-            program: The event loop of the program.
-        """
         self._sources = sources
         self._program = program
         self._reader = StateReader(sources, program)

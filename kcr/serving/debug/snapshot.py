@@ -20,12 +20,6 @@ class StateReader:
     """Reads the state of a process."""
 
     def __init__(self, sources: StateSources, program: ProgramLoop) -> None:
-        """Make a reader.
-
-        Args:
-            sources: The parts of the manager.
-            program: The program's event loop.
-        """
         self._sources = sources
         self._program = program
 

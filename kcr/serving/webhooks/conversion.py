@@ -7,15 +7,19 @@ with the schema of the class has none.
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from datetime import UTC, datetime
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
 
 import msgspec
+from msgspec.structs import fields
 
 from kcr.api import codec
 from kcr.api.meta import Object, Resource
-from kcr.api.partial import decode_partial
 from kcr.serving.webhooks.converters import MUTABLE, ConversionError, Conversions
 from kcr.serving.webhooks.review import bad_request
+
+T = TypeVar("T")
 
 Fields = dict[str, msgspec.Raw]
 
@@ -23,6 +27,11 @@ API_VERSION = "apiextensions.k8s.io/v1"
 PATH = "/convert"
 # Written by kcr's leader, and by cert-manager: `<namespace>/<Secret>`, `<namespace>/<Certificate>`.
 INJECT_CA, CERT_MANAGER = "kcr.dev/inject-ca-from", "cert-manager.io/inject-ca-from"
+
+_ZEROS: Mapping[Any, Any] = {
+    str: "", bytes: b"", int: 0, float: 0.0, bool: False, tuple: (), dict: {}, Any: None,
+    datetime: datetime(1, 1, 1, tzinfo=UTC),
+}  # fmt: skip
 
 
 class _Request(Object):
@@ -112,10 +121,10 @@ def _one(kinds: Mapping[tuple[str, str], Conversions], data: msgspec.Raw, desire
     old = _decode_version(source, data)
     new = conversions.convert(old, target)
     try:
-        fields = msgspec.json.decode(codec.encode(new), type=Fields)
+        written = msgspec.json.decode(codec.encode(new), type=Fields)
     except (TypeError, NotImplementedError, msgspec.MsgspecError) as error:
         raise ConversionError(f"{target.resource.version} {head.kind} {new.key}: no JSON: {error}") from error
-    return msgspec.Raw(msgspec.json.encode(fields | {"metadata": _metadata(head.metadata, old, new)}))
+    return msgspec.Raw(msgspec.json.encode(written | {"metadata": _metadata(head.metadata, old, new)}))
 
 
 def _decode(kind: type[Any], data: msgspec.Raw, what: str) -> Any:
@@ -143,3 +152,77 @@ def _metadata(raw: msgspec.Raw, old: Resource, new: Resource) -> msgspec.Raw:
         if getattr(old.metadata, name) != getattr(new.metadata, name):
             kept[name] = msgspec.Raw(codec.encode(getattr(new.metadata, name)))
     return msgspec.Raw(msgspec.json.encode(kept))
+
+
+def decode_partial(kind: type[T], data: bytes) -> T:
+    """Return a value whose required fields may be missing in the JSON; a zero value is not validated.
+
+    Raises:
+        msgspec.DecodeError: A field does not fit its type, or a missing one has no zero value.
+    """
+    try:
+        found: T = _decoded(kind, data)
+    except msgspec.DecodeError:
+        raise
+    except Exception as error:
+        # Of a `__post_init__`, say, that takes no zero values.
+        raise msgspec.ValidationError(f"{type(error).__name__}: {error}") from error
+    return found
+
+
+class _Type(NamedTuple):
+    """A type without annotations and None: `plain` is a class, `tuple`, or a mapping of `items`."""
+
+    plain: Any
+    items: Any
+    has_null: bool
+
+
+def _type_of(kind: Any) -> _Type:
+    if get_origin(kind) is Annotated:
+        return _type_of(get_args(kind)[0])
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType) and NoneType in arguments:
+        (plain, items, _) = _type_of(next(one for one in arguments if one is not NoneType))
+        return _Type(plain, items, has_null=True)
+    if origin is tuple and arguments[-1] is Ellipsis:
+        return _Type(tuple, arguments[0], has_null=False)
+    if origin in (dict, Mapping):
+        return _Type(dict, arguments[1], has_null=False)
+    return _Type(str if origin is Literal else kind, None, has_null=False)
+
+
+def _is_struct(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+
+
+def _decoded(kind: Any, data: bytes) -> Any:
+    wanted = _type_of(kind)
+    if data == b"null":
+        return codec.decoder(kind).decode(data)
+    if _is_struct(wanted.plain):
+        given = codec.decoder(Fields).decode(data)
+        found = {}
+        for one in fields(wanted.plain):
+            if one.encode_name in given:
+                found[one.name] = _decoded(one.type, bytes(given[one.encode_name]))
+            elif one.required:
+                found[one.name] = _zero(one.type, one.encode_name)
+        return wanted.plain(**found)
+    if wanted.plain is tuple:
+        return tuple(_decoded(wanted.items, bytes(one)) for one in codec.decoder(list[msgspec.Raw]).decode(data))
+    if wanted.plain is dict:
+        members = codec.decoder(Fields).decode(data)
+        return {name: _decoded(wanted.items, bytes(one)) for name, one in members.items()}
+    return codec.decoder(kind).decode(data)
+
+
+def _zero(kind: Any, name: str) -> Any:
+    wanted = _type_of(kind)
+    if wanted.has_null:
+        return None
+    if _is_struct(wanted.plain):
+        return _decoded(wanted.plain, b"{}")
+    if wanted.plain not in _ZEROS:
+        raise msgspec.ValidationError(f"Object missing required field `{name}`")
+    return _ZEROS[wanted.plain]

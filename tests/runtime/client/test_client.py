@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 import kcr
+from kcr.api import codec
 from kcr.api.batch import Job
 from kcr.api.core import ConfigMap, Pod, Secret, Service
 from kcr.api.meta import Key, ObjectMeta
@@ -20,7 +21,7 @@ from kcr.client import (
     LogOptions,
     retry_on_conflict,
 )
-from kcr.errors import ApiError, BadRequestError, ConflictError, InvalidError, NotFoundError
+from kcr.errors import AlreadyExistsError, ApiError, BadRequestError, ConflictError, InvalidError, NotFoundError
 from kcr.informer import Handler, Informer, Selection
 from kcr.testing import eventually
 from kcr_devcluster.cluster import EmbeddedCluster
@@ -248,6 +249,17 @@ async def test_object_without_namespace_is_told_to_have_one(client: Client) -> N
     with pytest.raises(ApiError, match="ConfigMap a has no namespace: give it one") as caught:
         await client.create(ConfigMap(metadata=ObjectMeta(name="a")))
     assert caught.value.code == 405
+
+
+@pytest.mark.parametrize("encode", [dict, codec.encode], ids=["mapping", "json"])
+async def test_manifest_of_another_namespace_is_not_sent(client: Client, encode: Any) -> None:
+    manifest = encode({"metadata": {"name": "a", "namespace": "kube-system"}})
+    said = "ConfigMap a: namespace is 'default', and its metadata.namespace 'kube-system': leave one out"
+    with pytest.raises(ValueError, match=said):
+        await client.create_manifest(ConfigMap, manifest, "default")
+    assert (await client.create_manifest(ConfigMap, manifest)).key == Key("kube-system", "a")
+    with pytest.raises(AlreadyExistsError):
+        await client.create_manifest(ConfigMap, manifest, "kube-system")
 
 
 async def test_typed_kinds_travel_both_ways(client: Client) -> None:

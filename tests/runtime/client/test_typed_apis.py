@@ -1,34 +1,21 @@
-"""kubernetes-asyncio's typed APIs over kcr's transport: in process, and over TLS (ST-32)."""
+"""Typed APIs and models of kubernetes-asyncio and the official client over kcr: in process, and over TLS (ST-32)."""
 
 import asyncio
+import copy
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
 import aiohttp
+import kubernetes
+import kubernetes.aio
+import kubernetes_asyncio
 import pytest
 import pytest_asyncio
-from kubernetes_asyncio.client import (
-    ApiException,
-    AppsV1Api,
-    BatchV1Api,
-    CoreV1Api,
-    CustomObjectsApi,
-    V1Container,
-    V1Deployment,
-    V1DeploymentSpec,
-    V1Job,
-    V1JobSpec,
-    V1LabelSelector,
-    V1Namespace,
-    V1ObjectMeta,
-    V1Pod,
-    V1PodSpec,
-    V1PodTemplateSpec,
-)
-from kubernetes_asyncio.watch import Watch
+from kubernetes_asyncio.client import V1Job, V1ObjectMeta
 from structlog.testing import capture_logs
 
 import kcr
@@ -43,14 +30,36 @@ from tests.kit.http_servers import client_of
 
 pytestmark = pytest.mark.asyncio
 
-POD = V1PodSpec(restart_policy="Never", containers=[V1Container(name="main", image="busybox")])
-TEMPLATE = V1PodTemplateSpec(metadata=V1ObjectMeta(labels={"app": "web"}), spec=POD)
-PI = V1Job(
-    api_version="batch/v1",
-    kind="Job",
-    metadata=V1ObjectMeta(name="pi", namespace="default"),
-    spec=V1JobSpec(template=TEMPLATE, suspend=True),
-)
+LIBRARIES = [
+    pytest.param(kubernetes_asyncio, id="kubernetes-asyncio"),
+    pytest.param(kubernetes.aio, id="kubernetes.aio"),
+]
+
+
+@pytest.fixture(params=LIBRARIES)
+def library(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+def pod_of(library: Any) -> Any:
+    models = library.client
+    return models.V1PodSpec(restart_policy="Never", containers=[models.V1Container(name="main", image="busybox")])
+
+
+def template_of(library: Any) -> Any:
+    models = library.client
+    return models.V1PodTemplateSpec(metadata=models.V1ObjectMeta(labels={"app": "web"}), spec=pod_of(library))
+
+
+def job_of(library: Any, name: str = "pi", **fields: Any) -> Any:
+    models = library.client
+    metadata = models.V1ObjectMeta(name=name, namespace="default")
+    spec = models.V1JobSpec(**{"template": template_of(library), "suspend": True, **fields})
+    return models.V1Job(api_version="batch/v1", kind="Job", metadata=metadata, spec=spec)
+
+
+async def create(api_client: Any, library: Any) -> None:
+    await library.client.BatchV1Api(api_client).create_namespaced_job("default", job_of(library))
 
 
 @pytest_asyncio.fixture(params=["in-process", "tls"])
@@ -68,9 +77,9 @@ async def virtual_cluster(clock: VirtualClock) -> AsyncIterator[EmbeddedCluster]
         yield cluster
 
 
-async def test_jobs_are_created_read_listed_and_deleted(client: Client) -> None:
-    jobs = BatchV1Api(api_client_of(client))
-    created = await jobs.create_namespaced_job("default", PI)
+async def test_jobs_are_created_read_listed_and_deleted(client: Client, library: Any) -> None:
+    jobs = library.client.BatchV1Api(api_client_of(client))
+    created = await jobs.create_namespaced_job("default", job_of(library))
     assert created.metadata.uid
     assert created.spec.template.spec.containers[0].image == "busybox"
     found = await jobs.list_namespaced_job("default", label_selector="app in (web, api)")
@@ -83,11 +92,14 @@ async def test_jobs_are_created_read_listed_and_deleted(client: Client) -> None:
     assert await client.list(Job) == ()
 
 
-async def test_deployment_is_scaled_through_its_subresource(client: Client) -> None:
-    apps = AppsV1Api(api_client_of(client))
-    pods = V1PodTemplateSpec(metadata=V1ObjectMeta(labels={"app": "web"}), spec=V1PodSpec(containers=POD.containers))
-    spec = V1DeploymentSpec(replicas=1, selector=V1LabelSelector(match_labels={"app": "web"}), template=pods)
-    await apps.create_namespaced_deployment("default", V1Deployment(metadata=V1ObjectMeta(name="web"), spec=spec))
+async def test_deployment_is_scaled_through_its_subresource(client: Client, library: Any) -> None:
+    apps = library.client.AppsV1Api(api_client_of(client))
+    pods = template_of(library)
+    pods.spec.restart_policy = None
+    selector = library.client.V1LabelSelector(match_labels={"app": "web"})
+    spec = library.client.V1DeploymentSpec(replicas=1, selector=selector, template=pods)
+    web = library.client.V1Deployment(metadata=library.client.V1ObjectMeta(name="web"), spec=spec)
+    await apps.create_namespaced_deployment("default", web)
     await apps.patch_namespaced_deployment_scale("web", "default", {"spec": {"replicas": 3}})
     assert (await apps.read_namespaced_deployment("web", "default")).spec.replicas == 3
 
@@ -98,24 +110,34 @@ class Color(kcr.Resource, api_version="example.dev/v1", plural="colors"):
     spec: Mapping[str, str] = {}
 
 
-async def test_custom_objects_are_mappings(client: Client) -> None:
-    custom = CustomObjectsApi(api_client_of(client))
+async def test_custom_objects_are_mappings(client: Client, library: Any) -> None:
+    custom = library.client.CustomObjectsApi(api_client_of(client))
     where: dict[str, Any] = {"group": "example.dev", "version": "v1", "namespace": "default", "plural": "colors"}
     manifest = {"apiVersion": "example.dev/v1", "kind": "Color", "metadata": {"name": "sky"}, "spec": {"hue": "blue"}}
     created = await custom.create_namespaced_custom_object(body=manifest, **where)
     assert created["spec"] == {"hue": "blue"}
-    # With a mapping the library says that it is a JSON patch, which takes a list.
+    # kubernetes-asyncio says of any patch here that it is a JSON patch, kubernetes.aio that it is a merge patch.
     operations = [{"op": "replace", "path": "/spec/hue", "value": "grey"}]
-    patched = await custom.patch_namespaced_custom_object(name="sky", body=operations, **where)
+    body = operations if library is kubernetes_asyncio else {"spec": {"hue": "grey"}}
+    patched = await custom.patch_namespaced_custom_object(name="sky", body=body, **where)
     assert patched["spec"] == {"hue": "grey"}
     found = await custom.list_namespaced_custom_object(**where)
     assert [color["metadata"]["name"] for color in found["items"]] == ["sky"]
     assert (await client.get(Color, kcr.Key("default", "sky"))).spec == {"hue": "grey"}
 
 
-async def test_refusal_is_the_librarys_exception_with_the_status_as_its_body(client: Client) -> None:
-    with pytest.raises(ApiException) as caught:
-        await BatchV1Api(api_client_of(client)).read_namespaced_job("absent", "default")
+async def test_headers_and_whole_answers_are_the_librarys(client: Client, library: Any) -> None:
+    async with api_client_of(client) as api:
+        api.set_default_header("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
+        answer = await library.client.CoreV1Api(api).list_namespace_with_http_info()
+        raw = answer.raw_data if library is kubernetes.aio else api.last_response.data
+        assert json.loads(raw)["kind"] == "PartialObjectMetadataList"
+    assert await client.list(Job) == ()
+
+
+async def test_refusal_is_the_librarys_exception_with_the_status_as_its_body(client: Client, library: Any) -> None:
+    with pytest.raises(library.client.exceptions.ApiException) as caught:
+        await library.client.BatchV1Api(api_client_of(client)).read_namespaced_job("absent", "default")
     assert (caught.value.status, caught.value.reason) == (404, "Not Found")
     assert json.loads(caught.value.body or "")["message"] == 'jobs.batch "absent" not found'
     assert caught.value.headers is not None
@@ -123,11 +145,11 @@ async def test_refusal_is_the_librarys_exception_with_the_status_as_its_body(cli
     assert isinstance(caught.value.__cause__, kcr.NotFoundError)
 
 
-async def test_watch_yields_models_until_it_is_stopped(client: Client) -> None:
-    jobs = BatchV1Api(api_client_of(client))
-    await client.create(PI)
+async def test_watch_yields_models_until_it_is_stopped(client: Client, library: Any) -> None:
+    jobs = library.client.BatchV1Api(api_client_of(client))
+    await client.create(job_of(library))
     seen = []
-    async with Watch() as watch:
+    async with library.watch.Watch() as watch:
         async for event in watch.stream(jobs.list_namespaced_job, "default"):
             seen.append((event["type"], event["object"].metadata.name))
             if len(seen) == 1:
@@ -138,32 +160,35 @@ async def test_watch_yields_models_until_it_is_stopped(client: Client) -> None:
     assert seen[-1] == ("DELETED", "pi")
 
 
-async def test_refused_watch_is_the_librarys_exception(client: Client) -> None:
-    jobs = BatchV1Api(api_client_of(client))
-    with pytest.raises(ApiException) as caught:
-        async with Watch() as watch:
+async def test_refused_watch_is_the_librarys_exception(client: Client, library: Any) -> None:
+    jobs = library.client.BatchV1Api(api_client_of(client))
+    with pytest.raises(library.client.exceptions.ApiException) as caught:
+        async with library.watch.Watch() as watch:
             async for _ in watch.stream(jobs.list_namespaced_job, "default", label_selector="=="):
                 pass
     assert caught.value.status == 400
 
 
-async def test_client_creates_models_and_answers_with_models(client: Client) -> None:
-    created = await client.create(PI)
-    assert isinstance(created, V1Job)
-    assert created.spec is not None
+MODELS = [*LIBRARIES, pytest.param(kubernetes, id="kubernetes")]
+
+
+@pytest.mark.parametrize("library", MODELS)
+async def test_client_creates_models_and_answers_with_their_class(client: Client, library: Any) -> None:
+    created = await client.create(job_of(library))
+    assert type(created) is library.client.V1Job
     assert created.spec.completions == 1
-    assert (
-        await client.create(V1Namespace(api_version="v1", kind="Namespace", metadata=V1ObjectMeta(name="blue")))
-    ).kind
+    assert created.metadata.creation_timestamp.tzinfo is not None
+    assert created.spec.template.spec.containers[0].image == "busybox"
+    metadata = library.client.V1ObjectMeta(name="blue")
+    assert (await client.create(library.client.V1Namespace(api_version="v1", kind="Namespace", metadata=metadata))).kind
     assert (await client.get(Job, kcr.Key("default", "pi"))).spec.suspend
 
 
-async def test_client_applies_models_as_their_field_manager(client: Client) -> None:
-    first = await client.apply(PI, field_owner="me")
-    assert isinstance(first, V1Job)
-    changed = V1Job(
-        api_version="batch/v1", kind="Job", metadata=PI.metadata, spec=V1JobSpec(template=TEMPLATE, suspend=False)
-    )
+@pytest.mark.parametrize("library", MODELS)
+async def test_client_applies_models_as_their_field_manager(client: Client, library: Any) -> None:
+    first = await client.apply(job_of(library), field_owner="me")
+    assert type(first) is library.client.V1Job
+    changed = job_of(library, suspend=False)
     with pytest.raises(kcr.ConflictError, match="me"):
         await client.apply(changed, field_owner="another")
     forced = await client.apply(changed, field_owner="another", force=True)
@@ -171,8 +196,48 @@ async def test_client_applies_models_as_their_field_manager(client: Client) -> N
     assert forced.metadata.uid == first.metadata.uid
 
 
+@pytest.mark.parametrize("library", MODELS)
+async def test_client_patches_the_difference_of_two_models(client: Client, library: Any) -> None:
+    old = await client.create(job_of(library, active_deadline_seconds=60))
+    new = copy.deepcopy(old)
+    new.spec.suspend, new.spec.active_deadline_seconds, new.metadata.labels = False, None, {"app": "web"}
+    patched = await client.patch(old, new)
+    assert type(patched) is library.client.V1Job
+    assert (patched.spec.suspend, patched.spec.active_deadline_seconds) == (False, None)
+    with pytest.raises(kcr.ConflictError):
+        await client.patch(old, job_of(library, suspend=True))
+    ready = copy.deepcopy(patched)
+    ready.status.active = 1
+    assert (await client.patch_status(patched, ready)).status.active == 1
+    with pytest.raises(ValueError, match="spec differ as well"):
+        await client.patch_status(old, patched)
+
+
+@pytest.mark.parametrize("library", MODELS)
+async def test_lease_of_a_whole_second_is_written(client: Client, library: Any) -> None:
+    second = datetime(2026, 1, 1, tzinfo=UTC)
+    spec = library.client.V1LeaseSpec(holder_identity="me", renew_time=second)
+    metadata = library.client.V1ObjectMeta(name="lock", namespace="default")
+    lease = library.client.V1Lease(api_version="coordination.k8s.io/v1", kind="Lease", metadata=metadata, spec=spec)
+    created = await client.create(lease)
+    assert created.spec.renew_time == second
+    renewed = copy.deepcopy(created)
+    renewed.spec.renew_time += timedelta(seconds=10)
+    assert (await client.patch(created, renewed)).spec.renew_time == second + timedelta(seconds=10)
+
+
+class NamedJob(kubernetes_asyncio.client.V1Job):
+    """A user's own class."""
+
+
+async def test_answer_is_of_a_class_of_the_users(client: Client) -> None:
+    job = job_of(kubernetes_asyncio)
+    named = NamedJob(api_version="batch/v1", kind="Job", metadata=job.metadata, spec=job.spec)
+    assert type(await client.create(named)) is NamedJob
+
+
 REFUSED: list[Any] = [
-    pytest.param(V1Job(metadata=PI.metadata), ValueError, "this V1Job states no api_version and kind", id="no-kind"),
+    pytest.param(V1Job(metadata=V1ObjectMeta(name="pi")), ValueError, "this V1Job states no api_version", id="no-kind"),
     pytest.param(
         V1Job(api_version="batch/v9", kind="Job"),
         ValueError,
@@ -181,7 +246,7 @@ REFUSED: list[Any] = [
     ),
     pytest.param({"kind": "Job"}, TypeError, r"Client\.create: obj is .* create_manifest", id="mapping"),
     pytest.param(
-        POD, TypeError, r"Client\.create: obj is .*: give it an object, .* or a model", id="part-of-an-object"
+        V1ObjectMeta(name="pi"), TypeError, r"Client\.create: obj is .*: give it an object, .* or a model", id="part"
     ),
 ]
 
@@ -194,51 +259,48 @@ async def test_what_cannot_be_created_is_named_with_the_remedy(obj: Any, error: 
 
 
 @pytest.mark.kcr_virtual
-async def test_kinds_of_models_are_asked_for_once(kcr_clock: VirtualClock) -> None:
+async def test_kinds_of_models_are_asked_for_once(kcr_clock: VirtualClock, library: Any) -> None:
     async with virtual_cluster(kcr_clock) as cluster:
         faults = FaultyTransport(cluster.transport)
         client = Client(faults)
         for name in ("a", "b"):
-            metadata = V1ObjectMeta(name=name, namespace="default")
-            await client.with_options(field_manager=name).create(
-                V1Job(api_version="batch/v1", kind="Job", metadata=metadata, spec=PI.spec)
-            )
+            await client.with_options(field_manager=name).create(job_of(library, name))
         assert [call.verb for call in faults.calls] == ["get", "create", "create"]
 
 
 @pytest.mark.kcr_virtual
-async def test_calls_keep_to_the_limit_are_retried_and_counted(kcr_clock: VirtualClock) -> None:
+async def test_calls_keep_to_the_limit_are_retried_and_counted(kcr_clock: VirtualClock, library: Any) -> None:
     async with virtual_cluster(kcr_clock) as cluster:
         faults, counted = FaultyTransport(cluster.transport), HostRequests()
         faults.on("list", nth=1).fail(TooManyRequestsError, retry_after_seconds=5)
         client = Client(faults, limiter=RateLimit(qps=1, burst=1), observer=counted)
         began = kcr_clock.now()
-        assert (await BatchV1Api(api_client_of(client)).list_namespaced_job("default")).items == []
+        assert (await library.client.BatchV1Api(api_client_of(client)).list_namespaced_job("default")).items == []
         assert (kcr_clock.now() - began).total_seconds() >= 5
         assert counted.counts == {(429, "GET"): 1, (200, "GET"): 1}
         assert counted.retries == {(200, "GET"): 1}
 
 
 @pytest.mark.kcr_virtual
-async def test_call_without_an_answer_has_the_status_zero(kcr_clock: VirtualClock) -> None:
+async def test_call_without_an_answer_has_the_status_zero(kcr_clock: VirtualClock, library: Any) -> None:
     async with virtual_cluster(kcr_clock) as cluster:
         faults = FaultyTransport(cluster.transport)
         faults.on("create").lose_reply()
-        with pytest.raises(ApiException, match="lost") as caught:
-            await BatchV1Api(api_client_of(Client(faults))).create_namespaced_job("default", PI)
+        with pytest.raises(library.client.exceptions.ApiException, match="lost") as caught:
+            await create(api_client_of(Client(faults)), library)
         assert caught.value.status == 0
         assert isinstance(caught.value.__cause__, kcr.TransportError)
 
 
 @pytest.mark.kcr_virtual
-async def test_watch_that_is_cut_raises_what_aiohttp_raises(kcr_clock: VirtualClock) -> None:
+async def test_watch_that_is_cut_raises_what_aiohttp_raises(kcr_clock: VirtualClock, library: Any) -> None:
     async with virtual_cluster(kcr_clock) as cluster:
-        await cluster.client.create(PI)
+        await cluster.client.create(job_of(library))
         faults = FaultyTransport(cluster.transport)
         faults.on("watch").cut(after=1)
-        jobs, seen = BatchV1Api(api_client_of(Client(faults))), []
+        jobs, seen = library.client.BatchV1Api(api_client_of(Client(faults))), []
         with pytest.raises(aiohttp.ClientPayloadError):
-            async with Watch() as watch:
+            async with library.watch.Watch() as watch:
                 async for event in watch.stream(jobs.list_namespaced_job, "default", timeout_seconds=60):
                     seen.append(event["type"])
         assert seen == ["ADDED"]
@@ -247,8 +309,8 @@ async def test_watch_that_is_cut_raises_what_aiohttp_raises(kcr_clock: VirtualCl
 class Conflicting:
     """Writes with the typed API, on a version that is outdated at first."""
 
-    def __init__(self, manager: kcr.Manager) -> None:
-        self.jobs = BatchV1Api(manager.api_client)
+    def __init__(self, manager: kcr.Manager, library: Any) -> None:
+        self.jobs = library.client.BatchV1Api(manager.api_client)
         self.versions = ["1", ""]
 
     async def reconcile(self, key: kcr.Key) -> kcr.Result:
@@ -258,11 +320,11 @@ class Conflicting:
 
 
 @pytest.mark.kcr_virtual
-async def test_conflict_in_a_reconcile_requeues_without_a_traceback(kcr_clock: VirtualClock) -> None:
+async def test_conflict_in_a_reconcile_requeues_without_a_traceback(kcr_clock: VirtualClock, library: Any) -> None:
     async with virtual_cluster(kcr_clock) as cluster, asyncio.TaskGroup() as group:
-        await cluster.client.create(PI)
+        await cluster.client.create(job_of(library))
         manager = kcr.Manager(cluster.client, clock=kcr_clock, random=Random(0))
-        reconciler = Conflicting(manager)
+        reconciler = Conflicting(manager, library)
         manager.add_controller("test", reconciler, watches=[kcr.watch(Job, predicate=kcr.generation_changed)])
         with capture_logs() as logs:
             running = group.create_task(manager.run())
@@ -274,16 +336,17 @@ async def test_conflict_in_a_reconcile_requeues_without_a_traceback(kcr_clock: V
 
 
 @pytest.mark.kcr_virtual
-async def test_fake_manager_has_the_typed_apis_too(kcr_clock: VirtualClock) -> None:
+async def test_fake_manager_has_the_typed_apis_too(kcr_clock: VirtualClock, library: Any) -> None:
     manager = FakeManager(clock=kcr_clock)
-    await BatchV1Api(manager.api_client).create_namespaced_job("default", PI)
+    await create(manager.api_client, library)
     assert (await manager.client.get(Job, kcr.Key("default", "pi"))).metadata.name == "pi"
 
 
 @pytest.mark.kcr_virtual
-async def test_logs_are_read_as_text(kcr_clock: VirtualClock) -> None:
+async def test_logs_are_read_as_text(kcr_clock: VirtualClock, library: Any) -> None:
     async with EmbeddedCluster(clock=kcr_clock, random=Random(0), gc=False) as cluster:
-        core = CoreV1Api(api_client_of(cluster.client))
-        await core.create_namespaced_pod("default", V1Pod(metadata=V1ObjectMeta(name="a"), spec=POD))
+        core = library.client.CoreV1Api(api_client_of(cluster.client))
+        pod = library.client.V1Pod(metadata=library.client.V1ObjectMeta(name="a"), spec=pod_of(library))
+        await core.create_namespaced_pod("default", pod)
         await kcr_clock.advance(60)
         assert isinstance(await core.read_namespaced_pod_log("a", "default"), str)

@@ -36,12 +36,12 @@ async def test_manifest_is_sent_with_fields_the_type_lacks() -> None:
 
 
 @pytest.mark.parametrize("as_json", [False, True])
-async def test_manifest_is_created_in_its_own_namespace_unless_another_is_given(as_json: bool) -> None:
+async def test_manifest_is_created_in_its_own_namespace_or_in_the_given_one(as_json: bool) -> None:
     script = Script(Say(POD, status=201), Say(POD, status=201))
-    manifest = {"metadata": {"name": "a", "namespace": "own"}}
-    given = json.dumps(manifest).encode() if as_json else manifest
-    await Client(script).create_manifest(Pod, given)
-    await Client(script).create_manifest(Pod, given, "other")
+    manifests: list[dict[str, object]] = [{"metadata": {"name": "a", "namespace": "own"}}, {"metadata": {"name": "a"}}]
+    for manifest, namespace in zip(manifests, ("", "other"), strict=True):
+        given = json.dumps(manifest).encode() if as_json else manifest
+        await Client(script).create_manifest(Pod, given, namespace)
     targets = [request.target.partition("?")[0] for request in script.requests]
     assert targets == ["/api/v1/namespaces/own/pods", "/api/v1/namespaces/other/pods"]
 

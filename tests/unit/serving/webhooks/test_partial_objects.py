@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 import kcr
-from kcr.api.partial import decode_partial
+from kcr.serving.webhooks.conversion import decode_partial
 
 
 class Port(kcr.Object):
