@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 from kcr.app.plugins import find_plugins
-from kcr.app.rbac import LEASE_RIGHTS, METRICS_RIGHTS, SHARDING_RIGHTS, rights_of
+from kcr.app.rbac import LEASE_RIGHTS, METRICS_RIGHTS, SHARDING_RIGHTS, declared_by
 from kcr.controller import policy_rules
 from kcr_devcluster.generators.roles import READING_RULES
 from kcr_devcluster.yaml_writer import yaml_text
@@ -38,8 +38,8 @@ _OF_HELM = re.compile(r"^ *(?:helm\.sh/chart|app\.kubernetes\.io/managed-by): .*
 
 async def rights_by_controller() -> str:
     """Return the rules of each controller, of the workloads of Jobs, of Leases and of metrics, as YAML."""
-    rights = {name: rights_of(find_plugins((name,)), {}) for name in CONTROLLERS}
-    rights["job-with-workloads"] = rights_of(find_plugins(("job",)), _GATES) - rights["job"]
+    rights = {name: declared_by(find_plugins((name,)), {}).rights for name in CONTROLLERS}
+    rights["job-with-workloads"] = declared_by(find_plugins(("job",)), _GATES).rights - rights["job"]
     rights["leader-election"] = LEASE_RIGHTS
     rights["sharding"] = SHARDING_RIGHTS
     rights["metrics-auth"] = METRICS_RIGHTS

@@ -15,7 +15,6 @@ _MOST_DIGITS = 19
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _YEAR = 365 * _DAY
-# Python's calendar has room for this on both sides of any present.
 _LONGEST = 100 * _YEAR
 # Below the bound a duration is shown in the unit, and in the smaller one when there is a rest.
 _ROWS = (
@@ -81,11 +80,6 @@ def go_duration(seconds: int) -> str:
     if hours:
         return f"{hours}h{minutes}m{rest}s"
     return f"{minutes}m{rest}s" if minutes else f"{rest}s"
-
-
-def clamped_seconds(seconds: int) -> timedelta:
-    """Return a duration of so many seconds, at most a hundred years: clients send any number of 64 bits."""
-    return timedelta(seconds=max(-_LONGEST, min(seconds, _LONGEST)))
 
 
 def human_duration(duration: timedelta) -> str:

@@ -58,16 +58,6 @@ def declared_by(
     return manager
 
 
-def rights_of(
-    setups: Mapping[str, Setup],
-    environ: Mapping[str, str],
-    namespace: str | Namespaces = "",
-    gates: frozenset[str] | None = None,
-) -> frozenset[Right]:
-    """Return the rights that the controllers of these setup functions declare; see `declared_by`."""
-    return declared_by(setups, environ, namespace, gates).rights
-
-
 def with_events_api(wanted: frozenset[Right], api: str) -> frozenset[Right]:
     """Return rights with those to write events in the chosen API group, too, where they have those to write any.
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from kcr.api.meta import Resource
 from kcr.api.selectors import LabelSelector, matches
-from kcr.arguments import checked
+from kcr.arguments import checked, refuse
 
 # Not generic: the same predicate serves watches of any kind, and combinations of such.
 Predicate = Callable[[Any, Any], bool]
@@ -78,6 +78,8 @@ def all_of(*predicates: Predicate) -> Predicate:
 @checked
 def any_of(*predicates: Predicate) -> Predicate:
     """Pass changes that at least one predicate passes."""
+    if not predicates:
+        refuse("any_of: it has no predicate, and would pass no change: give it one at least")
     return lambda old, new: any(predicate(old, new) for predicate in predicates)
 
 

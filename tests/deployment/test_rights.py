@@ -15,7 +15,7 @@ from kcr.api.coordination import Lease
 from kcr.api.meta import Key
 from kcr.app.checks import Finding, Wanted, check_cluster
 from kcr.app.plugins import attach, find_plugins
-from kcr.app.rbac import LEASE_RIGHTS, SHARDING_RIGHTS, rights_of, with_events_api
+from kcr.app.rbac import LEASE_RIGHTS, SHARDING_RIGHTS, declared_by, with_events_api
 from kcr.client import Client
 from kcr.controller import policy_rules
 from kcr.errors import ApiError
@@ -41,7 +41,7 @@ EVERY_MINUTE = {
 
 
 async def declared(names: tuple[str, ...], environ: dict[str, str] | None = None) -> frozenset[Any]:
-    return rights_of(find_plugins(names), environ or {})
+    return declared_by(find_plugins(names), environ or {}).rights
 
 
 async def check(

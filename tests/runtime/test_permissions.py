@@ -12,7 +12,7 @@ from kcr.api.core import Pod
 from kcr.api.meta import Key, controller_reference
 from kcr.api.scheduling import BetaPodGroup, BetaWorkload
 from kcr.app.plugins import find_plugins
-from kcr.app.rbac import rights_of
+from kcr.app.rbac import declared_by
 from kcr.controller import Right
 from kcr.errors import BadRequestError, ForbiddenError
 from kcr.feature_gates import read_gates
@@ -32,7 +32,7 @@ RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 
 def rights() -> frozenset[Right]:
-    return rights_of(find_plugins(("job", "ttl", "cronjob")), {"KCR_FEATURE_GATES": GATES})
+    return declared_by(find_plugins(("job", "ttl", "cronjob")), {"KCR_FEATURE_GATES": GATES}).rights
 
 
 # Asked by the API server's own admission.

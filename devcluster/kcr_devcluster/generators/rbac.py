@@ -10,7 +10,7 @@ import click
 from kcr.api.meta import Key
 from kcr.app.options import PluginOptions
 from kcr.app.plugins import Setup, called, choose_to_run, find_plugins, warn_of_unknown_variables
-from kcr.app.rbac import rights_of
+from kcr.app.rbac import declared_by
 from kcr.cli import options as shared
 from kcr.cli.output import write_output
 from kcr.controller import Right
@@ -72,7 +72,10 @@ def generate(  # the options of the command, all by name
     warn_of_unknown_variables(setups, lambda words: click.echo(f"Warning: {words}", err=True))
 
     async def wanted() -> str:
-        each = {name: rights_of({name: setup}, os.environ, watched, feature_gates) for name, setup in setups.items()}
+        each = {
+            name: declared_by({name: setup}, os.environ, watched, feature_gates).rights
+            for name, setup in setups.items()
+        }
         for name in (name for name, asked in each.items() if all(right.verb in _WATCHING for right in asked)):
             click.echo(f"kcr: {called(name)}: {_READS_ONLY}", err=True)
         found = frozenset[Right]().union(*each.values())
@@ -101,7 +104,7 @@ def roles_text(setups: Mapping[str, Setup], account: Key) -> str:
 
     async def wanted() -> str:
         manifests = rbac_manifests(
-            rights_of(setups, os.environ), name=account.name, account=account, namespace="", elects=True,
+            declared_by(setups, os.environ).rights, name=account.name, account=account, namespace="", elects=True,
             certificates=certificates_of(setups, os.environ),
         )  # fmt: skip
         return yaml_documents(manifests)

@@ -39,7 +39,7 @@ def rbac_manifests(  # noqa: PLR0913  # the options of `kcr rbac generate`, all 
     """Return the roles that grant these rights to a service account, with their bindings and the account.
 
     Args:
-        wanted: From `rights_of`.
+        wanted: From `declared_by`.
         name: The name of the roles and bindings.
         account: The service account.
         namespace: Grant the rights in this namespace only; empty for all. Rights on kinds that are in no namespace need

@@ -13,7 +13,7 @@ from examples.jobset.api import JobSet
 from examples.jobset.controller import setup
 from kcr.api.batch import Job
 from kcr.api.full.rbac_v1 import ClusterRole, ClusterRoleBinding
-from kcr.app.rbac import rights_of
+from kcr.app.rbac import declared_by
 from kcr.cli.main import exit_code_of
 from kcr.testing import FakeManager, VirtualClock, eventually
 from kcr_devcluster.cluster import EmbeddedCluster
@@ -71,7 +71,7 @@ async def test_object_is_valid() -> None:
 async def test_generated_role_is_all_that_the_controller_needs(
     kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
 ) -> None:
-    wanted, account = rights_of({"jobset": setup}, {}), kcr.Key("default", "operator")
+    wanted, account = declared_by({"jobset": setup}, {}).rights, kcr.Key("default", "operator")
     _, role, binding = rbac_manifests(wanted, name="operator", account=account, namespace="", elects=False)
     client = kcr_cluster.client
     await client.create_manifest(ClusterRole, role)

@@ -13,7 +13,7 @@ from examples.website.controller import setup
 from examples.website.v1beta1 import WebsiteV1Beta1
 from kcr.api.full.apps_v1 import Deployment
 from kcr.api.full.rbac_v1 import ClusterRole, ClusterRoleBinding
-from kcr.app.rbac import SHARDING_RIGHTS, rights_of
+from kcr.app.rbac import SHARDING_RIGHTS, declared_by
 from kcr.cli.main import exit_code_of
 from kcr.serving.webhooks.conversion import WebhookService
 from kcr.testing import FakeManager, VirtualClock, eventually
@@ -95,7 +95,7 @@ async def test_object_is_valid() -> None:
 async def test_generated_role_is_all_that_the_controller_needs(
     kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
 ) -> None:
-    wanted, account = rights_of({"website": setup}, {}), kcr.Key("default", "operator")
+    wanted, account = declared_by({"website": setup}, {}).rights, kcr.Key("default", "operator")
     _, role, binding = rbac_manifests(wanted, name="operator", account=account, namespace="", elects=False)
     client, key = kcr_cluster.client, kcr.Key("default", "hello")
     await client.create_manifest(ClusterRole, role)

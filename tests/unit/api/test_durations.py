@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from kcr.api.durations import age, clamped_seconds, go_duration, human_duration, parse_duration
+from kcr.api.durations import age, go_duration, human_duration, parse_duration
 
 HOUR, DAY = 3600, 86400
 
@@ -58,7 +58,3 @@ def test_what_is_no_go_duration_is_refused_in_its_words(text: str, message: str)
 @pytest.mark.parametrize(("seconds", "text"), [(10, "10s"), (80, "1m20s"), (300, "5m0s"), (3600, "1h0m0s"), (0, "0s")])
 def test_duration_is_printed_as_go_prints_it(seconds: int, text: str) -> None:
     assert go_duration(seconds) == text
-
-
-def test_seconds_beyond_the_calendar_are_clamped() -> None:
-    assert clamped_seconds(2**63) == -clamped_seconds(-(2**63)) == timedelta(days=36_500)

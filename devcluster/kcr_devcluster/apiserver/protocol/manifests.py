@@ -3,7 +3,7 @@
 Source: k8s.io/apimachinery/pkg/api/equality/semantic.go.
 """
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from kcr.api.equality import same_json
@@ -17,6 +17,9 @@ _ORDER = (
     "managedFields",
 )  # fmt: skip
 
+# Seconds; Python's calendar has room for this on both sides of any present.
+_LONGEST = 100 * 365 * 86_400
+
 
 def in_order(metadata: Manifest) -> Manifest:
     """Return metadata in the order of the wire."""
@@ -26,6 +29,11 @@ def in_order(metadata: Manifest) -> Manifest:
 def timestamp(now: datetime) -> str:
     """Return a time as in metadata: UTC, whole seconds."""
     return f"{now.astimezone(UTC).isoformat()[:19]}Z"
+
+
+def clamped_seconds(seconds: int) -> timedelta:
+    """Return a duration of so many seconds, at most a hundred years: clients send any number of 64 bits."""
+    return timedelta(seconds=max(-_LONGEST, min(seconds, _LONGEST)))
 
 
 def semantic_equal(one: object, other: object) -> bool:

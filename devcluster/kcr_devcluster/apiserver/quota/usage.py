@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
-from kcr.api.durations import clamped_seconds
 from kcr_devcluster.apiserver.kinds.catalogue import (
     CLAIMS,
     CONFIG_MAPS,
@@ -20,7 +19,7 @@ from kcr_devcluster.apiserver.kinds.catalogue import (
 )
 from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.kinds.pods.defaults import containers_of
-from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.manifests import Manifest, clamped_seconds
 from kcr_devcluster.apiserver.schema.quantities import amount
 
 # Amounts by the names that quotas use, in billionths.

@@ -7,11 +7,10 @@ pkg/registry/generic/registry/store.go, kubernetes/pkg/registry/core/{pod/strate
 from datetime import datetime
 from typing import NamedTuple
 
-from kcr.api.durations import clamped_seconds
 from kcr.api.resources import ResourceType
 from kcr_devcluster.apiserver.kinds.catalogue import NAMESPACES
 from kcr_devcluster.apiserver.kinds.kind import Kind
-from kcr_devcluster.apiserver.protocol.manifests import Manifest, timestamp
+from kcr_devcluster.apiserver.protocol.manifests import Manifest, clamped_seconds, timestamp
 from kcr_devcluster.apiserver.protocol.responses import conflict, forbidden
 from kcr_devcluster.apiserver.registry.mutation import attributes_of
 from kcr_devcluster.apiserver.registry.registry import Registry

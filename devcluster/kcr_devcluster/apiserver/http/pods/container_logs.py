@@ -10,11 +10,10 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Protocol
 
-from kcr.api.durations import clamped_seconds
 from kcr_devcluster.apiserver.http.pods.pod_streams import container_of
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError, forbidden
 from kcr_devcluster.apiserver.protocol.field_errors import invalid as invalid_field
-from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.manifests import Manifest, clamped_seconds
 from kcr_devcluster.apiserver.protocol.query import Query
 from kcr_devcluster.apiserver.protocol.responses import APIResponse, bad_request, invalid
 from kcr_devcluster.apiserver.schema.times import whole_seconds
