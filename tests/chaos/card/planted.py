@@ -76,7 +76,7 @@ PLANTED: tuple[Planted, ...] = (
     _new(
         "index-0-is-complete", "indexes_have_witnesses", "index 0 is recorded as complete without a pod",
         ("crash/indexed/1", "jobs"),
-        Edit("_with_indexes", "str(A.succeeded)", "str(type(A.succeeded).of({*A.succeeded, 0}))"),
+        Edit("_with_indexes", "str(A.succeeded)", "str(A.succeeded | A.succeeded.parse('0', 1))"),
     ),
     _new(
         "ends-are-not-recorded", "jobs_end", "the terminal condition is never written", ("crash/one-pod/1", "jobs"),

@@ -60,6 +60,7 @@ class World:
         pause: How many seconds a pod that has ended stays before it vanishes, so that any controller sees its end.
         apart: How many seconds lie between two pods that become ready: the earlier one is kept longer.
         at_once: How many pods may succeed at a time. A controller may or may not act between two.
+        gone_at_once: How many deleted pods may end at a time.
         ever_refused: All refusals that have been in force.
         on_refusal: Called with the name of a refusal, and whether it is now in force.
         said: What has happened, for a reader.
@@ -75,7 +76,7 @@ class World:
         self.policy_seconds = 0.0
         self.pause = 0.0
         self.apart = 0.0
-        self.at_once = 100
+        self.at_once = self.gone_at_once = 100
         self.ever_refused: set[str] = set()
         self.on_refusal: Callable[[str, bool], object] = lambda name, in_force: None
         self.said: list[str] = []
@@ -209,7 +210,7 @@ async def _end_going(world: World, dice: Random) -> None:
 
 async def confirm_deletions(world: World) -> None:
     """End the pods that were deleted, and let the kubelet confirm it."""
-    deleted = [pod for pod in await world.pods() if pod.metadata.deletion_timestamp is not None]
+    deleted = [pod for pod in await world.pods() if pod.metadata.deletion_timestamp is not None][: world.gone_at_once]
     going = [pod for pod in deleted if not is_terminal(pod)]
     for pod in going:
         with suppress(ApiError):

@@ -114,6 +114,8 @@ async def _run(client: Client, seed: int, tell: Tell = lambda _: None) -> list[F
             # A success may end the pods that would succeed next, or end their creation.
             spec = scenario.job["spec"]
             world.at_once = 1 if "successPolicy" in spec or "completions" not in spec else world.at_once
+            # Of pods that end together, those that are seen before the Job fails are its failed indexes.
+            world.gone_at_once = 1 if "backoffLimitPerIndex" in spec else world.gone_at_once
         try:
             found = await compare(scenario, worlds[0], worlds[1], Pace(), tell)
         except* (KcrError, AssertionError) as error:

@@ -82,6 +82,10 @@ CASES = {
         view(ACTIVE._replace(is_tracked=False), refused="deletes"), view(ACTIVE, refused="deletes"),
         "refused-deletion-draws-again",
     ),
+    "more pods have lost their finalizer after it": (
+        view(ACTIVE._replace(is_tracked=False), refused="deletes")._replace(refused=frozenset()), view(ACTIVE),
+        "refused-deletion-draws-again",
+    ),
     "pods of a failed Job count again": (
         view(FAILED, refused="untracks", status={"failed": 1, "succeeded": 1, "conditions": ENDS}),
         view(FAILED, refused="untracks", status={"failed": 1, "conditions": ENDS}),

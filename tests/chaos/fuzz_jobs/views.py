@@ -222,10 +222,10 @@ def _completed_index_failed(upstream: View, ours: View) -> bool:
 
 
 def _draws_again(upstream: View, ours: View) -> bool:
-    """Whether only more pods have lost their finalizer, while deletions are refused."""
+    """Whether only more pods have lost their finalizer, since deletions were refused."""
     tracked = [sum(pod.is_tracked for pod in view.pods) for view in (upstream, ours)]
     fields = {one.field for one in differences(upstream, ours)}
-    is_refused = "deletes" in upstream.refused and fields <= {"ready", "pods"}
+    is_refused = "deletes" in upstream.ever_refused and fields <= {"ready", "pods"}
     return is_refused and tracked[0] < tracked[1] and not upstream.parts_from(ours)
 
 

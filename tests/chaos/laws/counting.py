@@ -163,5 +163,7 @@ def nothing_is_left(trail: JobTrail) -> Iterator[str]:
         return
     for uid in trail.listed["failed"]:
         found = trail.pods.get(uid)
-        if found is not None and found.told_to_go_by == CONTROLLER and found.told_early:
+        # A pod of another client that is adopted while the Job ends counts as it ends if the reply to its deletion is
+        # lost: it may as well have been refused.
+        if found is not None and found.told_to_go_by == CONTROLLER and found.told_early and not found.disturbed:
             yield f"pod {found.pod.metadata.name} was one too many, and counts as failed"
