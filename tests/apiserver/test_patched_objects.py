@@ -196,6 +196,19 @@ async def test_merge_patch_drops_nulls_of_new_objects(patched: Api, patch: str, 
     assert (code, made["spec"]) == (200, {**SPEC, **changes})
 
 
+async def test_refused_merge_patch_is_shown_with_the_fields_that_it_changed_in_order(patched: Api) -> None:
+    patch = b'{"metadata":{"labels":{"z":"1","b":"2"}},"data":{"z":"1","b":"2"},"binaryData":{"x":"!"}}'
+    code, refused = await answer(patched, CONFIG_MAP, MERGE, patch)
+    shown = refused.partition('Invalid value: "')[2].partition('": illegal base64')[0]
+    made = msgspec.json.decode(shown.replace('\\"', '"'))
+    assert (code, [*made]) == (422, ["apiVersion", "binaryData", "data", "kind", "metadata"])
+    assert [*made["metadata"]] == sorted(made["metadata"])
+    assert ([*made["data"]], [*made["metadata"]["labels"]]) == (
+        sorted(made["data"]),
+        sorted(made["metadata"]["labels"]),
+    )
+
+
 async def test_owners_of_one_uid_with_other_names_are_kept(patched: Api) -> None:
     """Source: cel-and-bodies.md, B5."""
     owners = [{"apiVersion": "v1", "kind": "Node", "name": name, "uid": "u"} for name in ("x", "y", "x")]

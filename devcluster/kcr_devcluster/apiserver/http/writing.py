@@ -371,8 +371,18 @@ def patch(registry: Registry, write: Write) -> APIResponse:
             written = registry.update(stored, new, tracking, subresource=part, context=context)
     except UndecodableError as error:
         # Decoding changes its argument: the message shows the object as the patch left it.
-        raise unusable(patched(write, write.shape, write.current(old)), error.text) from None
+        left = patched(write, write.shape, write.current(old))
+        if request_body.media_type(write.content_type) == _MERGE_PATCH:
+            left = _in_order(left, decode_json(write.body))
+        raise unusable(left, error.text) from None
     return write_response(write, written, warnings)
+
+
+def _in_order(value: Any, change: Any) -> Any:
+    """Return a value with the fields of what a merge patch changed in order, as Go prints maps, the rest as stored."""
+    if not isinstance(value, dict) or not isinstance(change, dict):
+        return value
+    return {name: _in_order(one, change.get(name)) for name, one in sorted(value.items())}
 
 
 def check_patch_type(content_type: str) -> None:

@@ -100,7 +100,13 @@ CONFIG_MAPS = _kind("v1", "ConfigMap", "core.config:ConfigMapStrategy")
 SECRETS = _kind(
     "v1", "Secret", "core.config:SecretStrategy", fields=_paths("type"), unknown_field_message=_LABEL_NOT_SUPPORTED
 )
-SERVICE_ACCOUNTS = _kind("v1", "ServiceAccount", subresources=("token",), returns_deleted_object=True)
+SERVICE_ACCOUNTS = _kind(
+    "v1",
+    "ServiceAccount",
+    "access.service_accounts:ServiceAccountStrategy",
+    subresources=("token",),
+    returns_deleted_object=True,
+)
 SERVICES = _kind(
     "v1",
     "Service",

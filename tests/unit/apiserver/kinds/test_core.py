@@ -2,6 +2,8 @@ from typing import Any
 
 import pytest
 
+from kcr_devcluster.apiserver.kinds.access.service_accounts import ServiceAccountStrategy
+from kcr_devcluster.apiserver.kinds.apps.sets import ControllerRevisionStrategy
 from kcr_devcluster.apiserver.kinds.core.cluster import NamespaceStrategy, NodeStrategy
 from kcr_devcluster.apiserver.kinds.core.config import ConfigMapStrategy
 from kcr_devcluster.apiserver.kinds.core.events import EventStrategy, LeaseStrategy
@@ -112,3 +114,43 @@ def test_node_registers_with_its_status() -> None:
     # Go writes these even when they are empty.
     assert obj["status"]["nodeInfo"]["kubeletVersion"] == ""
     assert obj["status"]["daemonEndpoints"] == {"kubeletEndpoint": {"Port": 0}}
+
+
+def service_account(**metadata: Any) -> Manifest:
+    secrets = [{"name": "a", "namespace": "b", "uid": "u", "fieldPath": "p"}, {"kind": "Secret"}]
+    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata, "secrets": secrets}
+
+
+def test_service_account_knows_secrets_by_name_alone() -> None:
+    made, changed = service_account(), service_account()
+    ServiceAccountStrategy().prepare_create(made)
+    ServiceAccountStrategy().prepare_update(changed, made)
+    assert made["secrets"] == changed["secrets"] == [{"name": "a"}, {}]
+
+
+def test_deprecated_annotation_of_a_service_account_is_told_once() -> None:
+    plain = service_account()
+    deprecated = service_account(annotations={"kubernetes.io/enforce-mountable-secrets": "true"})
+    strategy = ServiceAccountStrategy()
+    (told,) = strategy.warnings(deprecated, None)
+    assert told.startswith(
+        "metadata.annotations[kubernetes.io/enforce-mountable-secrets]: deprecated in v1.32+; prefer"
+    )
+    assert strategy.warnings(deprecated, plain) == [told]
+    assert strategy.warnings(deprecated, deprecated) == strategy.warnings(plain, None) == []
+
+
+@pytest.mark.parametrize(
+    ("data", "faults"),
+    [
+        pytest.param({}, [], id="object"),
+        pytest.param(None, ["data: Required value: data is mandatory"], id="absent"),
+        pytest.param([1], ["data: Required value: data must be a valid JSON object"], id="list"),
+        pytest.param("a", ["data: Required value: data must be a valid JSON object"], id="text"),
+    ],
+)
+def test_data_of_a_controller_revision_is_an_object(data: Any, faults: list[str]) -> None:
+    strategy = ControllerRevisionStrategy("controllerrevisions.apps", has_generation=False)
+    assert texts(strategy.validate({"metadata": {}, "data": data})) == faults
+    # One that is stored already may be another value.
+    assert strategy.validate_update({"metadata": {}, "data": data}, {"metadata": {}, "data": data}) == []

@@ -225,12 +225,14 @@ class ControllerRevisionStrategy(GenericStrategy):
 
     def validate(self, obj: Manifest) -> list[FieldError]:
         """Return the field errors of a revision."""
-        errors = [] if obj.get("data") is not None else [required("data", "data is mandatory")]
-        return errors + non_negative("revision", obj.get("revision"))
+        errors, data = non_negative("revision", obj.get("revision")), obj.get("data")
+        if data is None:
+            return [*errors, required("data", "data is mandatory")]
+        return errors if isinstance(data, dict) else [*errors, required("data", "data must be a valid JSON object")]
 
     def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:
         """Return the field errors of an update."""
-        errors = self.validate(new)
+        errors = non_negative("revision", new.get("revision"))
         if not same_json(new.get("data"), old.get("data")):
             errors.append(invalid("data", new.get("data"), IMMUTABLE))
         return errors
