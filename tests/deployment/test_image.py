@@ -177,7 +177,8 @@ async def test_what_the_image_holds_runs_without_a_home() -> None:
         before = files_of(image.root)
         assert sum(path.lstat().st_size for path in before if path.is_file()) <= bound_of_the_guide()
         assert {path.name for path in image.root.iterdir()} == {"opt"}
-        environ = {**image.environ, "HOME": "/nonexistent", "KUBECONFIG": str(folder / "kubeconfig")}
+        kubeconfig = str(folder / "kubeconfig")
+        environ = {**image.environ, "HOME": "/nonexistent", "KUBECONFIG": kubeconfig, "KCR_TAKE_OVER": "true"}
         program, *entry = json.loads(dict(INSTRUCTIONS)["ENTRYPOINT"])
         path = shutil.which(program, path=image.environ["PATH"])
         assert path == str(image.root / "opt" / "kcr" / "bin" / "kcr")

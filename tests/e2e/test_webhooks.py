@@ -26,6 +26,7 @@ def manifests(port: int, chain: Path, authority: trustme.CA) -> dict[str, Any]:
     container = {
         "name": "main", "image": "python", "command": [sys.executable, str(PROGRAM), str(port), str(chain)],
         "ports": [{"name": "https", "containerPort": port}],
+        "env": [{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
         "readinessProbe": {"tcpSocket": {"port": port}, "periodSeconds": 1},
     }  # fmt: skip
     rule = {"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}

@@ -1,6 +1,7 @@
 """An admission webhook on the standard library alone: it denies objects named `bad`, and warns of the others."""
 
 import json
+import os
 import ssl
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -27,6 +28,6 @@ class Reviews(BaseHTTPRequestHandler):
 port, chain = sys.argv[1:]
 context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
 context.load_cert_chain(chain)
-server = ThreadingHTTPServer(("127.0.0.1", int(port)), Reviews)
+server = ThreadingHTTPServer((os.environ["POD_IP"], int(port)), Reviews)
 server.socket = context.wrap_socket(server.socket, server_side=True)
 server.serve_forever()

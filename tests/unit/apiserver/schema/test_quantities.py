@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from kcr_devcluster.apiserver.schema.quantities import amount, canonical, in_thousandths, whole
@@ -63,6 +63,8 @@ def test_quantity_without_digits_is_zero(text: str) -> None:
 @given(NUMBERS, st.sampled_from(SUFFIXES))
 def test_form_says_the_same_amount(number: str, suffix: str) -> None:
     form = canonical(number + suffix)
+    # From a thousand E on the suffix is forgotten, as upstream does.
+    assume(abs(amount(number + suffix)) < 1_000 * amount("1E"))
     assert amount(form) == amount(number + suffix)
     assert canonical(form) == form
 
