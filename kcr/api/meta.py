@@ -201,8 +201,11 @@ class MicroTime(datetime):
 
     @classmethod
     def of(cls, moment: datetime) -> Self:
-        """Return the same moment as a MicroTime."""
-        return cls.combine(moment.date(), moment.time(), moment.tzinfo)
+        """Return a moment, a whole second one microsecond later.
+
+        Other clients write a whole second back without a fraction, and are refused.
+        """
+        return cls.combine(moment.date(), moment.time(), moment.tzinfo).replace(microsecond=moment.microsecond or 1)
 
 
 def to_wire(value: object) -> object:

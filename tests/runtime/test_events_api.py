@@ -55,7 +55,7 @@ async def test_series_is_explained_with_its_count_and_last_time(kcr_clock: Virtu
                 recorder.event(job, "Warning", "Audited", "found no owner")
                 await kcr_clock.advance(60)
             # Until the series is over, and all its counts are written.
-            await kcr_clock.advance(720)
+            await kcr_clock.advance(721)
         shown = await look(cluster.client, NAME, KEY, kcr_clock.now(), ())
         lines = list(lines_of(NAME, KEY, shown, kcr_clock.now()))
     assert lines[-1].endswith("13m ago   Warning Audited: found no owner (x5)")

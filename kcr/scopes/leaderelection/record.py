@@ -9,8 +9,6 @@ from kcr.api.coordination import Lease, LeaseSpec
 from kcr.api.meta import MicroTime
 from kcr.scopes.leaderelection.config import LeaderElectionConfig
 
-_MICROSECOND = timedelta(microseconds=1)
-
 
 class Observation(NamedTuple):
     """A Lease as it was last read or written.
@@ -58,7 +56,9 @@ def claimed(spec: LeaseSpec | None, config: LeaderElectionConfig, moment: dateti
     """
     before = spec or LeaseSpec()
     # A record that does not change gets no new version, by which another holder of this identity sees the renewal.
-    renewed = MicroTime.of(moment + _MICROSECOND if moment == before.renew_time else moment)
+    renewed = MicroTime.of(moment)
+    if renewed == before.renew_time:
+        renewed = MicroTime.of(moment + timedelta(microseconds=2))
     is_holder, transitions = before.holder_identity == config.identity, before.lease_transitions or 0
     return replace(
         before,

@@ -226,6 +226,34 @@ async def test_lease_of_a_whole_second_is_written(client: Client, library: Any) 
     assert (await client.patch(created, renewed)).spec.renew_time == second + timedelta(seconds=10)
 
 
+@pytest.mark.parametrize("library", MODELS)
+async def test_read_modify_write_of_a_model_loses_nothing(client: Client, library: Any) -> None:
+    models, job = library.client, job_of(library)
+    pod, kind = job.spec.template.spec, kcr.unstructured("batch/v1", "Job", plural="jobs")
+    pod.volumes = [models.V1Volume(name="scratch", empty_dir=models.V1EmptyDirVolumeSource())]
+    pod.containers[0].resources = models.V1ResourceRequirements(limits={}, requests={"cpu": "100m"})
+    pod.containers[0].liveness_probe = models.V1Probe(http_get=models.V1HTTPGetAction(path="/", port="http"))
+    pod.containers[0].readiness_probe = models.V1Probe(http_get=models.V1HTTPGetAction(path="/", port=8080))
+    old = await client.create(job)
+    before = await client.get(kind, kcr.Key("default", "pi"))
+    sent = before.get("spec")["template"]["spec"]
+    assert sent["volumes"] == [{"name": "scratch", "emptyDir": {}}]
+    container = sent["containers"][0]
+    assert [container[probe]["httpGet"]["port"] for probe in ("livenessProbe", "readinessProbe")] == ["http", 8080]
+    # As of a client that does not know these fields.
+    old.spec.pod_replacement_policy = old.spec.template.spec.dns_policy = None
+    new = copy.deepcopy(old)
+    new.metadata.labels = {"app": "web"}
+    await client.patch(old, new)
+    after = await client.get(kind, kcr.Key("default", "pi"))
+    assert (after.fields["spec"], after.metadata.labels) == (before.fields["spec"], {"app": "web"})
+    metadata = models.V1ObjectMeta(name="empty", namespace="default")
+    empty = await client.create(models.V1ConfigMap(api_version="v1", kind="ConfigMap", metadata=metadata, data={}))
+    filled = copy.deepcopy(empty)
+    filled.data = {"a": "1"}
+    assert (await client.patch(empty, filled)).data == {"a": "1"}
+
+
 class NamedJob(kubernetes_asyncio.client.V1Job):
     """A user's own class."""
 

@@ -1,9 +1,11 @@
 import sys
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kcr.api import codec
 from kcr.api.batch import Job
@@ -103,9 +105,23 @@ def test_null_where_the_server_may_send_it_is_no_error() -> None:
 
 
 def test_micro_time_has_exactly_six_digits() -> None:
-    event = Event(event_time=MicroTime.of(datetime(2026, 1, 1, tzinfo=UTC)))
-    assert b'"eventTime":"2026-01-01T00:00:00.000000Z"' in codec.encode(event)
+    event = Event(event_time=MicroTime.of(datetime(2026, 1, 1, microsecond=500, tzinfo=UTC)))
+    assert b'"eventTime":"2026-01-01T00:00:00.000500Z"' in codec.encode(event)
     assert codec.decode(Event, codec.encode(event)).event_time == event.event_time
+
+
+@pytest.mark.law
+@given(moment=st.datetimes(timezones=st.just(UTC)), is_whole=st.booleans())
+def test_micro_time_is_no_whole_second(moment: datetime, is_whole: bool) -> None:
+    moment = moment.replace(microsecond=0) if is_whole else moment
+    made = MicroTime.of(moment)
+    assert not made.wire().endswith(".000000Z")
+    assert made == (moment if moment.microsecond else moment + timedelta(microseconds=1))
+
+
+def test_whole_second_of_another_client_is_kept() -> None:
+    body = b'{"eventTime":"2026-01-01T00:00:00.000000Z","involvedObject":{}}'
+    assert b"00:00:00.000000Z" in codec.encode(codec.decode(Event, body))
 
 
 def test_times_are_cut_to_whole_seconds() -> None:

