@@ -39,7 +39,7 @@ SPECS: dict[str, dict[str, Any]] = {
     "Job": {"template": {"spec": CONTAINERS}},
 }  # fmt: skip
 BROKEN: tuple[Any, ...] = (None, "x", 7, True, [], {}, [None], [{"name": "a"}, {"name": "a"}])
-EMPTIED = {".metadata.annotations", ".metadata.finalizers", ".metadata.labels"}
+EMPTIED = {".metadata.annotations", ".metadata.labels"}
 MANAGERS = ("a", "b", "kubectl")
 TYPED = ("failed to create typed patch object", "failed to convert new object")
 
@@ -166,7 +166,7 @@ class Session:
         for entry in decoded.values():
             assert entry.fields
             # Who applies also owns what is not stored: empty maps, nulls, and fields that the server resets. Who
-            # updates owns maps and lists of the metadata that others have emptied.
+            # updates owns maps of the metadata that others have emptied.
             if entry.operation == managed_fields.UPDATE:
                 assert {*fieldpath.paths(fieldpath.difference(entry.fields, there))} <= EMPTIED
 

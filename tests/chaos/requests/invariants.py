@@ -27,8 +27,8 @@ from tests.chaos.requests.refusals import explains
 from tests.chaos.requests.replicas import Replica, ViolationError, items_of
 from tests.kit.custom_resources import DEFINITIONS, Json
 
-# Parts of the metadata that are owned, and not stored once they are empty.
-_EMPTIED = {".metadata.annotations", ".metadata.finalizers", ".metadata.labels", ".metadata.ownerReferences"}
+# Maps of the metadata that are owned, and not stored once they are empty.
+_EMPTIED = {".metadata.annotations", ".metadata.labels"}
 # Faults of the server that the real one has as well: code, pattern of the message, and the rule of the specification.
 FAULTS: tuple[tuple[int, str, str], ...] = (
     (500, "resourceVersion should not be set on objects to be created", "api-server 8.2"),

@@ -121,7 +121,7 @@ def test_replica_that_takes_a_shard_is_not_passed_over() -> None:
 
 
 @given(_HOLDERS, st.sets(st.sampled_from("abcdefg"), min_size=1), st.sampled_from("abcdefg"))
-def test_no_free_shard_waits_longer_than_for_each_holder_in_turn(
+def test_no_free_shard_waits_longer_than_for_each_holder_in_turn_and_once_more(
     holders: dict[int, str], replicas: set[str], identity: str
 ) -> None:
     view = LeaseView(8, holders, frozenset({*replicas, identity}))
