@@ -4,11 +4,13 @@ from tests.chaos.planting import Edit, defect
 
 LATE_CREATES = "tests/runtime/test_late_creates.py"
 HAND_OVERS = "tests/runtime/scopes/sharding/test_settling.py"
+WAITS = "tests/unit/scopes/sharding/test_assignment.py"
 OWNERS = "tests/runtime/scopes/sharding/test_replicas.py"
 
 DEFECTS = (
     (defect("scope-forgets-writes", Edit("unsettled_keys", "A.unsettled", "A.unconfirmed_creates")), LATE_CREATES),
     (defect("leader-releases-unsettled", Edit("_lead_and_work", "self.elector.retain()")), LATE_CREATES),
     (defect("scope-is-released-unsettled", Edit("is_settled", "not any(...)", "True")), HAND_OVERS),
+    (defect("free-shard-waits-for-each-newcomer-in-turn", Edit("_wait", "min(A, B._ends[C])", "A")), WAITS),
     (defect("write-without-an-owner", Edit("check", "raise ConfigError(A)", "return")), OWNERS),
 )

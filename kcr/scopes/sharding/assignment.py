@@ -79,8 +79,9 @@ class Reservations:
     """How long free shards have waited for other replicas, and which of these are passed over.
 
     A replica may have a sign of life and take nothing: it was killed, or it has just begun and cannot know yet that a
-    Lease has expired. A shard waits for it for `RESERVED_SECONDS`. Then the replica gets no share, for the duration of
-    a Lease: by its end the Lease of a killed one has expired, and a live one is given its share by hand-over.
+    Lease has expired. A shard waits for it for `RESERVED_SECONDS`, and for several in turn twice as long. Then they get
+    no share for the duration of a Lease: by its end that of a killed one has expired, and a live one is given its share
+    by hand-over.
     """
 
     def __init__(self, identity: str, lease_seconds: float) -> None:
@@ -92,15 +93,17 @@ class Reservations:
         """
         self._identity = identity
         self._lease_seconds = lease_seconds
-        # The free shards that are assigned to other replicas, each with the replica and since when.
+        # The free shards that are assigned to other replicas, each with the replica and until when it waits for it.
         self._waiting: dict[int, tuple[str, float]] = {}
+        # Until when each free shard waits for any.
+        self._ends: dict[int, float] = {}
         # The replicas that are passed over, and until when.
         self._passed_over: dict[str, float] = {}
 
     @property
     def ends_at(self) -> float:
         """When the first reservation ends; infinite without any."""
-        return min((since for _, since in self._waiting.values()), default=float("inf")) + RESERVED_SECONDS
+        return min((until for _, until in self._waiting.values()), default=float("inf"))
 
     def took(self, replica: str) -> None:
         """Note that a replica has taken a shard: it gets its share, and its other shards wait for it again."""
@@ -115,10 +118,12 @@ class Reservations:
             now: The time of the campaign's loop.
         """
         self._passed_over = {replica: until for replica, until in self._passed_over.items() if now < until}
+        free = (shard for shard in range(view.shards) if shard not in view.holders)
+        self._ends = {shard: self._ends.get(shard, now + 2 * RESERVED_SECONDS) for shard in free}
         while True:
             counted = view._replace(replicas=view.replicas - self._passed_over.keys())
             self._wait(counted, now)
-            late = {replica for replica, since in self._waiting.values() if now >= since + RESERVED_SECONDS}
+            late = {replica for replica, until in self._waiting.values() if now >= until}
             if not late:
                 return counted
             # Those without a shard would have taken one, too: killed ones are not waited for in turn.
@@ -128,7 +133,8 @@ class Reservations:
     def _wait(self, view: LeaseView, now: float) -> None:
         waiting: dict[int, tuple[str, float]] = {}
         for shard, replica in assigned(view).items():
-            known, since = self._waiting.get(shard, ("", now))
+            known, until = self._waiting.get(shard, ("", now))
             if replica != self._identity:
-                waiting[shard] = replica, since if known == replica else now
+                until = until if known == replica else now + RESERVED_SECONDS
+                waiting[shard] = replica, min(until, self._ends[shard])
         self._waiting = waiting

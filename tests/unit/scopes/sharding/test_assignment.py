@@ -121,19 +121,32 @@ def test_replica_that_takes_a_shard_is_not_passed_over() -> None:
 
 
 @given(_HOLDERS, st.sets(st.sampled_from("abcdefg"), min_size=1), st.sampled_from("abcdefg"))
-def test_no_free_shard_waits_longer_than_for_each_holder_in_turn_and_once_more(
+def test_no_free_shard_waits_longer_than_two_reservations(
     holders: dict[int, str], replicas: set[str], identity: str
 ) -> None:
     view = LeaseView(8, holders, frozenset({*replicas, identity}))
     reservations, held, now = Reservations(identity, LEASE_SECONDS), dict(holders), 0.0
-    others = len({*holders.values()} & view.replicas - {identity})
-    # All others are dead. What it takes may move the shard that the shares do not divide to it, once.
-    for _ in range(others + 3):
+    # All others are dead.
+    while now < 2 * RESERVED_SECONDS:
         seen = reservations.without_passed_over(view._replace(holders=held), now)
         assert identity in seen.replicas
         held.update(dict.fromkeys(plan_moves(seen, identity).take, identity))
-        now = min(reservations.ends_at, now + RESERVED_SECONDS)
+        now = min(reservations.ends_at, 2 * RESERVED_SECONDS)
+    seen = reservations.without_passed_over(view._replace(holders=held), now)
+    held.update(dict.fromkeys(plan_moves(seen, identity).take, identity))
     assert set(held) == set(range(8))
+
+
+def test_free_shard_does_not_wait_for_one_newcomer_after_the_other() -> None:
+    reservations, newcomers = Reservations("b", LEASE_SECONDS), frozenset("bcd")
+    # `d` holds a shard, but was killed; the others take nothing.
+    holders = {0: "b", 1: "b", 2: "d"}
+    for number in range(4):
+        now = number * 0.4 * 2 * RESERVED_SECONDS
+        newcomers |= {f"a{number}"}
+        seen = reservations.without_passed_over(LeaseView(4, holders, newcomers), now)
+        taken = plan_moves(seen, "b").take
+        assert taken == ((3,) if now >= 2 * RESERVED_SECONDS else ())
 
 
 @given(_HOLDERS, st.sets(st.sampled_from("abcdefg"), min_size=1))
