@@ -28,20 +28,26 @@ async def create(sim: Simulation, *rules: dict[str, Any], **spec: Any) -> None:
     await sim.ready(*sim.active())
 
 
-def terminating(sim: Simulation) -> Pod:
-    return next(pod for pod in sim.pods_of() if pod.metadata.deletion_timestamp is not None)
+def deleted(sim: Simulation) -> list[Pod]:
+    return [pod for pod in sim.pods_of() if pod.metadata.deletion_timestamp is not None]
+
+
+async def kill_deleted(sim: Simulation) -> None:
+    """End the pods of a failing Job, once the controller has deleted them: a crash may come before that."""
+    await sim.wait(lambda: not sim.active(), "no active pod")
+    await sim.kill(deleted(sim))
 
 
 async def scale_down(sim: Simulation) -> Pod:
     await sim.patch(parallelism=1)
     await sim.until("A1 R1 T1")
-    return terminating(sim)
+    return deleted(sim)[0]
 
 
 async def suspend(sim: Simulation) -> Pod:
     await sim.patch(suspend=True)
     await sim.until("T2")
-    return terminating(sim)
+    return deleted(sim)[0]
 
 
 async def strip(sim: Simulation) -> Pod:
@@ -80,7 +86,7 @@ async def test_released_pod_fails_its_job(sim: Simulation, release: Release, mod
     await sim.fail(pod)
     text = f"Container c for pod default/{pod.metadata.name} failed with exit code 1 matching FailJob rule at index 0"
     await sim.interim("FailureTarget", "PodFailurePolicy")
-    await sim.kill(pod for pod in sim.pods_of() if pod.metadata.deletion_timestamp is not None)
+    await kill_deleted(sim)
     await sim.ends("Failed", "PodFailurePolicy", text)
     await sim.until(None, active=0, tracked=0, made=2)
 
@@ -94,7 +100,7 @@ async def test_pod_released_while_the_controller_is_away_fails_its_job(sim: Simu
     await sim.fail(pod)
     await sim.start()
     await sim.interim("FailureTarget", "PodFailurePolicy")
-    await sim.kill(pod for pod in sim.pods_of() if pod.metadata.deletion_timestamp is not None)
+    await kill_deleted(sim)
     await sim.ends("Failed", "PodFailurePolicy")
     await sim.until(None, active=0, tracked=0, made=2)
 
@@ -105,7 +111,7 @@ async def test_released_pod_is_judged_when_its_end_is_seen_late(sim: Simulation)
     pod = await scale_down(sim)
     await sim.fail(pod)
     await sim.interim("FailureTarget", "PodFailurePolicy")
-    await sim.kill(pod for pod in sim.pods_of() if pod.metadata.deletion_timestamp is not None)
+    await kill_deleted(sim)
     await sim.ends("Failed", "PodFailurePolicy")
 
 
@@ -142,7 +148,7 @@ async def test_other_actions_pass_over_a_released_pod(
     await create(sim, rule, FAIL_JOB, completionMode=mode, backoffLimit=0, **limit)
     pod = await release(sim)
     await sim.fail(pod)
-    await sim.kill(pod for pod in sim.pods_of() if pod.metadata.deletion_timestamp is not None)
+    await sim.kill(deleted(sim))
     # Nothing was counted, and no index failed.
     await sim.clock.advance(60)
     job = sim.job()
