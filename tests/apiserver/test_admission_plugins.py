@@ -206,3 +206,14 @@ async def test_attributes_class_goes_when_a_claim_has_changed_to_another(api: Ap
     await api.patch(f"{CLAIMS}/c/status", {"status": {"currentVolumeAttributesClassName": "silver"}})
     await kcr_clock.advance(1)
     assert (await api.call("GET", f"{classes}/gold")).status == 404
+
+
+async def test_new_node_is_tainted_until_it_is_found_ready(api: Api) -> None:
+    taint = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+    for name, spec, taints in (
+        ("a", {}, [taint]),
+        ("b", {"taints": [{"key": "x", "effect": "NoExecute"}]}, [{"key": "x", "effect": "NoExecute"}, taint]),
+        ("c", {"taints": [taint]}, [taint]),
+    ):
+        made = await api.post("/api/v1/nodes", {"metadata": {"name": name}, "spec": spec})
+        assert made["spec"]["taints"] == taints

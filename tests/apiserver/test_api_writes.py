@@ -355,3 +355,24 @@ async def test_unknown_field_validation_is_refused(api: Api) -> None:
         '"Ignore", "Strict", "Warn"',
     )
     assert (await api.call("POST", f"{CONFIG_MAPS}?fieldValidation=Strict", config_map("a"))).status == 201
+
+
+@pytest.mark.parametrize("path", ["", "/status"])
+async def test_put_that_cannot_be_read_is_refused_before_its_object_is_missed(api: Api, path: str) -> None:
+    body = {"metadata": {"name": "none"}, "spec": {"nodeName": 7}}
+    reply = await api.call("PUT", f"/api/v1/namespaces/default/pods/none{path}", body)
+    assert (reply.status, reply.body["message"]) == (
+        400,
+        'Pod in version "v1" cannot be handled as a Pod: json: cannot unmarshal number into Go struct field '
+        "PodSpec.spec.nodeName of type string",
+    )
+    body = {"metadata": {"name": "none"}, "spec": {"nodeName": "a"}}
+    assert (await api.call("PUT", f"/api/v1/namespaces/default/pods/none{path}", body)).status == 404
+
+
+async def test_version_in_a_put_that_creates_has_to_be_one(api: Api) -> None:
+    target = "/api/v1/namespaces/default/endpoints/none"
+    reply = await api.call("PUT", target, {"metadata": {"name": "none", "resourceVersion": "x"}})
+    assert (reply.status, reply.body["message"]) == (500, 'strconv.ParseUint: parsing "x": invalid syntax')
+    reply = await api.call("PUT", target, {"metadata": {"name": "none", "resourceVersion": "7"}})
+    assert reply.status == 201

@@ -28,10 +28,7 @@ class Exemption(NamedTuple):
     reason: str
 
 
-_TAINT = "nodes are written by hand in tests, and nothing would take the taint away without a node lifecycle controller"
 EXCEPTIONS = (
-    Exemption("core.nodes", "create node", "no spec.taints", _TAINT),
-    Exemption("core.nodes", "create node spec.taints", "spec.taints: ", _TAINT),
     Exemption(
         "pods.creation", 'create pod spec.volumes=[{"name":"v","projected":{"sources":[{"serviceAccountToken"',
         "code 201", "recorded without the ServiceAccount plugin, which names the account of every pod",

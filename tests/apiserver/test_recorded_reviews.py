@@ -28,7 +28,6 @@ class Exemption(NamedTuple):
 
 
 _CALLS = ("mutate: : 0 for 1", "validate: : 0 for 1")
-_BOTH = ("mutate", "validate")
 _ANSWER = ("code ", "answer.", "no answer.")
 EXCEPTIONS = (
     Exemption(("update with an old version",), _CALLS[:1], "conflicts are found before webhooks are called"),
@@ -40,11 +39,6 @@ EXCEPTIONS = (
     Exemption(
         ("create a job",), ("validate: [0].request.object.metadata.labels",),
         "the labels of the template are copied at once, upstream when the Job is read",
-    ),
-    Exemption(
-        ("create a node", "patch the status of a node", "delete a node"),
-        tuple(f"{name}: no [0].request.{obj}.spec" for name in _BOTH for obj in ("object", "oldObject")),
-        "nothing would take the taint away without a node lifecycle controller",
     ),
     Exemption(
         ("connect to the proxy of a node", "connect to the proxy of a service", "connect to the proxy of a pod"),

@@ -4,20 +4,14 @@ Source: kubernetes/test/integration/apiserver/apply/{apply,reset_fields,scale,st
 structured-merge-diff/merge/*_test.go.
 """
 
-import random
-from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import pytest
 
 from kcr.testing.loop import VirtualClock
-from kcr_devcluster.apiserver import APIServer, Storage
 from kcr_devcluster.apiserver.apply import fieldpath
-from kcr_devcluster.apiserver.kinds.catalogue import KINDS
-from kcr_devcluster.apiserver.kinds.generic import GenericStrategy
-from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from tests.kit.api import Api
+from tests.kit.custom_resources import DEFINITIONS, definition, version
 
 pytestmark = pytest.mark.kcr_virtual
 
@@ -306,30 +300,19 @@ async def test_system_fields_have_no_owner(api: Api) -> None:
     assert owners(after)["m2"] == [".data.a"]
 
 
-class StatusAlone(GenericStrategy):
-    """Nothing but the status is written through `/status`, as of custom resources."""
-
-    status_keeps_metadata = True
-
-    def prepare_status(self, new: Manifest, old: Manifest) -> None:
-        super().prepare_status(new, old)
-        new["metadata"] = {**old["metadata"], "managedFields": new["metadata"].get("managedFields", [])}
+FLOW = {"apiVersion": "flowcontrol.apiserver.k8s.io/v1", "kind": "FlowSchema"}
+FLOWS = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas"
 
 
-async def test_metadata_have_no_owner_where_the_status_is_written_alone(kcr_clock: VirtualClock) -> None:
+async def test_metadata_have_no_owner_where_the_status_is_written_alone(api: Api) -> None:
     # AS 9.4
-    kinds = [
-        replace(kind, make_strategy=partial(StatusAlone, "deployments.apps", has_generation=True))
-        if kind.type.kind == "Deployment"
-        else kind
-        for kind in KINDS
-    ]
-    api = Api(APIServer(Storage(), clock=kcr_clock, random=random.Random(0), kinds=kinds))
-    labelled = {**deployment(), "metadata": {"name": "a", "labels": {"x": "1"}}}
-    await applied(api, labelled, target=DEPLOYMENT)
-    relabelled = {**labelled, "metadata": {"name": "a", "labels": {"x": "2"}}, "status": {"replicas": 1}}
-    after = await applied(api, relabelled, "s", target=f"{DEPLOYMENT}/status")
-    assert (after["metadata"]["labels"], owners(after)["sstatus"]) == ({"x": "1"}, [".status.replicas"])
+    spec = {"priorityLevelConfiguration": {"name": "exempt"}, "matchingPrecedence": 100}
+    await applied(api, {**FLOW, "metadata": {"name": "a", "labels": {"x": "1"}}, "spec": spec}, target=f"{FLOWS}/a")
+    status = {"conditions": [{"type": "Dangling", "status": "False"}]}
+    relabelled = {**FLOW, "metadata": {"name": "a", "labels": {"x": "2"}}, "status": status}
+    after = await applied(api, relabelled, "s", target=f"{FLOWS}/a/status")
+    assert after["metadata"]["labels"] == {"x": "1"}
+    assert {path.split("[")[0] for path in owners(after)["sstatus"]} == {".status.conditions"}
 
 
 async def test_scale_that_is_no_value_of_its_type_is_refused(api: Api) -> None:
@@ -338,3 +321,57 @@ async def test_scale_that_is_no_value_of_its_type_is_refused(api: Api) -> None:
     reply = await api.apply(f"{DEPLOYMENT}/scale", scale)
     assert reply.status == 500
     assert reply.body["message"].startswith("failed to create typed patch object (/a; autoscaling/v1, Kind=Scale)")
+
+
+NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}}
+SERVICES = "/api/v1/namespaces/default/services"
+
+
+async def test_node_that_is_applied_keeps_its_status_and_nobody_owns_it(api: Api) -> None:
+    config = {**NODE, "spec": {"providerID": "p"}, "status": {"volumesInUse": ["v"]}}
+    made = await applied(api, config, target="/api/v1/nodes/a")
+    assert (made["status"]["volumesInUse"], owners(made)) == (["v"], {"m": [".spec.providerID"]})
+    changed = await applied(api, {**config, "status": {"volumesInUse": ["w"]}}, target="/api/v1/nodes/a")
+    assert changed["status"]["volumesInUse"] == ["v"]
+
+
+@pytest.mark.parametrize(
+    ("path", "config", "why"),
+    [
+        ("", {"status": {"loadBalancer": 7}}, ".status.loadBalancer: expected map, got &{7}"),
+        ("", {"status": {"foo": 7}}, ".status.foo: field not declared in schema"),
+        ("/status", {"spec": {"foo": 7}}, ".spec.foo: field not declared in schema"),
+    ],
+)
+async def test_fields_that_a_path_does_not_write_have_their_types_too(
+    api: Api, path: str, config: dict[str, Any], why: str
+) -> None:
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}}
+    # A real server creates a Service that is applied through its status.
+    for _ in range(2):
+        reply = await api.apply(f"{SERVICES}/a{path}", {**service, **config})
+        assert reply.body["message"] == f"failed to create typed patch object (/a; /v1, Kind=Service): {why}"
+        await api.call("POST", SERVICES, {**service, "spec": {"ports": [{"port": 80}]}})
+    reply = await api.apply(f"{SERVICES}/b/status", {**service, "metadata": {"name": "b"}})
+    assert reply.status == 404
+
+
+async def test_labels_of_a_deployment_are_not_applied_through_its_status(api: Api) -> None:
+    await applied(api, deployment(), target=DEPLOYMENT)
+    said = {**deployment(), "metadata": {"name": "a", "labels": {"x": "2"}, "annotations": {"y": "1"}}}
+    after = await applied(api, {**said, "status": {"replicas": 1}}, "s", target=f"{DEPLOYMENT}/status")
+    assert "labels" not in after["metadata"]
+    assert owners(after)["sstatus"] == [".metadata.annotations.y", ".status.replicas"]
+
+
+async def test_metadata_of_a_definition_are_written_through_its_status(api: Api) -> None:
+    # Source: customresourcedefinition/strategy.go, statusStrategy: of 1.36.
+    await api.post(DEFINITIONS, definition(version("v1", {"type": "object"})))
+    target = f"{DEFINITIONS}/widgets.ex.io/status"
+    assert (await api.patch(target, {"metadata": {"labels": {"x": "1"}}}))["metadata"]["labels"] == {"x": "1"}
+
+
+async def test_version_in_an_apply_that_creates_has_to_be_one(api: Api) -> None:
+    reply = await api.apply(TARGET, config_map({"name": "a", "resourceVersion": "x"}))
+    assert (reply.status, reply.body["message"]) == (500, 'strconv.ParseUint: parsing "x": invalid syntax')
+    await applied(api, config_map({"name": "a", "resourceVersion": "7"}))

@@ -13,6 +13,7 @@ from kcr_devcluster.apiserver.plugins import (
     PersistentVolumeClaimResize,
     PodTopologyLabels,
     StorageObjectInUseProtection,
+    TaintNodesByCondition,
 )
 from kcr_devcluster.apiserver.pod_security import PodSecurityAdmission
 from kcr_devcluster.apiserver.quota import LimitRangeAdmission, QuotaAdmission
@@ -52,6 +53,7 @@ STEPS: Mapping[type[AdmissionStep], str] = {
     ServiceAccountAdmission: "ServiceAccount",
     ServiceAddresses: "",
     StorageObjectInUseProtection: "StorageObjectInUseProtection",
+    TaintNodesByCondition: "TaintNodesByCondition",
 }
 # Source: kubernetes/pkg/kubeapiserver/options/plugins.go, DefaultOffAdmissionPlugins, release 1.36.
 ON_BY_DEFAULT = (

@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any
 
 from kcr.api.equality import same_json
-from kcr_devcluster.apiserver.kinds.definitions.strategy import keep_metadata
 from kcr_devcluster.apiserver.kinds.kind import ScalePaths
 from kcr_devcluster.apiserver.kinds.strategy import Strategy, UndecodableError
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError, invalid, required
@@ -34,7 +33,7 @@ class CustomResourceStrategy(Strategy):
     """Objects of one version of a custom resource."""
 
     has_generation = True
-    status_keeps_metadata = True
+    status_resets = ("spec", "metadata")
 
     def __init__(self, schema: Schema, shape: StructuralShape, *, has_status: bool, scale: ScalePaths | None) -> None:
         """Make a strategy.
@@ -105,13 +104,10 @@ class CustomResourceStrategy(Strategy):
 
     def prepare_status(self, new: Manifest, old: Manifest) -> None:
         """Keep everything but the status, metadata as well."""
-        status = new.get("status", ABSENT)
-        keep_metadata(new, old)
-        for name in [name for name in new if name not in _OWN_FIELDS]:
+        super().prepare_status(new, old)
+        for name in [name for name in new if name not in (*_OWN_FIELDS, "status")]:
             del new[name]
         new.update({name: value for name, value in old.items() if name not in (*_OWN_FIELDS, "status")})
-        if status is not ABSENT:
-            new["status"] = status
 
     def is_new_generation(self, new: Manifest, old: Manifest) -> bool:
         """Return whether anything but metadata changes; a status with a subresource never does here."""

@@ -62,11 +62,13 @@ class Configuration(NamedTuple):
         manifest: The fields that it has an opinion on.
         by: The manager; its fields are ignored.
         force: Whether it takes over fields that others own.
+        resets: Dotted paths of the fields that its write leaves as they are, such as `status`: it owns none of them.
     """
 
     manifest: Manifest
     by: ManagerEntry
     force: bool = False
+    resets: tuple[str, ...] = ()
 
 
 def apply(
@@ -88,7 +90,7 @@ def apply(
     shape, field = versions.shape, versions.field
     check(shape, config.manifest)
     yield
-    owned = field_set(field, config.manifest)
+    owned = _without(field_set(field, config.manifest), config.resets)
     yield
     last, mine = managed.get(config.by.key), config.by._replace(fields=owned)
     others = {key: entry for key, entry in versions.known(managed).items() if key != mine.key}
@@ -101,7 +103,12 @@ def apply(
     yield
     # What is stored has no nulls, but they are changes.
     unset = _nulls(field, config.manifest)
-    changes = versions.changes(others, live, merge(field, canonical, unset) if unset else canonical)
+    changes = {
+        version: Comparison(_without(change.touched, config.resets), _without(change.removed, config.resets))
+        for version, change in versions.changes(
+            others, live, merge(field, canonical, unset) if unset else canonical
+        ).items()
+    }
     yield
     conflicts = {
         key: entry._replace(fields=shared)
@@ -179,6 +186,16 @@ def unconvertible(config: Manifest, why: str) -> StatusError:
     kind = _type_of(config)
     words = f"to proper version: unable to convert unstructured object to {kind}: {why}"
     return StatusError(500, "", f"failed to convert new object ({_named(config)}; {kind}) {words}")
+
+
+def _without(fields: FieldSet, resets: tuple[str, ...]) -> FieldSet:
+    """Return a set without some fields, given as dotted paths, and without all that is below them."""
+    for path in resets:
+        name, _, rest = path.partition(".")
+        element = field_element(name)
+        inner = _without(fields.get(element, {}), (rest,)) if rest else {}
+        fields = {**{one: fields[one] for one in fields if one != element}, **({element: inner} if inner else {})}
+    return fields
 
 
 def _named(config: Manifest) -> str:

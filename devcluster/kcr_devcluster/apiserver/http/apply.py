@@ -26,7 +26,7 @@ from kcr_devcluster.apiserver.http.subresources import (
     scale_of,
     set_replicas,
 )
-from kcr_devcluster.apiserver.http.writing import Write, check_name, check_patch, write_response
+from kcr_devcluster.apiserver.http.writing import Write, check_name, check_patch, forget_version, write_response
 from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.kinds.strategy import UndecodableError
 from kcr_devcluster.apiserver.protocol.gojson import decode_json, kind_of
@@ -49,8 +49,6 @@ from kcr_devcluster.apiserver.structural.checks import wrong_type
 from kcr_devcluster.go_numbers import stored_numbers
 from kcr_devcluster.yaml_json import key_errors, load_yaml
 
-_WITH_STATUS = ("apiVersion", "kind", "metadata", "status")
-_PRECONDITIONS = ("name", "namespace", "uid", "resourceVersion")
 # Bytes of body and object from which on an apply is computed in slices, and how often that is tried.
 _LARGE, _TRIES = 64 * 1024, 3
 _YAML_ERRORS = "error converting YAML to JSON: yaml: unmarshal errors:"
@@ -65,11 +63,14 @@ async def apply(registry: Registry, write: Write) -> APIResponse:
     route, dry_run = write.route, write.query.dry_run("PatchOptions", is_apply=True)
     config = _decode(write)
     _check_type(config, route.kind.type.api_version, route.kind.type.kind)
-    warnings, config = _check_repeated(write), _settable(write, config)
+    warnings = _check_repeated(write)
     old = registry.storage.get(route.kind, route.namespace, route.name)
-    if old is None and route.subresource:
-        raise not_found(route.kind.type, route.name)
     steps = _merge(registry, write, old, config)
+    if old is None and route.subresource:
+        if route.kind.allow_create_on_update:
+            # Upstream creates a Service so, without addresses.
+            await _finished(steps, in_slices=False)
+        raise not_found(route.kind.type, route.name)
     for _ in range(_TRIES if _is_large(write, old) else 0):
         merged = await _finished(steps, in_slices=True)
         newest = registry.storage.get(route.kind, route.namespace, route.name)
@@ -81,7 +82,7 @@ async def apply(registry: Registry, write: Write) -> APIResponse:
         steps = _merge(registry, write, old, config)
     else:
         merged = await _finished(steps, in_slices=False)
-    _check_nulls(route.kind, config, merged.manifest)
+    _check_nulls(write, config, merged.manifest)
     try:
         written = _write(registry, write, old, config, merged, dry_run=dry_run)
     except UndecodableError as error:
@@ -100,7 +101,7 @@ async def apply_scale(registry: Registry, write: Write) -> APIResponse:
     _check_repeated(write)
     if (config.get("spec") or {}).get("replicas") is None and lacks_replicas(write.stored(old)):
         raise no_replicas(route.kind)
-    config = _settable(write, object_of_scale(route.kind, config))
+    config = object_of_scale(route.kind, config)
     merged = await _finished(_merge(registry, write, old, config), in_slices=False)
     if write.reviews is not None:
         new = registry.storage.build_record(write.kind, {**merged.manifest, "metadata": old.manifest()["metadata"]}, 0)
@@ -135,22 +136,24 @@ def _is_json(body: bytes) -> bool:
     return body.lstrip()[:2] in (b'{"', b"{}")
 
 
-def _check_nulls(kind: Kind, config: Manifest, merged: Manifest) -> None:
+def _check_nulls(write: Write, config: Manifest, merged: Manifest) -> None:
     """Refuse nulls in a custom resource: unlike those that other writes send, they are not dropped.
 
     Raises:
         StatusError: 422.
     """
-    if kind.custom is None or not any(_nulls(kind, config)):
+    kind, unwritten = write.route.kind, ("metadata", *_resets(write))
+    if kind.custom is None or not any(_nulls(kind, config, unwritten)):
         return
     # A null over an object or a list leaves it as it is.
-    if not (errors := [wrong_type(path, of.name, "null") for path, of in _nulls(kind, merged)]):
+    if not (errors := [wrong_type(path, of.name, "null") for path, of in _nulls(kind, merged, unwritten)]):
         return
     raise invalid(kind.type.kind, kind.type.group, _metadata(merged).get("name", ""), errors)
 
 
-def _nulls(kind: Kind, manifest: Manifest) -> Iterator[tuple[str, Type]]:
-    return nulls(Field(kind.shape.type), {name: value for name, value in manifest.items() if name != "metadata"})
+def _nulls(kind: Kind, manifest: Manifest, unwritten: tuple[str, ...]) -> Iterator[tuple[str, Type]]:
+    written = {name: value for name, value in manifest.items() if name not in unwritten}
+    return nulls(Field(kind.shape.type), written)
 
 
 def _check_type(config: Manifest, api_version: str, kind: str) -> None:
@@ -199,7 +202,7 @@ def _merge(
     by = write.manager(timestamp(registry.now()))._replace(operation=APPLY)
     managed = _managed(write, live, by)
     yield
-    given = Configuration(config, by, write.query.flag("force"))
+    given = Configuration(config, by, write.query.flag("force"), _resets(write))
     return (yield from field_manager.apply(versions, live, given, managed))
 
 
@@ -227,8 +230,7 @@ def _write(
             words = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
             raise conflict(route.kind.type, route.name, words)
         check_name(route, metadata)
-        # As for a PUT that creates: the version of a deleted object is no obstacle.
-        manifest["metadata"] = {**_metadata(manifest), "resourceVersion": ""}
+        forget_version(manifest, _metadata(manifest))
         new = write.to_storage(manifest)
         write.check_create()
         context = write.context("CreateOptions", dry_run=dry_run)
@@ -242,17 +244,12 @@ def _write(
     return registry.update(write.stored(old), new, tracking, subresource=part, context=context)
 
 
-def _settable(write: Write, config: Manifest) -> Manifest:
-    """Return the fields of a configuration that a path writes: the status through its subresource only."""
-    kind = write.route.kind
-    if write.route.subresource != "status":
-        unwritten = ("status",) if "status" in kind.subresources else ()
-        return {name: value for name, value in config.items() if name not in unwritten}
-    written = {name: value for name, value in config.items() if name in _WITH_STATUS}
-    if kind.strategy.status_keeps_metadata:
-        metadata = _metadata(config)
-        written["metadata"] = {name: metadata[name] for name in _PRECONDITIONS if name in metadata}
-    return written
+def _resets(write: Write) -> tuple[str, ...]:
+    """Return the fields that a path does not write: the status is written through its subresource only."""
+    route = write.route
+    if "status" not in route.kind.subresources:
+        return ()
+    return write.kind.strategy.resets("" if route.subresource == "scale" else route.subresource)
 
 
 def _managed(write: Write, live: Manifest, by: managed_fields.ManagerEntry) -> Managed:

@@ -36,12 +36,13 @@ from kcr_devcluster.apiserver.protocol.responses import (
     internal,
     invalid,
     json_response,
+    not_found,
     success,
     warning_headers,
 )
 from kcr_devcluster.apiserver.registry import metadata as meta
 from kcr_devcluster.apiserver.registry.deletion import DeleteOptions, delete
-from kcr_devcluster.apiserver.registry.registry import Registry, WriteResult
+from kcr_devcluster.apiserver.registry.registry import Registry, WriteResult, check_version
 from kcr_devcluster.apiserver.schema.scalars import SCALARS
 from kcr_devcluster.apiserver.schema.shape import Shape
 from kcr_devcluster.apiserver.storage.admission import CREATE, AdmissionAttributes, RequestContext, Reviews
@@ -224,19 +225,32 @@ def _update(registry: Registry, write: Write, manifest: Manifest, *, dry_run: bo
             raise storage_conflict(
                 route.kind.type, _storage_key(route.kind, route.namespace, route.name), "UID", uid, ""
             )
-        # The version of a deleted object is no obstacle here.
-        manifest["metadata"] = {**metadata, "resourceVersion": ""}
+        forget_version(manifest, metadata)
         write.check_create()
         new = write.to_storage(manifest)
         context = write.context("CreateOptions", dry_run=dry_run)
         return registry.create(write.kind, route.namespace, new, context=context), 201
-    old = registry.find(route.kind, route.namespace, route.name)
+    if old is None:
+        # What cannot be read is refused for that.
+        write.kind.strategy.default(write.to_storage(manifest))
+        raise not_found(route.kind.type, route.name)
     _check_put(old, metadata)
     if route.kind.custom is not None:
         request_body.check_custom_kind(route.kind, manifest)
     part, tracking, new = route.subresource, Tracking(write.manager), write.to_storage(manifest)
     context = write.context("UpdateOptions", dry_run=dry_run)
     return registry.update(write.stored(old), new, tracking, subresource=part, context=context), 200
+
+
+def forget_version(manifest: Manifest, metadata: Manifest) -> None:
+    """Leave the version of a deleted object out of one that an update creates: it is no obstacle.
+
+    Raises:
+        StatusError: 500, it is no version.
+    """
+    if given := metadata.get("resourceVersion"):
+        check_version(given)
+    manifest["metadata"] = {**metadata, "resourceVersion": ""}
 
 
 def _check_patched_type(route: Route, new: Manifest) -> None:

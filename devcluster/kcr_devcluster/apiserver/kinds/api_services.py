@@ -28,6 +28,8 @@ class APIServiceStrategy(Strategy):
     """APIServices, whose names are their version and group."""
 
     stored_as = ("apiregistration.k8s.io/v1", "APIService")
+    # No manager owns the other metadata either, see `resets`.
+    status_resets = ("spec", "metadata.labels")
 
     def default(self, obj: Manifest) -> None:
         """Fill in the port of the service."""
@@ -40,6 +42,10 @@ class APIServiceStrategy(Strategy):
         """Set whether it is available: it is when it is served here."""
         made = _REMOTE if obj["spec"].get("service") is not None else _LOCAL
         obj["status"] = {"conditions": [{**made, "lastTransitionTime": obj["metadata"].get("creationTimestamp")}]}
+
+    def resets(self, subresource: str) -> tuple[str, ...]:
+        """Return the fields that no manager owns by an apply: of metadata, more than are left as they are."""
+        return ("spec", "metadata") if subresource else super().resets(subresource)
 
     def validate(self, obj: Manifest) -> list[FieldError]:
         """Return the field errors of an APIService."""

@@ -243,6 +243,11 @@ _RULES: Mapping[tuple[str, str], str] = {
 
 _VERSION_REQUIRED = {"CSIDriver", "CSINode", "CSIStorageCapacity", "RuntimeClass", "VolumeAttachment"}
 _CREATED_BY_PUT = {"Endpoints", "RuntimeClass"}
+# Kinds whose metadata are not written through `/status`.
+_STATUS_ALONE = {
+    "DeviceTaintRule", "FlowSchema", "PodCertificateRequest", "PriorityLevelConfiguration", "ResourceClaim",
+    "StorageVersionMigration", "VolumeAttachment",
+}  # fmt: skip
 
 
 def _generic(api_version: str, name: str) -> Kind:
@@ -256,7 +261,10 @@ def _generic(api_version: str, name: str) -> Kind:
         make = strategy_at("apps.sets:ControllerRevisionStrategy", kind.type.display, has_generation=has_generation)
     else:
         rules = _RULES.get((api_version, name), "")
-        make = strategy_at(_GENERIC, kind.type.display, has_generation=has_generation, rules=rules)
+        resets = ("spec", "metadata") if name in _STATUS_ALONE else ("spec",)
+        make = strategy_at(
+            _GENERIC, kind.type.display, has_generation=has_generation, rules=rules, status_resets=resets
+        )
     return replace(kind, make_strategy=make)
 
 

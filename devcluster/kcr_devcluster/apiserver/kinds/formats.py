@@ -6,7 +6,7 @@ kubernetes/pkg/apis/core/validation/validation.go, validateLocalDescendingPath a
 
 import re
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface, ip_address, ip_interface
 
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError, invalid
 
@@ -14,6 +14,8 @@ ADDRESS_MESSAGE = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)
 CIDR_MESSAGE = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 LOOPBACK_MESSAGE = "may not be in the loopback range (127.0.0.0/8, ::1/128)"
 MODE_MESSAGE = "must be a number between 0 and 0777 (octal), both inclusive"
+_MAPPED = "an IPv4-mapped IPv6 address"
+_LENGTH, _PADDING = re.compile("0|[1-9][0-9]{0,2}"), re.compile("(^|[.:/])0+(?=[0-9A-Fa-f])")
 _KEY = re.compile(r"[-._a-zA-Z0-9]+")
 
 
@@ -26,25 +28,55 @@ def port_number(field: str, number: int) -> list[FieldError]:
 def parse_address(text: str) -> IPv4Address | IPv6Address | None:
     """Return an IP address, None for another text."""
     try:
-        return ip_address(text)
+        return None if "%" in text else ip_address(text)
     except ValueError:
         return None
 
 
 def check_address(field: str, text: str) -> list[FieldError]:
     """Return the field errors of an IP address."""
-    return [] if parse_address(text) is not None else [invalid(field, text, ADDRESS_MESSAGE)]
+    address = parse_address(text)
+    if address is None:
+        is_padded = parse_address(_unpadded(text)) is not None
+        return [invalid(field, text, "must not have leading 0s" if is_padded else ADDRESS_MESSAGE)]
+    return [invalid(field, text, f"must not be {_MAPPED}")] if _is_mapped(address) else []
 
 
 def check_cidr(field: str, text: str) -> list[FieldError]:
-    """Return the field errors of a range of IP addresses; host bits may be set."""
+    """Return the field errors of a range of IP addresses."""
+    found = parse_cidr(text)
+    if found is None:
+        return [invalid(field, text, CIDR_MESSAGE)]
+    if _exact_cidr(text) is None:
+        return [invalid(field, text, "must not have leading 0s in IP or prefix length")]
+    if _is_mapped(found.ip):
+        return [invalid(field, text, f"must not have {_MAPPED}")]
+    is_start = found.ip == found.network.network_address
+    return [] if is_start else [invalid(field, text, "must not have bits set beyond the prefix length")]
+
+
+def parse_cidr(text: str) -> IPv4Interface | IPv6Interface | None:
+    """Return a range of IP addresses, whose numbers may have leading zeros; None for another text."""
+    return _exact_cidr(text) or _exact_cidr(_unpadded(text))
+
+
+def _exact_cidr(text: str) -> IPv4Interface | IPv6Interface | None:
+    address, _, length = text.partition("/")
+    if not _LENGTH.fullmatch(length) or parse_address(address) is None:
+        return None
     try:
-        if "/" in text:
-            ip_network(text, strict=False)
-            return []
+        return ip_interface(text)
     except ValueError:
-        pass
-    return [invalid(field, text, CIDR_MESSAGE)]
+        return None
+
+
+def _is_mapped(address: IPv4Address | IPv6Address) -> bool:
+    return isinstance(address, IPv6Address) and address.ipv4_mapped is not None
+
+
+def _unpadded(text: str) -> str:
+    """Return an address or a range without leading zeros in its numbers."""
+    return _PADDING.sub(r"\1", text)
 
 
 def check_reachable_address(field: str, text: str) -> list[FieldError]:

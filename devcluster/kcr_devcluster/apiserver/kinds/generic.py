@@ -78,14 +78,18 @@ class Rules(NamedTuple):
 class GenericStrategy(Strategy):
     """Objects are conformed to the schema of their kind, and fields that it requires are demanded, or by `Rules`."""
 
-    def __init__(self, display: str, *, has_generation: bool, rules: str = "") -> None:
+    def __init__(
+        self, display: str, *, has_generation: bool, rules: str = "", status_resets: tuple[str, ...] = ("spec",)
+    ) -> None:
         """Make the strategy of a kind.
 
         Args:
             display: The name of the kind in messages, such as `deployments.apps`.
             has_generation: Whether `metadata.generation` is kept.
             rules: Where its `Rules` are, see `found_at`; empty for a kind without any.
+            status_resets: See `Strategy`.
         """
+        self.status_resets = status_resets
         self.has_generation = has_generation
         self._warning = without_effect(display)
         self._rules: Rules = found_at(rules) if rules else Rules()

@@ -69,8 +69,8 @@ class Strategy:
         has_generation: Whether `metadata.generation` is kept: 1 on create, +1 when the spec changes.
         graceful_deletion: Whether a grace period applies on delete (pods).
         default_propagation: The policy when a DELETE names none: `Background`, or `Orphan` for Jobs.
-        status_keeps_metadata: Whether a write through `/status` leaves the metadata as they are: labels, finalizers and
-            the like are not applied there.
+        status_resets: The fields that a write through `/status` leaves as they are, such as `metadata.labels`; an apply
+            there owns none of them.
         stored_as: apiVersion and kind of the objects, where the strategy is for one kind only.
         create_refusal: Why no objects can be created now, `""` for nothing.
     """
@@ -78,7 +78,7 @@ class Strategy:
     has_generation = False
     graceful_deletion = False
     default_propagation = "Background"
-    status_keeps_metadata = False
+    status_resets: tuple[str, ...] = ("spec",)
     stored_as: tuple[str, str] | None = None
     create_refusal = ""
 
@@ -98,17 +98,20 @@ class Strategy:
 
     def prepare_update(self, new: Manifest, old: Manifest) -> None:
         """Keep the fields that an update of the main resource may not change, above all the status."""
-        if "status" in old:
-            new["status"] = old["status"]
-        else:
-            new.pop("status", None)
+        _keep("status", new, old)
 
     def prepare_status(self, new: Manifest, old: Manifest) -> None:
         """Keep the fields that an update of `/status` may not change, above all the spec."""
-        if "spec" in old:
-            new["spec"] = old["spec"]
-        else:
-            new.pop("spec", None)
+        for path in self.status_resets:
+            parent, _, name = path.rpartition(".")
+            if path == "metadata":
+                _keep_metadata(new, old)
+            else:
+                _keep(name, new[parent] if parent else new, old[parent] if parent else old)
+
+    def resets(self, subresource: str) -> tuple[str, ...]:
+        """Return the fields that a write of the object (`""`), or through a subresource, leaves as they are."""
+        return self.status_resets if subresource else ("status",)
 
     def update_rules(self, subresource: str) -> UpdateRules:
         """Return the rules of an update of the object (`""`), or of the status through a subresource."""
@@ -138,6 +141,20 @@ class Strategy:
     def warnings(self, new: Manifest, old: Manifest | None) -> list[str]:
         """Return texts for `Warning` headers; `old` is None on create."""
         return []
+
+
+def _keep(name: str, new: Manifest, old: Manifest) -> None:
+    if name in old:
+        new[name] = old[name]
+    else:
+        new.pop(name, None)
+
+
+def _keep_metadata(new: Manifest, old: Manifest) -> None:
+    """Keep the metadata of an object, in the mapping that `new` has now."""
+    metadata: Manifest = new["metadata"]
+    metadata.clear()
+    metadata.update(old["metadata"])
 
 
 def found_at(place: str) -> Any:

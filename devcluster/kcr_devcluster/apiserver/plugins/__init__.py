@@ -5,6 +5,7 @@ from kcr_devcluster.apiserver.plugins.defaults import (
     DefaultStorageClass,
     DefaultTolerationSeconds,
     PodTopologyLabels,
+    TaintNodesByCondition,
     add_topology_labels,
 )
 from kcr_devcluster.apiserver.plugins.volumes import PersistentVolumeClaimResize, StorageObjectInUseProtection
@@ -16,5 +17,6 @@ __all__ = [
     "PersistentVolumeClaimResize",
     "PodTopologyLabels",
     "StorageObjectInUseProtection",
+    "TaintNodesByCondition",
     "add_topology_labels",
 ]

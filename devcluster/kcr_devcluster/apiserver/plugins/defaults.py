@@ -1,4 +1,4 @@
-"""Fields of new objects that come from other objects: default classes, and the topology labels of nodes; tolerations.
+"""Fields of new objects that the server adds: default classes, topology labels of nodes, tolerations and taints.
 
 Claims without a StorageClass and Ingresses without an IngressClass get the default one. Several defaults are allowed:
 the newest counts, of equally old ones the first by name. Pods get the labels of their node for zone and region,
@@ -6,7 +6,7 @@ which the downward API shows to them.
 
 Source: kubernetes/plugin/pkg/admission/storage/storageclass/setdefault/admission.go;
 plugin/pkg/admission/network/defaultingressclass/admission.go; pkg/volume/util/storageclass.go, GetDefaultClass;
-plugin/pkg/admission/{podtopologylabels,defaulttolerationseconds}/admission.go.
+plugin/pkg/admission/{podtopologylabels,defaulttolerationseconds,nodetaint}/admission.go.
 """
 
 from collections.abc import Iterable
@@ -29,6 +29,8 @@ _DEFAULT_STORAGE = (
 _DEFAULT_INGRESS = ("ingressclass.kubernetes.io/is-default-class",)
 _CLAIM_CLASS = "volume.beta.kubernetes.io/storage-class"
 _INGRESS_CLASS = "kubernetes.io/ingress.class"
+_NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+_SIMULATED = "kcr.dev/simulated"
 TOPOLOGY_LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 
 
@@ -104,6 +106,19 @@ class DefaultTolerationSeconds(AdmissionStep):
     def admit(self, attributes: AdmissionAttributes, obj: Manifest) -> None:
         """Add the tolerations that a new pod does not have."""
         tolerate_eviction(obj)
+
+
+class TaintNodesByCondition(AdmissionStep):
+    """Keeps pods off new nodes until a controller finds them ready; the cluster's own are, as soon as they register."""
+
+    kinds = (NODES,)
+
+    def admit(self, attributes: AdmissionAttributes, obj: Manifest) -> None:
+        """Add the taint of a node that is not ready, unless it is there."""
+        taints = obj["spec"].get("taints") or []
+        is_own = _SIMULATED in (obj["metadata"].get("annotations") or {})
+        if not is_own and all((one.get("key"), one.get("effect")) != tuple(_NOT_READY.values()) for one in taints):
+            obj["spec"]["taints"] = [*taints, dict(_NOT_READY)]
 
 
 class PodTopologyLabels(AdmissionStep):

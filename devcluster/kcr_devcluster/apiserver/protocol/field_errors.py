@@ -78,6 +78,11 @@ def required(field: str, detail: str = "") -> FieldError:
     return FieldError(field, "FieldValueRequired", "Required value", detail=detail)
 
 
+def internal_error(field: str, detail: str) -> FieldError:
+    """Return the error of a value that could not be checked."""
+    return FieldError(field, "InternalError", "Internal error", detail=detail)
+
+
 def forbidden(field: str, detail: str) -> FieldError:
     """Return the error of a value that may not be set, or not now."""
     return FieldError(field, "FieldValueForbidden", "Forbidden", detail=detail)

@@ -22,6 +22,7 @@ from kcr_devcluster.apiserver.plugins import (
     PersistentVolumeClaimResize,
     PodTopologyLabels,
     StorageObjectInUseProtection,
+    TaintNodesByCondition,
 )
 from kcr_devcluster.apiserver.pod_security import PodSecurityAdmission
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError
@@ -76,7 +77,8 @@ _NAME_TRIES = 8
 # The steps of admission. Their order is contract: a step sees the fields set by those before it, and the first refusal
 # is the answer. Quotas come last, for an object that another step refuses uses nothing.
 ADMISSION: tuple[type[AdmissionStep], ...] = (
-    ServiceAddresses, LimitRangeAdmission, ServiceAccountAdmission, PodSecurityAdmission, PriorityAdmission,
+    ServiceAddresses, LimitRangeAdmission, ServiceAccountAdmission, TaintNodesByCondition, PodSecurityAdmission,
+    PriorityAdmission,
     DefaultTolerationSeconds, DefaultStorageClass, StorageObjectInUseProtection, PersistentVolumeClaimResize,
     RuntimeClassAdmission, DefaultIngressClass, PodTopologyLabels, QuotaAdmission,
 )  # fmt: skip
@@ -298,7 +300,8 @@ class Registry:
         new, warnings = meta.prepared(old.kind, given, old.metadata.namespace)
         metadata = new["metadata"]
         if metadata["resourceVersion"] not in ("", "0", before["metadata"]["resourceVersion"]):
-            raise self._version_conflict(old, metadata["resourceVersion"])
+            check_version(metadata["resourceVersion"])
+            raise conflict(old.kind.type, old.metadata.name, STALE)
         metadata["resourceVersion"] = before["metadata"]["resourceVersion"]
         meta.keep_server_fields(metadata, before["metadata"])
         return new, warnings
@@ -313,13 +316,6 @@ class Registry:
             removed = self.storage.remove(old)
             return self.storage.build_record(old.kind, new, removed.revision)
         return self.storage.put(old.kind, new, old)
-
-    def _version_conflict(self, old: Record, given: str) -> StatusError:
-        try:
-            parse_integer(given, "ParseUint")
-        except StatusError as error:
-            return StatusError(500, "", error.message)
-        return conflict(old.kind.type, old.metadata.name, STALE)
 
     def _check_namespace(self, kind: Kind, namespace: str, name: str) -> None:
         """Refuse new objects in a namespace that is missing or terminating."""
@@ -363,6 +359,18 @@ def _is_version(text: str) -> bool:
     """Return whether a text is a version of an object; a create may carry anything else."""
     digits = text.lstrip("0")
     return digits.isdecimal() and len(digits) <= _VERSION_DIGITS and int(digits) <= _LAST_VERSION
+
+
+def check_version(text: str) -> None:
+    """Refuse a text that is no version of an object.
+
+    Raises:
+        StatusError: 500.
+    """
+    try:
+        parse_integer(text, "ParseUint")
+    except StatusError as error:
+        raise StatusError(500, "", error.message) from None
 
 
 def should_delete(kind: Kind, obj: Manifest) -> bool:

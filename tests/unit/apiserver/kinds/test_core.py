@@ -116,6 +116,56 @@ def test_node_registers_with_its_status() -> None:
     assert obj["status"]["daemonEndpoints"] == {"kubeletEndpoint": {"Port": 0}}
 
 
+def node(spec: Manifest, **status: Any) -> Manifest:
+    made: Manifest = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}, "spec": spec, "status": status}
+    NodeStrategy().default(made)
+    return made
+
+
+CIDR = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+PAIR = "may specify no more than one CIDR for each IP family"
+ONCE = 'spec.podCIDRs: Forbidden: node updates may not change podCIDR except from "" to valid'
+
+
+def test_ranges_of_a_node_are_one_for_each_family() -> None:
+    strategy = NodeStrategy()
+    assert texts(strategy.validate(node({"podCIDRs": ["10.0.0.0/24", "fd00::/64"]}))) == []
+    assert texts(strategy.validate(node({"podCIDRs": ["10.0.0.0/24", "b", "c"]}))) == [
+        f'spec.podCIDRs[1]: Invalid value: "b": {CIDR}',
+        f'spec.podCIDRs[2]: Invalid value: "c": {CIDR}',
+        "spec.podCIDRs: Internal error: invalid PodCIDRs. failed to check with dual stack with error:invalid CIDR[1]: "
+        "<nil> (invalid CIDR address: b)",
+        f'spec.podCIDRs: Invalid value: ["10.0.0.0/24","b","c"]: {PAIR}',
+    ]
+    twice = ["10.0.0.0/24", "10.1.0.0/24"]
+    assert texts(strategy.validate(node({"podCIDRs": twice}))) == [
+        f'spec.podCIDRs: Invalid value: ["10.0.0.0/24","10.1.0.0/24"]: {PAIR}'
+    ]
+
+
+def test_ranges_and_old_name_of_a_node_are_set_once() -> None:
+    strategy, taint = NodeStrategy(), {"key": "a"}
+    old = node({"podCIDRs": ["10.0.0.0/24"], "taints": [taint]})
+    new = node({"podCIDR": "b", "taints": [taint], "externalID": "x"})
+    effect = "metadata.taints[0].effect: Required value"
+    assert texts(strategy.validate_update(new, old)) == [
+        effect, f'spec.podCIDRs[0]: Invalid value: "b": {CIDR}', ONCE, effect,
+        "spec.externalID: Forbidden: may not be updated",
+    ]  # fmt: skip
+    assert texts(strategy.validate_update(node({}), node({"podCIDRs": ["10.0.0.0/24"]}))) == [ONCE]
+
+
+def test_features_that_a_node_declares_are_sorted_names() -> None:
+    strategy, field = NodeStrategy(), "status.declaredFeatures"
+    assert texts(strategy.validate(node({}, declaredFeatures=["A", "Ab/c"]))) == []
+    errors = texts(strategy.validate_status(node({}, declaredFeatures=["B", "B", "A", "x"]), node({})))
+    assert errors[:2] == [
+        f'{field}[1]: Duplicate value: "B"', f'{field}[2]: Invalid value: "A": list must be sorted alphabetically'
+    ]  # fmt: skip
+    assert errors[2].startswith(f'{field}[3]: Invalid value: "x": invalid feature name "x": must start with')
+    assert errors[3:] == errors[:3]
+
+
 def service_account(**metadata: Any) -> Manifest:
     secrets = [{"name": "a", "namespace": "b", "uid": "u", "fieldPath": "p"}, {"kind": "Secret"}]
     return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata, "secrets": secrets}

@@ -35,6 +35,9 @@ _USAGES = (
     "ipsec user", "key agreement", "key encipherment", "microsoft sgc", "netscape sgc", "ocsp signing", "s/mime",
     "server auth", "signing", "timestamping",
 )  # fmt: skip
+_RESETS = {
+    "": ("spec", "status"), "status": ("spec", "status.conditions"), "approval": ("spec", "status.certificate"),
+}  # fmt: skip
 _CONDITIONS, _CERTIFICATE = "status.conditions", "status.certificate"
 
 
@@ -51,6 +54,10 @@ class CertificateSigningRequestStrategy(Strategy):
         """Keep spec and status."""
         super().prepare_update(new, old)
         new["spec"] = old["spec"]
+
+    def resets(self, subresource: str) -> tuple[str, ...]:
+        """Return the fields that each path leaves as they are: the signer's, the approver's, or both."""
+        return _RESETS[subresource]
 
     def validate(self, obj: Manifest) -> list[FieldError]:
         """Return the field errors of a new request."""

@@ -82,7 +82,7 @@ class PolicyStrategy(AdmissionStrategy):
 class ValidatingPolicyStrategy(PolicyStrategy):
     """ValidatingAdmissionPolicies: a controller writes the results of type checking into their status."""
 
-    status_keeps_metadata = True
+    status_resets = ("spec", "metadata")
 
     def prepare_create(self, obj: Manifest) -> None:
         """Empty the status: it is written through `/status` only."""

@@ -75,6 +75,7 @@ class DeploymentRegistryStrategy(ReplicaSetStrategy):
     """Deployments: as ReplicaSets, with the way in which pods are replaced."""
 
     stored_as = ("apps/v1", "Deployment")
+    status_resets = ("spec", "metadata.labels")
 
     def default(self, obj: Manifest) -> None:
         """Fill in the defaults of the pod template and of a rolling update."""
@@ -86,13 +87,6 @@ class DeploymentRegistryStrategy(ReplicaSetStrategy):
     def prepare_create(self, obj: Manifest) -> None:
         """Empty the status."""
         obj["status"] = {}
-
-    def prepare_status(self, new: Manifest, old: Manifest) -> None:
-        """Keep the spec and the labels."""
-        super().prepare_status(new, old)
-        new["metadata"].pop("labels", None)
-        if labels := old["metadata"].get("labels"):
-            new["metadata"]["labels"] = labels
 
     def validate(self, obj: Manifest) -> list[FieldError]:
         """Return the field errors of a new Deployment."""

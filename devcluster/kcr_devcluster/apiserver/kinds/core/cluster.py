@@ -4,9 +4,10 @@ Source: kubernetes/pkg/registry/core/{namespace,node}/strategy.go; pkg/apis/core
 ValidateNamespace, ValidateNode and ValidateNodeUpdate.
 """
 
+import re
 from collections.abc import Sequence
 
-from kcr_devcluster.apiserver.kinds.formats import check_cidr
+from kcr_devcluster.apiserver.kinds.formats import check_cidr, parse_cidr
 from kcr_devcluster.apiserver.kinds.pods.validation.scheduling import TAINT_EFFECTS
 from kcr_devcluster.apiserver.kinds.strategy import Strategy, UpdateRules
 from kcr_devcluster.apiserver.protocol.field_errors import (
@@ -14,15 +15,24 @@ from kcr_devcluster.apiserver.protocol.field_errors import (
     FieldError,
     duplicate,
     forbidden,
+    internal_error,
     invalid,
     not_supported,
     required,
 )
+from kcr_devcluster.apiserver.protocol.gotexts import quoted
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.names import check_finalizer, label_value, qualified_name
 from kcr_devcluster.apiserver.schema.go_values import as_go
 from kcr_devcluster.apiserver.schema.quantities import amount
 
+# One for each family of addresses.
+_MOST_RANGES = 2
+_LONGEST_FEATURE, _FEATURE = 253, re.compile("[A-Z][a-zA-Z0-9]*(/[a-zA-Z][a-zA-Z0-9]*)*")
+_FEATURE_WORDS = (
+    "must start with an UpperCamelCase segment, with subsequent segments separated by '/' (e.g., MyFeature or "
+    "MyFeature/mySubFeature), and contain only alphanumeric characters and slashes"
+)
 _NAME_LABEL = "kubernetes.io/metadata.name"
 
 
@@ -132,34 +142,53 @@ class NodeStrategy(Strategy):
         """Return the field errors of a new node."""
         spec = obj["spec"]
         errors = _check_taints(spec.get("taints") or (), "metadata.taints") + _check_capacity(obj["status"])
-        ranges: list[str] = spec.get("podCIDRs") or []
-        for position, one in enumerate(ranges):
-            errors += check_cidr(f"spec.podCIDRs[{position}]", one)
-        families = [":" in one for one in ranges]
-        if len(set(families)) < len(families):
-            words = "may specify no more than one CIDR for each IP family"
-            errors.append(invalid("spec.podCIDRs", ranges, words))
-        return errors
+        errors += _check_features(obj["status"])
+        return errors + _check_ranges(spec.get("podCIDRs") or [])
 
     def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:
         """Return the field errors of an update: addresses of pods and the provider's name are set once."""
         after, before = new["spec"], old.get("spec") or {}
-        errors: list[FieldError] = []
-        if before.get("podCIDRs") and before["podCIDRs"] != after.get("podCIDRs"):
+        taint_errors = _check_taints(after.get("taints") or (), "metadata.taints")
+        ranges, stored = after.get("podCIDRs") or [], before.get("podCIDRs") or []
+        errors = taint_errors + _check_ranges(ranges)
+        if stored:
+            changes = sum(one != other for one, other in zip(ranges, stored, strict=False))
             words = 'node updates may not change podCIDR except from "" to valid'
-            errors.append(forbidden("spec.podCIDRs", words))
+            errors += [forbidden("spec.podCIDRs", words)] * (1 if len(ranges) != len(stored) else changes)
         if before.get("providerID") and before["providerID"] != after.get("providerID"):
             words = 'node updates may not change providerID except from "" to valid'
             errors.append(forbidden("spec.providerID", words))
         # Upstream validates the node, and its update: each is a cause twice.
-        return errors + _check_taints(after.get("taints") or (), "metadata.taints") * 2
+        errors += taint_errors
+        if after.get("externalID", "") != before.get("externalID", ""):
+            errors.append(forbidden("spec.externalID", "may not be updated"))
+        return errors
 
     def validate_status(self, new: Manifest, old: Manifest) -> list[FieldError]:
         """Return the field errors of an update of the status."""
-        errors = _check_capacity(new["status"])
+        # Upstream validates the node, and its update: each is a cause twice.
+        features = _check_features(new["status"])
+        errors = features + _check_capacity(new["status"]) + features
         addresses = new["status"].get("addresses") or []
         return errors + [duplicate(f"status.addresses[{position}]", one)
                          for position, one in enumerate(addresses) if one in addresses[:position]]  # fmt: skip
+
+
+def _check_ranges(ranges: list[str]) -> list[FieldError]:
+    """Return the field errors of the ranges of the addresses of a node's pods."""
+    field = "spec.podCIDRs"
+    errors = [error for position, one in enumerate(ranges) for error in check_cidr(f"{field}[{position}]", one)]
+    if len(ranges) < _MOST_RANGES:
+        return errors
+    found = [parse_cidr(one) for one in ranges]
+    if None in found:
+        at = found.index(None)
+        why = f"invalid CIDR[{at}]: <nil> (invalid CIDR address: {ranges[at]})"
+        errors.append(internal_error(field, f"invalid PodCIDRs. failed to check with dual stack with error:{why}"))
+    families = {one.version for one in found if one is not None}
+    if None in found or len(families) < _MOST_RANGES or len(ranges) > _MOST_RANGES:
+        errors.append(invalid(field, ranges, "may specify no more than one CIDR for each IP family"))
+    return errors
 
 
 def _check_capacity(status: Manifest) -> list[FieldError]:
@@ -169,6 +198,25 @@ def _check_capacity(status: Manifest) -> list[FieldError]:
         for name, value in (status.get(member) or {}).items()
         if amount(value) < 0
     ]
+
+
+def _check_features(status: Manifest) -> list[FieldError]:
+    """Return the field errors of the features that a node declares: sorted names, each once."""
+    errors, features = list[FieldError](), status.get("declaredFeatures") or []
+    for position, name in enumerate(features):
+        field = f"status.declaredFeatures[{position}]"
+        if position and features[position - 1] == name:
+            errors.append(duplicate(field, name))
+        elif position and features[position - 1] > name:
+            errors.append(invalid(field, name, "list must be sorted alphabetically"))
+        if len(name) > _LONGEST_FEATURE:
+            why = f"must be no more than {_LONGEST_FEATURE} characters"
+        elif not _FEATURE.fullmatch(name):
+            why = _FEATURE_WORDS
+        else:
+            continue
+        errors.append(invalid(field, name, f"invalid feature name {quoted(name)}: {why}"))
+    return errors
 
 
 def _check_taints(taints: Sequence[Manifest], field: str) -> list[FieldError]:

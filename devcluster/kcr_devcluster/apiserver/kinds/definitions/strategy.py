@@ -57,11 +57,6 @@ class CustomResourceDefinitionStrategy(Strategy):
         super().prepare_update(new, old)
         _add_stored_version(new)
 
-    def prepare_status(self, new: Manifest, old: Manifest) -> None:
-        """Keep everything but the status."""
-        super().prepare_status(new, old)
-        keep_metadata(new, old)
-
     def prepare_delete(self, obj: Manifest) -> None:
         """Add the finalizer that holds a definition while there are objects."""
         finalizers = obj["metadata"].get("finalizers") or []
@@ -87,13 +82,6 @@ class CustomResourceDefinitionStrategy(Strategy):
         if self._warns_of_sets:
             found += sorted({text for schema in schemas for text in set_warnings(schema)})
         return list(dict.fromkeys(found))
-
-
-def keep_metadata(new: Manifest, old: Manifest) -> None:
-    """Keep the metadata of an object, in the mapping that `new` has now."""
-    metadata: Manifest = new["metadata"]
-    metadata.clear()
-    metadata.update(old["metadata"])
 
 
 def _schemas(crd: Manifest) -> list[Schema]:

@@ -5,7 +5,7 @@ pkg/apis/discovery/v1, defaults.go; pkg/apis/discovery/validation/validation.go,
 """
 
 from collections.abc import Iterator, Sequence
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
 from kcr_devcluster.apiserver.kinds.formats import (
     LOOPBACK_MESSAGE,
@@ -13,6 +13,7 @@ from kcr_devcluster.apiserver.kinds.formats import (
     check_cidr,
     check_reachable_address,
     parse_address,
+    parse_cidr,
     port_number,
 )
 from kcr_devcluster.apiserver.kinds.generic import Conform, Rules
@@ -115,15 +116,12 @@ def _check_block(block: Manifest, field: str) -> list[FieldError]:
     cidr = block.get("cidr")
     if not cidr:
         return [required(f"{field}.cidr")]
-    errors = check_cidr(f"{field}.cidr", cidr)
-    if errors:
-        return errors
-    whole = ip_network(cidr, strict=False)
-    for position, text in enumerate(block.get("except") or ()):
+    errors, whole = check_cidr(f"{field}.cidr", cidr), parse_cidr(cidr)
+    for position, text in enumerate(block.get("except") or () if whole is not None else ()):
         place = f"{field}.except[{position}]"
-        if found := check_cidr(place, text):
-            errors += found
-        elif not _is_strict_part(ip_network(text, strict=False), whole):
+        errors += check_cidr(place, text)
+        part = parse_cidr(text)
+        if part is not None and whole is not None and not _is_strict_part(part.network, whole.network):
             errors.append(invalid(place, text, "must be a strict subset of `cidr`"))
     return errors
 

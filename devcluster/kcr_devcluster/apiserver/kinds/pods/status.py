@@ -6,9 +6,8 @@ Source: kubernetes/pkg/apis/core/validation/validation.go, ValidatePodStatusUpda
 """
 
 from collections.abc import Iterator
-from functools import lru_cache
-from ipaddress import ip_address
 
+from kcr_devcluster.apiserver.kinds.formats import check_address
 from kcr_devcluster.apiserver.protocol.field_errors import IMMUTABLE, FieldError, forbidden, invalid
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.names import dns_subdomain, qualified_name
@@ -92,19 +91,12 @@ def _check_addresses(status: Manifest) -> Iterator[FieldError]:
     if hosts and hosts[0] != status.get("hostIP", ""):
         yield invalid("status.hostIPs[0].ip", hosts[0], "must be equal to `hostIP`")
     for many, addresses in (("podIPs", [one.get("ip", "") for one in status.get("podIPs") or ()]), ("hostIPs", hosts)):
-        wrong = [position for position, address in enumerate(addresses) if not _is_address(address)]
-        for position in wrong:
-            words = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
-            yield invalid(f"status.{many}[{position}]", addresses[position], words)
+        wrong = [
+            error
+            for position, one in enumerate(addresses)
+            for error in check_address(f"status.{many}[{position}]", one)
+        ]
+        yield from wrong
         if not wrong and len({":" in address for address in addresses}) < len(addresses):
             shown = [{"IP": address} for address in addresses]
             yield invalid(f"status.{many}", shown, "may specify no more than one IP for each IP family")
-
-
-@lru_cache(4096)
-def _is_address(text: str) -> bool:
-    try:
-        ip_address(text)
-    except ValueError:
-        return False
-    return True

@@ -31,6 +31,7 @@ class PodStrategy(Strategy):
     """Pods: deletion is graceful, and most of the spec is immutable."""
 
     stored_as = ("v1", "Pod")
+    status_resets = ("spec", "metadata.deletionTimestamp", "metadata.ownerReferences")
     has_generation = True
     graceful_deletion = True
 
@@ -61,11 +62,6 @@ class PodStrategy(Strategy):
     def prepare_status(self, new: Manifest, old: Manifest) -> None:
         """Keep the spec, the owner references, and status fields that are not set again."""
         super().prepare_status(new, old)
-        owners = old["metadata"].get("ownerReferences")
-        if owners:
-            new["metadata"]["ownerReferences"] = owners
-        else:
-            new["metadata"].pop("ownerReferences", None)
         status, stored = new.setdefault("status", {}), old.get("status") or {}
         for name in ("qosClass", "observedGeneration"):
             if not status.get(name) and stored.get(name):
