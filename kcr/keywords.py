@@ -71,6 +71,9 @@ class Keywords(Generic[P, S]):
     def __call__(self, function: Callable[[A, S], R], /) -> Callable[Concatenate[A, P], R]: ...
 
     @overload
+    def __call__(self, function: Callable[[A, B, S], R], /) -> Callable[Concatenate[A, B, P], R]: ...
+
+    @overload
     def __call__(self, function: Callable[[A, B, C, S], R], /) -> Callable[Concatenate[A, B, C, P], R]: ...
 
     def __call__(self, function: Callable[..., Any], /) -> Callable[..., Any]:

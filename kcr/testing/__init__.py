@@ -15,7 +15,7 @@ Four levels of tests:
   webhooks of a manager are called while it runs, without sockets;
 - code on list and watch: `FakeSource`, a server of one kind that can lose events, break watches and expire;
 - a complete controller on the fixture `kcr_cluster`, with `FaultyTransport` and `CrashingTransport` for faults,
-  and `PodScript` for scripted pods.
+  and `PodScript` for scripted pods; `explore` tries faults at each write.
 
 `eventually` and `consistently` wait on the test's loop, virtual or real, so such a test also runs on a real API server:
 the fixture `kcr_apiserver` is a kube-apiserver if `KUBEBUILDER_ASSETS` names one, else the embedded one.
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from kcr_devcluster.testing.clusters import simulated_cluster
     from kcr_devcluster.testing.controlplane import ApiServer
     from kcr_devcluster.testing.crash import CrashingTransport
+    from kcr_devcluster.testing.explore import explore
     from kcr_devcluster.testing.faults import FaultyTransport
     from kcr_devcluster.testing.namespaces import namespace_ends
     from kcr_devcluster.testing.pods import PodScript
@@ -60,6 +61,7 @@ __all__ = [
     "check_round_trip",
     "consistently",
     "eventually",
+    "explore",
     "namespace_ends",
     "simulated_cluster",
     "unchanged_stores",
@@ -79,6 +81,7 @@ _HOMES = {
     "MutatedError": "kcr.testing.mutations",
     "PodScript": "kcr_devcluster.testing.pods",
     "check_round_trip": "kcr_devcluster.testing.round_trip",
+    "explore": "kcr_devcluster.testing.explore",
     "namespace_ends": "kcr_devcluster.testing.namespaces",
     "simulated_cluster": "kcr_devcluster.testing.clusters",
     "unchanged_stores": "kcr.testing.mutations",

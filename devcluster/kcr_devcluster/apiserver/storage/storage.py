@@ -8,6 +8,7 @@ real server has had compacted, after five to ten minutes.
 """
 
 import asyncio
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
@@ -135,6 +136,8 @@ class Storage:
         self._caches: dict[str, WatchCache] = {}
         # Reads that ask for a revision which has not been reached. Most storages never have one.
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+        # Called with each change of any kind, before anything reacts to it. They must not write.
+        self.observers: list[Callable[[Change], None]] = []
 
     @property
     def compacted_revision(self) -> int:
@@ -181,6 +184,11 @@ class Storage:
         for record in tuple(self.cache(kind).records.values()):
             self.remove(record)
         del self._caches[kind.type.display]
+
+    def records(self) -> Iterator[Record]:
+        """Yield the newest versions of all objects, of all kinds that something has asked for."""
+        for cache in self._caches.values():
+            yield from cache.records.values()
 
     def get(self, kind: Kind, namespace: str, name: str) -> Record | None:
         """Return the newest version of an object, None where there is none."""
@@ -271,6 +279,8 @@ class Storage:
         cache.apply(change)
         if self._waiting:
             self._wake()
+        for observe in self.observers:
+            observe(change)
         # Last, for it may write: a change that it makes comes after this one for every subscriber.
         if cache.after_commit is not None:
             cache.after_commit(change)

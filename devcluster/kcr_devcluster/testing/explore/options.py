@@ -1,0 +1,46 @@
+"""The options of `explore`."""
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Annotated, Literal
+
+import msgspec
+
+from kcr_devcluster.kinds import KindSource
+from kcr_devcluster.testing.explore.recorder import Invariant
+
+# What is judged, in this order: the first that objects names the finding.
+Oracle = Literal[
+    "invariant", "scenario", "finalizer", "twice", "status", "requests", "idle", "failing", "end-state",
+]  # fmt: skip
+
+
+class ExploreOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The keywords of `explore`."""
+
+    kinds: Annotated[
+        Sequence[KindSource],
+        "Kinds that are served beside the built-in ones: classes, files of CustomResourceDefinitions, and folders of "
+        "such files.",
+    ] = ()
+    controllers: Annotated[
+        Sequence[str | Callable[..., object]],
+        "Other controllers that run in the cluster, without faults: names of plugins, such as `job`, or functions "
+        "`setup(manager)`.",
+    ] = ()
+    finish_pods: Annotated[
+        bool, "Whether every pod with another `restartPolicy` than `Always` succeeds after a second."
+    ] = False
+    deployments: Annotated[bool, "Whether Deployments, ReplicaSets and ReplicationControllers are reconciled."] = True
+    invariants: Annotated[
+        Sequence[Invariant],
+        "Functions of a `State` that are called after every change of an object: they raise AssertionError, or return "
+        "False, when the state is wrong.",
+    ] = ()
+    without: Annotated[Collection[Oracle], "Oracles that are not asked, such as `idle`."] = ()
+    most_requests: Annotated[
+        int, "How many requests a reconcile may take; 0 for four times as many as without a fault, and fifty at least."
+    ] = 0
+    seconds: Annotated[
+        float, "How long the exploration may take, in seconds of real time; what is left out is in the report."
+    ] = 30.0
+    only: Annotated[str, "The faults of one run, as a report names them: it is repeated, and nothing else tried."] = ""

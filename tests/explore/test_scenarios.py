@@ -1,0 +1,144 @@
+"""What cannot be explored is named at its line; the texts of findings, invariants and options."""
+
+import asyncio
+import random
+import secrets
+import subprocess
+import time
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+import kcr
+from kcr.api.core import ConfigMap
+from kcr.testing import explore
+from kcr_devcluster.testing.explore import FoundError, ScenarioError, State, World
+from tests.explore.api import Shop, ShopReconciler, attach, child, key_of, shop
+from tests.explore.faults import generated_name, owner_reference
+
+
+async def sleeps(world: World) -> None:
+    time.sleep(5)  # noqa: ASYNC251  # what the test is about
+
+
+async def draws(world: World) -> None:
+    random.choice([1, 2])
+
+
+async def draws_secrets(world: World) -> None:
+    secrets.token_hex()
+
+
+async def starts_a_process(world: World) -> None:
+    subprocess.run(["true"], check=True)  # noqa: ASYNC221  # what the test is about
+
+
+async def waits_for_ever(world: World) -> None:
+    await asyncio.get_running_loop().create_future()
+
+
+@pytest.mark.parametrize(
+    ("scenario", "words"),
+    [
+        (sleeps, "test_scenarios.py:.* sleeps sleeps in real time: use asyncio.sleep"),
+        (draws, "test_scenarios.py:.* draws draws from random.choice: draw from manager.random"),
+        (draws_secrets, "test_scenarios.py:.* draws_secrets draws from the system's randomness"),
+        (starts_a_process, "test_scenarios.py:.* starts_a_process starts a process: give the operator a fake"),
+        pytest.param(
+            waits_for_ever, "has not ended after twelve hours .* test_scenarios.py:.* waits_for_ever",
+            marks=pytest.mark.soak,
+        ),
+    ],
+)  # fmt: skip
+def test_scenario_that_leaves_virtual_time_is_named_at_its_line(
+    scenario: Callable[[World], Awaitable[None]], words: str
+) -> None:
+    with pytest.raises(ScenarioError, match=words):
+        explore(scenario, owner_reference.correct, kinds=[Shop])
+
+
+class Drawing(ShopReconciler):
+    """Draws, and fails quietly."""
+
+    async def sync(self, shop: Shop) -> None:
+        random.random()
+
+
+def test_operator_that_draws_is_named_although_its_worker_catches_the_error() -> None:
+    with pytest.raises(ScenarioError, match=r"test_scenarios.py:\d+ sync draws from random.random"):
+        explore(create, lambda manager: attach(manager, Drawing(manager)), kinds=[Shop])
+
+
+async def create(world: World) -> None:
+    await world.client.create(shop(world))
+    await world.settled()
+
+
+NAMES = iter(range(1000))
+
+
+class Remembering(ShopReconciler):
+    """Names its child by a global."""
+
+    async def sync(self, shop: Shop) -> None:
+        if not self.config_maps.list(shop.metadata.namespace):
+            await self.client.create(child(shop, f"child-{next(NAMES)}"))
+
+
+def test_runs_that_differ_without_a_fault_are_refused() -> None:
+    with pytest.raises(ScenarioError, match="two runs without a fault differ: create configmaps explore/child-0, and"):
+        explore(create, lambda manager: attach(manager, Remembering(manager)), kinds=[Shop])
+
+
+@pytest.mark.kcr_virtual
+async def test_explore_in_a_coroutine_is_refused() -> None:
+    with pytest.raises(RuntimeError, match="call it in a plain test"):
+        explore(create, owner_reference.correct, kinds=[Shop])
+
+
+def test_unknown_fault_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"only='crash-at@1': 'crash-at@1' is no fault: write one of crash-after, "):
+        explore(create, owner_reference.correct, kinds=[Shop], only="crash-at@1")
+
+
+def test_history_has_the_write_with_its_fault_and_how_to_repeat_it() -> None:
+    with pytest.raises(FoundError) as found:
+        explore(generated_name.scenario, generated_name.faulty, kinds=[Shop], only="crash-after@1")
+    lines = str(found.value).splitlines()
+    assert lines[0].startswith("[twice] a child was made twice: 2 configmaps of Shop shop are the same")
+    assert any(line.endswith("<- crash after it") and "create configmaps explore/shop-" in line for line in lines)
+    assert lines[-1] == 'again: explore(…, only="crash-after@1")'
+
+
+def test_invariant_that_does_not_hold_is_found_and_named() -> None:
+    def pages_have_owners(state: State) -> None:
+        for page in state.list(ConfigMap, "explore"):
+            assert page.metadata.owner_references, f"{page.metadata.name} has no owner"
+
+    with pytest.raises(FoundError, match=r"invariant pages_have_owners: shop-page has no owner"):
+        explore(create, owner_reference.faulty, kinds=[Shop], invariants=[pages_have_owners])
+    explore(create, owner_reference.correct, kinds=[Shop], invariants=[pages_have_owners], seconds=0)
+
+
+def test_oracle_that_is_left_out_finds_nothing() -> None:
+    async def scenario(world: World) -> None:
+        await world.client.create(shop(world))
+        await world.settled()
+        await world.client.delete(Shop, key_of(world))
+
+    with pytest.raises(FoundError, match="end-state"):
+        explore(scenario, owner_reference.faulty, kinds=[Shop], only="crash-after@1")
+    explore(scenario, owner_reference.faulty, kinds=[Shop], only="crash-after@1", without=["end-state"])
+
+
+def test_reconcile_beyond_its_requests_is_found() -> None:
+    class Hungry(ShopReconciler):
+        async def sync(self, shop: Shop) -> None:
+            for _ in range(11):
+                await self.client.get(Shop, shop.key)
+
+    def setup(manager: kcr.Manager) -> None:
+        attach(manager, Hungry(manager))
+
+    with pytest.raises(FoundError, match="a reconcile of shop takes 11 requests, at most 10 are allowed"):
+        explore(create, setup, kinds=[Shop], most_requests=10)
