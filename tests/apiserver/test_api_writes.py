@@ -366,8 +366,9 @@ async def test_put_that_cannot_be_read_is_refused_before_its_object_is_missed(ap
         'Pod in version "v1" cannot be handled as a Pod: json: cannot unmarshal number into Go struct field '
         "PodSpec.spec.nodeName of type string",
     )
-    body = {"metadata": {"name": "none"}, "spec": {"nodeName": "a"}}
-    assert (await api.call("PUT", f"/api/v1/namespaces/default/pods/none{path}", body)).status == 404
+    for said in ({}, {"apiVersion": ""}, {"kind": "Pod"}):
+        body = {**said, "metadata": {"name": "none"}, "spec": {"nodeName": "a"}}
+        assert (await api.call("PUT", f"/api/v1/namespaces/default/pods/none{path}", body)).status == 404
 
 
 async def test_version_in_a_put_that_creates_has_to_be_one(api: Api) -> None:

@@ -232,7 +232,8 @@ def _update(registry: Registry, write: Write, manifest: Manifest, *, dry_run: bo
         return registry.create(write.kind, route.namespace, new, context=context), 201
     if old is None:
         # What cannot be read is refused for that.
-        write.kind.strategy.default(write.to_storage(manifest))
+        new, _ = meta.prepared(write.kind, write.to_storage(manifest), route.namespace)
+        write.kind.strategy.default(new)
         raise not_found(route.kind.type, route.name)
     _check_put(old, metadata)
     if route.kind.custom is not None:
