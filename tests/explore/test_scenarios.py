@@ -46,7 +46,7 @@ async def waits_for_ever(world: World) -> None:
         (starts_a_process, "test_scenarios.py:.* starts_a_process starts a process: give the operator a fake"),
         pytest.param(
             waits_for_ever, "has not ended after twelve hours .* test_scenarios.py:.* waits_for_ever",
-            marks=pytest.mark.soak,
+            marks=[pytest.mark.soak, pytest.mark.timeout(60)],
         ),
     ],
 )  # fmt: skip

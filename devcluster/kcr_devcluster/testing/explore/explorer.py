@@ -70,8 +70,10 @@ def explore(scenario: Scenario, setup: str | Callable[..., object], options: Exp
 
     First the scenario runs without a fault, which gives the operator's writes and the end to compare with. Then each
     write has, one after the other: a crash before it and after it (the operator restarts with fresh memory), its reply
-    lost or late, another client's change of the object just before it, and the answers 429, 500 and 503; then come
-    pairs of a fault and a crash.
+    lost or late, another client's change of the object just before it, and the answers 429, 500 and 503. Each watch
+    event that reaches the operator comes late, twice, after a relist, or coalesced with those after it. At each write
+    the leader of two replicas hands over, or the namespace is deleted. Then come pairs of a fault and a crash, and
+    plans that are drawn, in which all events have delays. What is found has as few faults and steps as possible.
 
     Args:
         scenario: Makes objects in `world.namespace`, changes and deletes them, with `world.client`; it waits with
@@ -102,13 +104,13 @@ def explore(scenario: Scenario, setup: str | Callable[..., object], options: Exp
             _require(runs.run(repeated), base, repeated, options)
             return Report(tuple(base.writes), runs.count, 0, perf_counter() - began)
         tried = 0
-        every = list(plans(base.writes))
+        every = list(plans(base.writes, base.events, options.runs))
         for plan in every:
             if perf_counter() - began > options.seconds:
                 break
             tried += 1
             outcome = runs.run(plan)
-            if (violation := judge(outcome, base, options)) is not None:
+            if (violation := judge(plan, outcome, base, options)) is not None:
                 raise _shrunk(runs, FoundError(violation, plan, outcome, base), plan, options)
     return Report(tuple(base.writes), runs.count, len(every) - tried, perf_counter() - began)
 
@@ -124,7 +126,7 @@ def _refuse_loop() -> None:
 
 
 def _require(outcome: Outcome, base: Outcome, plan: Plan, options: ExploreOptions) -> None:
-    if (violation := judge(outcome, base, options)) is not None:
+    if (violation := judge(plan, outcome, base, options)) is not None:
         raise FoundError(violation, plan, outcome, base)
 
 
@@ -152,7 +154,7 @@ def _shrunk(runs: Runs, found: FoundError, plan: Plan, options: ExploreOptions) 
 
     def again(smaller: Plan, steps: int | None, base: Outcome) -> FoundError | None:
         outcome = runs.run(smaller, steps)
-        violation = judge(outcome, base, options)
+        violation = judge(smaller, outcome, base, options)
         same = violation is not None and violation.oracle == found.violation.oracle
         return FoundError(violation, smaller, outcome, base) if violation is not None and same else None
 
@@ -164,7 +166,7 @@ def _shrunk(runs: Runs, found: FoundError, plan: Plan, options: ExploreOptions) 
         found, plan = better or (found, plan)
     for steps in range(1, min(found.base.scenario_writes, _MOST_STEPS)):
         base = runs.run(Plan(), steps)
-        if judge(base, base, options) is None and (shorter := again(plan, steps, base)) is not None:
+        if judge(Plan(), base, base, options) is None and (shorter := again(plan, steps, base)) is not None:
             return shorter
     return found
 

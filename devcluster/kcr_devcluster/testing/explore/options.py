@@ -43,4 +43,5 @@ class ExploreOptions(msgspec.Struct, frozen=True, kw_only=True):
     seconds: Annotated[
         float, "How long the exploration may take, in seconds of real time; what is left out is in the report."
     ] = 30.0
+    runs: Annotated[int, "How many runs with drawn faults and delays follow, if there is time."] = 100
     only: Annotated[str, "The faults of one run, as a report names them: it is repeated, and nothing else tried."] = ""

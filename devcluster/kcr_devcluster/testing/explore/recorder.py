@@ -54,6 +54,7 @@ class Recorder:
     Attributes:
         steps: Writes, and changes by the cluster's own controllers.
         writes: Verb and object of each write of the operator.
+        events: The watch events that have reached the operator, without those of first lists.
         names: Of all objects that there have been.
         written: The uids of the objects that the operator or the scenario has written.
         states: The objects whenever the cluster had settled, see `canonical`.
@@ -67,6 +68,7 @@ class Recorder:
     def __init__(self, storage: Storage, invariants: Sequence[Invariant]) -> None:
         self.steps: list[Step] = []
         self.writes: list[str] = []
+        self.events: list[str] = []
         self.names: Names = Names()
         self.written: set[str] = set()
         self.states: list[dict[str, Any]] = []

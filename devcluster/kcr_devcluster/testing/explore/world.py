@@ -11,21 +11,21 @@ import msgspec
 from kcr.api.core import Namespace
 from kcr.api.meta import ObjectMeta
 from kcr.client import Client, Request, Response, Transport
+from kcr.errors import ApiError
 from kcr.stacks import await_stack
 from kcr.testing.loop import VirtualClock, VirtualLoop
 from kcr_devcluster.calls import call_of
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.testing.clusters import setups_of, simulated_cluster
 from kcr_devcluster.testing.explore.history import Step
+from kcr_devcluster.testing.explore.line import NAMESPACE, described, is_write, now
 from kcr_devcluster.testing.explore.options import ExploreOptions
 from kcr_devcluster.testing.explore.outside import SCENARIO_TASK, ScenarioError, guarded
 from kcr_devcluster.testing.explore.plans import Plan
-from kcr_devcluster.testing.explore.process import Operator, described, in_context, is_write, now
-from kcr_devcluster.testing.explore.recorder import OPERATOR, SCENARIO, Recorder, Violation
+from kcr_devcluster.testing.explore.process import Operator, in_context
+from kcr_devcluster.testing.explore.recorder import OPERATOR, SCENARIO, Recorder, Violation, name_of
 from kcr_devcluster.testing.explore.states import canonical, is_ignored
 
-# The namespace for the objects of scenarios.
-NAMESPACE = "explore"
 # Nothing is left to do once nothing has been written for so long: a pod may take 30 s to end.
 QUIET_SECONDS = 60.0
 # A key that fails for longer is left alone: its retries are minutes apart.
@@ -133,6 +133,7 @@ class Outcome(NamedTuple):
     Attributes:
         steps: What happened.
         writes: Verb and object of each write of the operator.
+        events: The watch events that have reached it.
         scenario_writes: How many writes the scenario has made.
         states: The objects whenever the cluster had settled, without what differs from run to run; at the end with what
             the scenario has returned.
@@ -146,6 +147,7 @@ class Outcome(NamedTuple):
 
     steps: list[Step]
     writes: list[str]
+    events: list[str]
     scenario_writes: int
     states: list[dict[str, Any]]
     violations: list[Violation]
@@ -218,6 +220,8 @@ class Runs:
             except Exception as error:
                 if not plan.faults:
                     raise
+                if plan.has("namespace") and isinstance(error, ApiError):
+                    return None
                 text = f"the scenario fails: {type(error).__name__}: {error}".partition("\n")[0]
                 recorder.violations.append(Violation("scenario", text))
             return None
@@ -245,21 +249,28 @@ class Runs:
         records = [one for one in world.cluster.storage.records() if not is_ignored(one)]
         if returned is not None and recorder.states:
             recorder.states[-1]["the scenario's result"] = msgspec.to_builtins(returned)
-        names = (f"{one.kind.type.display} {one.metadata.namespace}/{one.metadata.name}" for one in records)
         terminating = {
-            name: ", ".join(one.metadata.finalizers)
-            for name, one in zip(names, records, strict=True)
-            if one.metadata.deletion_timestamp is not None and one.metadata.finalizers
+            name_of(one): ", ".join(one.metadata.finalizers)
+            for one in records
+            if one.metadata.deletion_timestamp is not None
+            and (one.metadata.finalizers or one.kind.type.plural == "namespaces")
         }
         most: dict[str, int] = {}
         for (controller, _), count in recorder.requests.items():
             most[controller] = max(count, most.get(controller, 0))
-        steps = recorder.steps
         return Outcome(
-            steps, recorder.writes, sum(step.who == SCENARIO for step in steps), recorder.states, recorder.violations,
-            operator.failing(), terminating, [] if is_idle else [one for one in steps[place:] if one.number],
-            recorder.peaks, most,
-        )  # fmt: skip
+            steps=recorder.steps,
+            writes=recorder.writes,
+            events=recorder.events,
+            scenario_writes=sum(step.who == SCENARIO for step in recorder.steps),
+            states=recorder.states,
+            violations=recorder.violations,
+            failing=operator.failing(),
+            terminating=terminating,
+            idle_steps=[] if is_idle else [one for one in recorder.steps[place:] if one.number],
+            peaks=recorder.peaks,
+            most_requests=most,
+        )
 
 
 async def _first_of(wanted: Awaitable[object], running: asyncio.Task[None]) -> None:
