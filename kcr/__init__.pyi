@@ -12,7 +12,7 @@ from kcr.api.conditions import (
 from kcr.api.conditions import (
     set_condition as set_condition,
 )
-from kcr.api.crd.manifest import crd_manifest as crd_manifest
+from kcr.api.crd import crd_manifest as crd_manifest
 from kcr.api.explanation import (
     Code as Code,
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from kcr.api import codec
-from kcr.api.crd.manifest import crd_manifest
+from kcr.api.crd import crd_manifest
 from kcr.api.full.apiextensions_v1 import CustomResourceDefinition, CustomResourceDefinitionCondition
 from kcr.api.meta import Key, Resource
 from kcr.client import Client

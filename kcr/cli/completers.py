@@ -1,4 +1,4 @@
-"""The names that a shell completes: commands with their options, controllers, namespaces, objects.
+"""`kcr completion`, and the names that a shell completes: options, controllers, namespaces, objects.
 
 While a shell completes, commands are made of the table that `python -m tools.completions` writes: their modules import
 clients and servers, for which a shell would wait.
@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.shell_completion import CompletionItem
+from click.shell_completion import CompletionItem, get_completion_class
 
 if TYPE_CHECKING:
     from kcr.api.meta import Resource
 
 # A shell that waits for names feels broken.
 _SECONDS = 2.0
+_SHELLS = ("bash", "fish", "zsh")
 
 
 @cache
@@ -136,3 +137,17 @@ def _names(ctx: click.Context, kind: "type[Resource] | str", name_of: "Callable[
         return asyncio.run(names())
     except Exception:  # a shell shows no errors while it completes
         return []
+
+
+@click.command("completion", epilog="Exit codes: 0, 2 on a wrong option.")
+@click.argument("shell", type=click.Choice(_SHELLS), metavar="|".join(_SHELLS))
+@click.pass_context
+def command(ctx: click.Context, shell: str) -> None:
+    """Print a shell's completion of options, and names of controllers, namespaces and objects.
+
+    For bash: source <(kcr completion bash)
+    """
+    completion = get_completion_class(shell)
+    assert completion is not None
+    root = ctx.find_root().command
+    click.echo(completion(root, {}, "kcr", "_KCR_COMPLETE").source())

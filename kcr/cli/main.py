@@ -12,16 +12,19 @@ from pathlib import Path
 from typing import NoReturn
 
 import click
-from click.shell_completion import CompletionItem
+from click.shell_completion import CompletionItem, ShellComplete
 
 from kcr.app.faults import import_fault, run_command
 from kcr.cli.completers import outline, outlines
 from kcr.errors import ConfigError
 from kcr.log.lines import flush_stderr
 
+# As of kubectl: do not complete the names of files.
+_NO_FILES = 4
+
 # The modules of the host's commands, each imported when it is called: `kcr run` never imports `kcr explain`.
 COMMANDS: Mapping[str, str] = {
-    "check": "check", "completion": "completion", "debug": "debug.commands", "explain": "objects.explain",
+    "check": "check", "completion": "completers", "debug": "debug.commands", "explain": "objects.explain",
     "reconcile": "objects.reconcile", "run": "run", "shards": "objects.shards", "version": "version",
 }  # fmt: skip
 
@@ -141,3 +144,14 @@ def exit_code_of(arguments: list[str]) -> int:
 def _program_name() -> str:
     """Return how the command was called: as a plugin of kubectl it is `kubectl kcr`."""
     return "kubectl kcr" if Path(sys.argv[0]).name.startswith("kubectl-kcr") else "kcr"
+
+
+def kubectl_complete() -> None:
+    """Complete `kubectl kcr …`: the program `kubectl_complete-kcr`, which kubectl calls with the words so far.
+
+    Source: kubernetes/staging/src/k8s.io/kubectl/pkg/cmd/plugin/plugin_completion.go.
+    """
+    *words, incomplete = sys.argv[1:] or [""]
+    for item in ShellComplete(cli, {}, "kcr", "_KCR_COMPLETE").get_completions(words, incomplete):
+        click.echo(item.value)
+    click.echo(f":{_NO_FILES}")

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from kcr.api.crd.manifest import crd_manifest
+from kcr.api.crd import crd_manifest
 from kcr.api.meta import Resource
 from kcr.app.faults import import_fault
 from kcr.atomicfile import replace_files

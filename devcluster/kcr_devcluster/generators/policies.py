@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from kcr.api.crd.structural import Schema, object_schema
 from kcr.api.meta import Resource
+from kcr.api.structural import Schema, object_schema
 
 API_VERSION = "admissionregistration.k8s.io/v1"
 

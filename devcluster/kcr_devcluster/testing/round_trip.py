@@ -12,9 +12,9 @@ from uuid import UUID
 import msgspec
 
 from kcr.api import codec
-from kcr.api.crd.structural import Schema, object_schema
 from kcr.api.equality import same_json
 from kcr.api.meta import Resource
+from kcr.api.structural import Schema, object_schema
 from kcr.arguments import checked
 from kcr.serving.webhooks.converters import ConversionError, Conversions
 

@@ -7,7 +7,7 @@ import pytest
 
 from kcr.api.coordination import Lease
 from kcr.api.meta import ObjectMeta
-from kcr.cli.completion import kubectl_complete
+from kcr.cli.main import kubectl_complete
 from tests.kit.harness import create, manifest
 from tests.kit.served_cluster import ServedCluster
 

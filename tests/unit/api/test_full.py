@@ -13,10 +13,10 @@ import pytest
 import kcr
 import kcr.api.full
 from kcr.api import apps, batch, codec, coordination, core, scheduling
-from kcr.api.crd.structural import object_schema
 from kcr.api.full.autoscaling_v2 import HorizontalPodAutoscaler
 from kcr.api.full.core_v1 import PodTemplateSpec, Secret
 from kcr.api.full.rbac_v1 import Role
+from kcr.api.structural import object_schema
 from kcr_devcluster.apiserver.kinds.definitions.schema_rules import schema_errors
 from kcr_devcluster.builtin_types import builtin_kind
 from tests.kit.drawn_objects import builtin_object, fields_of

@@ -12,7 +12,7 @@ import pytest
 
 import kcr
 from kcr.api import codec
-from kcr.api.crd.structural import object_schema
+from kcr.api.structural import object_schema
 from kcr.testing import check_round_trip
 from kcr_devcluster.testing import round_trip
 

@@ -1,6 +1,6 @@
 import pytest
 
-from kcr.api.crd.structural import attributes, summary
+from kcr.api.structural import attributes, summary
 
 
 class Told:

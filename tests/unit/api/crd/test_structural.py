@@ -9,9 +9,9 @@ import pytest
 from msgspec import UNSET, Meta, Raw, UnsetType
 
 import kcr
-from kcr.api.crd.structural import object_schema
 from kcr.api.meta import MicroTime, ObjectType
 from kcr.api.selectors import LabelSelector
+from kcr.api.structural import object_schema
 from kcr_devcluster.apiserver.kinds.definitions.schema_rules import schema_errors
 
 ONCE = "!oldSelf.hasValue() || self == oldSelf.value()"

@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from kcr.api.crd.structural import Schema, object_schema
 from kcr.api.markers import CrdOptions, PrinterColumn
 from kcr.api.meta import Resource
+from kcr.api.structural import Schema, object_schema
 from kcr.arguments import checked
 
 _API_VERSION = "apiextensions.k8s.io/v1"
