@@ -104,6 +104,7 @@ def setup(manager: Manager, options: Options) -> None:
         reconciler,
         watches=[changed_jobs],
         queue=queue,
+        retry_on_event="always",
         workers=options.workers,
         own_writes=own_writes,
         recorder=recorder,

@@ -156,6 +156,7 @@ def setup(manager: Manager, options: Options) -> None:
         reconciler,
         queue=queue,
         own_writes=own_writes,
+        retry_on_event="always",
         workers=options.workers,
         graceful_shutdown_timeout=GRACE_SECONDS,
         recorder=recorder,
@@ -166,6 +167,7 @@ def setup(manager: Manager, options: Options) -> None:
         OrphanReconciler(manager.client, jobs, pods, ours, leading_since, sees_all=manager.shards is None),
         workers=options.workers,
         limiter=ItemExponential(RETRY_BASE_SECONDS, RETRY_MAX_SECONDS),
+        retry_on_event="always",
         graceful_shutdown_timeout=GRACE_SECONDS,
     )
     # Their keys come from handlers of their own.

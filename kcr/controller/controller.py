@@ -24,7 +24,7 @@ from kcr.controller.outcome import Outcomes
 from kcr.controller.own_writes import OwnWrites
 from kcr.controller.read_your_writes import InformersOf, OwnWritesGate, ReadYourWrites, TrackedServer, TrackedWrites
 from kcr.controller.reconcile import Reconciler, ReleasesKeys, TimedReconciler
-from kcr.controller.retries import ParkedFailure, RetryLimit
+from kcr.controller.retries import Backoff, ParkedFailure, RetryLimit, RetryOnEvent
 from kcr.controller.rights import Right
 from kcr.controller.sources import Channel, EnqueueRequests, Source
 from kcr.controller.waits import Waits
@@ -55,6 +55,11 @@ class ControllerOptions(msgspec.Struct, frozen=True, kw_only=True):
         "Retries of a key that fails each time; then it is parked until its object's generation changes, or a user "
         "asks for it. None for no limit.",
     ] = None
+    retry_on_event: Annotated[
+        RetryOnEvent,
+        "Whether an event reconciles a key that waits for a retry: at most once in half of the delay, and not as "
+        'a retry; `"always"` as in client-go, where it counts; False for a change of the object\'s spec alone.',
+    ] = True
     fair_by: Annotated[
         FairBy[Key] | None,
         "Within a priority, groups of keys take turns, so that many keys of one tenant do not delay those of another: "
@@ -139,6 +144,7 @@ class _Stations(NamedTuple):
     outcomes: Outcomes
     writes: OwnWritesGate | None
     limit: RetryLimit | None
+    backoff: Backoff
     gates: tuple[HandlingGate, ...]
     hot_loops: HotLoops
     conflicts: Conflicts | None
@@ -210,12 +216,13 @@ class Controller:
         # Seconds for running reconciles to finish; None when they must not write any more.
         self._grace: float | None = options.graceful_shutdown_timeout
         limit = self._make_limit(options.max_retries)
+        backoff = Backoff(self.queue, options.retry_on_event, lambda: self.own_store, limit)
         outcomes = Outcomes(
-            self.queue, self.metrics, random=random, expected_errors=expected, waits=self.waits, limit=limit
+            self.queue, self.metrics, random=random, expected_errors=expected, waits=self.waits, backoff=backoff
         )
         # The last, for gates ask the controller.
         self._stations = _Stations(
-            client, random, outcomes, self._make_writes(client, random), limit,
+            client, random, outcomes, self._make_writes(client, random), limit, backoff,
             tuple(make(self) for make in surroundings.gates), hot_loops, conflicts,
         )  # fmt: skip
         for gate in self._stations.gates:
@@ -307,8 +314,7 @@ class Controller:
             self.own_writes.forget(key)
         self.queue.forget(key)
         self.waits.end(key)
-        if self._stations.limit is not None:
-            self._stations.limit.forget(key)
+        self._stations.backoff.forget(key)
         if isinstance(self.reconciler, ReleasesKeys):
             self.reconciler.release(key)
 
@@ -375,8 +381,10 @@ class Controller:
         if isinstance(writes, TrackedWrites):
             reconciler = writes.around(reconciler)
         if client is not None and client.is_dry_run:
-            # The last, for it counts the keys that it admits as reconciled.
+            # Late, for it counts the keys that it admits as reconciled.
             gates.append(MinInterval(DRY_RUN_INTERVAL_SECONDS, self.queue))
+        # Likewise: it counts events.
+        gates.append(stations.backoff)
         return Worker(
             self.name, self.queue, reconciler, context_of=self._make_contexts(), gates=tuple(gates),
             outcomes=stations.outcomes, observers=tuple(observers), journal=self.journal, random=stations.random,

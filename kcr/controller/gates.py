@@ -72,6 +72,11 @@ class HandlingGate(Handler[Any]):
         return None
 
 
+def object_in(store: Store[Any] | None, key: Key) -> Resource | None:
+    """Return the object of a key; None without one, and of a store that shows none: its readers report that."""
+    return store.get(key) if store is not None and store.synced and not store.is_closed else None
+
+
 def is_paused(obj: Resource) -> bool:
     """Return whether an object's annotations say that no controller reconciles it."""
     return obj.metadata.annotations.get(PAUSED) == "true"
@@ -119,9 +124,7 @@ class Pauses:
 
     def check(self, key: Key) -> GateDecision:
         """Drop a key whose object is paused; the first decision that is new is logged."""
-        store = self._find_store()
-        # A store that is not synced, or closed, shows no objects; its readers report that themselves.
-        obj = store.get(key) if store is not None and store.synced and not store.is_closed else None
+        obj = object_in(self._find_store(), key)
         if obj is None or not is_paused(obj):
             if self._uids and self._uids.pop(key, None) is not None:
                 self._metrics.paused = len(self._uids)

@@ -9,7 +9,7 @@ from typing import Any
 
 from kcr.api.meta import Key
 from kcr.controller.observers import ReconcileRun
-from kcr.controller.retries import RetryLimit
+from kcr.controller.retries import Backoff
 from kcr.controller.sources import log_wrong_key
 from kcr.controller.waits import WaitFor, Waits
 from kcr.errors import (
@@ -114,7 +114,7 @@ class Outcomes:
         random: random.Random,
         expected_errors: tuple[type[Exception], ...] = (),
         waits: Waits | None = None,
-        limit: RetryLimit | None = None,
+        backoff: Backoff | None = None,
     ) -> None:
         """Make them.
 
@@ -124,7 +124,7 @@ class Outcomes:
             random: Spreads the probes of an outage.
             expected_errors: Exceptions that are logged without a traceback, as the errors of kcr are.
             waits: The keys that wait for objects; None for those of this queue alone.
-            limit: Parks keys that fail too often; None to retry them endlessly.
+            backoff: The waits for retries; None for those of this queue alone.
         """
         self._queue = queue
         self._metrics = metrics
@@ -136,7 +136,7 @@ class Outcomes:
         # The keys that cannot create objects because their namespace is terminating, which was logged.
         self._ending: set[Key] = set()
         self._waits = Waits(queue, lambda kind: None) if waits is None else waits
-        self._limit = limit
+        self._backoff = Backoff(queue) if backoff is None else backoff
 
     def refuse(self, key: Any) -> None:
         """Drop an item that is not a key, which user code has added to the queue."""
@@ -196,9 +196,10 @@ class Outcomes:
         self._end_outage(key)
         if all(isinstance(cause, TerminalError) for cause in causes):
             self._metrics.terminal_errors += 1
+            self._backoff.end(key)
             _log.error("terminal error, not retried", error=text)
             return
-        is_parked = self._limit is not None and self._limit.failed(key, causes, text)
+        is_parked = self._backoff.parks(key, causes, text)
         if not is_parked:
             self._retry(key, causes, text, _max_delay(causes))
         if all(map(is_namespace_ending, causes)):
@@ -211,9 +212,8 @@ class Outcomes:
     def _reset(self, key: Key) -> None:
         """Let the next failure of a key count as the first."""
         self._queue.forget(key)
+        self._backoff.forget(key)
         self._ending.discard(key)
-        if self._limit is not None:
-            self._limit.forget(key)
 
     def _wait(self, run: ReconcileRun, waits: tuple[WaitFor, ...]) -> Exception | None:
         """Park a key that waits for objects; return why that is a failure, or None."""
@@ -257,8 +257,10 @@ class Outcomes:
         if key not in self._unanswered_keys:
             return
         self._queue.forget(key)
+        self._backoff.end(key)
         for other, failed_at in self._unanswered_keys.pop(key).recovered(key):
             del self._unanswered_keys[other]
+            self._backoff.end(other)
             self._queue.add(other, priority=failed_at, reason=_ANSWERED)
 
     def _unanswered(self, key: Key, causes: tuple[BaseException, ...], text: str) -> None:
@@ -269,13 +271,8 @@ class Outcomes:
         self._retry(key, causes, text, PROBE_SECONDS * (1.0 + self._random.random()) if is_probe else math.inf)
 
     def _retry(self, key: Key, causes: tuple[BaseException, ...], text: str, max_delay: float) -> None:
-        self._queue.add_rate_limited(
-            key,
-            min_delay=_retry_after(causes),
-            max_delay=max_delay,
-            priority=self._queue.priority(key),
-            reason=Reason("reconcile", "error", detail=text[:_MAX_DETAIL]),
-        )
+        reason = Reason("reconcile", "error", detail=text[:_MAX_DETAIL])
+        self._backoff.retry(key, reason, min_delay=_retry_after(causes), max_delay=max_delay)
 
 
 def _retry_after(causes: tuple[BaseException, ...]) -> float:

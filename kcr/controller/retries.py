@@ -1,13 +1,8 @@
-"""The limit of retries: a key that has failed too often in a row is parked, until its object changes.
+"""Retries of failing keys: whether an event cuts a backoff short, and when a key is parked.
 
-With `add_controller(max_retries=5)` a key is reconciled six times at most, with backoff. After the sixth failure it is
-parked: it has no retry, and changes of other objects no longer reconcile it. It is reconciled again, with a new count,
-
-- after a change of its object's `metadata.generation`, which the API server increases with every change of the spec.
-  Objects without a generation, such as ConfigMaps, count as changed by any change outside of metadata and status;
-- when the object is deleted, is being deleted, or is created again;
-- when the annotation `kcr.dev/reconcile-at` gets another value: `kcr reconcile KIND/NAME` sets it;
-- by another process: it begins without parked keys, after a restart, an election or a move of the shard.
+A failure of a reconcile for an event is no retry: it neither counts nor makes the delay longer, and the retry comes
+when it was due. With `max_retries=5` a key is parked after its sixth failure in a row: it has no retry, and changes of
+other objects no longer reconcile it. `docs/guide/conditions.md` says which changes do.
 
 Failures that say nothing about the object do not count: an API server that does not answer or asks to wait, a store
 that lags behind, a lost Lease, and `RetryLater`, by which a reconciler asks for a retry. A `TerminalError` is not
@@ -16,24 +11,33 @@ retried anyway. A key whose object is not in the controller's store is never par
 Source: client-go's examples (`queue.NumRequeues(key) < maxRetries`), which drop the key instead, until any event.
 """
 
+import asyncio
+import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
+
+import msgspec
 
 from kcr.api.meta import Key, Resource
 from kcr.api.unstructured import Unstructured
 from kcr.arguments import checked_on_failure
-from kcr.controller.gates import EventSink, GateDecision
+from kcr.clock import TIMER_SLACK_SECONDS
+from kcr.controller.gates import EventSink, GateDecision, object_in
 from kcr.controller.own_writes import StaleStoreError
 from kcr.errors import LeadershipLostError, RetryLater, TooManyRequestsError
 from kcr.informer import Store
 from kcr.log import get_logger
 from kcr.metrics import ControllerMetrics
+from kcr.workqueue import Reason, WorkQueue
 
 RECONCILE_AT = "kcr.dev/reconcile-at"
 
 _NOT_COUNTED = (LeadershipLostError, RetryLater, StaleStoreError, TooManyRequestsError)
 # Of an error in an event, whose message the API server limits to 1,024 bytes.
 _MAX_ERROR = 500
+
+# Whether an event reconciles a key in backoff; `docs/guide/conditions.md` says when.
+RetryOnEvent = bool | Literal["always"]
 
 _log = get_logger()
 
@@ -64,6 +68,118 @@ class ParkedFailure(NamedTuple):
 
     failures: int
     error: str
+
+
+class _Wait(msgspec.Struct, gc=False):
+    """A key's wait for its retry: when that is due, after how long and why, and from when on an event cuts it short."""
+
+    deadline: float
+    delay: float
+    reason: Reason
+    next_event: float
+    state: object
+
+
+class Backoff:
+    """The waits of failing keys of one controller; a gate. See the module's docstring."""
+
+    def __init__(
+        self, queue: WorkQueue[Key], on_event: RetryOnEvent = "always",
+        store: Callable[[], Store[Any] | None] = lambda: None, limit: "RetryLimit | None" = None,
+    ) -> None:  # fmt: skip
+        """Know of no failure.
+
+        Args:
+            queue: Gets the keys to retry.
+            on_event: Whether an event reconciles a key in backoff.
+            store: Returns the store of the objects that the keys name; None when they name none that is known.
+            limit: Parks keys that fail too often; None to retry them endlessly.
+        """
+        self._limit = limit
+        self._queue = queue
+        self._on_event = on_event
+        self._store = store
+        # Empty when events always count: then the queue alone knows of the backoff, as in client-go.
+        self._waits: dict[Key, _Wait] = {}
+        # Of the objects of keys being reconciled, where no other event counts.
+        self._states: dict[Key, object] = {}
+
+    def check(self, key: Key) -> GateDecision:
+        """Defer a key whose backoff is not over, unless an event may cut it short, or its object has changed."""
+        if self._waits and (wait := self._waits.get(key)) is not None and (seconds := self._seconds_left(key, wait)):
+            self._queue.add_after(key, seconds, self._queue.priority(key), wait.reason)
+            return GateDecision.DEFER
+        if not self._on_event:
+            self._states[key] = self._state(key)
+        return GateDecision.ADMIT
+
+    def parks(self, key: Key, causes: tuple[BaseException, ...], error: str) -> bool:
+        """Count a failure, unless an event was its cause, and return whether the key is parked now.
+
+        Args:
+            key: The key.
+            causes: The exceptions of its reconcile.
+            error: The same as a text.
+        """
+        return self._limit is not None and not self._is_waiting(key) and self._limit.failed(key, causes, error)
+
+    def _is_waiting(self, key: Key) -> bool:
+        """Return whether the retry of a key is not due yet: it was reconciled for an event."""
+        return bool(self._waits) and (wait := self._waits.get(key)) is not None and _now() < wait.deadline
+
+    def retry(self, key: Key, reason: Reason, *, min_delay: float = 0.0, max_delay: float = math.inf) -> None:
+        """Reconcile a key again that has failed: when its retry is due, or after a new and longer delay.
+
+        Args:
+            key: The key.
+            reason: Why.
+            min_delay: The seconds of a new delay at least.
+            max_delay: The seconds at most.
+        """
+        priority = self._queue.priority(key)
+        if self._is_waiting(key) and (seconds := self._waits[key].deadline - _now()) <= max_delay:
+            self._queue.add_after(key, seconds, priority, reason)
+            return
+        delay = self._queue.add_rate_limited(
+            key, min_delay=min_delay, max_delay=max_delay, priority=priority, reason=reason
+        )
+        if self._on_event != "always":
+            # From before the reconcile: a change during it is one.
+            state = self._state(key) if self._on_event else self._states.pop(key, None)
+            due = asyncio.get_running_loop().time() + delay
+            self._waits[key] = _Wait(due, delay, reason, 0.0 if self._on_event else math.inf, state)
+
+    def forget(self, key: Key) -> None:
+        """Drop the failures of a key: it has succeeded, or is another replica's."""
+        self.end(key)
+        if self._limit is not None:
+            self._limit.forget(key)
+
+    def end(self, key: Key) -> None:
+        """Drop the wait of a key."""
+        self._waits.pop(key, None)
+        self._states.pop(key, None)
+
+    def _seconds_left(self, key: Key, wait: _Wait) -> float:
+        """Return the seconds until a key may be reconciled; 0 for now, and then an event has cut its wait short."""
+        now = _now()
+        if now >= wait.deadline:
+            return 0.0
+        if (state := self._state(key)) != wait.state:
+            wait.state = state
+        elif now < wait.next_event:
+            return min(wait.next_event, wait.deadline) - now
+        else:
+            wait.next_event = now + wait.delay / 2
+        return 0.0
+
+    def _state(self, key: Key) -> object:
+        return _state(object_in(self._store(), key))
+
+
+def _now() -> float:
+    """Return the loop's time, as late as timers may believe it is."""
+    return asyncio.get_running_loop().time() + TIMER_SLACK_SECONDS
 
 
 class RetryLimit:
@@ -101,7 +217,7 @@ class RetryLimit:
         """Decide whether a key stays parked."""
         if self._failures.get(key, 0) < self._max_retries:
             return GateDecision.ADMIT
-        state = _state(self._object(key))
+        state = _state(object_in(self._store(), key))
         if key in self.parked:
             if self._states.get(key) == state:
                 return GateDecision.PARK
@@ -122,7 +238,7 @@ class RetryLimit:
         if all(isinstance(cause, _NOT_COUNTED) for cause in causes):
             return False
         failures = self._failures[key] = self._failures.get(key, 0) + 1
-        obj = self._object(key)
+        obj = object_in(self._store(), key)
         if failures <= self._max_retries or obj is None:
             return False
         self.parked[key] = ParkedFailure(failures, error)
@@ -140,10 +256,6 @@ class RetryLimit:
             self._states.pop(key, None)
             if self.parked.pop(key, None) is not None:
                 self._metrics.parked = len(self.parked)
-
-    def _object(self, key: Key) -> Resource | None:
-        store = self._store()
-        return store.get(key) if store is not None and store.synced and not store.is_closed else None
 
 
 def _state(obj: Resource | None) -> object:

@@ -233,8 +233,8 @@ class WorkQueue(Generic[K]):
         max_delay: float = math.inf,
         priority: int = 0,
         reason: Reason | None = None,
-    ) -> None:
-        """Add the key after the rate limiter's delay, within bounds.
+    ) -> float:
+        """Add the key after the rate limiter's delay, within bounds; return these seconds.
 
         Args:
             key: The key.
@@ -246,7 +246,9 @@ class WorkQueue(Generic[K]):
         delay = self._limiter.when(key)
         if not is_number(delay) or delay < 0:
             refuse(f"limiter: when returned {shown(delay)}: return a number of seconds of at least 0")
-        self.add_after(key, max(min(delay, max_delay), min_delay), priority, reason)
+        delay = max(min(delay, max_delay), min_delay)
+        self.add_after(key, delay, priority, reason)
+        return delay
 
     def forget(self, key: K) -> None:
         """Reset the key's backoff: its next failure counts as the first."""

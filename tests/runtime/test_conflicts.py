@@ -123,7 +123,7 @@ async def test_conflicts_that_last_compare_an_object_ever_more_rarely(
     await create(kcr_cluster, "a")
     wire, looks = FaultyTransport(kcr_cluster.transport), list[float]()
     manager = kcr.Manager(Client(wire), random=random.Random(1))
-    controller = manager.add_controller("refused", Refused(), watches=[kcr.watch(ConfigMap)])
+    controller = manager.add_controller("refused", Refused(), watches=[kcr.watch(ConfigMap)], retry_on_event="always")
 
     async def conflicts(seconds: int) -> None:
         """Let something enqueue the key ten times a second."""

@@ -52,7 +52,8 @@ async def running(*, workers: int = 1) -> AsyncIterator[tuple[Controller, Callab
     reconciler = Situations(informer.store)
     controller = Controller(
         "test", reconciler,
-        ControllerOptions(workers=workers, own_writes=reconciler.own_writes, limiter=ItemExponential(100, 1000)),
+        ControllerOptions(workers=workers, own_writes=reconciler.own_writes, limiter=ItemExponential(100, 1000),
+                          retry_on_event="always"),
         random=random.Random(0),
     )  # fmt: skip
     controller.watch(watch(ConfigMap), informer)
