@@ -58,7 +58,7 @@ class ControllerOptions(msgspec.Struct, frozen=True, kw_only=True):
     retry_on_event: Annotated[
         RetryOnEvent,
         "Whether an event reconciles a key that waits for a retry: at most once in half of the delay, and not as "
-        'a retry; `"always"` as in client-go, where it counts; False for a change of the object\'s spec alone.',
+        'a retry; `"always"` as in client-go; False for a change of the spec alone.',
     ] = True
     fair_by: Annotated[
         FairBy[Key] | None,

@@ -90,11 +90,9 @@ def is_resumed(old: Resource, new: Resource) -> bool:
 class Pauses:
     """Drops the keys of paused objects; a gate. The change that ends a pause enqueues its key.
 
-    The annotation `kcr.dev/paused: "true"` on an object keeps each controller whose keys name objects of that kind from
-    reconciling it, its deletion included: finalizers of the controller stay. All else continues: the store follows
-    the object, handlers enqueue its key, and the key is dropped when a worker takes it, so that a paused object holds
-    no worker and is not retried. A reconciler is level-triggered, so nothing is lost: the change that removes the
-    annotation enqueues the key, and the reconcile finds the changes of the meantime.
+    The annotation `kcr.dev/paused: "true"` keeps each controller whose keys name objects of that kind from reconciling
+    it, its deletion included. All else continues: the store follows the object, handlers enqueue its key, and the key
+    is dropped when a worker takes it. Nothing is lost: the change that removes the annotation enqueues the key.
 
     Source: cluster-api/util/annotations/helpers.go, HasPaused: there any value counts, and deletion is paused as well.
     """

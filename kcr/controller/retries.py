@@ -99,13 +99,13 @@ class Backoff:
         self._queue = queue
         self._on_event = on_event
         self._store = store
-        # Empty when events always count: then the queue alone knows of the backoff, as in client-go.
+        # Empty with "always": then the queue alone knows of the backoff.
         self._waits: dict[Key, _Wait] = {}
         # Of the objects of keys being reconciled, where no other event counts.
         self._states: dict[Key, object] = {}
 
     def check(self, key: Key) -> GateDecision:
-        """Defer a key whose backoff is not over, unless an event may cut it short, or its object has changed."""
+        """Defer a key in backoff, unless an event may cut it short."""
         if self._waits and (wait := self._waits.get(key)) is not None and (seconds := self._seconds_left(key, wait)):
             self._queue.add_after(key, seconds, self._queue.priority(key), wait.reason)
             return GateDecision.DEFER
