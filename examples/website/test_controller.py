@@ -1,4 +1,4 @@
-"""The controller at three heights: what it decides, one reconcile, and its whole life on a cluster in virtual time."""
+"""The controller: what it decides, one reconcile, its whole life in virtual time, and with a fault at every write."""
 
 from datetime import UTC, datetime
 
@@ -11,8 +11,9 @@ from examples.website.controller import FINALIZER, SITES, WebsiteReconciler, com
 from kcr.api.core import ConfigMap
 from kcr.api.full.apps_v1 import Deployment, DeploymentStatus
 from kcr.api.meta import is_controlled_by
-from kcr.testing import FakeManager, VirtualClock, build, eventually, namespace_ends
+from kcr.testing import FakeManager, VirtualClock, build, eventually, explore, namespace_ends
 from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.testing.explore import World
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 KEY = kcr.Key("default", "hello")
@@ -108,3 +109,19 @@ async def test_website_lives_and_is_cleaned_up(kcr_cluster: EmbeddedCluster, kcr
 @pytest.mark.kcr_cluster(kinds=[Website])
 async def test_namespace_with_live_websites_ends(kcr_cluster: EmbeddedCluster) -> None:
     await namespace_ends(kcr_cluster, setup, [website(replicas=1)])
+
+
+# Every write with a crash, a lost reply and other faults, as far as the seconds suffice; Deployments stay as applied.
+
+
+async def life(world: World) -> None:
+    """Create a website, change it, and delete it."""
+    await world.client.create(website())
+    await world.settled()
+    await world.client.merge_patch(Website, KEY, {"spec": {"html": "<h1>Hi</h1>"}})
+    await world.settled()
+    await world.client.delete(Website, KEY)
+
+
+def test_website_survives_every_fault() -> None:
+    explore(life, setup, kinds=[Website], deployments=False, seconds=2)
