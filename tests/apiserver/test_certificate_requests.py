@@ -159,3 +159,13 @@ async def test_approval_needs_a_right_on_the_signer(guarded: Api, signer: str, s
             'certificatesigningrequests.certificates.k8s.io "jane" is forbidden: user not permitted to approve '
             'requests with signerName "kubernetes.io/kube-apiserver-client"'
         )
+
+
+async def test_request_without_a_spec_is_refused_field_by_field(api: Api) -> None:
+    body = {"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "metadata": {"name": "a"}}
+    for reply in (await api.call("POST", REQUESTS, body), await api.apply(f"{REQUESTS}/a", body)):
+        assert (reply.status, reply.body["message"]) == (
+            422,
+            'CertificateSigningRequest.certificates.k8s.io "a" is invalid: [spec.request: Invalid value: null: PEM '
+            "block type must be CERTIFICATE REQUEST, spec.usages: Required value, spec.signerName: Required value]",
+        )

@@ -14,7 +14,7 @@ from kcr_devcluster.apiserver import APIServer
 from kcr_devcluster.apiserver.apply import fieldpath, managed_fields
 from kcr_devcluster.apiserver.apply.typed import all_paths
 from kcr_devcluster.apiserver.kinds.access.reviews import REVIEW_KINDS
-from kcr_devcluster.apiserver.kinds.catalogue import KINDS
+from kcr_devcluster.apiserver.kinds.catalogue import CUSTOM_RESOURCE_DEFINITIONS, KINDS
 from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.kinds.views.legacy import LEGACY_KINDS
 from kcr_devcluster.apiserver.protocol.responses import APIResponse
@@ -95,7 +95,6 @@ class Invariants:
         if unchanged and not _is_partial(request):
             _hold(self._storage.revision == before, "what changes nothing stores nothing", response.status)
         _hold(self._storage.revision >= before, "versions grow", before)
-        # Until the next change, managers own what a new schema of a definition has pruned.
         if self._storage.revision > before and request.method != "DELETE":
             await self._check_written(request, response, body)
 
@@ -169,7 +168,12 @@ class Invariants:
             # Who applies also owns what is not stored: zeros, empty maps. Who updates does so in the metadata.
             if entry.operation == managed_fields.UPDATE and entry.api_version == obj["apiVersion"]:
                 absent = {*fieldpath.paths(fieldpath.difference(entry.fields, there))} - _EMPTIED
-                _hold(not absent, "managers own what is there", (absent, obj))
+                _hold(not absent or self._is_redefined(kind), "managers own what is there", (absent, obj))
+
+    def _is_redefined(self, kind: Kind) -> bool:
+        """Return whether a kind's definition was changed: what that prunes is owned for ever, as on a real server."""
+        found = self._storage.get(CUSTOM_RESOURCE_DEFINITIONS, "", f"{kind.type.plural}.{kind.type.group}")
+        return found is not None and (found.manifest()["metadata"].get("generation") or 0) > 1
 
     def _kind(self, obj: Json) -> Kind | None:
         kinds = (*self._kinds, *(kind for kinds in self.server.definitions.served for kind in kinds))
@@ -186,6 +190,9 @@ class Invariants:
                 # Its conditions are those that the server finds each time, as upstream's controllers do.
                 return
             # What its status became by the first one, the second one shows.
+            await self._respond(request)
+        if stored["kind"] == "Node":
+            # Admission adds a taint to a new node, which is no part of the list that was applied.
             await self._respond(request)
         before = self._storage.revision
         response, body = await self._respond(request)

@@ -97,8 +97,9 @@ def converter(schema: Schema) -> Converter | None:
 
 def _text_converter(read: Callable[[str], Any]) -> Converter:
     def convert(value: Any) -> Any:
-        with suppress(ValueError, TypeError, OverflowError):
-            return read(value)
+        with suppress(ValueError, OverflowError):
+            # A nullable text may be null.
+            return read(value) if type(value) is str else value
         return value
 
     return convert

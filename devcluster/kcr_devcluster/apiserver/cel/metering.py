@@ -46,6 +46,8 @@ _MOST_OF_STEP = 41
 # Calls that cost nothing themselves.
 _FREE = frozenset({"_&&_", "_||_", "_?_:_", "or", "orValue"})
 # What calls cost at least that costs more, or whose value is not bound by that of the values: they are metered.
+# What the function of an overload raises where a value is not what its schema says.
+_MISMATCHES = (TypeError, AttributeError, ValueError)
 _UNBOUND: Mapping[str, int] = {"check": AUTHORIZATION_COST, "lists.range": 2 * COST_LIMIT}
 _INDICES = frozenset({"_[_]", "_[?_]", "_?._"})
 _CONVERSIONS = frozenset({"bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "uint"})
@@ -135,7 +137,7 @@ class Tally:
         frame = [self._left, *values, *rest]
         try:
             return run(frame)
-        except (TypeError, AttributeError):
+        except _MISMATCHES:
             # A value is not what its schema says.
             raise EvaluationError(NO_OVERLOAD) from None
         except CostExceededError:
@@ -199,7 +201,7 @@ class Budget:
         frame = [COST_LIMIT, *values, *rest]
         try:
             found = run(frame)
-        except (TypeError, AttributeError):
+        except _MISMATCHES:
             # A value is not what its schema says.
             found = EvaluationError(NO_OVERLOAD)
         except EvaluationError as error:
@@ -221,7 +223,7 @@ class Budget:
         frame = [COST_LIMIT, *values, *rest]
         try:
             return run(frame)
-        except (TypeError, AttributeError):
+        except _MISMATCHES:
             raise EvaluationError(NO_OVERLOAD) from None
         finally:
             self._left -= COST_LIMIT - frame[0]

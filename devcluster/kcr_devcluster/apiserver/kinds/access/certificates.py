@@ -46,6 +46,11 @@ class CertificateSigningRequestStrategy(Strategy):
 
     stored_as = ("certificates.k8s.io/v1", "CertificateSigningRequest")
 
+    def default(self, obj: Manifest) -> None:
+        """Give a request without a spec an empty one, which is refused."""
+        super().default(obj)
+        obj.setdefault("spec", {})
+
     def prepare_create(self, obj: Manifest) -> None:
         """Drop the status: requests begin unapproved."""
         obj["status"] = {}
@@ -123,7 +128,7 @@ def _request_faults(encoded: str) -> list[FieldError]:
     try:
         parse_request(encoded)
     except ValueError as error:
-        return [invalid("spec.request", encoded, str(error))]
+        return [invalid("spec.request", encoded or None, str(error))]
     return []
 
 
