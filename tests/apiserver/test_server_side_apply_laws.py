@@ -15,6 +15,7 @@ from kcr_devcluster.apiserver.apply.typed import all_paths
 from kcr_devcluster.apiserver.kinds.catalogue import KINDS
 from kcr_devcluster.apiserver.schema.shape import Field, Shape, Type
 from tests.kit.api import Api, Reply
+from tests.kit.field_owners import without_maps
 
 pytestmark = pytest.mark.kcr_virtual
 
@@ -39,7 +40,6 @@ SPECS: dict[str, dict[str, Any]] = {
     "Job": {"template": {"spec": CONTAINERS}},
 }  # fmt: skip
 BROKEN: tuple[Any, ...] = (None, "x", 7, True, [], {}, [None], [{"name": "a"}, {"name": "a"}])
-EMPTIED = {".metadata.annotations", ".metadata.labels"}
 MANAGERS = ("a", "b", "kubectl")
 TYPED = ("failed to create typed patch object", "failed to convert new object")
 
@@ -118,6 +118,9 @@ class Session:
             assert after == before
         self.check(before, after)
         if again is not None and reply.status < 300 and after is not None:
+            if before is None and self.kind.type.kind == "Node" and "taints" in (again[1].get("spec") or {}):
+                # Admission adds a taint to a new node, which is no part of the list that was applied.
+                return
             repeated = await self.api.apply(*again)
             assert repeated.body == reply.body, again
 
@@ -166,9 +169,9 @@ class Session:
         for entry in decoded.values():
             assert entry.fields
             # Who applies also owns what is not stored: empty maps, nulls, and fields that the server resets. Who
-            # updates owns maps of the metadata that others have emptied.
+            # updates owns maps that others have emptied.
             if entry.operation == managed_fields.UPDATE:
-                assert {*fieldpath.paths(fieldpath.difference(entry.fields, there))} <= EMPTIED
+                assert not without_maps(self.kind, fieldpath.paths(fieldpath.difference(entry.fields, there)))
 
 
 async def run(api: Api, seed: int) -> None:

@@ -375,3 +375,38 @@ async def test_version_in_an_apply_that_creates_has_to_be_one(api: Api) -> None:
     reply = await api.apply(TARGET, config_map({"name": "a", "resourceVersion": "x"}))
     assert (reply.status, reply.body["message"]) == (500, 'strconv.ParseUint: parsing "x": invalid syntax')
     await applied(api, config_map({"name": "a", "resourceVersion": "7"}))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "third", "left"),
+    [
+        ({"finalizers": ["u/f"]}, {"finalizers": ["u/f", "v/f"]}, {"finalizers": ["v/f"]}, []),
+        ({"labels": {"u": "1"}}, {"labels": {"u": "1", "v": "1"}}, {"labels": {"v": "1"}}, [".metadata.labels"]),
+    ],
+)
+async def test_list_whose_last_item_goes_has_no_owner_unlike_a_map(
+    api: Api, first: Any, second: Any, third: Any, left: list[str]
+) -> None:
+    await applied(api, config_map({"name": "a", **first}))
+    # What is there belongs to the update that was before the next apply.
+    await api.patch(TARGET, {"metadata": {"managedFields": [{}]}})
+    await applied(api, config_map({"name": "a", **second}))
+    await api.put(TARGET, config_map({"name": "a", **third}))
+    assert owners(await applied(api, config_map({"name": "a"}))).get("before-first-apply*", []) == left
+
+
+async def test_emptied_map_is_owned_by_those_who_made_it(api: Api) -> None:
+    await applied(api, config_map(u="1"))
+    await api.patch(TARGET, {"metadata": {"managedFields": [{}]}})
+    await applied(api, config_map(u="1", v="1"))
+    await api.put(TARGET, config_map(v="1"))
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "labels": {"l": "1"}}}
+    assert owners(await applied(api, body)) == {"m": [".metadata.labels.l"], "before-first-apply*": [".data"]}
+
+
+async def test_pod_with_a_negative_grace_period_is_applied_twice(api: Api) -> None:
+    spec = {"containers": [{"name": "c", "image": "i"}], "terminationGracePeriodSeconds": -1}
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": spec}
+    for _ in range(2):
+        made = await applied(api, body, target="/api/v1/namespaces/default/pods/a")
+        assert made["spec"]["terminationGracePeriodSeconds"] == 1

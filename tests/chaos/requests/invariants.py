@@ -26,9 +26,8 @@ from tests.chaos.requests.grammar import APPLY, BUILTIN
 from tests.chaos.requests.refusals import explains
 from tests.chaos.requests.replicas import Replica, ViolationError, items_of
 from tests.kit.custom_resources import DEFINITIONS, Json
+from tests.kit.field_owners import without_maps
 
-# Maps of the metadata that are owned, and not stored once they are empty.
-_EMPTIED = {".metadata.annotations", ".metadata.labels"}
 # Faults of the server that the real one has as well: code, pattern of the message, and the rule of the specification.
 FAULTS: tuple[tuple[int, str, str], ...] = (
     (500, "resourceVersion should not be set on objects to be created", "api-server 8.2"),
@@ -165,9 +164,9 @@ class Invariants:
         there = all_paths(Field(kind.shape.type), obj)
         for entry in managed.values():
             _hold(bool(entry.fields), "managers own something", entries)
-            # Who applies also owns what is not stored: zeros, empty maps. Who updates does so in the metadata.
+            # Who applies also owns what is not stored: zeros, empty maps. Who updates owns maps that others empty.
             if entry.operation == managed_fields.UPDATE and entry.api_version == obj["apiVersion"]:
-                absent = {*fieldpath.paths(fieldpath.difference(entry.fields, there))} - _EMPTIED
+                absent = without_maps(kind, fieldpath.paths(fieldpath.difference(entry.fields, there)))
                 _hold(not absent or self._is_redefined(kind), "managers own what is there", (absent, obj))
 
     def _is_redefined(self, kind: Kind) -> bool:

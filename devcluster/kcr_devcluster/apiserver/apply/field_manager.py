@@ -101,13 +101,11 @@ def apply(
         yield
     canonical = _canonical(shape, manifest)
     yield
-    # What is stored has no nulls, but they are changes.
-    unset = _nulls(field, config.manifest)
+    # What is stored has no nulls and no empty maps, but they are changes, or none.
+    unset, shown = _nulls(field, config.manifest), _with_emptied(manifest, canonical)
     changes = {
         version: Comparison(_without(change.touched, config.resets), _without(change.removed, config.resets))
-        for version, change in versions.changes(
-            others, live, merge(field, canonical, unset) if unset else canonical
-        ).items()
+        for version, change in versions.changes(others, live, merge(field, shown, unset) if unset else shown).items()
     }
     yield
     conflicts = {
@@ -220,6 +218,17 @@ def _canonical(shape: Shape, manifest: Manifest) -> Manifest:
     except ValueError:
         return manifest
     return conformed
+
+
+def _with_emptied(manifest: Manifest, stored: Manifest) -> Manifest:
+    """Return an object as it is stored, with the maps that were emptied: who owns the map still does."""
+    found = dict(stored)
+    for name, value in manifest.items():
+        if value == {}:
+            found.setdefault(name, {})
+        elif isinstance(value, dict) and isinstance(stored.get(name), dict):
+            found[name] = _with_emptied(value, stored[name])
+    return found
 
 
 def _nulls(field: Field, config: Manifest) -> Manifest:

@@ -78,6 +78,9 @@ def prune(field: Field, value: Any, last: FieldSet, owned: FieldSet) -> Any:
         if _is_member(part, mine) and not _is_member(part, theirs):
             continue
         inner = prune(part.field, part.value, mine, theirs)
+        if names and inner == [] != part.value:
+            # Unlike a map, a list whose last item goes is gone as well.
+            continue
         kept.append((names[position], inner) if names else inner)
     return dict(kept) if names else kept
 

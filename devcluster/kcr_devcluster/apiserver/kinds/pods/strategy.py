@@ -45,8 +45,7 @@ class PodStrategy(Strategy):
         """Reset the status; admission has set priority and tolerations."""
         if not _SELECTING.isdisjoint(obj["spec"]):
             select_own_labels(obj["spec"], obj["metadata"].get("labels") or {})
-        if (obj["spec"].get("terminationGracePeriodSeconds") or 0) < 0:
-            obj["spec"]["terminationGracePeriodSeconds"] = 1
+        _end_soon(obj["spec"])
         obj["status"] = {"phase": "Pending", "qosClass": qos_class(obj["spec"])}
         if obj["spec"].get("schedulingGates"):
             obj["status"]["conditions"] = [{**_GATED, "lastTransitionTime": obj["metadata"].get("creationTimestamp")}]
@@ -57,6 +56,7 @@ class PodStrategy(Strategy):
         for name in _ADMITTED:
             if name in old["spec"]:
                 new["spec"].setdefault(name, old["spec"][name])
+        _end_soon(new["spec"])
         tolerate_eviction(new)
 
     def prepare_status(self, new: Manifest, old: Manifest) -> None:
@@ -105,3 +105,9 @@ class PodStrategy(Strategy):
                 f"a DNS label is recommended: [{' '.join(reasons)}]",
             )
         return warnings
+
+
+def _end_soon(spec: Manifest) -> None:
+    """Give a pod whose grace period is negative one of a second."""
+    if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
+        spec["terminationGracePeriodSeconds"] = 1
