@@ -32,7 +32,7 @@ define lock
 endef
 
 .PHONY: demo demo-example demo-website test tests newest lowest pythons hint soak mutate lint style types workflows clean image lock audit
-.PHONY: docs version release publish kind card fuzz-jobs parity
+.PHONY: docs version release publish kind card fuzz-jobs parity clients
 
 # The Job in Perl where perl can: perl-base has no bignum, and of Math::BigFloat, 1.999830 (perl 5.36) fails at so many digits,
 # 1.999831 never ends, 1.999832 prints zeros. Nothing is computed to find out: that takes seconds. Pods get no PERL5LIB.
@@ -64,6 +64,13 @@ fuzz-jobs: $(STAMP)
 # the share by area, and each row that differs. AREA=cel-types, ROW=text of its key.
 parity: $(STAMP)
 	@$(BIN)/python -m tests.apiserver.parity $(if $(AREA),--area $(AREA)) $(if $(ROW),--row '$(ROW)')
+
+# Asks the Python clients the same things on `kcr dev`, and on kube-apiserver where KUBEBUILDER_ASSETS has one, and writes
+# docs/reference/clients.md. CLIENT=kr8s asks one of them.
+clients: $(STAMP)
+	@$(PYTHON) -m venv .venv-clients
+	@.venv-clients/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-clients.lock
+	@$(BIN)/python -m tests.clients $(if $(CLIENT),--client $(CLIENT))
 
 # mypy has one core where its cache is empty, for half a minute; the tests have the other one.
 test: hint style
@@ -165,6 +172,7 @@ lock: $(STAMP)
 	$(call lock,dev,requirements-dev.lock,--upgrade)
 	$(call lock,embedded,requirements-demo.lock,--upgrade --constraint requirements-dev.lock)
 	$(COMPILE) --upgrade --constraint requirements-dev.lock --extra speed --extra secure --output-file requirements.lock pyproject.toml
+	$(COMPILE) --upgrade --no-annotate --output-file requirements-clients.lock tests/clients/requirements.in
 	echo 'setuptools>=77' | $(COMPILE) --upgrade --constraint requirements-dev.lock --output-file requirements-build.lock -
 
 # Writes VERSION into all files that have it, and begins its section in the changelog.
