@@ -29,9 +29,9 @@ from tests.clients.things import THINGS, WEB, Happened, Thing
 FOLDER = Path(__file__).parent
 # The environment of requirements-clients.lock, which `make clients` makes.
 PYTHON = os.environ.get("KCR_CLIENTS_PYTHON", ".venv-clients/bin/python")
-# How long a driver may take before it is killed, and when the last object of a watch is made.
+# How long a driver may take before it is killed, and how long after the first watch the last object is made.
 SECONDS = 120.0
-LATE_SECONDS = 3.5
+LATE_SECONDS = 1.5
 # How many clients are asked at a time.
 TOGETHER = 4
 PLUGIN = """#!{python}
@@ -93,14 +93,20 @@ class Driven:
         self._log = log
         self._process: asyncio.subprocess.Process | None = None
 
-    async def ask(self, told: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the answer of the driver; one that says nothing is killed."""
+    async def start(self) -> None:
+        """Start the process unless it runs, and wait until it has imported its client."""
         if self._process is None or self._process.returncode is not None:
             with self._log.open("ab") as log:
                 self._process = await asyncio.create_subprocess_exec(
                     *self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log
                 )
+            assert self._process.stdout is not None
+            await self._process.stdout.readline()
+
+    async def ask(self, told: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the answer of the driver; one that says nothing is killed."""
         process = self._process
+        assert process is not None
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(json.dumps(told).encode() + b"\n")
@@ -173,6 +179,7 @@ async def _ask(asked: Asked, driven: Driven, client: str, name: str, folder: Pat
         await _until(server, f"api/v1/namespaces/{namespace}/pods/runner", "phase", "Running")
     if server.has_nodes and WEB in thing.objects:
         await _until(server, f"apis/apps/v1/namespaces/{namespace}/deployments/web", "observedGeneration", 1)
+    await driven.start()
     kubeconfig, rotation = _credentials(asked, thing, folder)
     asked.proxy.play(thing.fault())
     told = {"method": thing.method, "arguments": thing.arguments, "namespace": namespace,
@@ -180,7 +187,7 @@ async def _ask(asked: Asked, driven: Driven, client: str, name: str, folder: Pat
     start = time.perf_counter()
     async with asyncio.TaskGroup() as group:
         if thing.late:
-            group.create_task(_late(server, namespace))
+            group.create_task(_late(asked, namespace, thing))
         answer = await driven.ask(told)
     seconds = time.perf_counter() - start
     if answer.get("absent"):
@@ -213,9 +220,10 @@ async def _until(server: Server, path: str, field: str, value: Any) -> None:
     raise RuntimeError(f"{path} has no {field} {value}")
 
 
-async def _late(server: Server, namespace: str) -> None:
+async def _late(asked: Asked, namespace: str, thing: Thing) -> None:
+    await (asked.proxy.ended if thing.ends_watch else asked.proxy.began).wait()
     await asyncio.sleep(LATE_SECONDS)
-    await server.send("POST", f"api/v1/namespaces/{namespace}/secrets", {"metadata": {"name": "late"}})
+    await asked.server.send("POST", f"api/v1/namespaces/{namespace}/secrets", {"metadata": {"name": "late"}})
 
 
 def _credentials(asked: Asked, thing: Thing, folder: Path) -> tuple[Path, list[str]]:

@@ -65,19 +65,21 @@ class Proxy:
 
     Attributes:
         seen: The requests since the fault was set, discovery aside.
+        began: The first watch has begun.
+        ended: The first watch has ended.
     """
 
     def __init__(self, session: aiohttp.ClientSession, server: str, token: str) -> None:
         self._session = session
         self._server = server
         self._token = token
-        self._fault = Fault()
-        self.seen: list[Seen] = []
+        self.play(Fault())
 
     def play(self, fault: Fault) -> None:
         """Begin a thing: play this fault from now on, and forget what was seen."""
         self._fault = fault
-        self.seen = []
+        self.seen: list[Seen] = []
+        self.began, self.ended = asyncio.Event(), asyncio.Event()
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Answer one request."""
@@ -112,9 +114,10 @@ class Proxy:
     async def _watch(
         self, request: web.Request, got: aiohttp.ClientResponse, headers: Mapping[str, str], number: int
     ) -> web.StreamResponse:
-        fault = self._fault
+        fault, began, ended = self._fault, self.began, self.ended
         answer = web.StreamResponse(status=got.status, headers=headers)
         await answer.prepare(request)
+        began.set()
         first = True
         while line := await got.content.readuntil():
             await answer.write(line)
@@ -124,6 +127,7 @@ class Proxy:
         if last := fault.last(number):
             await answer.write(last)
         await answer.write_eof()
+        ended.set()
         return answer
 
 

@@ -68,6 +68,11 @@ class Thing(NamedTuple):
     credentials: str = "token"
     direct: bool = False
 
+    @property
+    def ends_watch(self) -> bool:
+        """Whether the first watch ends."""
+        return issubclass(self.fault, ShortWatch)
+
 
 def made(api: str, kind: str, name: str, **fields: Any) -> Mapping[str, Any]:
     """Return a manifest."""
@@ -201,6 +206,8 @@ def _watch(happened: Happened) -> str:
         return f"raises `{value['end']['raised']}`"
     watches = [one for one in happened.seen if "watch" in one.query]
     if "ADDED late" not in value["events"]:
+        if any(event.startswith("ERROR") for event in value["events"]):
+            return "an event ERROR, and the end"
         return "ends without an error" if value["end"] == "ended" else "no event afterwards"
     if any(event.startswith("DELETED") for event in value["events"]):
         return "goes on, after a deletion that was none"
@@ -211,13 +218,14 @@ def _watch(happened: Happened) -> str:
 
 
 def _bookmark(happened: Happened) -> str:
-    asked = any(one.query.get("allowWatchBookmarks", "").lower() == "true" for one in happened.seen)
+    if not any(one.query.get("allowWatchBookmarks", "").lower() == "true" for one in happened.seen):
+        return "not asked for"
     value = happened.answer["value"]
     if isinstance(value["end"], dict):
         told = f"raises `{value['end']['raised']}`"
     else:
         told = "are events" if any(event.startswith("BOOKMARK") for event in value["events"]) else "are hidden"
-    return f"{'asked for' if asked else 'not asked for'}, {told}"
+    return f"asked for, {told}"
 
 
 def _again(happened: Happened) -> str:
@@ -282,7 +290,9 @@ def _rotated(happened: Happened) -> str:
 
 
 def _plugin(happened: Happened) -> str:
-    return failed(happened) or f"{happened.runs} runs for three requests"
+    unsent = all(not one.authorization for one in happened.seen)
+    told = "no credentials are sent" if unsent else f"{happened.runs} runs for three requests"
+    return failed(happened) or told
 
 
 def _deleted(happened: Happened) -> str:

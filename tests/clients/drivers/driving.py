@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 # How long a watch is followed, and how long anything may take.
-WATCH_SECONDS = 7.0
+WATCH_SECONDS = 8.0
 SECONDS = 25.0
 LAST = "late"
 
@@ -98,6 +98,7 @@ def drive(make: Callable[[str, str, list[str]], Driver]) -> None:
     """
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
+    print("ready", file=answers, flush=True)
     for line in sys.stdin:
         told = json.loads(line)
         method = getattr(make(told["namespace"], told["kubeconfig"], told["rotation"]), told["method"], None)

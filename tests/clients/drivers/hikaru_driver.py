@@ -59,11 +59,6 @@ class Hikaru(Driver):
         read.data["b"] = "2"
         read.update()
 
-    def status(self, body: Any) -> None:
-        front = from_dict({"metadata": {"name": "front", "namespace": self.namespace}} | body, cls=Service)
-        config.load_kube_config(self.kubeconfig)
-        front.patchNamespacedServiceStatus("front", self.namespace)
-
     def logs(self) -> str:
         config.load_kube_config(self.kubeconfig)
         return str(Pod.readNamespacedPodLog("runner", self.namespace).obj)

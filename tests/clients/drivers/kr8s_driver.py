@@ -26,10 +26,6 @@ class Kr8s(Driver):
             found = dict((await ConfigMap.get(name, namespace=self.namespace, api=api)).data)
         return found
 
-    async def pages(self) -> int:
-        api = await self._api()
-        return len([one async for one in api.get("secrets", namespace=self.namespace, params={"limit": 2})])
-
     async def follow(self) -> Any:
         api = await self._api()
 

@@ -51,7 +51,7 @@ class KubeSdk(Driver):
 
         async def named() -> AsyncIterator[tuple[str, str]]:
             async for event in kubesdk.watch_k8s_resources(Secret, namespace=self.namespace):
-                yield str(getattr(event.type, "value", event.type)), event.object.metadata.name or ""
+                yield str(getattr(event.type, "value", event.type)), getattr(event.object.metadata, "name", None) or ""
 
         return await follow_async(named())
 
