@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -282,7 +283,9 @@ async def ask_all(
 
 def _command(command: Sequence[str]) -> list[str]:
     driver, *arguments = command
-    return [PYTHON, str(FOLDER / "drivers" / driver), *arguments]
+    # Where kcr is installed no other client needs to be.
+    python = sys.executable if driver == "kcr_driver.py" else PYTHON
+    return [python, str(FOLDER / "drivers" / driver), *arguments]
 
 
 async def main(clients: Sequence[str], things: Sequence[str]) -> int:
@@ -318,7 +321,7 @@ def versions() -> Mapping[str, str]:
     """Return the versions of the packages of the clients."""
     show = "import importlib.metadata as m, json; print(json.dumps([(d.name, d.version) for d in m.distributions()]))"
     printed = subprocess.run([PYTHON, "-c", show], check=True, capture_output=True, text=True).stdout
-    return {re.sub("[._]", "-", name): version for name, version in json.loads(printed)}
+    return {re.sub("[._]", "-", name): found for name, found in json.loads(printed)} | {"kcr": version("kcr")}
 
 
 def arguments() -> argparse.Namespace:

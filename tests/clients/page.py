@@ -8,6 +8,7 @@ from tests.clients.things import THINGS
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "clients.md"
 # By name: the driver and its arguments, and the packages whose versions the page names.
 CLIENTS: Mapping[str, tuple[list[str], list[str]]] = {
+    "kcr": (["kcr_driver.py"], ["kcr"]),
     "kubernetes": (["official.py", "kubernetes"], ["kubernetes"]),
     "kubernetes.aio": (["official.py", "kubernetes.aio"], ["kubernetes"]),
     "kubernetes_asyncio": (["official.py", "kubernetes_asyncio"], ["kubernetes-asyncio"]),
@@ -23,11 +24,11 @@ CLIENTS: Mapping[str, tuple[list[str], list[str]]] = {
 
 TEXT = """# Clients
 
-Made from `tests/clients` by `make clients` on {date}: {count} clients, each asked up to {things} things, behind a proxy
-that plays expired tokens, ended watches and refusals. "Not asked" says that the driver has no call for it, not that the
-client cannot do it.
+Made from `tests/clients` by `make clients` on {date}: {count} clients, kcr first, each asked up to {things} things,
+behind a proxy that plays expired tokens, ended watches and refusals. "Not asked" says that the driver has no call for
+it, not that the client cannot do it.
 """
-SPLIT = 5
+SPLIT = 6
 
 
 def write_page(found: Mapping[str, Mapping[str, str]], versions: Mapping[str, str], date: str) -> None:

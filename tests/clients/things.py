@@ -229,7 +229,11 @@ def _bookmark(happened: Happened) -> str:
 
 
 def _again(happened: Happened) -> str:
-    return f"sent again after {happened.seconds:.0f} s" if len(happened.seen) > 1 else "not sent again"
+    if len(happened.seen) == 1:
+        return "not sent again"
+    # kcr waits up to half a second more than it was told.
+    about = "a second or two" if happened.seconds < 2.5 else f"{happened.seconds:.0f} s"
+    return f"sent again after {about}"
 
 
 def _patch(happened: Happened) -> str:
