@@ -11,11 +11,13 @@ import pytest
 
 from tests.chaos.traces import COMMAND, RECORD, SEEDS, recorded
 
-
+SOAK = [pytest.mark.soak, pytest.mark.timeout(0)]
 # It starts processes of its own, which import everything again.
-@pytest.mark.timeout(60)
+QUICK = pytest.mark.timeout(60)
+
+
 @pytest.mark.parametrize(
-    ("name", "seed"), [pytest.param(*one, marks=[] if one[0] == "requests" else pytest.mark.soak) for one in SEEDS]
+    ("name", "seed"), [pytest.param(*one, marks=QUICK if one[0] == "requests" else SOAK) for one in SEEDS]
 )
 def test_trace_of_a_seed_is_the_recorded_one_in_every_process(name: str, seed: int) -> None:
     traces = set()
