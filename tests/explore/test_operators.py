@@ -23,6 +23,9 @@ SECONDS = [
 ]
 POD = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "busybox"}]}
 TRAINING: dict[str, Any] = yaml.safe_load(Path("examples/jobset/manifests/training.yaml").read_text(encoding="utf-8"))
+# The workers end, and then the leader is stopped: what ends at one moment could be seen in either order.
+_LEADER = TRAINING["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
+_LEADER["metadata"] = {"annotations": {"sim.kcr.dev/run-for": "100000s"}}
 
 
 def metadata(world: World, name: str) -> dict[str, str]:

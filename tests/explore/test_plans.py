@@ -8,7 +8,7 @@ from kcr_devcluster.testing.explore import FoundError, World
 from kcr_devcluster.testing.explore.history import MOST_LINES, Step, told
 from kcr_devcluster.testing.explore.plans import EVENT_FAULTS, WRITE_FAULTS, Plan, parse, plans
 from tests.explore.api import Shop, ShopReconciler, attach, child, shop
-from tests.explore.faults import generated_name
+from tests.explore.faults import generated_name, owner_reference
 
 WRITES = ["create a", "patch b", "patch b"]
 EVENTS = ["added a"]
@@ -51,6 +51,7 @@ def test_history_keeps_the_fault_its_neighbours_and_what_is_wrong() -> None:
     assert shown.count("more") == 3
 
 
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize("only", ["hand-over@1", "namespace@2", "event-coalesced@1", "event-relist@2", "jitter@5"])
 def test_correct_operator_survives(only: str) -> None:
     explore(generated_name.scenario, generated_name.correct, kinds=[Shop], only=only)
@@ -68,6 +69,8 @@ class Caring(ShopReconciler):
         await self.client.create(child(shop, "farewell"))
 
 
+@pytest.mark.soak
+@pytest.mark.timeout(60)
 def test_finalizer_that_keeps_a_namespace_is_found() -> None:
     async def scenario(world: World) -> None:
         await world.client.create(shop(world))
@@ -79,3 +82,7 @@ def test_finalizer_that_keeps_a_namespace_is_found() -> None:
     words = r"explore/shop is never deleted: finalizer example.dev/page stays; shop explore/shop fails: ForbiddenError"
     with pytest.raises(FoundError, match=words):
         explore(scenario, setup, kinds=[Shop], only="namespace@1")
+
+
+def test_late_deletion_of_an_owner_ends_though_its_children_come_and_go() -> None:
+    explore(owner_reference.scenario, owner_reference.correct, kinds=[Shop], only="event-late@4")

@@ -21,12 +21,15 @@ from kcr_devcluster.testing.explore.states import TOUCHED
 
 # The namespace for the objects of scenarios.
 NAMESPACE = "explore"
-# How late a late reply or event comes.
+# How late a late reply comes, and a late event. While the deletion of an owner is late, an operator and the garbage
+# collector create and delete its children in turn, so an event is not late for long, and each write takes some time.
 LATE_SECONDS = 10.0
+_LATE_EVENT_SECONDS = 2.0
+_WRITE_SECONDS = 0.02
 # On a line that is cut, a request fails after so long.
 _TIMEOUT_SECONDS = 5.0
 # How late events are at most where all of them are.
-_JITTER_SECONDS = 3.0
+_JITTER_SECONDS = 1.0
 _READS = frozenset({"get", "list", "watch"})
 # Writes that no fault happens at: they say nothing about what the operator has achieved.
 _SIDE = frozenset({"events", "leases"})
@@ -41,10 +44,10 @@ _SPOKEN = {
     "503": "refused: unavailable",
     "hand-over": "the leader loses its connection before it",
     "namespace": "the namespace is deleted before it",
-    "event-late": f"it comes {LATE_SECONDS:.0f} s late",
+    "event-late": f"it comes {_LATE_EVENT_SECONDS:.0f} s late",
     "event-twice": "it comes twice",
     "event-relist": "the watch has expired instead",
-    "event-coalesced": f"the watch has expired {LATE_SECONDS:.0f} s later",
+    "event-coalesced": f"the watch has expired {_LATE_EVENT_SECONDS:.0f} s later",
 }
 _REFUSALS = {
     "429": TooManyRequestsError(429, "TooManyRequests", "explore: too many requests", retry_after_seconds=1),
@@ -101,6 +104,9 @@ class Line:
 
     @asynccontextmanager
     async def _write(self, request: Request, call: Call) -> AsyncIterator[Response]:
+        await asyncio.sleep(_WRITE_SECONDS)
+        if self._inner.crashed.is_set():
+            await asyncio.get_running_loop().create_future()
         recorder, steps, what = self._recorder, self._recorder.steps, described(request, call)
         recorder.writes.append(f"{call.verb} {what}")
         number = len(recorder.writes)
@@ -174,7 +180,7 @@ class Line:
             if self._plan.jitter:
                 await asyncio.sleep(self._random.random() * _JITTER_SECONDS)
             if fault in ("event-late", "event-coalesced"):
-                await asyncio.sleep(LATE_SECONDS)
+                await asyncio.sleep(_LATE_EVENT_SECONDS)
             if fault in ("event-relist", "event-coalesced"):
                 yield _EXPIRED
                 return

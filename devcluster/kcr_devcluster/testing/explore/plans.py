@@ -10,7 +10,7 @@ WRITE_FAULTS = (
     "crash-after", "reply-lost", "500", "changed", "crash-before", "reply-late", "503", "429",
 )  # fmt: skip
 # Faults at a watch event that reaches the operator, not counted those of the first list. After `relist` the watch has
-# expired at this event; `coalesced` is the same ten seconds later, so that what happens meanwhile is seen at once.
+# expired at this event; `coalesced` is the same two seconds later, so that what happens meanwhile is seen at once.
 EVENT_FAULTS = ("event-late", "event-twice", "event-relist", "event-coalesced")
 # At a write: the leader of two replicas loses its connection, and the other one takes over; or the namespace of the
 # scenario is deleted.

@@ -14,6 +14,7 @@ from kcr.client import Client, Request, Response, Transport
 from kcr.errors import ApiError
 from kcr.stacks import await_stack
 from kcr.testing.loop import VirtualClock, VirtualLoop
+from kcr.testing.mutations import unchanged_stores
 from kcr_devcluster.calls import call_of
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.testing.clusters import setups_of, simulated_cluster
@@ -50,6 +51,7 @@ class World:
         clock: The virtual time. `asyncio.sleep` passes it.
         namespace: An empty namespace for the objects of the scenario.
         cluster: The embedded cluster, for example for its nodes.
+        users: The way of the client to the server.
     """
 
     def __init__(
@@ -59,7 +61,8 @@ class World:
         self.cluster: EmbeddedCluster = cluster
         self.clock: VirtualClock = clock
         self.namespace: str = NAMESPACE
-        self.client: Client = Client(_Users(cluster.transport, operator, recorder, steps), field_manager=SCENARIO)
+        self.users: Users = Users(cluster.transport, operator, recorder, steps)
+        self.client: Client = Client(self.users, field_manager=SCENARIO)
 
     async def settled(self) -> None:
         """Wait until nothing is left to do: no key is queued or failing, and nothing was written for a minute.
@@ -91,11 +94,24 @@ class World:
         return canonical(written, self._recorder.names)
 
 
-class _Users:
-    """The way of the scenario to the server; its writes are numbered, and it may end before one of them."""
+class Users:
+    """The way of the scenario to the server.
+
+    Attributes:
+        over: Set when the scenario has made so many writes as it may, and is about to make another one.
+    """
 
     def __init__(self, inner: Transport, operator: Operator, recorder: Recorder, steps: int | None) -> None:
+        """Make the way.
+
+        Args:
+            inner: The way to the server.
+            operator: Its webhooks are waited for.
+            recorder: Notes the writes.
+            steps: How many writes the scenario may make; None for all.
+        """
         self._inner, self._operator, self._recorder, self._left = inner, operator, recorder, steps
+        self.over: asyncio.Event = asyncio.Event()
 
     def send(self, request: Request) -> AbstractAsyncContextManager[Response]:
         """Send one request."""
@@ -107,7 +123,8 @@ class _Users:
         if self._left is not None:
             self._left -= 1
             if self._left < 0:
-                await _end_scenario()
+                self.over.set()
+                await asyncio.get_running_loop().create_future()
         if self._operator.has_webhooks:
             # Without them the write would be refused.
             await self._operator.ready.wait()
@@ -117,14 +134,6 @@ class _Users:
         async with self._inner.send(request) as response:
             steps[place] = step._replace(status=response.status)
             yield response
-
-
-async def _end_scenario() -> None:
-    raise _EndError
-
-
-class _EndError(BaseException):
-    """The scenario is to end before its next write."""
 
 
 class Outcome(NamedTuple):
@@ -174,10 +183,16 @@ class Runs:
 
         Raises:
             ScenarioError: The scenario or the operator reaches out of virtual time.
+            MutatedError: The operator has changed an object of a store in place.
             Exception: What the scenario raises without a fault.
         """
         self.count += 1
-        with asyncio.Runner(loop_factory=VirtualLoop) as runner, guarded(runner.get_loop()):
+        # The store's objects of one run only: those of hundreds would be too many.
+        with (
+            unchanged_stores(),
+            asyncio.Runner(loop_factory=VirtualLoop) as runner,
+            guarded(runner.get_loop()),
+        ):
             # What an operator leaves behind when it crashes is nothing to report.
             runner.get_loop().set_exception_handler(lambda *_: None)
             try:
@@ -213,8 +228,6 @@ class Runs:
         async def play() -> object:
             try:
                 return await self._scenario(world)
-            except _EndError:
-                return None
             except UnsettledError as error:
                 recorder.violations.append(Violation("idle", str(error), recorder.written_on_and_on))
             except Exception as error:
@@ -227,7 +240,12 @@ class Runs:
             return None
 
         task = group.create_task(play(), context=in_context(SCENARIO), name=SCENARIO_TASK)
-        await asyncio.wait([task], timeout=_SCENARIO_SECONDS)
+        over = group.create_task(world.users.over.wait())
+        await asyncio.wait([task, over], timeout=_SCENARIO_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        if over.done():
+            task.cancel()
+            return None
+        over.cancel()
         if not task.done():
             where = await_stack(task)
             task.cancel()
