@@ -46,10 +46,19 @@ def read_documents(path: str) -> tuple[Document, ...]:
     Raises:
         ConfigError: It cannot be read, is not YAML, or holds something that is not an object.
     """
-    return tuple(document for shown, text in read_texts(path) for document in _documents(shown, text))
+    return tuple(document for shown, text in read_texts(path) for document in documents_in(shown, text))
 
 
-def _documents(shown: str, text: str) -> Iterator[Document]:
+def documents_in(shown: str, text: str) -> Iterator[Document]:
+    """Yield the objects of a text.
+
+    Args:
+        shown: Where it comes from, for errors.
+        text: YAML or JSON.
+
+    Raises:
+        ConfigError: It is not YAML, or holds something that is not an object.
+    """
     try:
         values, twice = load_manifests(text)
     except YamlError as error:

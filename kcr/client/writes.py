@@ -93,13 +93,13 @@ class Writes(Calls):
 
         Args:
             kind: The type of the returned object.
-            manifest: The object; apiVersion and kind may be left out.
+            manifest: The object; a mapping may leave out apiVersion and kind.
             namespace: The namespace; empty for that of the manifest.
 
         Raises:
             ValueError: The manifest states another namespace.
         """
-        body = manifest if isinstance(manifest, bytes) else codec.encode({**manifest})
+        body = manifest if isinstance(manifest, bytes) else _whole(kind, manifest)
         stated = decoding.metadata_in(body)
         if stated.namespace and namespace not in ("", stated.namespace):
             raise ValueError(

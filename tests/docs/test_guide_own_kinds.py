@@ -1,5 +1,6 @@
 """The guide on own kinds: its modules and commands, as a reader would use them."""
 
+import subprocess
 from pathlib import Path
 from types import ModuleType
 
@@ -19,6 +20,7 @@ from tests.kit.documents import ROOT, blocks, files
 READY = kcr.Condition(type="Ready", status="True", reason="AllPodsReady")
 GUIDE = ROOT / "docs" / "guide" / "own-kinds.md"
 FILES = files(GUIDE)
+SHOWN = [block.text for block in blocks(GUIDE) if block.language == "text"]
 COMMANDS = [line for block in blocks(GUIDE) if block.language == "console" for line in block.text.splitlines()]
 
 
@@ -37,7 +39,7 @@ def module(name: str) -> ModuleType:
 
 def test_every_block_is_used() -> None:
     assert set(FILES) == {"website.py", "website_beta.py", "deployment.py", "site.yaml"}
-    assert all(block.file or block.language in ("console", "text") for block in blocks(GUIDE))
+    assert all(block.file or block.language in ("console", "text", "sh") for block in blocks(GUIDE))
     assert {line.split()[0] for line in COMMANDS} == {"kcr", "kubectl"}
 
 
@@ -58,8 +60,32 @@ def test_check_prints_what_the_guide_shows(folder: Path, capsys: pytest.CaptureF
     site.write_text(site.read_text().replace("replicas: 3", "replicas: 101\n  colour: red"))
     assert exit_code_of(["crd", "generate", "website", "-o", "crd"]) == 0
     assert exit_code_of(["crd", "check", "crd", "site.yaml"]) == 1
-    (shown,) = (block.text for block in blocks(GUIDE) if block.language == "text")
-    assert capsys.readouterr().out == shown
+    assert capsys.readouterr().out == SHOWN[0]
+
+
+def test_diff_prints_what_the_guide_shows(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def git(*arguments: str) -> None:
+        who = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+        subprocess.run(["git", *who, *arguments], check=True, cwd=folder)
+
+    assert exit_code_of(["crd", "generate", "website", "-o", "crd"]) == 0
+    git("init", "-q")
+    git("add", "crd")
+    git("commit", "-qm", "crd")
+    git("update-ref", "refs/remotes/origin/main", "HEAD")
+    (file,) = (folder / "crd").iterdir()
+    manifest = yaml.safe_load(file.read_text())
+    spec = manifest["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    del spec["properties"]["image"]
+    spec["required"].remove("image")
+    spec["properties"]["replicas"]["maximum"] = 1000
+    file.write_text(yaml.safe_dump(manifest))
+    (text,) = (block.text for block in blocks(GUIDE) if block.language == "sh")
+    revision, cluster = (line.split()[1:] for line in text.splitlines())
+    assert exit_code_of(revision) == 1
+    assert capsys.readouterr().out == SHOWN[1]
+    # With a cluster it is run in tests/runtime/commands.
+    assert cluster == ["crd", "diff", "cluster", "crd", "--context", "production"]
 
 
 def test_second_version_is_in_the_same_definition() -> None:

@@ -19,6 +19,7 @@ from kcr.errors import ConfigError
 from kcr.serving.webhooks.conversion import WebhookService
 from kcr.serving.webhooks.converters import Conversions, is_registered_in
 from kcr_devcluster.generators.check import check
+from kcr_devcluster.generators.diff import diff
 from kcr_devcluster.generators.migration import migrate
 from kcr_devcluster.generators.review import losses, unguarded
 from kcr_devcluster.generators.webhooks import service_options
@@ -34,10 +35,11 @@ Versions = tuple[type[Resource], ...]
 
 @click.group("crd")
 def command() -> None:
-    """Make and check CustomResourceDefinitions, and migrate their objects."""
+    """Make, check and compare CustomResourceDefinitions, and migrate their objects."""
 
 
 command.add_command(check)
+command.add_command(diff)
 command.add_command(migrate)
 
 

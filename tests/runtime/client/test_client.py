@@ -14,6 +14,7 @@ import kcr
 from kcr.api import codec
 from kcr.api.batch import Job
 from kcr.api.core import ConfigMap, Pod, Secret, Service
+from kcr.api.full.apiextensions_v1 import CustomResourceDefinition
 from kcr.api.meta import Key, ObjectMeta
 from kcr.api.unstructured import unstructured
 from kcr.client import (
@@ -27,7 +28,7 @@ from kcr.testing import eventually
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.node import RunResult
 from kcr_devcluster.kinds import install
-from tests.kit.custom_resources import definition, version
+from tests.kit.custom_resources import definition, spec_schema, version
 from tests.kit.http_servers import client_of
 from tests.kit.owners import Website
 
@@ -143,6 +144,13 @@ async def test_status_that_a_definition_does_not_have_is_said_to_be_missing(clie
         # A reconciler would take that for an object that is deleted.
         assert not isinstance(refused.value, NotFoundError)
         assert str(refused.value) == said.replace("default/w", str(status_of.key))
+
+
+async def test_manifest_of_a_custom_resource_needs_no_kind(client: Client) -> None:
+    kind = kcr.unstructured("ex.io/v1", "Widget", plural="widgets")
+    await client.create_manifest(CustomResourceDefinition, definition(version("v1", spec_schema({}))))
+    made = await client.create_manifest(kind, {"metadata": {"name": "a", "namespace": "default"}})
+    assert (made.metadata.name, type(made)) == ("a", kind)
 
 
 async def test_status_of_a_deleted_object_is_not_found(client: Client) -> None:
