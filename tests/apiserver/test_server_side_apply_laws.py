@@ -6,7 +6,7 @@ the same manager, and what was applied is applied again without effect.
 
 import random
 from copy import deepcopy
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 
@@ -41,6 +41,7 @@ SPECS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 BROKEN: tuple[Any, ...] = (None, "x", 7, True, [], {}, [None], [{"name": "a"}, {"name": "a"}])
 MANAGERS = ("a", "b", "kubectl")
+LENGTH = 40
 TYPED = ("failed to create typed patch object", "failed to convert new object")
 
 
@@ -97,10 +98,22 @@ class Draw:
         }  # fmt: skip
 
 
+class Sender(Protocol):
+    """Sends requests, as `Api` does."""
+
+    async def call(self, method: str, target: str, body: object = b"", *, content_type: str = ...) -> Reply:
+        """Send one request."""
+        ...
+
+    async def apply(self, target: str, body: object, manager: str = ..., query: str = ...) -> Reply:
+        """Send a server-side apply."""
+        ...
+
+
 class Session:
     """One object, written again and again."""
 
-    def __init__(self, api: Api, kind: Any, draw: Draw) -> None:
+    def __init__(self, api: Sender, kind: Any, draw: Draw) -> None:
         self.api, self.kind, self.draw = api, kind, draw
         namespace = "namespaces/default/" if kind.type.namespaced else ""
         root = "apis/" + kind.type.group if kind.type.group else "api"
@@ -175,11 +188,11 @@ class Session:
 
 
 async def run(api: Api, seed: int) -> None:
-    """Write one object some forty times."""
+    """Write one object again and again."""
     draw = Draw(seed)
     kind = next(kind for kind in KINDS if kind.type.kind == KINDS_USED[seed % len(KINDS_USED)])
     session = Session(api, kind, draw)
-    for _ in range(40):
+    for _ in range(LENGTH):
         await session.step()
 
 

@@ -410,3 +410,18 @@ async def test_pod_with_a_negative_grace_period_is_applied_twice(api: Api) -> No
     for _ in range(2):
         made = await applied(api, body, target="/api/v1/namespaces/default/pods/a")
         assert made["spec"]["terminationGracePeriodSeconds"] == 1
+
+
+async def test_opaque_value_has_one_owner(api: Api) -> None:
+    revision = {"apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": {"name": "a"}, "revision": 1}
+    target = "/apis/apps/v1/namespaces/default/controllerrevisions/a"
+    made = await applied(api, {**revision, "data": {"a": {"b": 1}}}, target=target)
+    assert owners(made) == {"m": [".data", ".revision"]}
+
+
+async def test_empty_list_that_another_manager_applied_conflicts(api: Api) -> None:
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a"}, "imagePullSecrets": []}
+    target = "/api/v1/namespaces/default/serviceaccounts/a"
+    await applied(api, account, target=target)
+    reply = await api.apply(target, account, "other")
+    assert reply.body["message"] == 'Apply failed with 1 conflict: conflict with "m": .imagePullSecrets'

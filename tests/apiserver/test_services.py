@@ -59,3 +59,17 @@ async def test_new_service_warns_that_its_address_leads_nowhere(api: Api) -> Non
     assert "Warning" not in (await api.call("POST", SERVICES, headless)).headers
     changed = await api.call("PATCH", f"{SERVICES}/a", {"spec": {"selector": {"a": "b"}}})
     assert "Warning" not in changed.headers
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        ({"ipFamilyPolicy": "b"}, "spec.ipFamilyPolicy"),
+        ({"ipFamilies": ["a"]}, "spec.ipFamilies[0]"),
+        ({"clusterIP": "x"}, "spec.clusterIPs[0]"),
+    ],
+)
+async def test_errors_of_addresses_come_before_all_others(api: Api, spec: dict[str, Any], field: str) -> None:
+    body = {"metadata": {"name": "a"}, "spec": {"type": "c", "sessionAffinity": "d", **spec}}
+    reply = await api.call("POST", SERVICES, body)
+    assert [cause["field"] for cause in reply.body["details"]["causes"]] == [field]

@@ -101,7 +101,7 @@ def apply(
         yield
     canonical = _canonical(shape, manifest)
     yield
-    # What is stored has no nulls and no empty maps, but they are changes, or none.
+    # What is stored has no nulls, empty maps and lists, but they are changes, or none.
     unset, shown = _nulls(field, config.manifest), _with_emptied(manifest, canonical)
     changes = {
         version: Comparison(_without(change.touched, config.resets), _without(change.removed, config.resets))
@@ -221,11 +221,11 @@ def _canonical(shape: Shape, manifest: Manifest) -> Manifest:
 
 
 def _with_emptied(manifest: Manifest, stored: Manifest) -> Manifest:
-    """Return an object as it is stored, with the maps that were emptied: who owns the map still does."""
+    """Return an object as it is stored, with its empty maps and lists: they are owned."""
     found = dict(stored)
     for name, value in manifest.items():
-        if value == {}:
-            found.setdefault(name, {})
+        if value in ({}, []):
+            found.setdefault(name, value)
         elif isinstance(value, dict) and isinstance(stored.get(name), dict):
             found[name] = _with_emptied(value, stored[name])
     return found

@@ -356,7 +356,8 @@ def _field(facts: FieldFacts, tag: str, default: Any, embedded: Mapping[str, str
         merge_key=facts.patch_merge_key,
         list_type=facts.list_type,
         list_map_keys=facts.list_map_keys,
-        map_type=facts.map_type,
+        # Whatever an opaque value is, it has one owner.
+        map_type="atomic" if facts.type == "any" else facts.map_type,
         number=tuple(map(int, number.split("."))) if number else (),
         go_type=named,
         embedded=tuple(name for outer, name in embedded.items() if number.startswith(f"{outer}.")),

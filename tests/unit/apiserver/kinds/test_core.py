@@ -155,6 +155,14 @@ def test_ranges_and_old_name_of_a_node_are_set_once() -> None:
     assert texts(strategy.validate_update(node({}), node({"podCIDRs": ["10.0.0.0/24"]}))) == [ONCE]
 
 
+def test_configuration_of_the_kubelet_is_not_stored() -> None:
+    strategy, new = NodeStrategy(), node({"configSource": {}}, config={"error": "x"}, conditions=[{"type": "Ready"}])
+    assert new["status"]["conditions"][0]["status"] == ""
+    strategy.prepare_status(new, node({}))
+    assert "config" not in new["status"]
+    assert "configSource" not in new["spec"]
+
+
 def test_features_that_a_node_declares_are_sorted_names() -> None:
     strategy, field = NodeStrategy(), "status.declaredFeatures"
     assert texts(strategy.validate(node({}, declaredFeatures=["A", "Ab/c"]))) == []

@@ -126,11 +126,17 @@ class NodeStrategy(Strategy):
     def prepare_create(self, obj: Manifest) -> None:
         """Drop where the kubelet's configuration once came from."""
         obj["spec"].pop("configSource", None)
+        obj["status"].pop("config", None)
 
     def prepare_update(self, new: Manifest, old: Manifest) -> None:
         """Keep the status, and drop that here, too."""
         super().prepare_update(new, old)
         new["spec"].pop("configSource", None)
+
+    def prepare_status(self, new: Manifest, old: Manifest) -> None:
+        """Keep the spec, and drop the kubelet's configuration."""
+        super().prepare_status(new, old)
+        new["status"].pop("config", None)
 
     def warnings(self, new: Manifest, old: Manifest | None) -> list[str]:
         """Return the warnings about fields that nothing reads any more."""

@@ -58,8 +58,6 @@ def check_service(service: Manifest) -> list[FieldError]:
     errors += _check_ports(ports, kind)
     errors += check_labels(spec.get("selector") or {}, "spec.selector")
     errors += _check_affinity(spec)
-    if kind != "ExternalName":
-        errors += _check_addresses(spec)
     for position, address in enumerate(spec.get("externalIPs") or ()):
         errors += check_reachable_address(f"spec.externalIPs[{position}]", address)
     if kind not in _TYPES:
@@ -68,17 +66,14 @@ def check_service(service: Manifest) -> list[FieldError]:
 
 
 def _check_configured(spec: Manifest) -> list[FieldError]:
-    """Return the field errors of a second family of addresses: this cluster has IPv4 alone.
+    """Return the field errors of addresses and their families, before all others: this cluster has IPv4 alone.
 
     Source: kubernetes/pkg/registry/core/service/storage/alloc.go, initIPFamilyFields.
     """
     if spec["type"] == "ExternalName":
         return []
-    given = zip(spec.get("ipFamilies") or (), spec.get("clusterIPs") or (), strict=False)
-    for position, (family, address) in enumerate(given):
-        if parse_address(address) is not None and (":" in address) is not (family == "IPv6"):
-            words = f"expected an {family} value as indicated by `ipFamilies[{position}]`"
-            return [invalid(f"{_ADDRESSES}[{position}]", address, words)]
+    if errors := _check_addresses(spec):
+        return errors
     if is_headless(spec) and not spec.get("selector"):
         # It may have both families, whatever the cluster has.
         return []
