@@ -5,6 +5,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import NamedTuple
 
+from kcr.arguments import check_fields
 from kcr.keywords import Keywords
 from kcr_devcluster.testing.explore.history import MOST_LINES, told
 from kcr_devcluster.testing.explore.options import ExploreOptions
@@ -92,6 +93,7 @@ def explore(scenario: Scenario, setup: str | Callable[..., object], options: Exp
         RuntimeError: It was called in a coroutine.
         ValueError: `only` names no faults.
     """
+    check_fields("explore", options)
     _refuse_loop()
     repeated = parse(options.only)
     began = perf_counter()

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
 
 from kcr_devcluster.kinds import KindSource
 from kcr_devcluster.testing.explore.recorder import Invariant
@@ -38,10 +39,14 @@ class ExploreOptions(msgspec.Struct, frozen=True, kw_only=True):
     ] = ()
     without: Annotated[Collection[Oracle], "Oracles that are not asked, such as `idle`."] = ()
     most_requests: Annotated[
-        int, "How many requests a reconcile may take; 0 for four times as many as without a fault, and fifty at least."
+        Annotated[int, Meta(ge=0)],
+        "How many requests a reconcile may take; 0 for four times as many as without a fault, and fifty at least.",
     ] = 0
     seconds: Annotated[
-        float, "How long the exploration may take, in seconds of real time; what is left out is in the report."
+        Annotated[float, Meta(ge=0)],
+        "How long the exploration may take, in seconds of real time; what is left out is in the report.",
     ] = 30.0
-    runs: Annotated[int, "How many runs with drawn faults and delays follow, if there is time."] = 100
+    runs: Annotated[
+        Annotated[int, Meta(ge=0)], "How many runs with drawn faults and delays follow, if there is time."
+    ] = 100
     only: Annotated[str, "The faults of one run, as a report names them: it is repeated, and nothing else tried."] = ""
