@@ -69,7 +69,7 @@ def _read(path: Path) -> Iterator[dict[str, Any]]:
             remedy = "a kind is named by its class, or by a file or folder of CustomResourceDefinitions"
             raise ConfigError(f"{file}: {error.strerror}: {remedy}") from error
         except YamlError as error:
-            raise ConfigError(f"{file}: no YAML: {error.in_file}") from error
+            raise ConfigError(f"{file}: not YAML: {error.in_file}") from error
         for document in documents:
             if not isinstance(document, dict) or document.get("kind") != CustomResourceDefinition.resource.kind:
                 raise ConfigError(f"{file}: an object that is not a CustomResourceDefinition: take it out of the file")

@@ -62,7 +62,7 @@ def documents_in(shown: str, text: str) -> Iterator[Document]:
     try:
         values, twice = load_manifests(text)
     except YamlError as error:
-        raise ConfigError(f"{shown}: no YAML: {error.in_file}") from error
+        raise ConfigError(f"{shown}: not YAML: {error.in_file}") from error
     found = [document for document in values if document is not None]
     if twice:
         # The last one would win, as with `metadata` of two objects that are one for want of `---`.

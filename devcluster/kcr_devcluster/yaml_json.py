@@ -89,7 +89,7 @@ _BLANKS, _BREAKS = (" ", "\t"), ("\r", "\n", "\x85", "\u2028", "\u2029")
 
 
 class YamlError(ValueError):
-    """A text is no YAML, or no value of JSON; the message is the API server's.
+    """A text is neither YAML nor JSON; the message is the API server's.
 
     Attributes:
         in_file: What is wrong and the line of it; the API server's lines are near it only.

@@ -57,7 +57,7 @@ def test_definitions_are_read_from_files_and_folders(tmp_path: Path, give: Any) 
     ("content", "said"),
     [
         pytest.param(None, r"crds\.yaml: No such file or directory: a kind is named", id="absent"),
-        pytest.param("a: [", r"crds\.yaml: no YAML: line 1: ", id="no-yaml"),
+        pytest.param("a: [", r"crds\.yaml: not YAML: line 1: ", id="no-yaml"),
         pytest.param("kind: ConfigMap", "an object that is not a CustomResourceDefinition", id="another-kind"),
         pytest.param("[]\n---\ntext", "an object that is not a CustomResourceDefinition", id="no-object"),
     ],

@@ -40,7 +40,7 @@ def test_time_stays_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        pytest.param("a: [1", "no YAML: line 1: did not find expected ',' or ']'", id="broken"),
+        pytest.param("a: [1", "not YAML: line 1: did not find expected ',' or ']'", id="broken"),
         pytest.param(
             "a: {b: 1}\n---\nkind: A\nmetadata: {name: a}\nmetadata: {name: b}",
             "line 5: metadata is there twice in one",
@@ -91,5 +91,5 @@ LAUGHS = "l0: &l0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
 def test_file_that_would_fill_the_memory_is_refused_at_once(tmp_path: Path, text: str, fault: str) -> None:
     path = tmp_path / "jobs.yaml"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(ConfigError, match=rf"jobs\.yaml: no YAML: .*{fault}"):
+    with pytest.raises(ConfigError, match=rf"jobs\.yaml: not YAML: .*{fault}"):
         read_documents(str(path))

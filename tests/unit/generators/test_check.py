@@ -193,7 +193,7 @@ def test_folders_lists_and_stdin_are_read(
     ("arguments", "line"),
     [
         pytest.param(["none.yaml"], "none.yaml: No such file or directory: name a file or folder", id="absent"),
-        pytest.param(["bad.yaml"], "bad.yaml: no YAML: line 1: did not find expected", id="yaml"),
+        pytest.param(["bad.yaml"], "bad.yaml: not YAML: line 1: did not find expected", id="yaml"),
         pytest.param(["typeless.yaml"], "typeless.yaml: apiVersion is missing", id="typeless"),
         pytest.param([], "Missing argument", id="none"),
     ],

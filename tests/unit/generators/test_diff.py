@@ -147,7 +147,7 @@ def test_revision_of_git_is_a_source(capsys: pytest.CaptureFixture[str], folder:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("a: [", "old.yaml: no YAML"),
+        ("a: [", "old.yaml: not YAML"),
         ("kind: Pod\napiVersion: v1\nmetadata: {name: a}", "old.yaml: no CustomResourceDefinition in it"),
         (
             "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a.b.io}",

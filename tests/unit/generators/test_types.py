@@ -99,7 +99,7 @@ def test_module_passes_the_strict_type_checker(folder: Path) -> None:
         pytest.param(["apps/v1/deployment"], 1, "1.37.0: is it Deployment?", id="lower-case"),
         pytest.param(["nonsense/v1/Foo"], 1, "1.37.0: name apiVersion/Kind", id="like-none"),
         pytest.param(["absent.yaml"], 1, "absent.yaml: No such file or directory: name a file", id="absent"),
-        pytest.param(["broken.yaml"], 1, "broken.yaml: no YAML", id="no-yaml"),
+        pytest.param(["broken.yaml"], 1, "broken.yaml: not YAML", id="no-yaml"),
         pytest.param(
             ["config.yaml"], 1, "config.yaml has no CustomResourceDefinition: name a file", id="no-definition"
         ),

@@ -28,7 +28,7 @@ def decode_faults(text: str | bytes) -> WrittenFaults:
     """Return the rules of a text.
 
     Raises:
-        ValueError: It is no YAML, or rules are wrong; the message names each of them.
+        ValueError: It is not YAML, or rules are wrong; the message names each of them.
     """
     content = load_yaml(text)
     if not isinstance(content, dict) or not isinstance(content.get("faults"), list) or set(content) - _TOP:
@@ -62,7 +62,7 @@ def read_faults(file: Path) -> ListenerFaults:
     except OSError as error:
         raise ConfigError(f"{file}: {error.strerror}: name a file of rules, in YAML or JSON") from error
     except YamlError as error:
-        raise ConfigError(f"{file}: no YAML: {error.in_file}") from error
+        raise ConfigError(f"{file}: not YAML: {error.in_file}") from error
     except ValueError as error:
         raise ConfigError(f"{file}: {error}") from error
     return ListenerFaults(written.rules, seed=written.seed or 0)
