@@ -69,12 +69,13 @@ def _lines(checked: "Checked") -> Iterator[str]:
         yield f"{one.document.title}: {warning}{field}{_in_one_line(one.message)}"
     for document in checked.unchecked:
         yield f"{document.title}: not checked: its definition has problems"
-    found = _counted(len(checked.problems), "problem"), _counted(len(checked.warnings), "warning")
-    said = f"{_counted(checked.definitions, 'definition')} and {_counted(checked.objects, 'object')} checked"
+    found = counted(len(checked.problems), "problem"), counted(len(checked.warnings), "warning")
+    said = f"{counted(checked.definitions, 'definition')} and {counted(checked.objects, 'object')} checked"
     yield f"{said}: {', '.join(found)}"
 
 
-def _counted(number: int, what: str) -> str:
+def counted(number: int, what: str) -> str:
+    """Return a number with its noun."""
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 

@@ -17,6 +17,7 @@ from kcr.cli.connection import connected, run_quietly
 from kcr.errors import ConfigError, KcrError, NotFoundError
 from kcr.log.lines import printable
 from kcr_devcluster.generators.changes import Change, changes
+from kcr_devcluster.generators.check import counted
 from kcr_devcluster.manifests import Document, documents_in, read_documents
 from kcr_devcluster.versions import DEFAULT
 
@@ -131,7 +132,7 @@ def _told(found: list[Difference], output: str | None) -> int:
     else:
         for one in found:
             click.echo(printable(_line(one)))
-        click.echo(f"{_counted(breaking, 'breaking change')}, {len(found) - breaking} other")
+        click.echo(f"{counted(breaking, 'breaking change')}, {len(found) - breaking} other")
     return 1 if breaking else 0
 
 
@@ -147,7 +148,3 @@ def _as_json(one: Difference) -> dict[str, Any]:
         "definition": one.definition, "version": change.version, "path": change.path, "what": change.what,
         "breaking": change.is_breaking, "remedy": change.remedy,
     }  # fmt: skip
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
