@@ -27,6 +27,7 @@ from kcr_devcluster.testing.controlplane import (
 )
 from tests.chaos.fuzz_jobs.beside import Found, Pace, Tell, compare, world_of
 from tests.chaos.fuzz_jobs.scenarios import scenario_of
+from tests.kit.environment import setting
 from tests.kit.open_manager import OpenManager
 from tests.kit.open_manager import running as running_manager
 
@@ -34,7 +35,7 @@ PROGRAM = "kube-controller-manager"
 OURS = "kcr.dev/job-controller"
 CONTROLLERS = ("job-controller", "garbage-collector-controller", "resourcequota-controller")
 # How many scenarios at a time: they mostly wait.
-TOGETHER = int(os.environ.get("KCR_FUZZ_TOGETHER", "24"))
+TOGETHER = int(setting("KCR_FUZZ_TOGETHER", "24"))
 # How long a policy may take to be enforced by every part of the API server, and a controller to see the end of a pod.
 NOTICE_SECONDS = 3.0
 # A controller that has more to do than usual makes others wait.

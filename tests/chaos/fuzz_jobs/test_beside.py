@@ -1,7 +1,6 @@
 """The comparison of two worlds: kcr beside kcr in virtual time; beside kube-controller-manager where there is one."""
 
 import asyncio
-import os
 from random import Random
 
 import pytest
@@ -14,9 +13,10 @@ from tests.chaos.fuzz_jobs.scenarios import Scenario, scenario_of
 from tests.chaos.fuzz_jobs.views import KNOWN
 from tests.kit.crash import in_virtual_time
 from tests.kit.differences import known_differences
+from tests.kit.environment import setting
 from tests.kit.harness import job_controller
 
-SEEDS = int(os.environ.get("KCR_FUZZ_SEEDS", "2000"))
+SEEDS = int(setting("KCR_FUZZ_SEEDS", "2000"))
 
 
 async def beside_itself(scenario: Scenario, other: Scenario) -> list[Found]:

@@ -3,14 +3,13 @@
 `make fuzz-jobs SEED=n` tells the scenario of a seed step by step.
 """
 
-import os
-
 import pytest
 
 from tests.chaos.fuzz_jobs.scenarios import scenario_of
 from tests.chaos.fuzz_jobs.stories import wrongs_of
+from tests.kit.environment import setting
 
-SEEDS = int(os.environ.get("KCR_FUZZ_SEEDS", "2000"))
+SEEDS = int(setting("KCR_FUZZ_SEEDS", "2000"))
 QUICK, STEP = 8, 8
 PARTS = 16
 

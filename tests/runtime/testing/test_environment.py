@@ -1,6 +1,7 @@
 """The suite beside variables of the shell that starts it."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -49,3 +50,10 @@ def test_settings_of_the_suite_are_kept_aside(monkeypatch: pytest.MonkeyPatch) -
 
 def test_environment_has_no_variables_of_kcr() -> None:
     assert not [name for name in os.environ if name.startswith("KCR_")]
+
+
+def test_tests_read_settings_of_the_suite_where_they_are_kept() -> None:
+    # Commands, in files called __main__, read the shell's own.
+    files = [path for path in (ROOT / "tests").rglob("*.py") if path.name != "__main__.py"]
+    direct = re.compile(r"(environ(\.get)?|getenv)[\[(]\s*[\"']KCR_")
+    assert [str(path.relative_to(ROOT)) for path in files if direct.search(path.read_text())] == []
