@@ -153,6 +153,30 @@ async def test_job_without_policy_orphans_with_a_warning(api: Api, kcr_clock: An
     assert "ownerReferences" not in (await api.get(f"{PODS}/p"))["metadata"]
 
 
+async def test_replication_controller_without_policy_orphans(api: Api) -> None:
+    controllers = "/api/v1/namespaces/default/replicationcontrollers"
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "busybox"}]}}
+    await api.post(controllers, {"metadata": {"name": "x"}, "spec": {"template": template}})
+    reply = await api.call("DELETE", f"{controllers}/x")
+    assert reply.body["metadata"]["finalizers"] == ["orphan"]
+    assert "Warning" not in reply.headers
+
+
+@pytest.mark.parametrize(
+    ("collection", "given"),
+    [
+        ("/apis/storage.k8s.io/v1/storageclasses", {"provisioner": "ex.io/x"}),
+        ("/api/v1/namespaces/default/podtemplates", {"template": {"spec": job("x")["spec"]["template"]["spec"]}}),
+        ("/apis/resource.k8s.io/v1/deviceclasses", {"spec": {}}),
+    ],
+)
+async def test_some_kinds_answer_with_what_was_deleted(api: Api, collection: str, given: dict[str, Any]) -> None:
+    await api.post(collection, {"metadata": {"name": "x"}, **given})
+    reply = await api.call("DELETE", f"{collection}/x")
+    assert (reply.status, reply.body["metadata"]["name"]) == (200, "x")
+    assert (await api.call("GET", f"{collection}/x")).status == 404
+
+
 async def test_background_collects_after_the_owner(api: Api, kcr_clock: Any) -> None:
     created = await api.post(JOBS, job("x"))
     await api.post(PODS, pod("p", ownerReferences=[owner(created, controller=True)]))

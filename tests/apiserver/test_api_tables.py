@@ -1,18 +1,33 @@
 """Tables: what kubectl get prints. Source: kubernetes/pkg/printers/internalversion/printers.go."""
 
+from pathlib import Path
 from typing import Any
 
+import msgspec.yaml
 import pytest
 
-from tests.kit.api import TABLE, Api, config_map, job, pod
+from tests.kit.api import NOT_SERVED, TABLE, Api, config_map, job, pod
 
 pytestmark = pytest.mark.kcr_virtual
 PODS = "/api/v1/namespaces/default/pods"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 
 
+def typed_columns(table: Any) -> str:
+    return ",".join(
+        one["name"] + (f":{one['type']}" if one["type"] != "string" else "") + "*" * one["priority"]
+        for one in table["columnDefinitions"]
+    )
+
+
 def columns(table: Any) -> str:
     return ",".join(one["name"] + "*" * one["priority"] for one in table["columnDefinitions"])
+
+
+async def test_lists_have_the_columns_of_a_real_server(api: Api) -> None:
+    recorded = msgspec.yaml.decode((Path(__file__).parent / "recordings" / "columns.yaml").read_bytes())
+    found = {path: await api.get(path, accept=TABLE) for path in recorded if path not in NOT_SERVED}
+    assert {path: typed_columns(table) for path, table in found.items()} == {path: recorded[path] for path in found}
 
 
 async def test_jobs_show_progress_and_age(api: Api, kcr_clock: Any) -> None:
@@ -31,6 +46,12 @@ async def test_one_pod_is_a_table_of_one_row(api: Api) -> None:
     table = await api.get(f"{PODS}/a", accept=TABLE)
     assert columns(table) == "Name,Ready,Status,Restarts,Age,IP*,Node*,Nominated Node*,Readiness Gates*"
     assert table["rows"][0]["cells"] == ["a", "0/1", "Pending", "0", "0s", "<none>", "<none>", "<none>", "<none>"]
+
+
+async def test_row_without_an_object_says_so(api: Api) -> None:
+    await api.post(PODS, pod("a"))
+    table = await api.get(f"{PODS}?includeObject=None", accept=TABLE)
+    assert table["rows"][0]["object"] is None
 
 
 @pytest.mark.parametrize(("include", "kind"), [("Object", "Pod"), ("Metadata", "PartialObjectMetadata")])

@@ -35,7 +35,7 @@ async def test_autoscaler_is_stored_with_defaults_and_a_warning(api: Api) -> Non
     assert spec["behavior"]["scaleUp"]["stabilizationWindowSeconds"] == 0
     assert [one["type"] for one in spec["behavior"]["scaleDown"]["policies"]] == ["Percent"]
     (row,) = (await api.get(V2, accept=TABLE))["rows"]
-    assert row["cells"][:6] == ["web", "Deployment/web", "cpu: <unknown>/80%", "1", "3", "0"]
+    assert row["cells"][:6] == ["web", "Deployment/web", "cpu: <unknown>/80%", "1", 3, 0]
 
 
 async def test_annotations_that_hold_something_else_are_dropped(api: Api) -> None:

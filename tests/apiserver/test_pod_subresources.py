@@ -134,6 +134,18 @@ async def test_binding_is_to_a_node_with_a_name(api: Api, target: dict[str, str]
     assert (await api.call("POST", f"{PODS}/pa/binding", pod_binding("pa"))).status == 201
 
 
+async def test_binding_of_its_own_names_the_pod(api: Api) -> None:
+    await api.post(PODS, pod("pa"))
+    bindings = PODS.replace("/pods", "/bindings")
+    missing = await api.call("POST", bindings, pod_binding("pb"))
+    assert (missing.status, missing.body["message"]) == (404, 'pods "pb" not found')
+    assert (await api.call("POST", bindings, pod_binding("pa"))).body["status"] == "Success"
+    assert (await api.get(f"{PODS}/pa"))["spec"]["nodeName"] == pod_binding("pa")["target"]["name"]
+    again = await api.call("POST", bindings, pod_binding("pa"))
+    assert (again.status, again.body["details"]["kind"]) == (409, "pods/binding")
+    assert (await api.call("GET", bindings)).status == 405
+
+
 async def test_pod_that_goes_or_is_gated_is_not_bound(api: Api) -> None:
     gated = pod("pa")
     gated["spec"]["schedulingGates"] = [{"name": "a.io/x"}]

@@ -45,7 +45,7 @@ EXCEPTIONS = (
         (*_CALLS, *_ANSWER), "proxies are not served",
     ),
     Exemption(
-        ("add an ephemeral container", "resize a pod", "bind by the collection"), (*_CALLS, *_ANSWER), "not served",
+        ("add an ephemeral container", "resize a pod"), (*_CALLS, *_ANSWER), "not served",
     ),
     Exemption(
         ("exec", "exec by GET", "attach", "forward a port", "read the log"), _ANSWER, "the answers depend on the node",

@@ -81,6 +81,34 @@ async def test_stored_kinds_have_upstreams_columns(api: Api, target: str, kind: 
     assert row["cells"] == cells
 
 
+async def test_claims_of_devices_count_one(api: Api) -> None:
+    exactly = {"name": "a", "exactly": {"deviceClassName": "x"}}
+    several = {"name": "b", "firstAvailable": [{"name": "q", "deviceClassName": "x", "allocationMode": "All"}]}
+    devices = {"devices": {"requests": [exactly, several]}}
+    claims = f"{RESOURCE}/namespaces/default/resourceclaims"
+    claim = await api.post(claims, {"metadata": {"name": "a"}, "spec": devices})
+    first, second = claim["spec"]["devices"]["requests"]
+    assert first["exactly"] == {"deviceClassName": "x", "allocationMode": "ExactCount", "count": 1}
+    assert "count" not in second["firstAvailable"][0]
+    assert claim["status"] == {}
+    (row,) = (await api.get(claims, accept=TABLE))["rows"]
+    assert row["cells"][:2] == ["a", "pending"]
+    template = await api.post(f"{claims[:-1]}templates", {"metadata": {"name": "a"}, "spec": {"spec": devices}})
+    assert template["spec"]["spec"]["devices"]["requests"][0]["exactly"]["count"] == 1
+    assert template["spec"]["metadata"] == {}
+
+
+async def test_claim_takes_the_class_that_becomes_the_default(api: Api) -> None:
+    claims = "/api/v1/namespaces/default/persistentvolumeclaims"
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    await api.post(claims, {"metadata": {"name": "a"}, "spec": spec})
+    assert (await api.patch(f"{claims}/a", {"spec": {"storageClassName": "x"}}))["spec"]["storageClassName"] == "x"
+    reply = await api.call(
+        "PATCH", f"{claims}/a", {"spec": {"storageClassName": "y"}}, content_type="application/merge-patch+json"
+    )
+    assert (reply.status, reply.body["details"]["causes"][0]["field"]) == (422, "spec")
+
+
 @pytest.mark.parametrize(("given", "other"), [("dataSource", "dataSourceRef"), ("dataSourceRef", "dataSource")])
 async def test_source_of_a_claim_is_named_in_both_fields(api: Api, given: str, other: str) -> None:
     # Source: kubernetes/pkg/registry/core/persistentvolumeclaim/strategy.go, NormalizeDataSources.

@@ -10,6 +10,10 @@ from kcr_devcluster.apiserver.authentication import ADMIN, User
 from kcr_devcluster.apiserver.authentication.users import user_named
 from kcr_devcluster.apiserver.server import HTTPRequest
 
+# Resources of a real server that docs/reference/differences.md names.
+NOT_SERVED = (
+    "/api/v1/componentstatuses", "/apis/networking.k8s.io/v1/ipaddresses", "/apis/networking.k8s.io/v1/servicecidrs",
+)  # fmt: skip
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 
 

@@ -41,7 +41,7 @@ from kcr_devcluster.apiserver.http.serialization import (
 from kcr_devcluster.apiserver.http.watches.converted_watch import ConvertedWatch
 from kcr_devcluster.apiserver.http.watches.watching import OpenWatches, Watch, watch_options
 from kcr_devcluster.apiserver.http.writing import Adviser, Write
-from kcr_devcluster.apiserver.kinds.access.reviews import REVIEW_KINDS
+from kcr_devcluster.apiserver.kinds.access.reviews import BINDINGS, REVIEW_KINDS
 from kcr_devcluster.apiserver.kinds.catalogue import (
     API_SERVICES,
     KINDS,
@@ -171,7 +171,7 @@ class APIServer:
         self.users: dict[str, User] = {}
         self._tokens = ServiceAccountTokens(signing_key or secrets.token_bytes(32))
         self._storage, self._clock, self._random = storage, clock, random
-        self._routes = Routes((*kinds, *REVIEW_KINDS), version)
+        self._routes = Routes((*kinds, *REVIEW_KINDS, BINDINGS), version)
         self.admission = make_admission(context, self._routes, self.authorizer)
         self._max_backlog, self._watches = max_watch_backlog, OpenWatches()
         self._ignored_parameters = () if sharded_list_and_watch else ("shardSelector",)
@@ -376,6 +376,8 @@ class APIServer:
 
     async def _write(self, method: str, write: Write) -> APIResponse:
         is_apply = method == "PATCH" and media_type(write.content_type) == writing.APPLY_PATCH
+        if write.route.kind is BINDINGS:
+            return binding.bind(self.registry, write)
         match write.route.subresource:
             case "token":
                 return token_request.respond(self.registry, self._tokens, write)

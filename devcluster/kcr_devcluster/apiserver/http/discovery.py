@@ -3,6 +3,7 @@
 Source: kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/discovery.
 """
 
+import base64
 import hashlib
 from collections.abc import Mapping
 from typing import Any
@@ -56,6 +57,13 @@ def check_read(method: str, accept: str, known: tuple[str, ...] = MEDIA_TYPES) -
     if method != "GET":
         raise method_not_allowed()
     check_route(accept, known=known)
+
+
+# Where upstream stores another version than it prefers.
+_STORED_VERSIONS = {
+    "CustomResourceDefinition": "v1beta1", "MutatingAdmissionPolicy": "v1beta1",
+    "MutatingAdmissionPolicyBinding": "v1beta1",
+}  # fmt: skip
 
 
 class Discovery:
@@ -119,7 +127,8 @@ class Discovery:
         return APIResponse(200, {"Content-Type": _AGGREGATED, **caching}, body)
 
     def _kinds(self, group: str, version: str) -> list[Kind]:
-        return [kind for kind in self._routes.kinds if (kind.type.group, kind.type.version) == (group, version)]
+        found = [kind for kind in self._routes.kinds if (kind.type.group, kind.type.version) == (group, version)]
+        return found if self._routes.is_custom_group(group) else sorted(found, key=lambda kind: kind.type.plural)
 
     def _api_versions(self) -> dict[str, Any]:
         return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
@@ -164,11 +173,21 @@ def _legacy_entries(kind: Kind) -> list[dict[str, Any]]:
         main["shortNames"] = kind.short_names
     if kind.categories:
         main["categories"] = kind.categories
+    if "list" in kind.verbs and not kind.is_computed:
+        main["storageVersionHash"] = _storage_version_hash(kind)
     return [main] + [
         {"name": f"{kind.type.plural}/{name}", "singularName": "", **shared, "verbs": SUBRESOURCE_VERBS[name]}
         | _spoken(name)
         for name in kind.subresources
     ]
+
+
+def _storage_version_hash(kind: Kind) -> str:
+    """Return what clients compare to see whether objects have to be stored in another version."""
+    stored = kind.stored.type
+    version = _STORED_VERSIONS.get(stored.kind, stored.version) if kind.custom is None else stored.version
+    digest = hashlib.sha256(f"{stored.group}/{version}/{stored.kind}".encode()).digest()
+    return base64.b64encode(digest[:8]).decode()
 
 
 def _entry(kind: Kind) -> dict[str, Any]:

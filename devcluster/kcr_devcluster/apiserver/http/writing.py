@@ -506,7 +506,7 @@ def _delete_context(write: Write, options: DeleteOptions) -> RequestContext:
 
 
 def _warnings(route: Route, options: DeleteOptions) -> list[str]:
-    return [_ORPHANS] if route.kind.strategy.default_propagation == "Orphan" and not options.policy else []
+    return [_ORPHANS] if route.kind.type.kind == "Job" and not options.policy else []
 
 
 async def remove_collection(registry: Registry, write: Write) -> APIResponse:

@@ -73,7 +73,7 @@ def _validate(obj: Manifest) -> list[FieldError]:
     if most < least:
         errors.append(invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`"))
     target = spec.get("scaleTargetRef") or {}
-    errors += _check_api_version(target, "spec.scaleTargetRef") + _check_reference(target, "spec.scaleTargetRef")
+    errors += _check_reference(target, "spec.scaleTargetRef") + _check_api_version(target, "spec.scaleTargetRef")
     for position, metric in enumerate(spec["metrics"]):
         errors += _check_metric(metric, f"spec.metrics[{position}]")
     for name in _RULES:

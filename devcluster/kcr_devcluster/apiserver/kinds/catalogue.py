@@ -121,6 +121,7 @@ CLAIMS = _kind(
     "v1",
     "PersistentVolumeClaim",
     make_strategy=strategy_at(_GENERIC, "persistentvolumeclaims", has_generation=False, rules="storage.claims:CLAIMS"),
+    returns_deleted_object=True,
 )
 RESOURCE_QUOTAS = _kind("v1", "ResourceQuota", "core.limits:ResourceQuotaStrategy", returns_deleted_object=True)
 LIMIT_RANGES = _kind("v1", "LimitRange", "core.limits:LimitRangeStrategy", allow_create_on_update=True)
@@ -203,9 +204,10 @@ _PLAIN = (
         "ResourceSlice",
         make_strategy=strategy_at(_GENERIC, "resourceslices.resource.k8s.io", has_generation=True),
         fields=_paths("spec.driver", "spec.nodeName"),
+        returns_deleted_object=True,
         unknown_field_message="field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: {}",
     ),
-    _kind("v1", "PodTemplate", "apps.sets:PodTemplateStrategy"),
+    _kind("v1", "PodTemplate", "apps.sets:PodTemplateStrategy", returns_deleted_object=True),
     _kind("apps/v1", "DaemonSet", "apps.sets:DaemonSetStrategy"),
     _kind("apps/v1", "StatefulSet", "apps.stateful_sets:StatefulSetStrategy", name_rule=dns_label),
 )
@@ -232,16 +234,25 @@ _RULES: Mapping[tuple[str, str], str] = {
     ("v1", "Endpoints"): "networking.endpoints:ENDPOINTS",
     ("v1", "PersistentVolume"): "storage.volumes:VOLUMES",
     ("discovery.k8s.io/v1", "EndpointSlice"): "networking.traffic:ENDPOINT_SLICES",
+    ("flowcontrol.apiserver.k8s.io/v1", "FlowSchema"): "generic:EMPTY_STATUS",
+    ("flowcontrol.apiserver.k8s.io/v1", "PriorityLevelConfiguration"): "generic:EMPTY_STATUS",
     ("networking.k8s.io/v1", "Ingress"): "networking.ingresses:INGRESSES",
     ("networking.k8s.io/v1", "IngressClass"): "networking.ingresses:INGRESS_CLASSES",
     ("networking.k8s.io/v1", "NetworkPolicy"): "networking.traffic:NETWORK_POLICIES",
     ("storage.k8s.io/v1", "CSIDriver"): "storage.volumes:DRIVERS",
     ("storage.k8s.io/v1", "CSINode"): "storage.volumes:NODE_DRIVERS",
+    ("resource.k8s.io/v1", "ResourceClaim"): "devices:CLAIMS",
+    ("resource.k8s.io/v1", "ResourceClaimTemplate"): "devices:CLAIM_TEMPLATES",
     ("storage.k8s.io/v1", "StorageClass"): "storage.volumes:STORAGE_CLASSES",
+    ("storage.k8s.io/v1", "VolumeAttachment"): "storage.volumes:ATTACHMENTS",
 }
 
 
 _VERSION_REQUIRED = {"CSIDriver", "CSINode", "CSIStorageCapacity", "RuntimeClass", "VolumeAttachment"}
+_DELETED_IS_RETURNED = {
+    "CSIDriver", "CSINode", "DeviceClass", "DeviceTaintRule", "PersistentVolume", "ResourceClaim",
+    "ResourceClaimTemplate", "StorageClass", "VolumeAttachment", "VolumeAttributesClass",
+}  # fmt: skip
 _CREATED_BY_PUT = {"Endpoints", "RuntimeClass"}
 # Kinds whose metadata are not written through `/status`.
 _STATUS_ALONE = {
@@ -254,6 +265,7 @@ def _generic(api_version: str, name: str) -> Kind:
     traits: dict[str, Any] = {
         "requires_resource_version": name in _VERSION_REQUIRED,
         "allow_create_on_update": name in _CREATED_BY_PUT,
+        "returns_deleted_object": name in _DELETED_IS_RETURNED,
     }
     kind = _kind(api_version, name, **traits)
     has_generation = "generation" in _BUILTIN[api_version, name].traits

@@ -75,6 +75,10 @@ class Rules(NamedTuple):
     has_labels: bool = False
 
 
+# Kinds whose objects show a status before it says anything.
+EMPTY_STATUS = Rules(status=lambda obj: {})
+
+
 class GenericStrategy(Strategy):
     """Objects are conformed to the schema of their kind, and fields that it requires are demanded, or by `Rules`."""
 

@@ -125,11 +125,11 @@ SUBRESOURCE_VERBS: Mapping[str, tuple[str, ...]] = {
 }
 # Subresources with a kind of their own: group, version and kind; `""` for the object's group and version.
 SUBRESOURCE_KINDS: Mapping[str, tuple[str, str, str]] = {
-    "attach": ("", "v1", "PodAttachOptions"),
+    "attach": ("", "", "PodAttachOptions"),
     "binding": ("", "", "Binding"),
     "eviction": ("policy", "v1", "Eviction"),
-    "exec": ("", "v1", "PodExecOptions"),
-    "portforward": ("", "v1", "PodPortForwardOptions"),
+    "exec": ("", "", "PodExecOptions"),
+    "portforward": ("", "", "PodPortForwardOptions"),
     "scale": ("autoscaling", "v1", "Scale"),
     "token": ("authentication.k8s.io", "v1", "TokenRequest"),
 }

@@ -10,6 +10,16 @@ from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.schema.builtin import is_served
 from kcr_devcluster.versions import DEFAULT, TRAITS, KubernetesVersion
 
+# The groups of Kubernetes in the order of their priorities; those of definitions follow.
+_GROUPS = {
+    name: place
+    for place, name in enumerate((
+        "", "apiregistration.k8s.io", "apps", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io",
+        "autoscaling", "batch", "certificates.k8s.io", "networking.k8s.io", "policy", "rbac.authorization.k8s.io",
+        "storage.k8s.io", "admissionregistration.k8s.io", "apiextensions.k8s.io", "scheduling.k8s.io",
+        "coordination.k8s.io", "node.k8s.io", "discovery.k8s.io", "resource.k8s.io", "flowcontrol.apiserver.k8s.io",
+    ))
+}  # fmt: skip
 _VERSION = re.compile(r"v([1-9]\d*)(?:(alpha|beta)([1-9]\d*))?")
 
 
@@ -89,7 +99,10 @@ class ServedIndex:
         # Groups that hold nothing but deprecated versions come last.
         self.groups: Mapping[str, tuple[str, ...]] = {
             group: self._versions(group)
-            for group in sorted({k.type.group for k in self.kinds}, key=lambda name: (name not in current, name))
+            for group in sorted(
+                {k.type.group for k in self.kinds},
+                key=lambda name: (name not in current, _GROUPS.get(name, len(_GROUPS)), name),
+            )
         }
 
     def _versions(self, group: str) -> tuple[str, ...]:

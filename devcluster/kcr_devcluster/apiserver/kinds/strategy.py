@@ -68,7 +68,8 @@ class Strategy:
     Attributes:
         has_generation: Whether `metadata.generation` is kept: 1 on create, +1 when the spec changes.
         graceful_deletion: Whether a grace period applies on delete (pods).
-        default_propagation: The policy when a DELETE names none: `Background`, or `Orphan` for Jobs.
+        default_propagation: The policy when a DELETE names none: `Background`, or `Orphan` for Jobs and
+            ReplicationControllers.
         status_resets: The fields that a write through `/status` leaves as they are, such as `metadata.labels`; an apply
             there owns none of them.
         stored_as: apiVersion and kind of the objects, where the strategy is for one kind only.

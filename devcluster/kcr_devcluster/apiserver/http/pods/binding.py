@@ -1,4 +1,4 @@
-"""The subresource pods/binding: assigns a pod to a node, once.
+"""The subresource pods/binding, and the resource bindings: both assign a pod to a node, once.
 
 Source: kubernetes/pkg/registry/core/pod/storage/storage.go, assignPod, setPodHostAndAnnotations.
 """
@@ -8,6 +8,7 @@ from datetime import datetime
 
 from kcr_devcluster.apiserver.http.sent_objects import decode_sent
 from kcr_devcluster.apiserver.http.writing import Write, storage_conflict
+from kcr_devcluster.apiserver.kinds.catalogue import PODS
 from kcr_devcluster.apiserver.plugins import add_topology_labels
 from kcr_devcluster.apiserver.protocol.field_errors import not_supported, required
 from kcr_devcluster.apiserver.protocol.manifests import Manifest, timestamp
@@ -25,11 +26,15 @@ from kcr_devcluster.apiserver.storage.admission import CREATE
 
 
 def bind(registry: Registry, write: Write) -> APIResponse:
-    """Handle a POST on pods/binding: the pod is assigned to a node, once."""
+    """Handle a POST on pods/binding, or on bindings, where the object has the pod's name."""
     route = write.route
     dry_run = write.query.dry_run("CreateOptions")
-    sent = decode_sent(write, "core.v1.Binding", "v1").reviewed(write.attributes(CREATE, dry_run=dry_run))
-    if sent.metadata.get("name") != route.name:
+    given = decode_sent(write, "core.v1.Binding", "v1")
+    name = route.name or given.metadata.get("name")
+    if not name:
+        raise bad_request("Name parameter required.")
+    sent = given.reviewed(write.attributes(CREATE, dry_run=dry_run)._replace(name=name))
+    if sent.metadata.get("name") != name:
         raise bad_request("name in URL does not match name in Binding object")
     target = sent.manifest.get("target") or {}
     kind, node = target.get("kind") or "Node", target.get("name")
@@ -40,19 +45,18 @@ def bind(registry: Registry, write: Write) -> APIResponse:
         # Upstream returns them as they are, which is a 500.
         said = ", ".join(f"{error.field}: {error.message}" for error in errors)
         raise StatusError(500, "", said if len(errors) == 1 else f"[{said}]")
-    old = registry.find(route.kind, route.namespace, route.name)
-    stored, key = old.metadata, f"/pods/{route.namespace}/{route.name}"
-    for name, what, found in (
+    old = registry.find(PODS, route.namespace, name)
+    stored, key = old.metadata, f"/pods/{route.namespace}/{name}"
+    for field, what, found in (
         ("uid", "UID", stored.uid),
         ("resourceVersion", "ResourceVersion", stored.resource_version),
     ):
-        if sent.metadata.get(name) not in (None, "", found):
-            raise storage_conflict(route.kind.type, key, what, sent.metadata[name], found)
+        if sent.metadata.get(field) not in (None, "", found):
+            raise storage_conflict(PODS.type, key, what, sent.metadata[field], found)
     before, new = old.manifest(), old.manifest()
     refusal = _why_not_bound(new)
     if refusal:
-        named = route.kind.type._replace(plural="pods/binding")
-        raise conflict(named, route.name, refusal)
+        raise conflict(PODS.type._replace(plural="pods/binding"), name, refusal)
     new["spec"]["nodeName"] = node
     _take_over(new["metadata"], sent.metadata)
     add_topology_labels(registry.storage, new["metadata"], str(node))

@@ -38,8 +38,12 @@ def _converted_cells(printer: Printer, conversion: Conversion, obj: Manifest, no
 
 
 def _columns(names: str) -> tuple[Column, ...]:
-    """Return columns from their names, separated by commas; a star marks the wide ones."""
-    return tuple(Column(name.rstrip("*"), wide=name.endswith("*")) for name in names.split(","))
+    """Return columns from their names, separated by commas: `Name:type`, with a star where they are wide ones."""
+    return tuple(_column(*text.rstrip("*").partition(":")[::2], wide=text.endswith("*")) for text in names.split(","))
+
+
+def _column(name: str, type_name: str, *, wide: bool) -> Column:
+    return Column(name, type_name or "string", wide=wide)
 
 
 def _name(obj: Manifest) -> str:
@@ -144,11 +148,6 @@ def _scale(scale: Manifest, now: datetime) -> Cells:
     return [_name(scale), wanted, found, _age(scale, now)]
 
 
-_EVENT_COLUMNS = "Last Seen,Type,Reason,Object,Subobject*,Source*,Message,First Seen*"
-_CRON_JOB_COLUMNS = (
-    *_columns("Name,Schedule,Timezone"), Column("Suspend", "boolean"), Column("Active", "integer"),
-    *_columns("Last Schedule,Age,Containers*,Images*,Selector*"),
-)  # fmt: skip
 _USAGE_COLUMNS = (
     Column("Name"), Column("cpu", format="quantity"), Column("memory", format="quantity"),
     Column("Window", format="duration"),
@@ -157,26 +156,23 @@ _PRINTERS: Mapping[str, Printer] = {
     **{one: Printer(_columns(names), partial(cells_of, one)) for one, (names, _) in RESOURCES.items()},
     "pods": Printer(_columns("Name,Ready,Status,Restarts,Age,IP*,Node*,Nominated Node*,Readiness Gates*"), pod_cells),
     "jobs.batch": Printer(_columns("Name,Status,Completions,Duration,Age,Containers*,Images*,Selector*"), _job),
-    "cronjobs.batch": Printer(_CRON_JOB_COLUMNS, _cron_job),
-    "definitions": Printer(
-        (
-            *_columns("Name,Scope,Versions"),
-            Column("Created At", "date"),
-            *_columns("Group*,Kind*,ShortNames*"),
-            Column("Established", "boolean", wide=True),
+    "cronjobs.batch": Printer(
+        _columns(
+            "Name,Schedule,Timezone,Suspend:boolean,Active:integer,Last Schedule,Age,Containers*,Images*,Selector*"
         ),
-        _definition,
+        _cron_job,
+    ),
+    "definitions": Printer(
+        _columns("Name,Scope,Versions,Created At:date,Group*,Kind*,ShortNames*,Established:boolean*"), _definition
     ),
     "nodes.metrics.k8s.io": Printer(_USAGE_COLUMNS, _usage),
     "pods.metrics.k8s.io": Printer(_USAGE_COLUMNS, _usage),
-    "scales.autoscaling": Printer(
-        (Column("Name"), Column("Desired", "integer"), Column("Available", "integer"), Column("Age")), _scale
-    ),
+    "scales.autoscaling": Printer(_columns("Name,Desired:integer,Available:integer,Age"), _scale),
     "events": Printer(
-        (*_columns(_EVENT_COLUMNS), Column("Count", "integer", wide=True), Column("Name", wide=True)), _event
+        _columns("Last Seen,Type,Reason,Object,Subobject*,Source*,Message,First Seen*,Count*,Name*"), _event
     ),
 }
 OTHERS = Printer(
-    (Column("Name"), Column("Created At", "date")),
+    _columns("Name,Created At:date"),
     lambda obj, now: [_name(obj), obj["metadata"].get("creationTimestamp", "")],
 )

@@ -196,7 +196,14 @@ def _service(service: Manifest, since: str) -> Cells:
     ]  # fmt: skip
 
 
-# The columns by resource, a star marks the wide ones; and the cells behind the name, given the age.
+def _pod_template(obj: Manifest, since: str) -> Cells:
+    labels = ((obj.get("template") or {}).get("metadata") or {}).get("labels") or {}
+    return [*templated(obj), ",".join(f"{name}={value}" for name, value in sorted(labels.items())) or _NONE]
+
+
+_REPLICA_COLUMNS = "Name,Desired:integer,Current:integer,Ready:integer,Age,Containers*,Images*,Selector*"
+# The columns by resource, each with its type behind a colon where it is no text, and with a star where it is a wide
+# one; and the cells behind the name, given the age.
 RESOURCES: Mapping[str, tuple[str, Callable[[Manifest, str], Cells]]] = {
     "configmaps": (
         "Name,Data,Age", lambda obj, since: [len(obj.get("data") or ()) + len(obj.get("binaryData") or ()), since]
@@ -216,12 +223,13 @@ RESOURCES: Mapping[str, tuple[str, Callable[[Manifest, str], Cells]]] = {
     ),
     "deployments.apps": ("Name,Ready,Up-to-date,Available,Age,Containers*,Images*,Selector*", _deployment),
     "statefulsets.apps": ("Name,Ready,Age,Containers*,Images*", _stateful_set),
-    "replicasets.apps": ("Name,Desired,Current,Ready,Age,Containers*,Images*,Selector*", _replica_set),
+    "replicasets.apps": (_REPLICA_COLUMNS, _replica_set),
     "replicationcontrollers": (
-        "Name,Desired,Current,Ready,Age,Containers*,Images*,Selector*", _replication_controller
+        _REPLICA_COLUMNS, _replication_controller
     ),
     "daemonsets.apps": (
-        "Name,Desired,Current,Ready,Up-to-date,Available,Node Selector,Age,Containers*,Images*,Selector*", _daemon_set
+        "Name,Desired:integer,Current:integer,Ready:integer,Up-to-date:integer,Available:integer,Node Selector,Age,"
+        "Containers*,Images*,Selector*", _daemon_set
     ),
     "persistentvolumeclaims": (
         "Name,Status,Volume,Capacity,Access Modes,StorageClass,VolumeAttributesClass,Age,VolumeMode*", _claim
@@ -238,14 +246,17 @@ RESOURCES: Mapping[str, tuple[str, Callable[[Manifest, str], Cells]]] = {
         "Name,Pod-Selector,Age", lambda obj, since: [selector_text(_parts(obj)[0].get("podSelector")), since]
     ),
     "poddisruptionbudgets.policy": (
-        "Name,Min Available,Max Unavailable,Allowed Disruptions,Age", _disruption_budget
+        "Name,Min Available,Max Unavailable,Allowed Disruptions:integer,Age", _disruption_budget
     ),
     "rolebindings.rbac.authorization.k8s.io": ("Name,Role,Age,Users*,Groups*,ServiceAccounts*", _role_binding),
     "clusterrolebindings.rbac.authorization.k8s.io": ("Name,Role,Age,Users*,Groups*,ServiceAccounts*", _role_binding),
     "certificatesigningrequests.certificates.k8s.io": (
         "Name,Age,SignerName,Requestor,RequestedDuration,Condition", _signing_request
     ),
-    "priorityclasses.scheduling.k8s.io": ("Name,Value,Global-Default,Age,PreemptionPolicy", _priority_class),
+    "podtemplates": ("Name,Containers,Images,Pod Labels", _pod_template),
+    "priorityclasses.scheduling.k8s.io": (
+        "Name,Value:integer,Global-Default:boolean,Age,PreemptionPolicy", _priority_class
+    ),
     **STORED,
 }  # fmt: skip
 

@@ -114,9 +114,11 @@ class TableEncoder(ObjectEncoder):
         phase = (manifest.get("status") or {}).get("phase") if record.kind.type.kind == "Pod" else None
         if phase in ("Succeeded", "Failed"):
             row["conditions"] = [{"type": "Completed", "status": "True", "reason": phase}]
-        if self._include == "Object":
+        if self._include == "None":
+            row["object"] = None
+        elif self._include == "Object":
             row["object"] = manifest
-        elif self._include == "Metadata":
+        else:
             row["object"] = {**self._partial, "metadata": manifest["metadata"]}
         return row
 

@@ -1,6 +1,7 @@
-"""The kinds of reviews, as discovery and OpenAPI show them: they can be created, and nothing else.
+"""The kinds of reviews and bindings, as discovery and OpenAPI show them: they can be created, and nothing else.
 
-Source: kubernetes/pkg/registry/{authorization,authentication}/rest/storage_{authorization,authentication}.go.
+Source: kubernetes/pkg/registry/{authorization,authentication}/rest/storage_{authorization,authentication}.go;
+kubernetes/pkg/registry/core/pod/storage/storage.go, LegacyBindingREST.
 """
 
 from dataclasses import dataclass
@@ -33,3 +34,5 @@ REVIEW_KINDS: tuple[Kind, ...] = (
     _kind(_AUTHORIZATION, "SelfSubjectRulesReview"),
     _kind(_AUTHORIZATION, "SubjectAccessReview"),
 )
+# What `pods/binding` takes, at a path of its own.
+BINDINGS: Kind = _kind("", "Binding", namespaced=True)

@@ -187,6 +187,7 @@ class ReplicationControllerStrategy(PodSetStrategy):
     """ReplicationControllers: the selector is a map of labels, by default those of the template."""
 
     stored_as = ("v1", "ReplicationController")
+    default_propagation = "Orphan"
     has_own_template = False
 
     def default(self, obj: Manifest) -> None:

@@ -25,6 +25,7 @@ _CLAIM, _REFERENCE = "PersistentVolumeClaim", ("apiGroup", "kind", "name")
 # What the older of the two fields for the source of the data may name; anything else is dropped.
 _OLD_SOURCES = (("", _CLAIM), ("snapshot.storage.k8s.io", "VolumeSnapshot"))
 VOLUME_MODES = ("Block", "Filesystem")
+_BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
 _FIXED = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
 
 
@@ -122,6 +123,10 @@ def _validate_update_claim(new: Manifest, old: Manifest) -> list[FieldError]:
     after, before = dict(new["spec"]), dict(old["spec"])
     if not before.get("volumeName"):
         before["volumeName"] = after.get("volumeName")
+    annotated = (old["metadata"].get("annotations") or {}).get(_BETA_CLASS)
+    if "storageClassName" not in before and annotated in (None, after.get("storageClassName")):
+        # A class that becomes the default is written into older claims.
+        before["storageClassName"] = after.get("storageClassName")
     if (new.get("status") or {}).get("phase") == "Bound":
         resources = after.get("resources") or {}
         if requests := resources.get("requests"):

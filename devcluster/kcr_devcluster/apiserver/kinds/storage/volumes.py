@@ -267,6 +267,8 @@ DRIVERS = Rules(
     default=_default_driver,
     validate=_validate_driver,
 )
+# VolumeAttachments: what attaches them says so in their status.
+ATTACHMENTS = Rules(status=lambda obj: {"attached": False})
 # CSINodes: the drivers of volumes on a node, none at first.
 NODE_DRIVERS = Rules(
     stored_as=("storage.k8s.io/v1", "CSINode"),
