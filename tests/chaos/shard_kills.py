@@ -23,7 +23,6 @@ from kcr.errors import LeadershipLostError
 from kcr.scopes.leaderelection import LeaderElectionConfig
 from kcr.scopes.sharding import ShardedReplica
 from kcr.scopes.sharding.leases import shard_number
-from kcr.scopes.sharding.replica import same_loop
 from kcr.testing import CrashingTransport, VirtualClock
 from kcr.testing.loop import VirtualLoop
 from kcr_devcluster.apiserver.kinds.catalogue import KINDS
@@ -33,6 +32,7 @@ from kcr_devcluster.apiserver.storage.storage import Storage
 from kcr_devcluster.transport import InProcessTransport
 from tests.chaos.shard_runs import StallingTransport
 from tests.chaos.tally import checked, met
+from tests.kit.replicas import same_loop
 
 PATIENCE = 2.0
 DISTURBED_SECONDS = 40.0

@@ -30,7 +30,6 @@ from kcr.errors import ApiError, LeadershipLostError
 from kcr.scopes.leaderelection import LeaderElectionConfig, LeaderElector
 from kcr.scopes.sharding import ShardedReplica
 from kcr.scopes.sharding.relabel import SETTLE_SECONDS
-from kcr.scopes.sharding.replica import same_loop
 from kcr.testing import CrashingTransport, VirtualClock
 from kcr.testing.loop import VirtualLoop
 from kcr_devcluster.calls import call_of
@@ -42,6 +41,7 @@ from tests.chaos.random_jobs import random_job, random_options, random_outcomes
 from tests.chaos.random_user import RandomUser
 from tests.chaos.tally import checked, met
 from tests.kit.harness import job_controller
+from tests.kit.replicas import same_loop
 
 CHANGES = 8
 NAME = "job"

@@ -1,8 +1,8 @@
 """Several replicas of a program in one test."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from random import Random
 from typing import Protocol
 
@@ -11,7 +11,6 @@ from kcr.clock import Clock
 from kcr.manager import Manager
 from kcr.scopes.leaderelection import LeaderElectionConfig
 from kcr.scopes.sharding import ShardedReplica
-from kcr.scopes.sharding.replica import same_loop
 from kcr_devcluster.cluster import EmbeddedCluster
 
 
@@ -36,6 +35,11 @@ async def running(*replicas: Replica) -> AsyncIterator[list[asyncio.Task[None]]]
         yield tasks
         for task in tasks:
             task.cancel()
+
+
+def same_loop(client: Client) -> Callable[[], AbstractAsyncContextManager[Client]]:
+    """Return a `connect` for a campaign on the test's loop."""
+    return lambda: nullcontext(client)
 
 
 def sharded_replica(cluster: EmbeddedCluster, clock: Clock, name: str, shards: int = 8) -> ShardedReplica:

@@ -14,11 +14,10 @@ from kcr.api.meta import Key, ObjectMeta, Resource
 from kcr.client import Client
 from kcr.scopes.leaderelection import LeaderElectionConfig, LeaderElector
 from kcr.scopes.sharding import ShardedReplica
-from kcr.scopes.sharding.replica import same_loop
 from kcr.testing import VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.late_creates import LateCreates
-from tests.kit.replicas import running
+from tests.kit.replicas import running, same_loop
 
 pytestmark = [pytest.mark.kcr_virtual, pytest.mark.asyncio]
 

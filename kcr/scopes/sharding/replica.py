@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
 from random import Random
@@ -178,16 +178,6 @@ class OnFirstShard:
     async def run(self) -> None:
         """Run the component while this replica holds the first shard."""
         await self._replica.keeper.run_on_first(self._component)
-
-
-def same_loop(client: Client) -> Callable[[], AbstractAsyncContextManager[Client]]:
-    """Return a `connect` for a campaign on the program's own loop, as in virtual time."""
-
-    @asynccontextmanager
-    async def connect() -> Any:
-        yield client
-
-    return connect
 
 
 def slot_rules(gates: Iterable[ShardGate]) -> dict[type[Resource], SlotRules]:

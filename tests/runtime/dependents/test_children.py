@@ -19,10 +19,10 @@ from kcr.api.slots import SLOT_LABEL, slot_of
 from kcr.client import Client, Transport
 from kcr.scopes.leaderelection import LeaderElectionConfig
 from kcr.scopes.sharding import ShardedReplica
-from kcr.scopes.sharding.replica import same_loop
 from kcr.testing import FakeManager, FaultyTransport, VirtualClock, build, eventually
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.crash import WriteFault, crash_after_writes, lose_replies, surviving
+from tests.kit.replicas import same_loop
 
 OWNER, NAME = Key("default", "shop"), Key("default", "site")
 ALL = ("config", "service", "deployment")

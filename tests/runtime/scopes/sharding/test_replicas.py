@@ -16,10 +16,9 @@ from kcr.clock import Clock
 from kcr.errors import LeadershipLostError
 from kcr.scopes.leaderelection import LeaderElectionConfig
 from kcr.scopes.sharding import ShardedReplica
-from kcr.scopes.sharding.replica import same_loop
 from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
-from tests.kit.replicas import running
+from tests.kit.replicas import running, same_loop
 
 pytestmark = [pytest.mark.kcr_virtual, pytest.mark.asyncio]
 

@@ -11,10 +11,9 @@ from kcr.client import Client
 from kcr.clock import Clock
 from kcr.scopes.leaderelection import LeaderElectionConfig
 from kcr.scopes.sharding import ShardedReplica
-from kcr.scopes.sharding.replica import same_loop
 from kcr.testing import VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
-from tests.kit.replicas import running
+from tests.kit.replicas import running, same_loop
 
 pytestmark = [pytest.mark.kcr_virtual, pytest.mark.asyncio]
 

@@ -15,11 +15,10 @@ from kcr.client import Client
 from kcr.errors import LeadershipLostError, ServerError
 from kcr.scopes.leaderelection import LeaderElectionConfig
 from kcr.scopes.sharding import ShardedReplica
-from kcr.scopes.sharding.replica import same_loop
 from kcr.testing import FaultyTransport, VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.clocks import ShiftedClock
-from tests.kit.replicas import running
+from tests.kit.replicas import running, same_loop
 
 pytestmark = [pytest.mark.kcr_virtual, pytest.mark.asyncio]
 
