@@ -10,7 +10,9 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import msgspec
+from structlog.contextvars import bind_contextvars, clear_contextvars, get_contextvars
 
+from kcr.client.wire.observed import MANAGER
 from kcr.errors import AlreadyExistsError, error_for
 from kcr.serving.webhooks import Webhooks
 from kcr.serving.webhooks.conversion import PATH as CONVERT
@@ -28,16 +30,16 @@ class _Replicas:
 
     def __init__(self, service: WebhookService) -> None:
         self.service = service
-        self.live: list[Webhooks] = []
+        self.live: list[HostedWebhooks] = []
         # Those with synced caches.
-        self.reviewing: list[Webhooks] = []
+        self.reviewing: list[HostedWebhooks] = []
         self.key = f"{service.namespace}/{service.name}"
         # Users see no Service for it, so the configurations have a URL.
         self.url = f"https://{service.name}.{service.namespace}.svc"
 
     async def handle(self, path: str, body: bytes, seconds: float) -> tuple[int, bytes]:
         replicas = self.live if path == CONVERT else self.reviewing
-        return await replicas[0].handle(path, seconds, body, "application/json")
+        return await replicas[0].handle(path, body, seconds)
 
 
 # By the webhooks' configurations, as JSON. The server itself knows nothing of managers.
@@ -56,10 +58,22 @@ class HostedWebhooks:
         """
         self._server, self._webhooks = server, webhooks
         self._replicas: _Replicas
+        self._manager: Any = None
+
+    async def handle(self, path: str, body: bytes, seconds: float) -> tuple[int, bytes]:
+        """Answer a review in the manager's name: the running task is that of the client, maybe another controller."""
+        token, bound = MANAGER.set(self._manager), get_contextvars()
+        clear_contextvars()
+        try:
+            return await self._webhooks.handle(path, seconds, body, "application/json")
+        finally:
+            MANAGER.reset(token)
+            bind_contextvars(**bound)
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
         """Let the server call them for as long as the context lives: for conversions at first."""
+        self._manager = MANAGER.get()
         server, webhooks, hosted = self._server, self._webhooks, _HOSTED.setdefault(self._server, {})
         same = msgspec.json.encode((webhook_configurations(webhooks.rules, _SERVICE), webhooks.paths))
         if same not in hosted:
@@ -67,14 +81,14 @@ class HostedWebhooks:
             names = (_SERVICE.name, *(f"{_SERVICE.name}-{number}" for number in range(2, len(taken) + 2)))
             hosted[same] = _Replicas(_SERVICE._replace(name=next(name for name in names if name not in taken)))
         replicas = self._replicas = hosted[same]
-        replicas.live.append(webhooks)
+        replicas.live.append(self)
         caller, keys = _caller_of(server), {replicas.key, replicas.url}
         try:
             keys |= await _conversion_services(server, webhooks)
             caller.handlers |= dict.fromkeys(keys, replicas.handle)
             yield
         finally:
-            replicas.live.remove(webhooks)
+            replicas.live.remove(self)
             if not replicas.live:
                 del hosted[same]
                 for key in keys:
@@ -89,13 +103,13 @@ class HostedWebhooks:
         """
         replicas = self._replicas
         manifests = webhook_configurations(self._webhooks.rules, replicas.service, url=replicas.url)
-        replicas.reviewing.append(self._webhooks)
+        replicas.reviewing.append(self)
         try:
             for manifest in manifests if len(replicas.reviewing) == 1 else ():
                 await _configure(self._server, manifest | {"metadata": {"name": _name_of(replicas)}})
             yield
         finally:
-            replicas.reviewing.remove(self._webhooks)
+            replicas.reviewing.remove(self)
             for manifest in manifests if not replicas.reviewing else ():
                 await _call(self._server, "DELETE", f"{_path_of(manifest)}/{_name_of(replicas)}")
 

@@ -80,13 +80,13 @@ class Calls:
             transport: Sends requests to the server.
             limiter: Client-side rate limit; watches are exempt. None for no limit.
             field_manager: The field manager of this client's writes.
-            observer: Called for every request, retry and watch, such as `metrics.requests(host)`; None for no observer.
+            observer: Called for every request, retry and watch, such as `metrics.requests(host)`; None for the
+                metrics of the sending manager.
             pressure: Limits the requests in flight by the server's load; watches are exempt. None for one of
                 this client and of those made from it.
         """
-        observed = transport if observer is None else ObservedTransport(transport, observer)
         # Outside, so that the observer knows the span.
-        self._transport = TracedTransport(observed, getattr(transport, "server", ""))
+        self._transport = TracedTransport(ObservedTransport(transport, observer))
         self._limiter = limiter
         # None for a client without limits.
         self._pressure: Pressure | None = pressure or Pressure()

@@ -10,7 +10,6 @@ from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
-from urllib.parse import urlsplit
 
 from prometheus_client.core import GaugeMetricFamily
 from structlog.contextvars import bind_contextvars, unbind_contextvars
@@ -228,7 +227,7 @@ class Clusters:
         self._table.sources[name,] = member
         # Never red: a restart of this program would change nothing, and the other clusters need it.
         manager.health.add_ready(f"cluster-{name}", str, remark=lambda: member.trouble)
-        connect, client_of = partial(self._connect, config), partial(self._client_of, config)
+        connect, client_of = partial(self._connect, config), self._client_of
         self._running.add(partial(member.run, connect, client_of, self._join), name)
         return member
 
@@ -311,9 +310,8 @@ class Clusters:
             # Ends by cancellation only.
             await asyncio.get_running_loop().create_future()
 
-    def _client_of(self, config: ClusterConfig, transport: Transport) -> Client:
-        client = Client(transport, observer=self._manager.metrics.requests(urlsplit(config.server).netloc))
-        return client.with_options(dry_run=self._manager.client.is_dry_run)
+    def _client_of(self, transport: Transport) -> Client:
+        return Client(transport).with_options(dry_run=self._manager.client.is_dry_run)
 
     def _join(self, member: MemberCluster) -> None:
         """Let a member join each controller once its stores for that controller are synced."""

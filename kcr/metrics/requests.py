@@ -9,6 +9,7 @@ Source: component-base/metrics/prometheus/restclient/metrics.go; client-go/rest/
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
@@ -44,18 +45,19 @@ class HostRequests:
         self.sent: _MethodHistograms = _MethodHistograms(SIZE_BUCKETS)
         self.read: _MethodHistograms = _MethodHistograms(SIZE_BUCKETS)
 
-    def answered(self, method: str, code: int, seconds: float, sent: int | None, is_retry: bool) -> None:
+    def answered(self, request: Any, code: int, seconds: float) -> None:
         """Count a request; see `RequestObserver`."""
+        method = request.method
         self.counts[code, method] += 1
         self.seconds[method].observe(seconds, exemplar())
-        if sent is not None:
-            self.sent[method].observe(sent)
-        if is_retry:
+        if request.timeout_seconds is not None:
+            self.sent[method].observe(len(request.body))
+        if request.resend_count:
             self.retries[code, method] += 1
 
-    def received(self, method: str, size: int) -> None:
+    def received(self, request: Any, size: int) -> None:
         """Count the body of an answer."""
-        self.read[method].observe(size)
+        self.read[request.method].observe(size)
 
     def waited(self, method: str, seconds: float) -> None:
         """Count how long a request has waited for the client's rate limiter."""

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from kcr_devcluster.testing.faults import FaultyTransport
     from kcr_devcluster.testing.namespaces import namespace_ends
     from kcr_devcluster.testing.pods import PodScript
+    from kcr_devcluster.testing.requests import requests
     from kcr_devcluster.testing.round_trip import check_round_trip
 
 __all__ = [
@@ -63,6 +64,7 @@ __all__ = [
     "eventually",
     "explore",
     "namespace_ends",
+    "requests",
     "simulated_cluster",
     "unchanged_stores",
 ]
@@ -83,6 +85,7 @@ _HOMES = {
     "check_round_trip": "kcr_devcluster.testing.round_trip",
     "explore": "kcr_devcluster.testing.explore",
     "namespace_ends": "kcr_devcluster.testing.namespaces",
+    "requests": "kcr_devcluster.testing.requests",
     "simulated_cluster": "kcr_devcluster.testing.clusters",
     "unchanged_stores": "kcr.testing.mutations",
 }

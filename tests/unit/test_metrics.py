@@ -7,7 +7,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from kcr.api.meta import Key
-from kcr.client import Client
+from kcr.client import Client, Request
 from kcr.controller import Controller, ControllerOptions, Result
 from kcr.errors import TransportError
 from kcr.metrics import QUEUE_BUCKETS, Metrics
@@ -172,9 +172,9 @@ async def test_reconcile_times_have_the_fields_buckets() -> None:  # CM-57
 async def test_requests_are_counted_without_their_paths() -> None:  # CM-59
     metrics = Metrics()
     observe = metrics.requests("api:6443").answered
-    observe("GET", 200, 0.1, 0, is_retry=False)
-    observe("GET", 404, 0.2, 0, is_retry=False)
-    observe("POST", 0, 0.3, 100, is_retry=False)
+    observe(Request("GET", "/x"), 200, 0.1)
+    observe(Request("GET", "/x"), 404, 0.2)
+    observe(Request("POST", "/x", body=b"{}"), 0, 0.3)
     assert value(metrics, "rest_client_requests_total", code="404", method="GET", host="api:6443") == 1
     assert value(metrics, "rest_client_requests_total", code="<error>", method="POST", host="api:6443") == 1
     duration = "rest_client_request_duration_seconds"
@@ -240,8 +240,8 @@ SIZES = [64, 256, 512, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777
 def test_histograms_of_requests_are_those_of_client_go(name: str, help_text: str, buckets: list[float]) -> None:
     metrics = Metrics()
     requests = metrics.requests("api")
-    requests.answered("GET", 200, 0.1, 10, is_retry=False)
-    requests.received("GET", 10)
+    requests.answered(Request("GET", "/x"), 200, 0.1)
+    requests.received(Request("GET", "/x"), 10)
     requests.waited("GET", 0.1)
     metrics.resolver("api", 0.1)
     (family,) = [found for found in metrics.registry.collect() if found.name == f"rest_client_{name}"]
@@ -309,7 +309,7 @@ async def test_metrics_of_a_busy_process_stay_few() -> None:  # ST-38
         metrics.controller(f"controller-{number}", 1)
     observe = metrics.requests("api").answered
     for method in ("GET", "POST", "PATCH", "DELETE", "PUT"):
-        observe(method, 200, 0.0, 0, is_retry=False)
+        observe(Request(method, "/x"), 200, 0.0)
     await asyncio.sleep(0)
     assert len(metrics.render()[0].splitlines()) < 2000
 

@@ -8,8 +8,9 @@ Source: open-telemetry/semantic-conventions, docs/http/http-spans.md, HTTP clien
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from contextvars import ContextVar
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
@@ -27,66 +28,79 @@ if TYPE_CHECKING:
 class RequestObserver(Protocol):
     """Receives requests and results, on one event loop, that of the first request; `Metrics.requests` is one."""
 
-    def answered(self, method: str, code: int, seconds: float, sent: int | None, is_retry: bool) -> None:
+    def answered(self, request: Request, code: int, seconds: float) -> None:
         """Count a request, retry or watch whose answer has begun, or has not come.
 
         Args:
-            method: Such as `GET`.
+            request: The request.
             code: The status code, 0 when no answer came.
             seconds: Until the answer began.
-            sent: The size of the body, 0 for none; None for a watch.
-            is_retry: Whether it had been sent before.
         """
         ...
 
-    def received(self, method: str, size: int) -> None:
+    def received(self, request: Request, size: int) -> None:
         """Count an answer that was read to its end, with the size of its body after decompression; never a watch."""
         ...
 
 
-class ObservedTransport:
-    """Reports each request of another transport to an observer; each retry and each watch is one."""
+# The manager whose task sends a request, None for none, and the test kit's observers of such requests.
+MANAGER: ContextVar[Any] = ContextVar("kcr_manager", default=None)
+OBSERVERS: list[RequestObserver] = []
 
-    def __init__(self, inner: Transport, observer: RequestObserver) -> None:
+
+class ObservedTransport:
+    """Reports requests to an observer, else to the sending manager's metrics; each retry and each watch is one."""
+
+    def __init__(self, inner: Transport, observer: RequestObserver | None) -> None:
         self._inner = inner
         self._observer = observer
+        self.server: str = getattr(inner, "server", "")  # empty for one in process
         self._home = HomeLoop()
 
-    def send(self, request: Request) -> "_Exchange":
+    def send(self, request: Request) -> AbstractAsyncContextManager[Response]:
         """Send one request."""
-        return _Exchange(self._inner.send(request), request, self._observer, self._home.call)
+        exchange, manager = self._inner.send(request), MANAGER.get()
+        observer = self._observer
+        if observer is None:
+            if manager is None:
+                return exchange
+            observer = manager.metrics.requests(urlsplit(self.server).netloc or "in-process")
+        return _Exchange(exchange, request, (observer, *(OBSERVERS if manager else ())), self._home.call)
 
 
 class _Exchange:
     """One request on its way, and its response: each layer more would cost a request more than it does."""
 
-    __slots__ = ("_call", "_inner", "_observer", "_request", "_response", "headers", "status")
+    __slots__ = ("_call", "_inner", "_observers", "_request", "_response", "headers", "status")
 
     status: int
     headers: Mapping[str, str]
     _response: Response
 
     def __init__(
-        self, inner: AbstractAsyncContextManager[Response], request: Request, observer: RequestObserver,
+        self, inner: AbstractAsyncContextManager[Response], request: Request, observers: Sequence[RequestObserver],
         call: Callable[..., None],
     ) -> None:  # fmt: skip
         self._inner = inner
         self._call = call
         self._request = request
-        self._observer = observer
+        self._observers = observers
 
     async def __aenter__(self) -> Response:
-        now, request = asyncio.get_running_loop().time, self._request
-        sent = len(request.body) if request.timeout_seconds is not None else None
+        now, self.status = asyncio.get_running_loop().time, 0
         began = now()
         try:
             response = self._response = await self._inner.__aenter__()
+            self.status, self.headers = response.status, response.headers
         except TransportError:
-            self._call(self._observer.answered, request.method, 0, now() - began, sent, request.resend_count > 0)
+            self._answered(now() - began)
             raise
-        self.status, self.headers = response.status, response.headers
-        self._call(self._observer.answered, request.method, self.status, now() - began, sent, request.resend_count > 0)
+        self._answered(now() - began)
         return self
+
+    def _answered(self, seconds: float) -> None:
+        for one in self._observers:
+            self._call(one.answered, self._request, self.status, seconds)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -95,7 +109,8 @@ class _Exchange:
 
     async def read(self) -> bytes:
         body = await self._response.read()
-        self._call(self._observer.received, self._request.method, len(body))
+        for one in self._observers:
+            self._call(one.received, self._request, len(body))
         return body
 
     def lines(self) -> AsyncIterator[bytes]:
@@ -105,33 +120,25 @@ class _Exchange:
 class TracedTransport:
     """Makes a client span of each request that another transport sends, when the program has a tracer provider."""
 
-    def __init__(self, inner: Transport, server: str) -> None:
-        """Wrap a transport.
-
-        Args:
-            inner: Sends the requests.
-            server: The server's URL; empty for one in this process.
-        """
+    def __init__(self, inner: ObservedTransport) -> None:
         self._inner = inner
-        self._server = server
 
     def send(self, request: Request) -> AbstractAsyncContextManager[Response]:
         """Send one request."""
         tracer = find_tracer()
-        return self._inner.send(request) if tracer is None else _Traced(self._inner, request, tracer, self._server)
+        return self._inner.send(request) if tracer is None else _Traced(self._inner, request, tracer)
 
 
 class _Traced:
     """One request on its way, within its span."""
 
-    def __init__(self, transport: Transport, request: Request, tracer: "Tracer", server: str) -> None:
+    def __init__(self, transport: ObservedTransport, request: Request, tracer: "Tracer") -> None:
         self._transport = transport
         self._request = request
         self._tracer = tracer
-        self._server = server
 
     async def __aenter__(self) -> Response:
-        request, attributes = self._request, _attributes(self._request, self._server)
+        request, attributes = self._request, _attributes(self._request, self._transport.server)
         span = self._span = ActiveSpan(
             self._tracer, f"{request.method} {attributes['url.template']}", attributes, is_request=True
         )

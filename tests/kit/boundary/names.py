@@ -31,9 +31,10 @@ from kcr.app.logs import configure_logs
 from kcr.app.plugins import attach
 from kcr.clock import SystemClock
 from kcr.testing import FakeInformer, FakeManager, FakeSource, build
+from kcr_devcluster.testing.requests import SeenRequests
 
 # For the rows alone.
-USED = (Annotated, ConfigMap, Deployment, Job, Path, Secret, UTC, build, datetime, partial, timedelta)
+USED = (Annotated, ConfigMap, Deployment, Job, Path, Secret, SeenRequests, UTC, build, datetime, partial, timedelta)
 
 
 class SiteSpec(kcr.Object):

@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from kcr.api.core import ConfigMap, Pod
-from kcr.client import Client
+from kcr.client import Client, Request
 from kcr.errors import ForbiddenError, TransportError
 from tests.kit.scripted_transport import Say, Script, failure
 
@@ -18,10 +18,10 @@ class Notes:
     def __init__(self, heard: list[tuple[str, int, float]]) -> None:
         self._heard = heard
 
-    def answered(self, method: str, code: int, seconds: float, sent: int | None, is_retry: bool) -> None:
-        self._heard.append((method, code, seconds))
+    def answered(self, request: Request, code: int, seconds: float) -> None:
+        self._heard.append((request.method, code, seconds))
 
-    def received(self, method: str, size: int) -> None:
+    def received(self, request: Request, size: int) -> None:
         return None
 
 
