@@ -46,7 +46,7 @@ class Need(NamedTuple):
     @classmethod
     def of(cls, right: Right, namespace: str) -> "Need":
         """Return the need of a program that is limited to a namespace; cluster-scoped kinds keep the cluster scope."""
-        return cls(right, namespace if right.namespaced else "")
+        return cls(right, namespace if right.namespaced else "", right.name)
 
 
 class _Rule(Object):

@@ -1,7 +1,7 @@
 """Rights: a controller's requests to the API server, as RBAC rules."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from kcr.api.core import SecretData
@@ -20,16 +20,18 @@ class Right(NamedTuple):
         resource: The plural, with a subresource behind a slash, such as `jobs/status`.
         verb: The verb, such as `create`.
         namespaced: Whether objects live in namespaces. A Role grants nothing on those that do not.
+        name: The one object that it is limited to (`resourceNames`); empty for all.
     """
 
     group: str
     resource: str
     verb: str
     namespaced: bool = True
+    name: str = ""
 
 
 @checked
-def rights(kind: type[Resource], *verbs: str, subresource: str = "") -> frozenset[Right]:
+def rights(kind: type[Resource], *verbs: str, subresource: str = "", names: Sequence[str] = ()) -> frozenset[Right]:
     """Return the rights for verbs on a kind: a controller's declaration of its own requests.
 
     ```python
@@ -43,6 +45,7 @@ def rights(kind: type[Resource], *verbs: str, subresource: str = "") -> frozense
         kind: The kind.
         verbs: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`.
         subresource: For example `status`; empty for the object itself.
+        names: The objects; empty for all. A create has no name.
 
     Raises:
         ValueError: There is no such verb, or none is given.
@@ -50,8 +53,11 @@ def rights(kind: type[Resource], *verbs: str, subresource: str = "") -> frozense
     if not verbs or (unknown := [verb for verb in verbs if verb not in _VERBS]):
         what = f"no verb is {unknown[0]!r}" if verbs else "no verb is given"
         raise ValueError(f"rights of {kind.resource.display}: {what}: verbs are {', '.join(_VERBS)}")
+    if names and (nameless := {"create", "deletecollection"}.intersection(verbs)):
+        raise ValueError(f"rights of {kind.resource.display}: {min(nameless)} has no name: declare it without names")
     resource = f"{kind.resource.plural}/{subresource}" if subresource else kind.resource.plural
-    return frozenset(Right(kind.resource.group, resource, verb, kind.resource.namespaced) for verb in verbs)
+    where = kind.resource.group, kind.resource.namespaced
+    return frozenset(Right(where[0], resource, verb, where[1], name) for verb in verbs for name in names or ("",))
 
 
 def watch_rights(kinds: Iterable[type[Resource]]) -> frozenset[Right]:
@@ -65,13 +71,20 @@ def policy_rules(wanted: Iterable[Right]) -> list[dict[str, list[str]]]:
 
     Source: kubernetes/staging/src/k8s.io/api/rbac/v1/types.go, PolicyRule.
     """
-    verbs: dict[tuple[str, str], set[str]] = defaultdict(set)
+    verbs: dict[tuple[str, str, str], set[str]] = defaultdict(set)
     for right in wanted:
-        verbs[right.group, right.resource].add(right.verb)
-    alike: dict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)
-    for group, resource in sorted(verbs):
-        alike[group, tuple(verb for verb in _VERBS if verb in verbs[group, resource])].append(resource)
+        verbs[right.group, right.resource, right.name].add(right.verb)
+    names: dict[tuple[str, str, tuple[str, ...]], list[str]] = defaultdict(list)
+    for group, resource, name in sorted(verbs):
+        found = verbs[group, resource, name]
+        others = sorted(found.difference(_VERBS))  # such as impersonate
+        names[group, resource, (*(verb for verb in _VERBS if verb in found), *others)].append(name)
+    alike: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[str]] = defaultdict(list)
+    for (group, resource, allowed), named in names.items():
+        alike[group, allowed, () if "" in named else tuple(named)].append(resource)
     return [
-        {"apiGroups": [group], "resources": resources, "verbs": list(allowed)}
-        for (group, allowed), resources in alike.items()
+        {"apiGroups": [group], "resources": resources}
+        | ({"resourceNames": [*objects]} if objects else {})
+        | {"verbs": [*allowed]}
+        for (group, allowed, objects), resources in alike.items()
     ]

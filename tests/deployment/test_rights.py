@@ -268,7 +268,7 @@ async def test_each_verb_that_is_missing_is_named(kcr_clock: VirtualClock, grant
         client = account(cluster, found)
         rights = sorted(rights_in([role]))
         for lacking in rights:
-            group, resource, verb, _ = lacking
+            group, resource, verb, *_ = lacking
             rules = policy_rules(right for right in rights if right != lacking)
             await cluster.client.request("PUT", name, codec.encode({**role, "rules": rules}))
             finding = await check(client, kcr_clock, granted.controllers, granted.namespace, granted.environ)

@@ -23,6 +23,9 @@ def declares(manager):
 class Hook:
     def default(self, obj, request): ...
 
+def limits(manager):
+    manager.add_controller("limits", Idle(), watches=[], rights=kcr.rights(ConfigMap, "get", names=["settings"]))
+
 def serves(manager):
     declares(manager)
     manager.add_webhook(Namespace, Hook())
@@ -51,6 +54,13 @@ def test_role_grants_what_all_setups_declare(capsys: pytest.CaptureFixture[str])
         {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list", "watch", "create"]},
         {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["list", "watch"]},
     ]
+
+
+def test_role_is_limited_to_declared_names(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of(["rbac", "generate", "--controllers", "idle_controllers:limits"]) == 0
+    _, role, _ = yaml.safe_load_all(capsys.readouterr().out)
+    named = {"resources": ["configmaps"], "resourceNames": ["settings"], "verbs": ["get"]}
+    assert role["rules"] == [{"apiGroups": [""], **named}]
 
 
 def test_setup_that_declares_no_requests_is_named(capsys: pytest.CaptureFixture[str]) -> None:
