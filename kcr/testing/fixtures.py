@@ -1,14 +1,13 @@
 """Fixtures of tests in virtual time: their clock, their seed, and the checks at their end."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
 
 from kcr.testing.loop import VirtualClock, VirtualLoop
-from kcr.testing.plugin import SEED, TIMELINE
+from kcr.testing.plugin import SEED
 
 
 @pytest_asyncio.fixture(loop_scope="function")
@@ -22,8 +21,7 @@ async def kcr_clock(request: pytest.FixtureRequest) -> AsyncIterator[VirtualCloc
     if not isinstance(loop, VirtualLoop):
         remedy = "make it an `async def`, and mark it with pytest.mark.kcr_virtual"
         raise pytest.UsageError(f"{request.node.nodeid}: kcr_clock needs a test that runs in virtual time: {remedy}")
-    with _recording(request.node):
-        yield clock
+    yield clock
     if not loop.stalled:
         await clock.settle()
         left = sorted(task.get_name() for task in asyncio.all_tasks() if task is not asyncio.current_task())
@@ -35,16 +33,3 @@ async def kcr_clock(request: pytest.FixtureRequest) -> AsyncIterator[VirtualCloc
 def kcr_seed(pytestconfig: pytest.Config) -> int:
     """Give the seed of `--kcr-seed`, for a test that draws by itself: `random.Random(kcr_seed)`."""
     return pytestconfig.stash[SEED]
-
-
-@contextmanager
-def _recording(test: pytest.Item) -> Iterator[None]:
-    """Record the writes of a test to embedded servers, where their package is installed."""
-    try:
-        from kcr_devcluster.testing.timeline import Timeline  # noqa: PLC0415  # see above
-    except ModuleNotFoundError:
-        yield
-        return
-    timeline = test.stash[TIMELINE] = Timeline()
-    with timeline.recording():
-        yield

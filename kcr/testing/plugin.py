@@ -24,12 +24,8 @@ import random
 import sys
 from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
 
 import pytest
-
-if TYPE_CHECKING:
-    from kcr_devcluster.testing.timeline import Timeline
 
 # Fixtures with a server, which is in kcr-devcluster.
 _NEED_SERVER = ("kcr_apiserver", "kcr_cluster", "kcr_faults")
@@ -39,7 +35,6 @@ _ANYIO_AUTO_MODE = pytest.mark.usefixtures("anyio_backend").mark
 LoopFactories = Mapping[str, Callable[[], asyncio.AbstractEventLoop]]
 
 SEED = pytest.StashKey[int]()
-TIMELINE: "pytest.StashKey[Timeline]" = pytest.StashKey()
 STORES = pytest.StashKey[ExitStack]()
 
 _MARKS = (
@@ -52,7 +47,7 @@ _MARKS = (
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--kcr-seed` and `--kcr-log-level`."""
+    """Add the options."""
     group = parser.getgroup("kcr")
     group.addoption(
         "--kcr-seed",
@@ -66,6 +61,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=("debug", "info", "warning", "error"),
         help="level of the log lines of tests with fixtures of kcr (info by default)",
     )
+    group.addoption(
+        "--kcr-rights",
+        action="store_true",
+        help="print the least role of the managers under test, and fail where they declare less",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -73,6 +73,10 @@ def pytest_configure(config: pytest.Config) -> None:
     for mark in _MARKS:
         config.addinivalue_line("markers", mark)
     config.stash[SEED] = _seed(config)
+    if config.getoption("--kcr-rights"):
+        if not _has_servers():
+            raise pytest.UsageError("--kcr-rights needs kcr-devcluster: pip install 'kcr[test]'")
+        config.pluginmanager.import_plugin("kcr_devcluster.testing.rights_report")
     if config.pluginmanager.hasplugin("asyncio"):
         config.pluginmanager.import_plugin("kcr.testing.fixtures")
         if _has_servers():
@@ -181,16 +185,6 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object
     # With another failure there is no comparison.
     with item.stash.get(STORES, ExitStack()).pop_all():
         return (yield)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Add the timeline and the seed to the report of a test that failed."""
-    report = yield
-    timeline = item.stash.get(TIMELINE, None)
-    if report.when == "call" and report.failed and timeline is not None and (text := timeline.text()):
-        report.sections.append(("kcr timeline", f"{text}\n(--kcr-seed {item.config.stash[SEED]})"))
-    return report
 
 
 def _is_coroutine_test(obj: object) -> bool:

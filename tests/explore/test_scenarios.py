@@ -6,6 +6,7 @@ import secrets
 import subprocess
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import pytest
 
@@ -142,3 +143,46 @@ def test_reconcile_beyond_its_requests_is_found() -> None:
 
     with pytest.raises(FoundError, match="a reconcile of shop takes 11 requests, at most 10 are allowed"):
         explore(create, setup, kinds=[Shop], most_requests=10)
+
+
+class Declaring(ShopReconciler):
+    """Creates a child, and reads it."""
+
+    async def sync(self, shop: Shop) -> None:
+        with suppress(kcr.AlreadyExistsError):
+            await self.client.create(child(shop, "page"))
+        await self.client.get(ConfigMap, kcr.Key(shop.metadata.namespace, "page"))
+
+
+def declaring(*verbs: str) -> Callable[[kcr.Manager], None]:
+    """The setup of an operator that declares some verbs on its children."""
+
+    def setup(manager: kcr.Manager) -> None:
+        watches = [kcr.watch(Shop, predicate=kcr.generation_changed)]
+        manager.add_controller("shop", Declaring(manager), watches=watches, rights=kcr.rights(ConfigMap, *verbs))
+
+    return setup
+
+
+def test_write_without_a_declared_right_is_found_and_told() -> None:
+    with pytest.raises(FoundError) as found:
+        explore(create, declaring("get"), kinds=[Shop])
+    lines = str(found.value).splitlines()
+    assert lines[0] == "[rights] the declared rights of controller shop lack create configmaps"
+    assert [line.split()[1:] for line in lines[1:3]] == [
+        ["scenario", "create", "shops.example.dev", "explore/shop"],
+        ["shop", "create", "configmaps", "explore/page"],
+    ]
+    assert lines[-1] == "again: it needs no fault"
+    explore(create, declaring("get"), kinds=[Shop], without=["rights"], seconds=0)
+
+
+def test_operator_that_declares_its_requests_or_nothing_has_no_finding_of_rights() -> None:
+    explore(create, declaring("get", "create"), kinds=[Shop], seconds=0)
+    with pytest.raises(FoundError, match="lack get configmaps"):
+        explore(create, declaring("create"), kinds=[Shop])
+
+    def setup(manager: kcr.Manager) -> None:
+        manager.add_controller("shop", Declaring(manager), watches=[kcr.watch(Shop, predicate=kcr.generation_changed)])
+
+    explore(create, setup, kinds=[Shop], seconds=0)

@@ -34,16 +34,17 @@ def files(document: Path) -> dict[str, str]:
     return {block.file: block.text for block in blocks(document) if block.file}
 
 
-def run_tests_of(pages: Mapping[str, str], folder: Path) -> str:
+def run_tests_of(pages: Mapping[str, str], folder: Path, *options: str) -> str:
     """Write the files of documents to an empty folder, run pytest there, and return what it prints.
 
     Args:
         pages: The texts by the name of their files.
         folder: Where they are written.
+        options: More arguments of pytest.
     """
     settings = "[pytest]\nfilterwarnings = error\nasyncio_default_fixture_loop_scope = function\n"
     for name, text in {**pages, "pytest.ini": settings}.items():
         (folder / name).write_text(text, encoding="utf-8")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(folder)]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(folder), *options]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     return done.stdout + done.stderr

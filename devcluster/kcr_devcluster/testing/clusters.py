@@ -14,13 +14,16 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from random import Random
 
+from structlog.contextvars import get_contextvars
+
 from kcr.app.plugins import Setup, attach, find_plugins
 from kcr.arguments import checked
-from kcr.client import Client
 from kcr.clock import Clock
 from kcr.manager import Manager
 from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.cluster.cluster import COMPONENT
 from kcr_devcluster.cluster.node import RunResult
+from kcr_devcluster.cluster.node.node import KUBELET
 from kcr_devcluster.cluster.node.pods import KubeletPod
 from kcr_devcluster.cluster.node.simulated import annotated_outcome
 from kcr_devcluster.kinds import KindSource
@@ -28,6 +31,7 @@ from kcr_devcluster.options import Authorization
 
 # How long a container runs where every pod finishes.
 RUN_SECONDS = 1.0
+_CONTROLLERS = "kcr-controllers"
 
 
 @checked
@@ -80,11 +84,16 @@ async def simulated_cluster(  # noqa: PLR0913  # the options of the mark, all by
         if not controllers:
             yield cluster
             return
-        client = Client(cluster.transport, field_manager="kcr-controllers")
+        client = cluster.client.with_options(field_manager=_CONTROLLERS)
         manager = Manager(client, clock=clock, random=Random(random.getrandbits(64)))
         attach(setups_of(controllers), manager, {}, take_over=True)
         async with manager.running():
             yield cluster
+
+
+def is_of_cluster(manager: Manager) -> bool:
+    """Return whether the manager whose task runs belongs to a cluster, and not to the program under test."""
+    return manager.client.component in (COMPONENT, _CONTROLLERS) or get_contextvars().get("component") == KUBELET
 
 
 def setups_of(controllers: Sequence[str | Callable[..., object]]) -> dict[str, Setup]:

@@ -1,19 +1,43 @@
-"""Fixtures with servers: a cluster in virtual time, and an API server in real time."""
+"""Fixtures with servers: a cluster in virtual time, and an API server in real time; and the timeline in reports."""
 
 import random
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 import pytest_asyncio
 
 from kcr.testing.loop import VirtualClock
+from kcr.testing.plugin import SEED
+from kcr_devcluster.testing.timeline import Timeline
 
 if TYPE_CHECKING:
     from kcr.client import ClusterConfig
     from kcr_devcluster.cluster import EmbeddedCluster
     from kcr_devcluster.testing.controlplane import ApiServer
     from kcr_devcluster.testing.faults import FaultyTransport
+
+_TIMELINE = pytest.StashKey[Timeline]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Record the writes of a test in virtual time to embedded servers."""
+    if not item.get_closest_marker("kcr_virtual"):
+        return (yield)
+    timeline = item.stash[_TIMELINE] = Timeline()
+    with timeline.recording():
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add the timeline and the seed to the report of a test that failed."""
+    report = yield
+    timeline = item.stash.get(_TIMELINE, None)
+    if report.when == "call" and report.failed and timeline is not None and (text := timeline.text()):
+        report.sections.append(("kcr timeline", f"{text}\n(--kcr-seed {item.config.stash[SEED]})"))
+    return report
 
 
 # Each states its loop, for `asyncio_default_fixture_loop_scope` may name another one than the test's.

@@ -10,6 +10,7 @@ from functools import partial
 
 from kcr_devcluster.apiserver.authorization import default_roles
 from kcr_devcluster.apiserver.authorization.default_roles import DefaultRole
+from kcr_devcluster.apiserver.authorization.rules import PolicyRule, rules_of
 from kcr_devcluster.apiserver.kinds.access.rbac import RBAC_GROUP, RbacStrategy
 from kcr_devcluster.apiserver.kinds.catalogue import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES
 from kcr_devcluster.apiserver.kinds.kind import Kind
@@ -56,6 +57,12 @@ def _defaults() -> Iterator[tuple[Kind, str, Manifest]]:
     for name, system in default_roles.KUBE_SYSTEM_ROLES.items():
         yield ROLES, _NAMESPACE, _role(name, system.rules)
         yield ROLE_BINDINGS, _NAMESPACE, _binding(system.binding, ROLES, name, system.subjects)
+
+
+def default_rules(group: str) -> tuple[PolicyRule, ...]:
+    """Return the rules that a group of users has in every cluster."""
+    bound = (name for name, found in default_roles.CLUSTER_ROLE_BINDINGS.items() if f"group:{group}" in found)
+    return tuple(rule for name in bound for rule in rules_of(_cluster_role(name)))
 
 
 def _cluster_role(name: str) -> Manifest:

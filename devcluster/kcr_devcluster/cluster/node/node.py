@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from kcr_devcluster.cluster.node.volumes.retries import MountRetries
 
 NODE_NAME = "kcr-node-0"
+KUBELET = "kubelet"
 # How long a node is away whose Node object was deleted.
 AWAY_SECONDS = 10.0
 
@@ -190,11 +191,11 @@ class NodeAgent:
 
     async def _run_manager(self, manager: Manager) -> None:
         # A task of its own, so this context is that of all its log lines.
-        structlog.contextvars.bind_contextvars(component="kubelet", node=self.info.name)
+        structlog.contextvars.bind_contextvars(component=KUBELET, node=self.info.name)
         await manager.run()
 
     def _recorder(self, manager: Manager) -> RecordWarning:
-        recorder = manager.recorder("kubelet", host=self.info.name)
+        recorder = manager.recorder(KUBELET, host=self.info.name)
         return lambda pod, reason, message: recorder.event(reference_to(pod), "Warning", reason, message)
 
     @asynccontextmanager

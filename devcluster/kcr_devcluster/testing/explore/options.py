@@ -11,7 +11,7 @@ from kcr_devcluster.testing.explore.recorder import Invariant
 
 # What is judged, in this order: the first that objects names the finding.
 Oracle = Literal[
-    "invariant", "scenario", "finalizer", "twice", "status", "requests", "idle", "failing", "end-state",
+    "invariant", "scenario", "rights", "finalizer", "twice", "status", "requests", "idle", "failing", "end-state",
 ]  # fmt: skip
 
 

@@ -30,7 +30,7 @@ def judge(plan: Plan, outcome: Outcome, base: Outcome, options: ExploreOptions) 
 
 
 def _violations(outcome: Outcome, base: Outcome, options: ExploreOptions) -> Iterator[Violation]:
-    order = ("invariant", "scenario", "status", "idle")
+    order = ("invariant", "scenario", "rights", "status", "idle")
     yield from sorted(outcome.violations, key=lambda one: order.index(one.oracle))
     failing = next(iter(outcome.failing.items()), None)
     because = f"; {failing[0]} fails: {failing[1]}" if failing else ""
