@@ -45,7 +45,8 @@ EXCEPTIONS = (
         (*_CALLS, *_ANSWER), "proxies are not served",
     ),
     Exemption(
-        ("add an ephemeral container", "resize a pod"), (*_CALLS, *_ANSWER), "not served",
+        ("add an ephemeral container", "resize a pod"), (*_CALLS, *_ANSWER),
+        "no ephemeral container is added, and the pod that is resized has one there",
     ),
     Exemption(
         ("exec", "exec by GET", "attach", "forward a port", "read the log"), _ANSWER, "the answers depend on the node",

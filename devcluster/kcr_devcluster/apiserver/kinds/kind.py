@@ -116,7 +116,7 @@ _DEPRECATED = {"endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery
 MAIN_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 # The verbs of each subresource.
 SUBRESOURCE_VERBS: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(("approval", "ephemeralcontainers", "scale", "status"), ("get", "patch", "update")),
+    **dict.fromkeys(("approval", "ephemeralcontainers", "resize", "scale", "status"), ("get", "patch", "update")),
     **dict.fromkeys(("attach", "exec", "portforward"), ("create", "get")),
     **dict.fromkeys(("binding", "eviction", "token"), ("create",)),
     "finalize": ("update",),

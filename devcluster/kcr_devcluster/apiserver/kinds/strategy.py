@@ -51,10 +51,12 @@ class UpdateRules(NamedTuple):
     Attributes:
         prepare: Resets the fields that this update may not change to their stored values, in place.
         validate: Returns the field errors.
+        writes_spec: Whether a change of the spec starts a new generation.
     """
 
     prepare: Callable[[Manifest, Manifest], None]
     validate: Callable[[Manifest, Manifest], list[FieldError]]
+    writes_spec: bool = False
 
 
 class Strategy:
@@ -106,7 +108,7 @@ class Strategy:
         for path in self.status_resets:
             parent, _, name = path.rpartition(".")
             if path == "metadata":
-                _keep_metadata(new, old)
+                keep_metadata(new, old)
             else:
                 _keep(name, new[parent] if parent else new, old[parent] if parent else old)
 
@@ -118,7 +120,7 @@ class Strategy:
         """Return the rules of an update of the object (`""`), or of the status through a subresource."""
         if subresource:
             return UpdateRules(self.prepare_status, self.validate_status)
-        return UpdateRules(self.prepare_update, self.validate_update)
+        return UpdateRules(self.prepare_update, self.validate_update, writes_spec=True)
 
     def prepare_delete(self, obj: Manifest) -> None:
         """Set the fields that the server sets when an object is to be deleted, above all finalizers."""
@@ -151,7 +153,7 @@ def _keep(name: str, new: Manifest, old: Manifest) -> None:
         new.pop(name, None)
 
 
-def _keep_metadata(new: Manifest, old: Manifest) -> None:
+def keep_metadata(new: Manifest, old: Manifest) -> None:
     """Keep the metadata of an object, in the mapping that `new` has now."""
     metadata: Manifest = new["metadata"]
     metadata.clear()

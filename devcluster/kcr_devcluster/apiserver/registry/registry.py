@@ -284,7 +284,7 @@ class Registry:
         chain = self._chains.get(kind) or self._chain(kind)
         for check in chain.update_checks if not subresource else ():
             check(attributes, new, before)
-        if not subresource and kind.strategy.has_generation and kind.strategy.is_new_generation(new, before):
+        if rules.writes_spec and kind.strategy.has_generation and kind.strategy.is_new_generation(new, before):
             metadata["generation"] = before["metadata"].get("generation", 0) + 1
         if context.reviews is not None:
             context.reviews.validate(attributes, new, before)

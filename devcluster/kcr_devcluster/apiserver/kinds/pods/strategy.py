@@ -4,13 +4,14 @@ Source: kubernetes/pkg/registry/core/pod/strategy.go.
 """
 
 from kcr_devcluster.apiserver.kinds.pods.defaults import default_pod, select_own_labels, tolerate_eviction
+from kcr_devcluster.apiserver.kinds.pods.resize import prepare_resize, validate_resize
 from kcr_devcluster.apiserver.kinds.pods.status import check_pod_status, default_pod_status
 from kcr_devcluster.apiserver.kinds.pods.update import check_pod_update
 from kcr_devcluster.apiserver.kinds.pods.validation.annotations import check_pod_annotations
 from kcr_devcluster.apiserver.kinds.pods.validation.resources import qos_class
 from kcr_devcluster.apiserver.kinds.pods.validation.spec import check_images, check_pod_spec
 from kcr_devcluster.apiserver.kinds.pods.warnings import annotation_warnings, template_warnings
-from kcr_devcluster.apiserver.kinds.strategy import Strategy
+from kcr_devcluster.apiserver.kinds.strategy import Strategy, UpdateRules
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError, forbidden
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.names import dns_label
@@ -66,6 +67,16 @@ class PodStrategy(Strategy):
         for name in ("qosClass", "observedGeneration"):
             if not status.get(name) and stored.get(name):
                 status[name] = stored[name]
+
+    def resets(self, subresource: str) -> tuple[str, ...]:
+        """Return the fields that a write leaves as they are."""
+        return super().resets("" if subresource == "resize" else subresource)
+
+    def update_rules(self, subresource: str) -> UpdateRules:
+        """Return the rules of an update of the pod, of its resources, or of its status."""
+        if subresource == "resize":
+            return UpdateRules(prepare_resize, validate_resize, writes_spec=True)
+        return super().update_rules(subresource)
 
     def validate(self, obj: Manifest) -> list[FieldError]:
         """Return the field errors of a new pod."""
