@@ -44,9 +44,15 @@ EXCEPTIONS = (
         ("connect to the proxy of a node", "connect to the proxy of a service", "connect to the proxy of a pod"),
         (*_CALLS, *_ANSWER), "proxies are not served",
     ),
+    Exemption(("add an ephemeral container",), (*_CALLS, *_ANSWER), "not served"),
     Exemption(
-        ("add an ephemeral container", "resize a pod"), (*_CALLS, *_ANSWER),
-        "no ephemeral container is added, and the pod that is resized has one there",
+        ("resize a pod",),
+        tuple(
+            f"{name}: {begin}[0].request.{one}.{field}"
+            for name in ("mutate", "validate") for one in ("object", "oldObject")
+            for begin, field in (("", "metadata.generation"), ("no ", "spec.ephemeralContainers"))
+        ),
+        "there, the pod has an ephemeral container",
     ),
     Exemption(
         ("exec", "exec by GET", "attach", "forward a port", "read the log"), _ANSWER, "the answers depend on the node",
