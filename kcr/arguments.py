@@ -172,7 +172,10 @@ def error_of(about: str, name: str, fault: Fault) -> Exception:
         name: The parameter or field.
         fault: The fault of its value.
     """
-    return fault.error(f"{about}: {name}{fault.path} is {shown(fault.value)}: {fault.remedy}")
+    error = fault.error(f"{about}: {name}{fault.path} is {shown(fault.value)}: {fault.remedy}")
+    # What failed inside of kcr because of it says nothing to the author.
+    error.__suppress_context__ = True
+    return error
 
 
 def refuse(text: str) -> NoReturn:
@@ -181,7 +184,7 @@ def refuse(text: str) -> NoReturn:
     Args:
         text: What returned it, the value, and what is to be returned instead.
     """
-    raise TypeError(text)
+    raise TypeError(text) from None
 
 
 def is_mistake(error: BaseException) -> bool:

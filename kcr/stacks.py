@@ -138,7 +138,9 @@ def _package(file: str) -> str:
 
 
 def trace_of(error: BaseException) -> Any:
-    """Return the `exc_info` of an exception: of an author's mistake, the lines of his code; None if there are none.
+    """Return the `exc_info` of an exception, from the author's first line on.
+
+    Of an author's mistake it has the lines of his code alone; None if there are none.
 
     Args:
         error: The exception; its innermost cause may be the mistake.
@@ -146,11 +148,15 @@ def trace_of(error: BaseException) -> Any:
     origin = error
     while origin.__cause__ is not None:
         origin = origin.__cause__
-    if not is_mistake(origin):
-        return error
-    frames = list(traceback.walk_tb(origin.__traceback__))
+    found = origin if is_mistake(origin) else error
+    frames = list(traceback.walk_tb(found.__traceback__))
     is_own = own_lines([Line(frame.f_code.co_filename, number, frame.f_code.co_name) for frame, number in frames])
     trace: TracebackType | None = None
+    if not is_mistake(found):
+        trace = error.__traceback__
+        for _ in range(is_own.index(True) if True in is_own else 0):
+            trace = trace.tb_next if trace else None
+        return type(error), error, trace
     for (frame, number), own in zip(reversed(frames), reversed(is_own), strict=True):
         trace = TracebackType(trace, frame, frame.f_lasti, number) if own else trace
     return None if trace is None else (type(origin), origin, trace)

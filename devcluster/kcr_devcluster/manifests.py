@@ -78,7 +78,7 @@ def documents_in(shown: str, text: str) -> Iterator[Document]:
 
 def _objects(source: str, value: Any) -> Iterator[Document]:
     if not isinstance(value, dict):
-        raise ConfigError(f"{source}: an object is a mapping with apiVersion, kind and metadata, and this is none")
+        raise ConfigError(f"{source}: an object is a mapping with apiVersion, kind and metadata, and this is not one")
     for field in ("apiVersion", "kind"):
         if not isinstance(value.get(field), str) or not value[field]:
             raise ConfigError(f"{source}: {field} is missing")
@@ -141,7 +141,7 @@ def _fetch(url: str) -> bytes:
         cause = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
         raise ConfigError(f"{url}: cannot be fetched: {cause}: see that it is reachable, or name a file") from error
     if len(content) > _URL_BYTES:
-        raise ConfigError(f"{url}: larger than {_URL_BYTES // 2**20} MiB: this is no manifest")
+        raise ConfigError(f"{url}: larger than {_URL_BYTES // 2**20} MiB: this is not a manifest")
     return content
 
 

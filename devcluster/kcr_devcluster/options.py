@@ -33,7 +33,7 @@ def service_address(given: str) -> tuple[str, str, int]:
         port = 0
     is_address = parts.scheme == "https" and parts.hostname and parts.path in ("", "/") and not parts.query and port
     if not is_address or name.count("/") != 1 or "" in name.split("/"):
-        raise ValueError(f"{given!r} is no Service with an address: write it as shop/hooks=https://127.0.0.1:9443")
+        raise ValueError(f"{given!r} is not a Service with an address: write it as shop/hooks=https://127.0.0.1:9443")
     return name, parts.hostname or "", port
 
 

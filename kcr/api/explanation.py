@@ -181,17 +181,20 @@ def deletion_case(kind: ResourceType, metadata: ObjectMeta, now: datetime) -> Ex
     moment, finalizers = metadata.deletion_timestamp or now, metadata.finalizers
     if moment > now:
         return Explanation(Code.TERMINATING, "is being deleted", steps=(Step("its grace period is over", moment),))
-    headline = f"is being deleted for {human_duration(max(now - moment, timedelta()))}"
+    headline = f"has been terminating for {human_duration(max(now - moment, timedelta()))}"
     if not finalizers:
         return Explanation(Code.TERMINATING, headline)
     noun = "finalizer" if len(finalizers) == 1 else "finalizers"
     first = finalizers[0].partition("/")[0]
+    whose = f"see whether the controller of {first} runs, and what its log says"
+    if first == "kubernetes.io":  # such as pvc-protection
+        whose = f"see what uses it, such as a pod that has ended: {_kubectl(kind, metadata, 'describe')}"
     return Explanation(
         Code.TERMINATING,
         f"{headline}, and waits for its {noun} {', '.join(finalizers)}",
         steps=(Step(f"it is gone when {'its' if len(finalizers) == 1 else 'each'} controller has removed the {noun}"),),
         remedies=(
-            f"see whether the controller of {first} runs, and what its log says",
+            whose,
             f"or give up what the {noun} {'guards' if len(finalizers) == 1 else 'guard'}: {unfinalize(kind, metadata)}",
         ),
     )
@@ -199,10 +202,13 @@ def deletion_case(kind: ResourceType, metadata: ObjectMeta, now: datetime) -> Ex
 
 def unfinalize(kind: ResourceType, metadata: ObjectMeta) -> str:
     """Return the command that removes the finalizers of an object."""
+    return f"{_kubectl(kind, metadata, 'patch')} --type=merge -p '{_NO_FINALIZERS}'"
+
+
+def _kubectl(kind: ResourceType, metadata: ObjectMeta, verb: str) -> str:
     place = f" -n {metadata.namespace}" if metadata.namespace else ""
     # Names of some kinds have characters with a meaning to a shell, and a user copies the command into one.
-    name = shlex.quote(metadata.name)
-    return f"kubectl{place} patch {kind.display} {name} --type=merge -p '{_NO_FINALIZERS}'"
+    return f"kubectl{place} {verb} {kind.display} {shlex.quote(metadata.name)}"
 
 
 def owner_text(metadata: ObjectMeta) -> Iterable[str]:

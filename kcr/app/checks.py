@@ -85,6 +85,7 @@ class Wanted(NamedTuple):
         kinds: The kinds that they watch, to check that the server has them. Running controllers log that themselves.
         metrics_secure: Whether the API server is asked who may read the metrics.
         certificates: The rights for the certificates of webhooks, where kcr makes them.
+        names: The controllers, as `--controllers` names them.
     """
 
     rights: frozenset[Right]
@@ -96,6 +97,7 @@ class Wanted(NamedTuple):
     kinds: frozenset[ResourceType] = frozenset()
     metrics_secure: bool = False
     certificates: frozenset["Need"] = frozenset()
+    names: str = ""
 
     @property
     def shares_jobs(self) -> bool:
@@ -268,7 +270,8 @@ async def _rights(permissions: Permissions, wanted: Wanted) -> Finding:
             missing[need.namespace].append(need.right)
     if missing:
         text = "; ".join(missing_rights(found, namespace) for namespace, found in missing.items())
-        options = " --leader-elect" if wanted.lease is not None else ""
+        options = f" --controllers {wanted.names}" if wanted.names else ""
+        options += " --leader-elect" if wanted.lease is not None else ""
         options += " --shards" if wanted.shards_in else ""
         options += " --metrics-secure" if wanted.metrics_secure else ""
         return Finding("rights", True, f"{text}: grant them with the role that `kcr rbac generate{options}` writes")

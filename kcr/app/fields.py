@@ -97,8 +97,8 @@ class OptionField(NamedTuple):
             made = msgspec.convert(given, self.kind, strict=False)
         except msgspec.ValidationError as error:
             # "Expected `float`, got `str`": that a variable is text, the user knows.
-            fault = f"is not {self.expected}" if self.expected else str(error).partition(", got")[0].replace("`", "")
-            raise ValueError(f"{shown} {fault}") from None
+            fault = f"does not fit: {error}".partition(", got")[0].replace("`", "")
+            raise ValueError(f"{shown} {f'is not {self.expected}' if self.expected else fault}") from None
         if self.bare is float and made is not None and not is_number(made):
             raise ValueError(f"{shown} is not {self.expected}")
         return made

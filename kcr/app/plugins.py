@@ -285,7 +285,7 @@ def options_type(name: str, setup: Setup) -> type[msgspec.Struct] | None:
             f"{called(name)}: {error}: import in its module what the annotations of its setup name"
         ) from error
     if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
-        raise ConfigError(f"{called(name)}: the options of its setup are no struct: annotate them with one")
+        raise ConfigError(f"{called(name)}: the options of its setup are not a struct: annotate them with one")
     return kind
 
 

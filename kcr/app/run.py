@@ -213,7 +213,7 @@ async def _run(program: _Program, grace: GracePeriod) -> int:
                 changes=manager.namespaces is not None,
                 lease=elector.config.key if isinstance(elector, ElectorThread) else None,
                 shards_in=elector.config.namespace if isinstance(elector, ShardedReplica) else "",
-                metrics_secure=options.metrics_secure,
+                metrics_secure=options.metrics_secure, names=",".join(setups),
                 certificates=serve_webhooks(manager, options, config, grace),
             )  # fmt: skip
             permissions = Permissions(client)

@@ -69,6 +69,7 @@ async def _findings(setups: Mapping[str, Setup], values: Mapping[str, Any]) -> l
         kinds=frozenset(selection.kind.resource for selection in declared.selections),
         lease=Key(lease_namespace, values["leader_elect_resource_name"]) if values["leader_elect"] else None,
         shards_in=lease_namespace if values["shards"] else "", metrics_secure=values["metrics_secure"],
+        names=",".join(setups),
     )  # fmt: skip
     async with HttpTransport(config) as transport:
         try:

@@ -8,9 +8,8 @@ from kcr.client.credentials import Credential, Credentials, FixedCredentials
 from kcr.client.subresources import LogOptions
 from kcr.client.typed_apis import api_client
 from kcr.client.wire.http import HttpTransport
-from kcr.client.wire.limiter import RateLimit
 from kcr.client.wire.observed import RequestObserver
-from kcr.client.wire.pressure import Pressure
+from kcr.client.wire.pressure import Pressure, RateLimit
 from kcr.client.wire.transport import Request, Response, Transport
 
 __all__ = [

@@ -21,9 +21,8 @@ from kcr.arguments import checked
 from kcr.client.context import WRITE_CONTEXT, WritingClient
 from kcr.client.wire import decoding
 from kcr.client.wire.decoding import name_in
-from kcr.client.wire.limiter import RateLimit
 from kcr.client.wire.observed import ObservedTransport, RequestObserver, TracedTransport
-from kcr.client.wire.pressure import Pressure
+from kcr.client.wire.pressure import Pressure, RateLimit
 from kcr.client.wire.requests import IDLE_SECONDS, JSON, target
 from kcr.client.wire.retry import CALL_SECONDS, send_again
 from kcr.client.wire.transport import Request, Response, Transport

@@ -269,7 +269,7 @@ class PluginCredentials(RenewedCredentials):
         try:
             status = msgspec.json.decode(out, type=_PluginAnswer).status
         except ValueError as error:
-            raise TransportError(f"{name}: its answer is no ExecCredential: {error}") from error
+            raise TransportError(f"{name}: its answer is not an ExecCredential: {error}") from error
         if not status.token and not (status.client_certificate_data and status.client_key_data):
             raise TransportError(f"{name}: its answer holds neither a token nor a certificate with its key")
         return status

@@ -78,7 +78,7 @@ async def object_of(client: "Calls", model: Any) -> Unstructured:
     """
     name = type(model).__name__
     if not {"api_version", "kind", "metadata"} <= getattr(model, "openapi_types", {}).keys():
-        refuse(f"{name} is no model of an object")
+        refuse(f"{name} is not a model of an object")
     if not model.api_version or not model.kind:
         raise ValueError(f"this {name} states no api_version and kind, such as {name}(api_version='…/v1', kind='…')")
     resource = client.served.get(model.api_version, {}).get(model.kind)

@@ -220,8 +220,8 @@ class Writes(Calls):
             check_of_call(Writes.update)((self, obj), {})
         if not isinstance(obj, FullResource):
             raise TypeError(
-                f"update: a {type(obj).__name__} has only the fields that its type models, and a PUT would delete "
-                "all others; use patch(old, new), or a type with all fields, such as those of kcr.api.full or "
+                f"update: {type(obj).__name__} has only the fields that it models, and a PUT would delete all "
+                "others; use patch(old, new), or a type with all fields, such as those of kcr.api.full or "
                 "kcr.unstructured(…)"
             )
         return await self._update(type(obj), obj.key, codec.encode(obj), subresource)
@@ -373,7 +373,7 @@ class Writes(Calls):
         others = sorted(difference.keys() - {"status"})
         if others:
             raise ValueError(
-                f"patch_status: {old.resource.display} {old.key}: {' and '.join(others)} differ as well, and a status "
+                f"patch_status: {old.resource.display} {old.key}: {' and '.join(others)} changed as well, and a status "
                 "write would drop that: write it with patch(old, new), and the status from what that returns"
             )
         return await self._patch_difference(old, difference, "status")
@@ -388,6 +388,11 @@ class Writes(Calls):
         if self._without_effect.get(about) == wanted:
             return old
         patched = await self._patch(type(old), key, body, subresource, MERGE_PATCH)
+        if "status" in difference and "status" not in (codec.difference(old, patched) or {}) and not subresource:
+            raise ValueError(
+                f"patch: {old.resource.display} {key}: status changed as well, and the server has dropped that: "
+                "write it with patch_status(old, new)"
+            )
         if self.is_dry_run or patched.metadata.resource_version != old.metadata.resource_version:
             return patched
         # It lacks defaults of the server, such as those of a pod template, and would be sent in each reconcile.

@@ -21,7 +21,6 @@ Guarantees to the author of a reconciler:
 Source: controller-runtime/pkg/internal/controller; client-go/util/workqueue.
 """
 
-from kcr.controller.batching import Batching
 from kcr.controller.controller import Controller, ControllerOptions
 from kcr.controller.expectations import Expectations
 from kcr.controller.own_writes import OwnWrites, StaleStoreError
@@ -41,7 +40,7 @@ from kcr.controller.predicates import (
 from kcr.controller.reconcile import DeadlineError, Reconciler, Result
 from kcr.controller.retries import reconcile_requested_at
 from kcr.controller.rights import Right, policy_rules, rights, watch_rights
-from kcr.controller.sources import Channel, Source, channel, keys_by_index, owned, watch
+from kcr.controller.sources import Batching, Channel, Source, channel, keys_by_index, owned, watch
 from kcr.controller.threads import ThreadBusyError, ThreadTimeoutError, in_thread, is_abandoned
 from kcr.controller.waits import WaitFor, WaitTimeoutError
 

@@ -243,7 +243,8 @@ class Outcomes:
         elif unexpected:
             # A failure that its author has not foreseen: the traceback tells where it comes from.
             _log.warning("reconcile failed", error=text, retries=retries, exc_info=trace_of(error))
-        elif all(isinstance(cause, ConflictError) for cause in causes):
+        elif all(isinstance(cause, ConflictError) and not cause.causes for cause in causes):
+            # Those with causes are of an apply: another manager owns the fields, and reading again does not help.
             level = logging.DEBUG if retries < _MANY_CONFLICTS else logging.WARNING
             _log.log(level, "conflict, requeuing", error=text, retries=retries)
         else:

@@ -1,5 +1,6 @@
 """Sources of a controller's keys: watched objects, and anything else that yields keys."""
 
+import asyncio
 from collections.abc import AsyncIterable, Callable, Iterable
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -14,9 +15,12 @@ from kcr.errors import KcrError, described
 from kcr.informer import Handler, Store, Trigger
 from kcr.informer.slots import SlotRules
 from kcr.log import about_no_object, get_logger
+from kcr.tokenbucket import TokenBucket
 from kcr.workqueue import Reason, WorkQueue
 
 R = TypeVar("R", bound=Resource)
+# How many reconciles of a quiet object are not delayed.
+_BURST = 5
 
 
 class Source(NamedTuple):
@@ -241,3 +245,52 @@ def _key_of(owner: type[Resource], reference: OwnerReference, obj: Resource) -> 
     if reference.kind != wanted.kind or reference.api_version.rpartition("/")[0] != wanted.group:
         return ()
     return (Key(obj.metadata.namespace if wanted.namespaced else "", reference.name),)
+
+
+class Batching:
+    """Group commit: enqueues the keys of busy objects once per period, and those of quiet ones at once.
+
+    An object that changes all the time, such as a Job with a thousand pods, has a token bucket of reconciles: a burst
+    of five, and one more per period. Beyond it changes wait for the next token, and one reconcile, with one write,
+    serves all of them. Only a reconcile that sent a request spends a token.
+    """
+
+    def __init__(self, queue: WorkQueue[Key], period_seconds: float) -> None:
+        """Make a batching in front of a controller's queue.
+
+        Args:
+            queue: The queue.
+            period_seconds: How long one token takes to come back; 0 turns batching off.
+        """
+        self._queue = queue
+        self._period = period_seconds
+        # Of the objects that have spent a token. Dropped by `forget`.
+        self._buckets: dict[Key, TokenBucket] = {}
+
+    def enqueue(self, key: Key, priority: int = 0, reason: Reason | None = None) -> None:
+        """Enqueue a key when its bucket has a token: at once while its object has been quiet.
+
+        Args:
+            key: The key.
+            priority: As for `WorkQueue.add`.
+            reason: As for `WorkQueue.add`.
+        """
+        bucket = self._buckets.get(key)
+        self._queue.add_after(key, 0.0 if bucket is None else bucket.delay(_now()), priority, reason)
+
+    def spend(self, key: Key) -> None:
+        """Take a token, because a reconcile of the key has sent a request."""
+        if self._period <= 0:
+            return
+        bucket = self._buckets.get(key)
+        if bucket is None:
+            bucket = self._buckets[key] = TokenBucket(1.0 / self._period, _BURST)
+        bucket.take(_now())
+
+    def forget(self, key: Key) -> None:
+        """Drop the bucket of a key whose object is deleted or finished."""
+        self._buckets.pop(key, None)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -105,7 +105,7 @@ def built_in(name: str) -> Values[Any]:
         case "field" if rest:
             path = tuple(rest.split("."))
             return lambda obj: _texts_at(obj, path)
-    raise KeyError(f"there is no index {name!r}")
+    raise KeyError(f"there is no index {name!r}: add it with a function, or name a field as in 'field:spec.team'")
 
 
 def _owner(obj: Resource) -> tuple[str, ...]:

@@ -77,7 +77,7 @@ IN_GUIDE = {
     "kcr explain pod/broken": "its container crash(.|\n)*kubectl -n default logs broken -p",
     "kubectl delete namespace stuck": "deleted|deletion",
     "kcr explain namespace/stuck": "waits for the finalizer example.com/dns of 1 object",
-    "kcr explain node/kcr-node-0": "is ready for",
+    "kcr explain node/kcr-node-0": "has been ready for",
     "kcr check --take-over": "ok    controllers",
     "kcr check": "ok    rights",
     "kubectl get jobs -A -o custom-columns": r"foreign +example.com/queue",

@@ -3,6 +3,8 @@
 import pytest
 
 import kcr
+from kcr.api.core import Pod
+from kcr.api.full.core_v1 import PersistentVolumeClaim
 from kcr.testing import explore
 from kcr_devcluster.testing.explore import FoundError, World
 from kcr_devcluster.testing.explore.history import MOST_LINES, Step, told
@@ -82,6 +84,23 @@ def test_finalizer_that_keeps_a_namespace_is_found() -> None:
     words = r"explore/shop is never deleted: finalizer example.dev/page stays; shop explore/shop fails: ForbiddenError"
     with pytest.raises(FoundError, match=words):
         explore(scenario, setup, kinds=[Shop], only="namespace@1")
+
+
+@pytest.mark.timeout(60)
+def test_claim_that_a_pod_keeps_is_explained() -> None:
+    async def scenario(world: World) -> None:
+        about = {"metadata": {"name": "data"}}
+        storage = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+        await world.client.create_manifest(PersistentVolumeClaim, {**about, "spec": storage}, world.namespace)
+        volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+        spec = {"containers": [{"name": "main", "image": "app"}], "volumes": [volume]}
+        await world.client.create_manifest(Pod, {**about, "spec": spec}, world.namespace)
+        await world.settled()
+        await world.client.delete(PersistentVolumeClaim, kcr.Key(world.namespace, "data"))
+
+    words = r"data is never deleted: finalizer kubernetes.io/pvc-protection stays: a pod that mounts it is left"
+    with pytest.raises(FoundError, match=words):
+        explore(scenario, lambda manager: attach(manager, ShopReconciler(manager)), kinds=[Shop])
 
 
 def test_late_deletion_of_an_owner_ends_though_its_children_come_and_go() -> None:

@@ -98,7 +98,7 @@ async def test_explore_in_a_coroutine_is_refused() -> None:
 
 
 def test_unknown_fault_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"only='crash-at@1': 'crash-at@1' is no fault: write one of crash-after, "):
+    with pytest.raises(ValueError, match=r"only='crash-at@1': 'crash-at@1' is not a fault: use crash-after, "):
         explore(create, owner_reference.correct, kinds=[Shop], only="crash-at@1")
 
 

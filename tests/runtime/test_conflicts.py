@@ -85,6 +85,30 @@ async def test_conflicts_after_a_lost_event_end_with_a_relist(
     assert {line["log_level"] for line in logs if line["event"] == "conflict, requeuing"} == {"debug", "warning"}
 
 
+class Applier(Writer):
+    """Applies a ConfigMap, a field of which another manager owns."""
+
+    async def reconcile(self, key: kcr.Key) -> kcr.Result:
+        if key == KEY:
+            metadata = kcr.ObjectMeta(name=key.name, namespace=key.namespace)
+            await self._client.apply(ConfigMap(metadata=metadata, data={"owner": "me"}))
+        return kcr.Result()
+
+
+async def test_conflict_of_an_apply_is_told_at_once(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    manifest = {"metadata": {"name": "a", "namespace": "default"}, "data": {"owner": "another"}}
+    await kcr_cluster.client.apply_manifest(ConfigMap, manifest, field_owner="another")
+    manager = kcr.Manager(Client(kcr_cluster.transport), random=random.Random(1))
+    manager.add_controller("applier", Applier(manager), watches=[kcr.watch(ConfigMap)])
+    with capture_logs() as logs:
+        async with manager.running():
+            await kcr_clock.settle()
+    told = next(line for line in logs if line["event"] == "reconcile failed")
+    assert (told["log_level"], told["retries"]) == ("warning", 1)
+    assert 'conflict with "another"' in told["error"]
+    assert ".data.owner" in told["error"]
+
+
 async def test_conflicts_of_a_late_watch_make_no_relist(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
     await create(kcr_cluster, "a")
     manager, _, _ = managed(LateWatches(kcr_cluster.transport, random.Random(1), {"configmaps": 5.0}))

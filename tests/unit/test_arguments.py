@@ -1,5 +1,7 @@
 """Arguments that are checked when they are handed over, by their annotations."""
 
+from pathlib import Path
+from traceback import extract_tb, format_exception
 from typing import Annotated, Any
 
 import msgspec
@@ -74,9 +76,41 @@ def test_trace_of_a_mistake_has_the_lines_of_its_author_alone() -> None:
     assert functions == ["test_trace_of_a_mistake_has_the_lines_of_its_author_alone", "of_the_author"]
 
 
-def test_other_exceptions_keep_their_trace() -> None:
+@pytest.mark.asyncio
+async def test_mistake_that_is_found_after_a_failure_shows_nothing_of_kcr() -> None:
+    @checked_on_failure
+    async def name_of(obj: kcr.Resource) -> str:
+        return obj.metadata.name
+
+    with pytest.raises(TypeError, match="name_of: obj is 'web': give it an object") as found:
+        await name_of("web")  # type: ignore[arg-type]  # the mistake
+    lines = format_exception(*trace_of(found.value))
+    assert not [line for line in lines if "kcr/arguments.py" in line or "AttributeError" in line]
+
+
+@pytest.mark.parametrize(
+    ("folder", "functions"),
+    [
+        pytest.param(str(Path(kcr.__file__).parent), ["of_the_author"], id="of-kcr"),
+        pytest.param("/home/author", ["worker", "of_the_author"], id="of-the-author"),
+    ],
+)
+def test_trace_of_a_failure_begins_with_the_authors_line(folder: str, functions: list[str]) -> None:
+    def of_the_author() -> None:
+        raise ValueError("the disk is full")
+
+    scope: dict[str, Any] = {}
+    exec(compile("def worker(call):\n    call()", f"{folder}/worker.py", "exec"), scope)
+    with pytest.raises(ValueError, match="the disk is full") as found:
+        scope["worker"](of_the_author)
+    assert found.value.__traceback__ is not None
+    error = found.value.with_traceback(found.value.__traceback__.tb_next)
+    assert [frame.name for frame in extract_tb(trace_of(error)[2])] == functions
+
+
+def test_exceptions_without_a_line_of_the_author_keep_their_trace() -> None:
     error = ValueError("no mistake of an author")
-    assert trace_of(error) is error
+    assert trace_of(error) == (ValueError, error, None)
     try:
         refuse("it returned nothing")
     except TypeError as mistake:

@@ -196,7 +196,7 @@ def _due(seen: Facts, plan: Plan, start: Start, events: Sequence[Event]) -> Expl
     late = seen.now - start.run - offset_of(seen.cron)
     if late < _PATIENCE:
         return Explanation(Code.CREATING, f"starts Job {start.job.metadata.name} now")
-    return Explanation(Code.CREATING, f"is due for {human_duration(late)}", remedies=(_CONTROLLER,))
+    return Explanation(Code.CREATING, f"has been due for {human_duration(late)}", remedies=(_CONTROLLER,))
 
 
 def _refused(events: Sequence[Event]) -> Event | None:

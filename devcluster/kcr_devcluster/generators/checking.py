@@ -8,6 +8,7 @@ import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from difflib import get_close_matches
 from http import HTTPStatus
 from random import Random
 from typing import Any, NamedTuple
@@ -213,5 +214,8 @@ def _unknown(document: Document, types: Sequence[ResourceType]) -> str:
     """Return why a kind is unknown, with the remedy."""
     api_version, group = document.manifest["apiVersion"], _group(document)
     others = [one.api_version for one in types if (one.group, one.kind) == (group, document.kind)]
-    remedy = f"it is in {', '.join(others)}" if others else "name the file of its CustomResourceDefinition, too"
+    known = {one.kind.lower(): one.kind for one in types if one.api_version == api_version}
+    near = get_close_matches(document.kind.lower(), known, 1, 0.8)
+    remedy = f"is it {known[near[0]]}?" if near else "name the file of its CustomResourceDefinition, too"
+    remedy = f"it is in {', '.join(others)}" if others else remedy
     return f"there is no kind {document.kind} in {api_version}: {remedy}"

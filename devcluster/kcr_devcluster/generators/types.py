@@ -49,7 +49,7 @@ def _builtin_classes(names: list[str]) -> list[Class]:
 def _split(name: str) -> tuple[str, str]:
     api_version, _, kind = name.rpartition("/")
     if not api_version or not kind:
-        raise click.UsageError(f"{name!r} is no file and no kind: name a *.yaml or a kind such as apps/v1/Deployment")
+        raise click.UsageError(f"{name!r} is neither a file nor a kind: name a *.yaml, or one as apps/v1/Deployment")
     return api_version, kind
 
 

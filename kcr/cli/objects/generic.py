@@ -104,16 +104,17 @@ def _summary(seen: _Seen) -> Explanation | None:
     if name is None or found is None:
         return None
     word = _SUMMARIES[name]
+    since = _since(found.last_transition_time, seen.now)
     if found.status == "True":
-        return Explanation(Code.HEALTHY, f"is {word} for {_since(found.last_transition_time, seen.now)}")
-    return Explanation(Code.NOT_READY, f"is not {word} for {_since(found.last_transition_time, seen.now)}{_why(found)}")
+        return Explanation(Code.HEALTHY, f"has been {word} for {since}")
+    return Explanation(Code.NOT_READY, f"has not been {word} for {since}{_why(found)}")
 
 
 def _in_trouble(seen: _Seen) -> Explanation | None:
     bad = next(filter(_is_bad, seen.conditions), None)
     if bad is not None:
         since = _since(bad.last_transition_time, seen.now)
-        return Explanation(Code.NOT_READY, f"{bad.type} is {bad.status} for {since}{_why(bad)}")
+        return Explanation(Code.NOT_READY, f"{bad.type} has been {bad.status} for {since}{_why(bad)}")
     progressing = seen.find("Progressing")
     return None if progressing is None else Explanation(Code.WAITING, f"is progressing{_why(progressing)}")
 

@@ -1,7 +1,7 @@
 """Adaptive pressure: one limit of requests in flight, which follows the load of the API server.
 
 `kcr.client.wire.congestion` decides; here requests wait, and are counted. While nothing is wrong a request costs two
-additions and no await.
+additions and no await. `RateLimit` limits the rate in addition.
 """
 
 import asyncio
@@ -9,8 +9,13 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from random import Random
+from typing import Annotated
 
-from kcr.client.loops import PerLoop
+from msgspec import Meta
+
+from kcr.annotations import Positive
+from kcr.arguments import checked
+from kcr.client.loops import HomeLoop, PerLoop
 from kcr.client.wire.congestion import (
     CALM,
     MOST,
@@ -29,6 +34,7 @@ from kcr.client.wire.transport import Request
 from kcr.errors import ApiError, TransportError
 from kcr.log import about_no_object, get_logger
 from kcr.log.ratelimited import RateLimitedLogger
+from kcr.tokenbucket import TokenBucket
 
 # How long a request waits for its turn while the server refuses everything.
 PATIENCE_SECONDS = 30.0
@@ -36,6 +42,8 @@ PATIENCE_SECONDS = 30.0
 RETRIES_AT_ONCE = 2
 # Where the usual latency begins.
 _USUAL_SECONDS = 0.05
+# Shorter waits for the rate limit are not logged.
+_TOLD_SECONDS = 0.05
 
 _log = get_logger("kcr.client")
 
@@ -271,3 +279,47 @@ class Place:
     def answered(self, refusal: ApiError | None) -> None:
         """Note the answer."""
         self.seconds, self.refusal = self._now() - self.sent_at, refusal
+
+
+class RateLimit:
+    """A token bucket on the loop's time. Requests that wait are sent in the order in which they came.
+
+    Each event loop has a bucket of its own: webhooks, which have a loop of their own, never wait for reconciles.
+
+    Each that waits for longer than 50 ms is logged, with the controller and the key that its reconcile is about.
+    """
+
+    @checked
+    def __init__(
+        self,
+        qps: Positive,
+        burst: Annotated[int, Meta(ge=1)],
+        *,
+        on_wait: Callable[[str, float], None] | None = None,
+    ) -> None:
+        """Start with a full bucket.
+
+        Args:
+            qps: How many requests per second in the long run; above zero.
+            burst: How many may be sent at once after a pause; at least one.
+            on_wait: Called for every request, with its method and the seconds it has waited, which may be 0.
+        """
+        self._on_wait = on_wait
+        self._buckets = PerLoop(lambda: TokenBucket(qps, burst))
+        self._home = HomeLoop()
+
+    async def wait(self, method: str = "") -> None:
+        """Return when the next request may be sent.
+
+        Args:
+            method: The request's, such as `GET`; only `on_wait` asks for it.
+        """
+        now = asyncio.get_running_loop().time
+        began = now()
+        seconds = self._buckets.here().reserve(began)
+        if seconds > _TOLD_SECONDS:
+            _log.debug("waited due to client-side throttling", seconds=round(seconds, 3))
+        if seconds > 0:
+            await asyncio.sleep(seconds)
+        if self._on_wait is not None:
+            self._home.call(self._on_wait, method, now() - began)

@@ -58,7 +58,7 @@ def converts(source: type[A], target: type[B]) -> Callable[[Callable[[A], B]], C
             raise TypeError(f"{one.__name__}: it is not a kind: give the class api_version= and plural=")
     if source.resource._replace(version="") != target.resource._replace(version=""):
         raise TypeError(
-            f"{source.__name__} and {target.__name__} are no versions of one kind: give both the same group, kind "
+            f"{source.__name__} and {target.__name__} are not versions of one kind: give both the same group, kind "
             "(kind=), plural and scope"
         )
     if source.resource == target.resource:

@@ -171,7 +171,7 @@ def decode_object(kind: type[R], raw: msgspec.Raw | bytes) -> R:
         if field:
             cause = Cause(field, "FieldValueInvalid", what)
             raise MisfitError(422, "Invalid", f"{field}: {what}", causes=(cause,)) from error
-        what = f"the object is no {kind.resource.api_version} {kind.resource.kind}: {text}"
+        what = f"the object is not a {kind.resource.api_version} {kind.resource.kind}: {text}"
         raise MisfitError(400, "BadRequest", what) from error
 
 

@@ -121,7 +121,7 @@ async def test_pod_stuck_terminating_is_named_with_its_node(sim: Simulation) -> 
           present     0 succeeded, 0 failed, 0 active (0 ready), 1 terminating
           next        in 20s: the node kills what has not ended: the grace period is over
                       creates a replacement when the pod has ended
-          why         pod pi-x is terminating for 10s
+          why         pod pi-x has been terminating for 10s
           events      10s ago   Normal SuccessfulCreate: Created pod: pi-x
     """)
     await sim.clock.advance(110)
@@ -130,8 +130,8 @@ async def test_pod_stuck_terminating_is_named_with_its_node(sim: Simulation) -> 
           wanted      1 completion, 1 pod at once, backoffLimit 6
           present     0 succeeded, 0 failed, 0 active (0 ready), 1 terminating
           next        creates a replacement when the pod has ended
-          why         pod pi-x is terminating for 2m: grace period over for 90s, and its node node-1 has
-                        not reported its end
+          why         pod pi-x has been terminating for 2m: grace period over for 90s, and its node
+                        node-1 has not reported its end
                       a terminating pod is replaced only when it has ended: spec.podReplacementPolicy is
                         Failed
           remedy      see whether its node is ready: kubectl describe node node-1
@@ -156,7 +156,7 @@ async def test_job_past_its_deadline_waits_for_its_pods(sim: Simulation) -> None
           next        in 25s: the node kills what has not ended: the grace period is over
                       becomes Failed when its pods have ended and are counted
           why         Job was active longer than specified deadline
-                      pod pi-x is terminating for 5s
+                      pod pi-x has been terminating for 5s
           conditions  FailureTarget (DeadlineExceeded), 5s ago
           events      15s ago   Normal SuccessfulCreate: Created pod: pi-x
                       5s ago    Normal SuccessfulDelete: Deleted pod: pi-x

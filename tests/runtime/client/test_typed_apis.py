@@ -209,7 +209,7 @@ async def test_client_patches_the_difference_of_two_models(client: Client, libra
     ready = copy.deepcopy(patched)
     ready.status.active = 1
     assert (await client.patch_status(patched, ready)).status.active == 1
-    with pytest.raises(ValueError, match="spec differ as well"):
+    with pytest.raises(ValueError, match="spec changed as well"):
         await client.patch_status(old, patched)
 
 

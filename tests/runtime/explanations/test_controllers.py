@@ -95,7 +95,7 @@ async def test_finalizer_whose_service_is_down_is_named(kcr_cluster: EmbeddedClu
         configmap default/wall: controller walls fails, 13 times in a row: ConnectionError: dns.example.dev:
           connection refused
           next        it is gone when its controller has removed the finalizer
-          why         it is being deleted for 30s, and waits for its finalizer example.dev/dns
+          why         it has been terminating for 30s, and waits for its finalizer example.dev/dns
           remedy      see whether the controller of example.dev runs, and what its log says
                       or give up what the finalizer guards:
                         kubectl -n default patch configmaps wall --type=merge -p '{"metadata":{"finalizers":null}}'
@@ -110,8 +110,8 @@ async def test_key_that_runs_for_long_is_told_with_the_users_own_line(
     kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
 ) -> None:
     assert await with_trouble(kcr_cluster, kcr_clock, "slow", 81) == text("""
-        configmap default/wall: is being reconciled for 81s by controller walls, at test_controllers.py:1
-          reconcile > test_controllers.py:1 call_the_service > locks.py:1 wait
+        configmap default/wall: has been in a reconcile of controller walls for 81s, at
+          test_controllers.py:1 reconcile > test_controllers.py:1 call_the_service > locks.py:1 wait
           remedy      give the call a timeout: async with asyncio.timeout(10)
           controller  walls: running for 81s at test_controllers.py:1 reconcile > test_controllers.py:1
                         call_the_service > locks.py:1 wait
@@ -249,7 +249,7 @@ async def test_stuck_namespace_names_finalizer_and_object(
     await client.delete(Namespace, kcr.Key("", "old"))
     await kcr_clock.advance(60)
     assert await explained_object(client, kcr_clock, "ns/old") == text("""
-        namespace old: is being deleted for 60s, and waits for the finalizer example.dev/dns of 1 object
+        namespace old: has been terminating for 60s, and waits for the finalizer example.dev/dns of 1 object
           present     phase Terminating
           next        it is gone when all objects in it are
           why         configmap records is left, held by example.dev/dns

@@ -143,7 +143,7 @@ async def test_silent_node_is_named_with_its_pods(kcr_cluster: EmbeddedCluster, 
         pod default/web: its node kcr-node-0 is silent
           wanted      container main (app:1), restartPolicy Always
           present     Running, on node kcr-node-0, 1 of 1 container ready
-          why         it is on node kcr-node-0, which is silent for 70s: Kubelet stopped posting node
+          why         it is on node kcr-node-0, which has been silent for 70s: Kubelet stopped posting node
                         status.
           remedy      see why it is silent: kubectl describe node kcr-node-0
           events      2m5s ago  Normal Pulled: Successfully pulled image "app:1" in 0s (0s including waitin…
@@ -152,7 +152,7 @@ async def test_silent_node_is_named_with_its_pods(kcr_cluster: EmbeddedCluster, 
                       70s ago   Warning NodeNotReady: Node is not ready
     """)
     assert await explained_object(kcr_cluster.client, kcr_clock, f"node/{name}") == text("""
-        node kcr-node-0: is silent for 70s
+        node kcr-node-0: has been silent for 70s
           present     1 pod bound to it that has not ended
           why         condition Ready is Unknown, 70s ago: NodeStatusUnknown: Kubelet stopped posting node
                         status.

@@ -56,7 +56,7 @@ def test_api_server_knows_more_of_pods_and_other_controllers() -> None:
     several = Explanation(Code.CONCURRENT_CONTROLLERS, "several controllers create and delete its pods")
     assert merged_with_own(own, several) is several
     refused = Explanation(Code.REFUSED, "cannot create Jobs: a ResourceQuota is used up")
-    assert merged_with_own(Explanation(Code.CREATING, "is due for 30s"), refused) is refused
+    assert merged_with_own(Explanation(Code.CREATING, "has been due for 30s"), refused) is refused
 
 
 def test_trouble_from_outside_ranks_above_what_a_controller_waits_for() -> None:

@@ -105,9 +105,12 @@ def test_missing_rights_are_one_line() -> None:
 
 @pytest.mark.kcr_virtual
 async def test_each_right_is_asked_for() -> None:
-    findings = await found(review(allowed=True), review(allowed=False), wanted=Wanted(rights(Pod, "create", "get")))
+    findings = await found(
+        review(allowed=True), review(allowed=False), wanted=Wanted(rights(Pod, "create", "get"), names="job,web:setup")
+    )
     assert findings["rights"].is_wrong
-    assert findings["rights"].text.startswith("cannot get pods at the cluster scope: grant them")
+    remedy = "grant them with the role that `kcr rbac generate --controllers job,web:setup` writes"
+    assert findings["rights"].text == f"cannot get pods at the cluster scope: {remedy}"
     assert findings["clock"].text.startswith("20 s behind")
 
 

@@ -36,6 +36,7 @@ class Options(msgspec.Struct, frozen=True):
     take_over: bool = False
     sync_job_batch_period: float = 1.0
     backoff: timedelta = timedelta(seconds=10)
+    tags: dict[str, str] = {}
 
 
 class Picky(msgspec.Struct, frozen=True):
@@ -149,6 +150,7 @@ def test_values_for_other_plugins_are_passed_over() -> None:
         pytest.param("KCR_WORKERS", "many", "its value is not a whole number", id="word-for-a-number"),
         pytest.param("KCR_TAKE_OVER", "perhaps", "its value is not true or false", id="word-for-a-truth"),
         pytest.param("KCR_SYNC_JOB_BATCH_PERIOD", "1s", "its value is not a number", id="unit-in-a-number"),
+        pytest.param("KCR_TAGS", "a", "its value does not fit: Expected object$", id="text-for-a-mapping"),
     ],
 )
 def test_bad_value_is_named_with_its_variable(variable: str, value: str, fault: str) -> None:

@@ -129,10 +129,10 @@ async def test_plugin_that_writes_much_to_stderr_is_read() -> None:
             plugin("import sys; print('log in first', file=sys.stderr); sys.exit(3)"), "exit code 3: log in first",
             (3, "plugin_execution_error"), id="fails",
         ),
-        pytest.param(plugin("print('hello')"), "no ExecCredential", (0, "no_error"), id="no-json"),
+        pytest.param(plugin("print('hello')"), "not an ExecCredential", (0, "no_error"), id="no-json"),
         pytest.param(
             plugin(r"""import sys; sys.stdout.buffer.write(b'{"status":{"token":"\xff"}}')"""),
-            "no ExecCredential", (0, "no_error"), id="no-utf-8",
+            "not an ExecCredential", (0, "no_error"), id="no-utf-8",
         ),
         pytest.param(plugin(answering()), "neither a token nor a certificate", (0, "no_error"), id="empty"),
         pytest.param(

@@ -70,10 +70,10 @@ async def test_patch_without_difference_sends_nothing() -> None:
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
-        pytest.param({"spec": JobSpec(parallelism=2)}, "jobs.batch default/j: spec differ", id="spec"),
+        pytest.param({"spec": JobSpec(parallelism=2)}, "jobs.batch default/j: spec changed", id="spec"),
         pytest.param(
             {"metadata": ObjectMeta(name="j", namespace="default", labels={"a": "b"}), "spec": JobSpec(parallelism=2)},
-            "jobs.batch default/j: metadata and spec differ as well",
+            "jobs.batch default/j: metadata and spec changed as well",
             id="metadata-and-spec",
         ),
     ],
@@ -84,6 +84,18 @@ async def test_status_write_refuses_what_it_would_drop(changes: dict[str, Any], 
     with pytest.raises(ValueError, match=named):
         await Client(script).patch_status(old, replace(old, status=JobStatus(active=2), **changes))
     assert script.requests == []
+
+
+async def test_patch_whose_status_the_server_drops_is_refused() -> None:
+    metadata = {"name": "j", "namespace": "default", "resourceVersion": "5"}
+    stored, written = {"metadata": metadata}, {"metadata": metadata, "status": {"active": 2}}
+    client = Client(Script(Say(stored), Say(written)))
+    old = Job(metadata=ObjectMeta(name="j", namespace="default", resource_version="5"))
+    new = replace(old, status=JobStatus(active=2))
+    with pytest.raises(ValueError, match=r"patch: jobs.batch default/j: status changed as well, .* patch_status\("):
+        await client.patch(old, new)
+    # A kind without the subresource has its status in the object.
+    await client.patch(old, new)
 
 
 async def test_status_write_without_difference_sends_nothing() -> None:
@@ -173,7 +185,7 @@ async def test_mapping_is_put_as_it_is_and_read_as_a_type() -> None:
 
 async def test_partial_type_is_never_put() -> None:
     script = Script(Say(POD))
-    with pytest.raises(TypeError, match=r"update: a Pod has only .*; use patch\(old, new\), or a type with all"):
+    with pytest.raises(TypeError, match=r"update: Pod has only .*; use patch\(old, new\), or a type with all"):
         await Client(script).update(Pod(metadata=ObjectMeta(name="a")))  # type: ignore[type-var]  # what this is about
     assert script.requests == []
 

@@ -37,7 +37,7 @@ def test_folder_comes_from_the_variable_of_kcr_dev(data: Path, monkeypatch: pyte
     ("arguments", "code", "line"),
     [
         pytest.param(["save", "s"], 2, "Missing option '--data-dir'", id="no-folder"),
-        pytest.param(["save", "s", "--data-dir", "none"], 1, "none is no data folder", id="another-folder"),
+        pytest.param(["save", "s", "--data-dir", "none"], 1, "none is not a data folder", id="another-folder"),
         pytest.param(["restore", "none", "--data-dir", "new"], 1, "none: there is no such file", id="no-file"),
         pytest.param(["restore", "data/kcr.db", "--data-dir", "data"], 1, "data has a cluster already", id="not-new"),
     ],

@@ -93,7 +93,17 @@ def test_what_a_cluster_takes_passes(capsys: pytest.CaptureFixture[str]) -> None
         ),
         pytest.param(
             {"apiVersion": "ex.io/v1", "kind": "Wodget", "metadata": {"name": "a"}},
-            "Wodget a: there is no kind Wodget in ex.io/v1: name the file of its CustomResourceDefinition, too",
+            "Wodget a: there is no kind Wodget in ex.io/v1: is it Widget?",
+            id="slip",
+        ),
+        pytest.param(
+            {"apiVersion": "v1", "kind": "Configmap", "metadata": {"name": "a"}},
+            "Configmap a: there is no kind Configmap in v1: is it ConfigMap?",
+            id="case",
+        ),
+        pytest.param(
+            {"apiVersion": "ex.io/v1", "kind": "Fruit", "metadata": {"name": "a"}},
+            "Fruit a: there is no kind Fruit in ex.io/v1: name the file of its CustomResourceDefinition, too",
             id="unknown",
         ),
         pytest.param(

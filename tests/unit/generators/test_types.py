@@ -93,7 +93,9 @@ def test_module_passes_the_strict_type_checker(folder: Path) -> None:
     ("arguments", "code", "line"),
     [
         pytest.param([], 2, "Missing argument", id="no-source"),
-        pytest.param(["Deployment"], 2, "'Deployment' is no file and no kind: name a *.yaml or a kind", id="bare-kind"),
+        pytest.param(
+            ["Deployment"], 2, "'Deployment' is neither a file nor a kind: name a *.yaml, or one as", id="bare-kind"
+        ),
         pytest.param(["v1/Deployment"], 1, "v1/Deployment is not a kind of Kubernetes", id="unknown-kind"),
         pytest.param(["v1/Pods"], 1, "v1/Pods is not a kind of Kubernetes 1.37.0: is it Pod?", id="plural"),
         pytest.param(["apps/v1/deployment"], 1, "1.37.0: is it Deployment?", id="lower-case"),

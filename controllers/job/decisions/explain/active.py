@@ -58,7 +58,7 @@ def _not_ready(started: Sequence[Pod], seen: Snapshot) -> list[str]:
     (pod, since), others = found[0], len(found) - 1
     more = f"; the same holds for {counted(others, 'more pod')}" if others else ""
     late = human_duration(seen.now - since)
-    return [f"pod {pod.metadata.name} is not ready for {late}; a Job counts ends, and needs no readiness{more}"]
+    return [f"pod {pod.metadata.name} has not been ready for {late}; a Job counts ends, and needs no readiness{more}"]
 
 
 def _remedies(groups: Sequence[Sequence[PodProblem]]) -> list[str]:

@@ -102,7 +102,7 @@ def terminating_text(pod: Pod, now: datetime) -> str:
     """Return since when a pod is terminating, and the obstacle after its grace period."""
     deadline = pod.metadata.deletion_timestamp or now
     asked = deadline - timedelta(seconds=pod.metadata.deletion_grace_period_seconds or 0)
-    text = f"pod {pod.metadata.name} is terminating for {human_duration(max(now - asked, timedelta()))}"
+    text = f"pod {pod.metadata.name} has been terminating for {human_duration(max(now - asked, timedelta()))}"
     if not is_overdue(pod, now):
         return text
     late = f"grace period over for {ago(deadline, now).removesuffix(' ago')}"

@@ -119,7 +119,8 @@ def _runs(pod: DetailedPod, context: PodContext, now: datetime) -> Explanation:
     ready = find_condition(pod.status.conditions, "Ready")
     since = ready.last_transition_time if ready is not None and is_ready(pod) else None
     if since is not None:
-        return Explanation(Code.RUNNING, f"runs, and is ready for {human_duration(max(now - since, timedelta()))}")
+        age = human_duration(max(now - since, timedelta()))
+        return Explanation(Code.RUNNING, f"runs, and has been ready for {age}")
     return Explanation(Code.RUNNING, f"is in phase {pod.status.phase or 'unknown'}")
 
 

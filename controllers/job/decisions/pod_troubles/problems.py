@@ -130,8 +130,9 @@ def unready_of(pod: Pod, context: PodContext, now: datetime) -> PodProblem | Non
     ready = find_condition(pod.status.conditions, "Ready")
     if pod.status.phase != "Running" or ready is None or ready.status == "True":
         return None
-    since = "" if ready.last_transition_time is None else f" for {human_duration(now - ready.last_transition_time)}"
-    text = f"pod {pod.metadata.name} is not ready{since}"
+    since = ready.last_transition_time
+    late = "is not ready" if since is None else f"has not been ready for {human_duration(now - since)}"
+    text = f"pod {pod.metadata.name} {late}"
     probe = next((one for one in reversed(_about(pod, context)) if one.reason == "Unhealthy"), None)
     if probe is not None and not probe.message.startswith("Liveness"):
         kind = probe.message.partition(" ")[0].lower()
@@ -158,7 +159,7 @@ def _lost_node(pod: Pod, context: PodContext, now: datetime) -> PodProblem | Non
     if ready is None or ready.status != "Unknown":
         return None
     since = ago(ready.last_transition_time, now).removesuffix(" ago")
-    text = f"pod {pod.metadata.name} is on node {node}, which is silent for {since}: {joined('', ready.message)}"
+    text = f"pod {pod.metadata.name} is on node {node}, which has been silent for {since}: {joined('', ready.message)}"
     return _problem(pod, Symptom(f"whose node {node} is silent", (LOST,)), text, context)
 
 

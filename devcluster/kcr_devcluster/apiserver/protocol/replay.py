@@ -134,8 +134,10 @@ async def replay(run: Callable[[], Awaitable[T]]) -> T:
             memory.position = {}
             try:
                 return await run()
-            except PendingError as pending:
-                await pending.resolve()
+            except PendingError as error:
+                pending = error
+            # Not above: it would be the context of what a webhook raises.
+            await pending.resolve()
     finally:
         _memory.reset(token)
         for end in memory.ends:

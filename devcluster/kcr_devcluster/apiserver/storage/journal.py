@@ -190,7 +190,7 @@ def save_snapshot(file: Path, snapshot: Path) -> None:
     Source: etcd/client/v3/snapshot/v3_snapshot.go, SaveWithVersion.
     """
     if not file.is_file():
-        raise ConfigError(f"{file.parent} is no data folder: name the one of `kcr dev` with --data-dir")
+        raise ConfigError(f"{file.parent} is not a data folder: name the one of `kcr dev` with --data-dir")
     if snapshot.exists() and snapshot.samefile(file):
         raise ConfigError(f"{snapshot} is the cluster itself: name another file")
     partial = snapshot.with_name(f".{snapshot.name}.partial")

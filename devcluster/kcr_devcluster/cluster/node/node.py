@@ -139,7 +139,7 @@ class NodeAgent:
             ValueError: The node has a connection of its own.
         """
         if self._connection is None:
-            raise ValueError(f"node {self.info.name}: it is no node of an embedded cluster, and cannot be cut off")
+            raise ValueError(f"node {self.info.name}: it is not a node of an embedded cluster, and cannot be cut off")
         self.heartbeats.set()
         self._connection.cut()
 

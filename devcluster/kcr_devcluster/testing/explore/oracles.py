@@ -10,6 +10,7 @@ from kcr_devcluster.testing.explore.world import Outcome
 
 # A reconcile may take so many requests where the author says nothing.
 _FEWEST_REQUESTS, _TIMES = 50, 4
+_USED = ": a pod that mounts it is left, perhaps one that has ended (controllers=['ttl'] deletes ended Jobs)"
 
 
 def judge(plan: Plan, outcome: Outcome, base: Outcome, options: ExploreOptions) -> Violation | None:
@@ -37,6 +38,7 @@ def _violations(outcome: Outcome, base: Outcome, options: ExploreOptions) -> Ite
     # A namespace has none here, and waits for the others.
     for name, finalizers in sorted(outcome.terminating.items(), key=lambda one: not one[1]):
         stays = f"finalizer {finalizers} stays" if finalizers else "something in it stays"
+        stays += _USED if "kubernetes.io/pvc-protection" in finalizers else ""
         yield Violation("finalizer", f"{name} is never deleted: {stays}{because}", name)
     yield from _made_twice(outcome, base)
     limits = {name: max(_FEWEST_REQUESTS, _TIMES * count) for name, count in base.most_requests.items()}

@@ -89,7 +89,7 @@ def parse(text: str) -> Plan:
         found = re.fullmatch(r"([a-z0-9-]+)@([1-9]\d*)", word)
         if found is None or found[1] not in _KNOWN:
             raise ValueError(
-                f"explore: only={text!r}: {word!r} is no fault: write one of {', '.join(_KNOWN)}, and @ with its number"
+                f"explore: only={text!r}: {word!r} is not a fault: use {', '.join(_KNOWN)}, and @ with its number"
             )
         faults.append(Fault(found[1], int(found[2])))
     return Plan(tuple(faults))

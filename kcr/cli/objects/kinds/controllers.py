@@ -104,7 +104,7 @@ def _slow(view: ControllerView) -> Explanation | None:
         return None
     return Explanation(
         Code.SLOW_RECONCILE,
-        f"is being reconciled for {_span(running.seconds)} by controller {view.detail.controller}, "
+        f"has been in a reconcile of controller {view.detail.controller} for {_span(running.seconds)}, "
         f"at {running.at or 'an unknown line'}",
         remedies=("give the call a timeout: async with asyncio.timeout(10)",),
     )

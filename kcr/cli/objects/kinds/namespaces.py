@@ -53,12 +53,12 @@ def explain_namespace(namespace: Namespace, held: Sequence[Held], now: datetime)
     if moment is None:
         age = human_duration(max(now - (metadata.creation_timestamp or now), timedelta()))
         phase = namespace.status.phase or "without a phase"
-        return Explanation(Code.HEALTHY, f"is {phase} for {age}, and nothing suggests trouble")
+        return Explanation(Code.HEALTHY, f"has been {phase} for {age}, and nothing suggests trouble")
     # Of these conditions True is trouble, whatever their names.
     bad = [one for one in namespace.status.conditions if one.status == "True"]
     since = human_duration(max(now - moment, timedelta()))
     finalizers = tuple(dict.fromkeys(name for one in held for name in one.metadata.finalizers))
-    headline = f"is being deleted for {since}"
+    headline = f"has been terminating for {since}"
     if finalizers:
         noun = "finalizer" if len(finalizers) == 1 else "finalizers"
         headline += f", and waits for the {noun} {', '.join(finalizers[:_NAMED])} of {counted(len(held), 'object')}"

@@ -43,10 +43,10 @@ def explain_node(node: Unstructured, pods: Sequence[Pod] | None, now: datetime) 
     facts += [_condition(one, now) for one in conditions if one.type == "Ready" and one.status != "True"]
     facts += list(_taints(spec))
     ready = next((one for one in conditions if one.type == "Ready" and one.status == "True"), None)
-    since = "" if ready is None else f" for {ago(ready.last_transition_time, now).removesuffix(' ago')}"
+    since = "" if ready is None else ago(ready.last_transition_time, now).removesuffix(" ago")
     return Explanation(
         Code.NOT_READY if troubles else Code.HEALTHY,
-        "; ".join(troubles) or f"is ready{since}",
+        "; ".join(troubles) or (f"has been ready for {since}" if since else "is ready"),
         reasons=tuple(facts),
         remedies=tuple(remedies),
         present=_present(pods),
@@ -85,7 +85,7 @@ def _readiness(conditions: Iterable[Condition], now: datetime) -> Iterable[str]:
         yield "has never reported whether it is ready"
     elif ready.status != "True":
         since = human_duration(max(now - (ready.last_transition_time or now), timedelta()))
-        yield f"is silent for {since}" if ready.status == "Unknown" else f"is not ready for {since}"
+        yield f"has {'been silent' if ready.status == 'Unknown' else 'not been ready'} for {since}"
 
 
 def _pressures(conditions: Iterable[Condition]) -> Iterable[str]:

@@ -276,7 +276,7 @@ def test_snapshot_replaces_another_when_it_is_whole(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("call", "reason"),
     [
-        pytest.param(lambda at: save_snapshot(at / "none.db", at / "s"), "is no data folder", id="no-journal"),
+        pytest.param(lambda at: save_snapshot(at / "none.db", at / "s"), "is not a data folder", id="no-journal"),
         pytest.param(lambda at: save_snapshot(at / "kcr.db", at / "x" / "s"), "No such file", id="no-folder"),
         pytest.param(lambda at: save_snapshot(at / "kcr.db", at / "kcr.db"), "is the cluster itself", id="onto-itself"),
         pytest.param(lambda at: restore_snapshot(at / "none", at / "new.db"), "there is no such file", id="no-file"),

@@ -36,10 +36,10 @@ def explained(status: Any = None, spec: Any = None, **metadata: Any) -> Explanat
     [
         pytest.param(
             {"conditions": [condition("Ready", "False", "NoImage", "not found")]}, {},
-            "is not ready for 90s: NoImage: not found",
+            "has not been ready for 90s: NoImage: not found",
             ("condition Ready is False, 90s ago: NoImage: not found",), id="not-ready",
         ),
-        pytest.param({"conditions": [condition("Ready", "True")]}, {}, "is ready for 90s", (), id="ready"),
+        pytest.param({"conditions": [condition("Ready", "True")]}, {}, "has been ready for 90s", (), id="ready"),
         pytest.param(
             {"conditions": [condition("Ready", "True"), condition("Stalled", "True", "Bad", "no")]}, {},
             "is stalled: Bad: no", ("condition Stalled is True, 90s ago: Bad: no",), id="stalled",
@@ -53,7 +53,7 @@ def explained(status: Any = None, spec: Any = None, **metadata: Any) -> Explanat
             ), id="unobserved",
         ),
         pytest.param(
-            {"conditions": [condition("Synced", "False", "Error")]}, {}, "Synced is False for 90s: Error",
+            {"conditions": [condition("Synced", "False", "Error")]}, {}, "Synced has been False for 90s: Error",
             ("condition Synced is False, 90s ago: Error",), id="other-condition",
         ),
         pytest.param(
@@ -67,7 +67,7 @@ def explained(status: Any = None, spec: Any = None, **metadata: Any) -> Explanat
         pytest.param(
             {"conditions": [condition("Ready", "True")]},
             {"deletionTimestamp": ago(60), "finalizers": ["example.dev/dns", "b"]},
-            "is being deleted for 60s, and waits for its finalizers example.dev/dns, b", (),
+            "has been terminating for 60s, and waits for its finalizers example.dev/dns, b", (),
             id="finalizers",
         ),
     ],
@@ -77,6 +77,11 @@ def test_headline_is_the_one_thing_to_know(
 ) -> None:
     found = explained(status, **metadata)
     assert (found.headline, found.reasons) == (headline, reasons)
+
+
+def test_finalizer_of_kubernetes_names_how_to_see_what_uses_the_object() -> None:
+    found = explained(None, deletionTimestamp=ago(60), finalizers=["kubernetes.io/pvc-protection"])
+    assert found.remedies[0].startswith("see what uses it, such as a pod that has ended: kubectl -n default describe ")
 
 
 def test_counts_and_generations_are_wanted_and_present() -> None:

@@ -121,7 +121,7 @@ def test_one_direction_has_one_function() -> None:
 
 def test_classes_must_be_two_versions_of_a_kind() -> None:
     (website,), (shop,), (twin,) = versions("v1"), versions("v1beta1", kind="Shop"), versions("v1")
-    with pytest.raises(TypeError, match="V1 and V1BETA1 are no versions of one kind: give both the same group"):
+    with pytest.raises(TypeError, match="V1 and V1BETA1 are not versions of one kind: give both the same group"):
         kcr.converts(website, shop)
     with pytest.raises(TypeError, match="V1 and V1 are both v1: name two versions"):
         kcr.converts(website, twin)

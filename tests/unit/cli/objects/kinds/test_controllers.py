@@ -88,7 +88,7 @@ def test_long_run_is_told_and_a_short_one_is_not() -> None:
     assert told("processing", running=running(9.9)) == []
     ((code, headline, _),) = told("processing", running=running(81))
     assert (code, headline) == (
-        Code.SLOW_RECONCILE, "is being reconciled for 81s by controller site, at site.py:12 reconcile",
+        Code.SLOW_RECONCILE, "has been in a reconcile of controller site for 81s, at site.py:12 reconcile",
     )  # fmt: skip
 
 

@@ -35,7 +35,7 @@ NO_DISCOVERY = condition(
 def test_api_whose_server_does_not_answer_is_named() -> None:
     shown = Shown(explain_namespace(namespace(FINE, NO_DISCOVERY), (), NOW), (), ())
     assert screen(lines_of(ObjectName(Namespace, "old"), Key("", "old"), shown, NOW)) == text("""
-        namespace old: is being deleted for 90s, and is stuck: DiscoveryFailed
+        namespace old: has been terminating for 90s, and is stuck: DiscoveryFailed
           present     phase Terminating
           next        it is gone when all objects in it are
           why         NamespaceDeletionDiscoveryFailure, 90s ago: Discovery failed for some groups, 1
@@ -52,7 +52,7 @@ def test_api_whose_server_does_not_answer_is_named() -> None:
 
 def test_active_namespace_has_no_trouble() -> None:
     found = explain_namespace(namespace(deleted=False), (), NOW)
-    assert found.headline == "is Active for 90s, and nothing suggests trouble"
+    assert found.headline == "has been Active for 90s, and nothing suggests trouble"
 
 
 def test_remaining_resources_are_read_from_the_message() -> None:

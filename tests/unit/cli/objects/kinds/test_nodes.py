@@ -49,8 +49,8 @@ def test_node_under_pressure_and_cordoned_says_both() -> None:
 
 
 def test_headline_is_the_nodes_readiness() -> None:
-    assert explained(condition("Ready", "True")).headline == "is ready for 90s"
-    assert explained(condition("Ready", "False", "KubeletNotReady")).headline == "is not ready for 90s"
+    assert explained(condition("Ready", "True")).headline == "has been ready for 90s"
+    assert explained(condition("Ready", "False", "KubeletNotReady")).headline == "has not been ready for 90s"
     assert explained().headline == "has never reported whether it is ready"
 
 

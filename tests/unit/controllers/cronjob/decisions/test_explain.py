@@ -79,7 +79,7 @@ def failed(name: str) -> Job:
               present     0 running Jobs, no run so far
         """, id="deleted"),
         pytest.param(cron(last=TEN), "10:05:30", [], """
-            cronjob default/hello: is due for 30s
+            cronjob default/hello: has been due for 30s
               wanted      schedule '*/1 * * * *' (no timeZone: taken for UTC), concurrencyPolicy Allow
               present     0 running Jobs, last run 5m30s ago
               next        now: starts Job hello-29671805, due at 2026-06-01 10:05 UTC
@@ -235,7 +235,7 @@ def test_refusal_is_over_once_a_job_was_created() -> None:
     told = Event(type="Warning", reason="FailedCreate", message="Error creating job: no", last_timestamp=TEN)
     made = Event(type="Normal", reason="SuccessfulCreate", message="Created job a", last_timestamp=at("10:00:05"))
     assert explained(cron(last=TEN), "10:05:30", events=[told, made]).startswith(
-        "cronjob default/hello: is due for 30s"
+        "cronjob default/hello: has been due for 30s"
     )
 
 
@@ -292,7 +292,7 @@ def test_ignored_annotation_of_a_cronjob_is_a_reason() -> None:
 
 
 @pytest.mark.parametrize(
-    ("now", "expected"), [("10:01:09.999", "starts Job hello-29671801 now"), ("10:01:10", "is due for 10s")]
+    ("now", "expected"), [("10:01:09.999", "starts Job hello-29671801 now"), ("10:01:10", "has been due for 10s")]
 )
 def test_run_counts_as_late_after_ten_seconds(now: str, expected: str) -> None:
     assert explained(cron(last=TEN), now).splitlines()[0] == f"cronjob default/hello: {expected}"

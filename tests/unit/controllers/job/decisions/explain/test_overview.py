@@ -243,7 +243,7 @@ CRASHED = "back-off 40s restarting failed container=c pod=pi-1_default(1be47ecd-
               present     0 succeeded, 0 failed, 2 active (0 ready)
               next        when a pod ends: counts it, and creates the next (2 still to come)
               why         pod pi-2: container c waits: ErrImagePull
-                          pod pi-1 is not ready for 90s; a Job counts ends, and needs no readiness
+                          pod pi-1 has not been ready for 90s; a Job counts ends, and needs no readiness
               remedy      mend the registry or its secret, the node tries again by itself; or create the Job
                             anew with another image
         """, id="one-runs-unready-one-waits"),
@@ -359,8 +359,8 @@ def test_pod_that_its_node_forgot_has_remedies_that_count_it() -> None:
           wanted      1 completion, 1 pod at once, backoffLimit 6
           present     0 succeeded, 0 failed, 0 active (0 ready), 1 terminating
           next        creates a replacement when the pod has ended
-          why         pod pi-1 is terminating for 2m30s: grace period over for 2m, and its node n1 has not
-                        reported its end
+          why         pod pi-1 has been terminating for 2m30s: grace period over for 2m, and its node n1 has
+                        not reported its end
                       a terminating pod is replaced only when it has ended: spec.podReplacementPolicy is
                         Failed
           remedy      see whether its node is ready: kubectl describe node n1

@@ -49,7 +49,7 @@ def held(**fields: object) -> Pod:
 
 def test_terminating_pod_names_its_node_and_its_finalizers() -> None:
     assert terminating_text(held(), NOW) == (
-        "pod pi-1 is terminating for 60s: grace period over for 60s, and its node n1 has not reported its end; "
+        "pod pi-1 has been terminating for 60s: grace period over for 60s, and its node n1 has not reported its end; "
         "it has finalizers, too: example.dev/backup"
     )
 

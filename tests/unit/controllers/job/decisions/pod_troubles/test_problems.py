@@ -157,10 +157,13 @@ def test_readiness_probe_that_fails_is_named() -> None:
     found = unready_of(pod(running({}, 0), Ready="False"), failing, NOW)
     assert found is not None
     assert found.symptom.statement == "its readiness probe fails (container a)"
-    assert found.text == "pod web is not ready for 90s: Readiness probe failed: HTTP 500"
+    assert found.text == "pod web has not been ready for 90s: Readiness probe failed: HTTP 500"
     silent = unready_of(pod(running({}, 0), Ready="False"), PodContext(), NOW)
     assert silent is not None
-    assert (silent.symptom.statement, silent.text) == ("its containers are not ready", "pod web is not ready for 90s")
+    assert (silent.symptom.statement, silent.text) == (
+        "its containers are not ready",
+        "pod web has not been ready for 90s",
+    )
 
 
 def test_pod_that_is_ready_or_pending_has_no_probe_to_fail() -> None:
