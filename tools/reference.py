@@ -8,6 +8,7 @@ would write.
 import ast
 import importlib
 import inspect
+import pkgutil
 import re
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -19,6 +20,7 @@ import click
 import msgspec
 
 import kcr
+import kcr.api.full
 from kcr.annotations import hints_of
 from kcr.app.fields import OptionField, fields_of, text_of
 from kcr.app.options import PluginOptions
@@ -66,6 +68,24 @@ These metrics of client-go have no equivalent: `rest_client_transport_…` (kcr 
 `rest_client_exec_plugin_ttl_seconds`, `…_certificate_rotation_age` and `…_policy_call_total`. Requests of leader
 election use separate connections and are not counted. `rest_client_request_duration_seconds` measures one attempt up
 to the begin of the response, watches included; client-go's ends with the body of the last attempt."""
+KINDS = """Made from the classes by `python -m tools.reference`.
+
+A **view** has the fields that controllers read: watch and cache it. A **complete** type has all fields of the API:
+create, apply and update it ([views and complete types](../guide/own-kinds.md#views-and-complete-types)). Where a kind
+has both, one of them is enough for `kcr.watch` and `manager.store`. `kcr types generate v1/ResourceQuota -o quota.py`
+writes the classes of any kind that is not here.
+
+Fields have the names of the API in snake case, `restart_policy` for `restartPolicy`; one that would hide a Python
+name ends in `_`. A list is a tuple, and a map a dict. `help(kcr.api.full.core_v1.PodSpec)` shows the fields of a
+complete type.
+
+`kcr.api.selectors` has label selectors: `LabelSelector(match_labels={"app": "web"},
+match_expressions=(Requirement(key="tier", operator="In", values=("a", "b")),))`, with the operators `In`, `NotIn`,
+`Exists` and `DoesNotExist`. `matches(selector, labels)` says whether labels satisfy one, and `text(selector)` returns
+the form for `client.list(…, labels=…)` and `kcr.Selection`: `app=web,tier in (a,b)`. One without labels and
+expressions matches everything."""
+# Modules with the kinds that Kubernetes has itself; the first ones have views among them.
+_VIEWS = ("kcr.api.core", "kcr.api.batch", "kcr.api.apps", "kcr.api.coordination")
 # Sections of docstrings whose entries are `name: text`.
 _LISTED = ("Args", "Attributes", "Raises")
 _SECTION = re.compile(r"^(Args|Attributes|Raises|Returns|Yields|Source):(.*)$")
@@ -82,7 +102,10 @@ def _is_made(function: Any) -> bool:
 
 def pages() -> dict[str, str]:
     """Return the text of each page by its file name."""
-    made = {f"{package}.md": _page(package) for package in (*PACKAGES, *NAMES)} | {"metrics.md": _metrics()}
+    made = {f"{package}.md": _page(package) for package in (*PACKAGES, *NAMES)} | {
+        "metrics.md": _metrics(),
+        "kinds.md": _kinds(),
+    }
     return {name: "\n".join(lines).rstrip() + "\n" for name, lines in made.items()} | {COMMAND_LINE: _command_line()}
 
 
@@ -151,6 +174,36 @@ def _metrics() -> Iterator[str]:
             name = f"{family.name}_total" if family.type == "counter" else family.name
             shown = ", ".join(f"`{label}`" for label in labels)
             yield f"| `{name}` | {family.type} | {shown} | {family.documentation.rstrip('.')} |"
+
+
+def _kinds() -> Iterator[str]:
+    full = [f"kcr.api.full.{found.name}" for found in pkgutil.iter_modules(kcr.api.full.__path__)]
+    rows: dict[tuple[str, str], list[str]] = {}
+    for name in (*_VIEWS, *full):
+        for kind in _own_structs(importlib.import_module(name)):
+            if issubclass(kind, kcr.Resource):
+                view = " (view)" if issubclass(kind, kcr.ResourceView) else ""
+                rows.setdefault((kind.resource.api_version, kind.__name__), []).append(f"`{name}`{view}")
+    yield from ("# Kinds", "", KINDS, "", "| kind | apiVersion | modules |", "|---|---|---|")
+    for (version, kind_name), modules in sorted(rows.items()):
+        yield f"| {kind_name} | `{version}` | {', '.join(modules)} |"
+    for name in _VIEWS:
+        yield from ("", f"## {name}", "", "```text")
+        module = importlib.import_module(name)
+        nodes = {one.name: one for one in ast.parse(inspect.getsource(module)).body if isinstance(one, ast.ClassDef)}
+        for kind in _own_structs(module):
+            fields = [one for one in nodes[kind.__name__].body if _is_public_field(one)]
+            bases = ", ".join(base.__name__ for base in kind.__bases__)
+            yield from (
+                f"class {kind.__name__}({bases})",
+                *(f"    {ast.unparse(_Bare().visit(one))}" for one in fields),
+            )
+        yield "```"
+
+
+def _own_structs(module: ModuleType) -> list[type]:
+    found = [one for _, one in inspect.getmembers(module, inspect.isclass) if one.__module__ == module.__name__]
+    return [one for one in found if issubclass(one, kcr.Object) and not one.__name__.startswith("_")]
 
 
 def _page(package: str) -> Iterator[str]:

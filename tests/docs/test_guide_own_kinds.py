@@ -63,6 +63,35 @@ def test_check_prints_what_the_guide_shows(folder: Path, capsys: pytest.CaptureF
     assert capsys.readouterr().out == SHOWN[0]
 
 
+COSTLY = """
+from typing import Annotated
+import kcr
+from msgspec import Meta
+
+Name = {name}
+
+class SetSpec(kcr.Object):
+    names: {names} = ()
+
+class NameSet(kcr.Resource, api_version="example.dev/v1", plural="namesets"):
+    spec: Annotated[SetSpec, kcr.Validation("self.names.all(x, self.names.all(y, x.contains(y)))")]
+"""
+
+
+def test_limits_that_the_guide_shows_make_a_rule_cheap_enough(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    limits = {
+        "name": "Annotated[str, Meta(max_length=253)]",
+        "names": "Annotated[tuple[Name, ...], Meta(max_length=16)]",
+    }
+    text = " ".join(GUIDE.read_text().split())
+    assert all(f"`{shown}`" in text or f"`Name = {shown}`" in text for shown in limits.values())
+    (folder / "costly.py").write_text(COSTLY.format(name="str", names="tuple[Name, ...]"))
+    (folder / "cheap.py").write_text(COSTLY.format(**limits))
+    assert exit_code_of(["crd", "generate", "costly", "-o", "costly"]) == 1
+    assert "estimated rule cost exceeds budget" in capsys.readouterr().err
+    assert exit_code_of(["crd", "generate", "cheap", "-o", "cheap"]) == 0
+
+
 def test_diff_prints_what_the_guide_shows(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def git(*arguments: str) -> None:
         who = ("-c", "user.name=a", "-c", "user.email=a@example.org")

@@ -87,7 +87,7 @@ def written() -> Mapping[str, str]:
 
 
 @pytest.mark.parametrize(
-    "name", [*(f"{package}.md" for package in (*PACKAGES, *NAMES)), "command-line.md", "metrics.md"]
+    "name", [*(f"{package}.md" for package in (*PACKAGES, *NAMES)), "command-line.md", "kinds.md", "metrics.md"]
 )
 def test_page_is_what_the_code_says(written: Mapping[str, str], name: str) -> None:
     assert (FOLDER / name).read_text(encoding="utf-8") == written[name], "run python -m tools.reference"
