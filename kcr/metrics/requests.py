@@ -7,7 +7,7 @@ transports, which client-go caches, and about certificates of exec plugins are m
 Source: component-base/metrics/prometheus/restclient/metrics.go; client-go/rest/{request,with_retry}.go.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -68,7 +68,7 @@ class Requests:
     """The requests to all servers."""
 
     def __init__(self) -> None:
-        self._hosts: dict[str, HostRequests] = {}
+        self._hosts: defaultdict[str, HostRequests] = defaultdict(HostRequests)
         self._resolved: dict[str, Histogram] = {}
         # Readers of the bytes of streamed responses.
         self._streamed: dict[str, Callable[[], int]] = {}
@@ -77,7 +77,7 @@ class Requests:
 
     def host(self, host: str) -> HostRequests:
         """Return the requests to a server; there is one counter of each."""
-        return self._hosts.setdefault(host, HostRequests())
+        return self._hosts[host]
 
     def resolved(self, host: str, seconds: float) -> None:
         """Count how long a name took to be resolved."""
