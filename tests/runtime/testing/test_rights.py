@@ -204,7 +204,7 @@ EXPECTED: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(180)
 def test_tests_pass_under_the_printed_roles_and_each_rule_left_out_fails_one(project: pytest.Pytester) -> None:
     first = run(project, "--kcr-rights")
     first.assert_outcomes(passed=2)
@@ -222,7 +222,7 @@ def test_tests_pass_under_the_printed_roles_and_each_rule_left_out_fails_one(pro
     assert [name for name, found in outcomes.items() if "FAILED" not in found] == []
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(180)
 def test_right_that_is_not_declared_fails_the_session_and_is_named(project: pytest.Pytester) -> None:
     with Path(project.path, "test_shops.py").open("a") as file:
         file.write(LACKING)
@@ -242,7 +242,7 @@ def test_right_that_is_not_declared_fails_the_session_and_is_named(project: pyte
     ])  # fmt: skip
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(180)
 def test_workers_of_xdist_hand_in_what_they_have_seen(project: pytest.Pytester) -> None:
     with Path(project.path, "test_shops.py").open("a") as file:
         file.write(LACKING)
