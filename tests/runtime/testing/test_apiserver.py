@@ -1,9 +1,12 @@
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
-from kcr.api.core import Namespace
+import kcr
+from kcr.api.core import ConfigMap, Namespace
 from kcr.client import ClusterConfig, Credential, FixedCredentials, PemSource
+from kcr.testing import requests
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.testing.controlplane import ApiServer, api_server, real_server
 
@@ -19,6 +22,20 @@ async def test_real_server_is_shared_and_each_test_has_its_namespace() -> None: 
             there = {namespace.metadata.name for namespace in await second.client.list(Namespace)}
             assert first.namespace != second.namespace
             assert {first.namespace, second.namespace} <= there
+
+
+@pytest.mark.asyncio
+@pytest.mark.kcr_integration
+async def test_requests_of_a_manager_are_seen_and_counted_over_tls(kcr_apiserver: ApiServer) -> None:
+    manager = kcr.Manager(kcr_apiserver.client, namespace=kcr_apiserver.namespace)
+    manager.informer(ConfigMap)
+    with requests(manager) as seen:
+        async with manager.running():
+            await kcr_apiserver.client.list(Namespace)
+    assert {one.resource for one in seen.all} == {"configmaps"}
+    labels = {"code": "200", "method": "GET", "host": urlsplit(kcr_apiserver.transport.server).netloc}
+    total = manager.metrics.registry.get_sample_value("rest_client_requests_total", labels)
+    assert total == seen.count() >= 1
 
 
 @pytest.mark.asyncio
