@@ -41,6 +41,36 @@ async def test_jobs_show_progress_and_age(api: Api, kcr_clock: Any) -> None:
     assert table["metadata"]["resourceVersion"]
 
 
+@pytest.mark.parametrize(
+    ("spec", "external", "ports"),
+    [
+        ({"type": "ExternalName", "externalName": "a.example"}, "a.example", "<none>"),
+        ({"ports": [{"port": 80}], "externalIPs": ["1.2.3.4"]}, "1.2.3.4", "80/TCP"),
+        ({"type": "NodePort", "ports": [{"port": 80, "nodePort": 30123}]}, "<none>", "80:30123/TCP"),
+    ],
+)
+async def test_services_show_what_leads_to_them_from_outside(
+    api: Api, spec: dict[str, Any], external: str, ports: str
+) -> None:
+    services = "/api/v1/namespaces/default/services"
+    await api.post(services, {"metadata": {"name": "s"}, "spec": spec})
+    (row,) = (await api.get(services, accept=TABLE))["rows"]
+    assert row["cells"][3:5] == [external, ports]
+
+
+async def test_load_balancer_shows_its_addresses(api: Api) -> None:
+    services = "/api/v1/namespaces/default/services"
+    spec = {"type": "LoadBalancer", "ports": [{"port": 80, "nodePort": 30123}], "externalIPs": ["1.2.3.4"]}
+    await api.post(services, {"metadata": {"name": "s"}, "spec": spec})
+    await api.patch(f"{services}/s/status", {"status": {"loadBalancer": {"ingress": [{"ip": "5.6.7.8"}]}}})
+    (row,) = (await api.get(services, accept=TABLE))["rows"]
+    assert row["cells"][3] == "5.6.7.8,1.2.3.4"
+    await api.patch(f"{services}/s", {"spec": {"externalIPs": None}})
+    await api.patch(f"{services}/s/status", {"status": {"loadBalancer": None}})
+    (row,) = (await api.get(services, accept=TABLE))["rows"]
+    assert row["cells"][3] == "<pending>"
+
+
 async def test_one_pod_is_a_table_of_one_row(api: Api) -> None:
     await api.post(PODS, pod("a"))
     table = await api.get(f"{PODS}/a", accept=TABLE)

@@ -188,12 +188,27 @@ def _quota(quota: Manifest, since: str) -> Cells:
 
 def _service(service: Manifest, since: str) -> Cells:
     spec = service.get("spec") or {}
-    ports = ",".join(f"{port.get('port')}/{port.get('protocol', 'TCP')}" for port in spec.get("ports") or ())
+    ports = ",".join(map(_port, spec.get("ports") or ()))
     selector = ",".join(f"{key}={value}" for key, value in sorted((spec.get("selector") or {}).items()))
     return [
-        spec.get("type", "ClusterIP"), spec.get("clusterIP") or _NONE, _NONE, ports or _NONE,
+        spec.get("type", "ClusterIP"), spec.get("clusterIP") or _NONE, _external_address(service), ports or _NONE,
         since, selector or _NONE,
     ]  # fmt: skip
+
+
+def _port(port: Manifest) -> str:
+    node_port = f":{port['nodePort']}" if port.get("nodePort") else ""
+    return f"{port.get('port')}{node_port}/{port.get('protocol', 'TCP')}"
+
+
+def _external_address(service: Manifest) -> str:
+    spec, status = _parts(service)
+    kind = spec.get("type", "ClusterIP")
+    if kind == "ExternalName":
+        return str(spec.get("externalName", ""))
+    points = (status.get("loadBalancer") or {}).get("ingress") or () if kind == "LoadBalancer" else ()
+    found = sorted({one.get("ip") or one.get("hostname", "") for one in points}) + (spec.get("externalIPs") or [])
+    return ",".join(found) or ("<pending>" if kind == "LoadBalancer" else _NONE)
 
 
 def _pod_template(obj: Manifest, since: str) -> Cells:
