@@ -5,7 +5,7 @@ A request needs the right that the API server checks: one more for an apply or a
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -71,16 +71,46 @@ def spoken(right: Right) -> str:
     return f"{right.verb} {where}{slash}{subresource}" + (f" {right.name}" if right.name else "")
 
 
-class _Declared(NamedTuple):
-    """What a manager has declared when it sends its first request.
+class DeclaredRights(NamedTuple):
+    """What a manager declares: as `kcr rbac generate` knows it, so what a reconcile opens later is not among it.
 
     Attributes:
-        rights: The rights.
-        writes_events: Whether it writes events beside those of leader election.
+        own: The rights of its controllers, informers and recorders.
+        of_kcr: The rights that options of `kcr rbac generate` grant to other parts: leader election and its like.
     """
 
-    rights: frozenset[Right]
-    writes_events: bool
+    own: frozenset[Right]
+    of_kcr: frozenset[Right]
+
+    @classmethod
+    def of(cls, manager: Manager) -> "DeclaredRights":
+        """Return what a manager declares, before it sends a request."""
+        of_kcr = METRICS_RIGHTS
+        if manager.elector is not None:
+            of_kcr |= LEASE_RIGHTS
+        if manager.shards is not None:
+            of_kcr |= SHARDING_RIGHTS
+        if any(one.kind is ServingSecret for one in manager.selections):
+            of_kcr = of_kcr.union(*certificate_rights(converts=CONVERT in manager.webhooks.paths))
+        own, others = (with_events_api(wanted, manager.events_api) for wanted in (manager.rights, of_kcr))
+        return cls(frozenset(map(_plain, own)), frozenset(map(_plain, others)))
+
+    @property
+    def has_requests(self) -> bool:
+        """Whether controllers declare more than a manager knows by itself, watches and events."""
+        return any(right.verb not in _WATCHING and right.resource != "events" for right in self.own)
+
+    def has(self, right: Right, sent: SentRequest) -> bool:
+        """Return whether a right is declared: for a reconcile, those of the controllers count alone.
+
+        Paths that are no resources cannot be declared, and count as declared.
+
+        Args:
+            right: The right.
+            sent: The request that needs it.
+        """
+        known = self.own if sent.reconcile else self.own | self.of_kcr
+        return right.resource.startswith("/") or right in known or right._replace(name="") in known
 
 
 class RightsInUse:
@@ -101,7 +131,7 @@ class RightsInUse:
         self.declared: set[Right] = set()
         self.used: set[tuple[Scope, Right]] = set()
         self.lacking: dict[tuple[str, Right], LackingRight] = {}
-        self._managers: WeakKeyDictionary[Manager, _Declared] = WeakKeyDictionary()
+        self._managers: WeakKeyDictionary[Manager, DeclaredRights] = WeakKeyDictionary()
 
     def answered(self, request: Request, code: int, seconds: float) -> None:
         """Note the rights of a request; see `RequestObserver`."""
@@ -110,15 +140,13 @@ class RightsInUse:
             return
         declared = self._managers.get(manager)
         if declared is None:
-            # As `kcr rbac generate` knows them: what a reconcile opens later has to be declared.
-            writes_events = any(right.resource == "events" for right in manager.rights)
-            declared = self._managers[manager] = _Declared(declared_rights(manager), writes_events)
-            self.declared |= declared.rights
+            declared = self._managers[manager] = DeclaredRights.of(manager)
+            self.declared |= declared.own | (declared.of_kcr - _METRICS)
         sent = sent_request(request, code)
         for attributes in needed(request, sent):
-            right = as_right(attributes, declared.rights, manager)
-            self.used.add((_scope(manager, sent, attributes, declared.writes_events), right))
-            if not is_declared(right, declared.rights, sent.controller):
+            right = as_right(attributes, declared, manager)
+            self.used.add((_scope(manager, sent, attributes, declared), right))
+            if not declared.has(right, sent):
                 found = LackingRight(self.test, sent.controller, right)
                 self.lacking.setdefault((found.controller, found.right), found)
 
@@ -155,35 +183,6 @@ class RightsInUse:
             }  # fmt: skip
             manifests += [manifest] if rules else []
         return manifests
-
-
-def declared_rights(manager: Manager) -> frozenset[Right]:
-    """Return the rights that roles of `kcr rbac generate` grant a manager, with the options for what it has."""
-    wanted = manager.rights
-    if manager.elector is not None:
-        wanted |= LEASE_RIGHTS
-    if manager.shards is not None:
-        wanted |= SHARDING_RIGHTS
-    if any(one.kind is ServingSecret for one in manager.selections):
-        wanted = wanted.union(*certificate_rights(converts=CONVERT in manager.webhooks.paths))
-    return frozenset(map(_plain, with_events_api(wanted, manager.events_api)))
-
-
-def declares_requests(manager: Manager) -> bool:
-    """Return whether the controllers of a manager declare more than it knows by itself, watches and events."""
-    return any(right.verb not in _WATCHING and right.resource != "events" for right in manager.rights)
-
-
-def is_declared(right: Right, declared: Collection[Right], controller: str) -> bool:
-    """Return whether a right is among the declared ones.
-
-    Args:
-        right: The right.
-        declared: The declared ones.
-        controller: The controller or component that uses it.
-    """
-    is_of_kcr = right.resource.startswith("/") or (controller == "metrics" and right in _METRICS)
-    return is_of_kcr or right in declared or right._replace(name="") in declared
 
 
 def needed(request: Request, sent: SentRequest) -> Iterator[Attributes]:
@@ -232,7 +231,7 @@ def _impersonating(wanted: User) -> Iterator[Attributes]:
             yield Attributes("impersonate", _REVIEWS, "userextras", key, name=value)
 
 
-def as_right(attributes: Attributes, declared: Collection[Right], manager: Manager) -> Right:
+def as_right(attributes: Attributes, declared: DeclaredRights, manager: Manager) -> Right:
     """Return the right of a request.
 
     It has a name where a role may limit it to the object: a user who is impersonated, the Lease of leader election, and
@@ -240,22 +239,23 @@ def as_right(attributes: Attributes, declared: Collection[Right], manager: Manag
 
     Args:
         attributes: The attributes of the request.
-        declared: The declared rights.
-        manager: The manager that sends it.
+        declared: What its manager declares.
+        manager: The manager.
     """
     right = Right(attributes.group, attributes.path or attributes.resource_path, attributes.verb)
     key = Key(attributes.namespace, attributes.name)
     has_name = (
         attributes.verb == "impersonate"
         or (attributes.resource == "leases" and manager.elector is not None and key == manager.elector.config.key)
-        or (right not in declared and any(one._replace(name="") == right for one in declared))
+        or (right not in declared.own and any(one._replace(name="") == right for one in declared.own))
     )
     return right._replace(name=attributes.name) if has_name else right
 
 
-def _scope(manager: Manager, sent: SentRequest, attributes: Attributes, writes_events: bool) -> Scope:
+def _scope(manager: Manager, sent: SentRequest, attributes: Attributes, declared: DeclaredRights) -> Scope:
     """Return which role is to have a right."""
     elects = sent.key is None and (manager.elector is not None or manager.shards is not None)
+    writes_events = any(right.resource == "events" for right in declared.own)
     is_of_election = attributes.resource == "leases" or (attributes.resource == "events" and not writes_events)
     if elects and is_of_election and attributes.namespace:
         return Scope("Role", "leader-election", attributes.namespace)

@@ -1,6 +1,7 @@
 """Which rights a request needs, which role has them, and whether they are declared."""
 
 import pytest
+from structlog.contextvars import bound_contextvars
 
 import kcr
 from kcr.api.coordination import Lease
@@ -148,6 +149,8 @@ def test_certificates_and_protected_metrics_are_declared_by_kcr_itself() -> None
     requests += [Request("POST", "/apis/authentication.k8s.io/v1/tokenreviews", component="metrics")]
     assert in_use(manager, *((request, 200) for request in requests)).lacking == {}
     assert len(in_use(manager_of(), *((request, 200) for request in requests)).lacking) == 1, "the Secret"
+    with bound_contextvars(controller="idle", namespace="default", name="a", reconcile_id="1"):
+        assert len(in_use(manager, *((request, 200) for request in requests)).lacking) == 2, "those of a reconcile"
 
 
 def test_fake_managers_and_managers_of_the_cluster_are_no_programs_under_test() -> None:

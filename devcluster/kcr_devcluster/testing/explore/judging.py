@@ -7,7 +7,7 @@ from kcr_devcluster.calls import call_of
 from kcr_devcluster.testing.explore.line import described
 from kcr_devcluster.testing.explore.recorder import Recorder, Violation
 from kcr_devcluster.testing.requests import sent_request
-from kcr_devcluster.testing.rights import as_right, declared_rights, declares_requests, is_declared, needed, spoken
+from kcr_devcluster.testing.rights import DeclaredRights, as_right, needed, spoken
 
 
 class RequestJudge:
@@ -21,7 +21,7 @@ class RequestJudge:
             recorder: Notes what is wrong.
         """
         self._manager, self._recorder = manager, recorder
-        self._declared = declared_rights(manager) if declares_requests(manager) else None
+        self._declared = DeclaredRights.of(manager)
 
     def answered(self, request: Request, code: int, seconds: float) -> None:
         """Judge a request; see `RequestObserver`."""
@@ -30,11 +30,11 @@ class RequestJudge:
         sent = sent_request(request, code)
         if sent.reconcile and sent.attributes.verb != "watch":
             self._recorder.requests[sent.controller, sent.reconcile] += 1
-        if self._declared is None:
+        if not self._declared.has_requests:
             return
         for attributes in needed(request, sent):
             right = as_right(attributes, self._declared, self._manager)
-            if not is_declared(right, self._declared, sent.controller):
+            if not self._declared.has(right, sent):
                 who = f"controller {sent.controller}" if sent.controller else "the operator"
                 text = f"the declared rights of {who} lack {spoken(right)}"
                 about = described(request, call_of(request.method, request.target))
