@@ -28,7 +28,7 @@ _REFUSALS: tuple[tuple[str, str, str, str], ...] = (
     ),
     (
         "webhook", 'failed calling webhook "(?P<webhook>[^"]*)"', "an admission webhook does not answer",
-        "mend its service, or let it fail (failurePolicy); where it is called: "
+        "mend its service, or set failurePolicy Ignore until then; where it is called: "
         "kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations -o yaml",
     ),
     (

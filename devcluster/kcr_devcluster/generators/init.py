@@ -148,7 +148,8 @@ def command(name: str, *, kind: str, group: str, webhook: bool) -> None:
             f"kcr: it was installed from {kcr.missing}, which is gone: see dependencies in {name}/pyproject.toml",
             err=True,
         )
-    click.echo(_NEXT.format(**names._asdict(), setup=_setup(webhook)), err=True)
+    modules = "api.py, controller.py and webhook.py" if webhook else "api.py and controller.py"
+    click.echo(_NEXT.format(**names._asdict(), setup=_setup(webhook), modules=modules), err=True)
 
 
 _NEXT = """
@@ -158,7 +159,7 @@ what next:
   pip install -e '.[test]'
   pytest
   kcr dev --controllers {package}.{setup}:setup -f manifests
-then edit {package}/api.py and {package}/{setup}.py; README.md says how to go on"""
+then edit {modules} in {package}/; README.md says how to go on"""
 
 
 def _setup(webhook: bool) -> str:

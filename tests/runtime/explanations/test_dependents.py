@@ -138,7 +138,7 @@ async def test_refusing_webhook_is_named_with_its_configuration(
                         "hooks"
                       pods.example.dev is a webhook of ValidatingWebhookConfiguration hooks: its service
                         default/hooks has no ready endpoint
-          remedy      mend its service, or let it fail (failurePolicy); where it is called:
+          remedy      mend its service, or set failurePolicy Ignore until then; where it is called:
                         kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations -o yaml
                       see the webhook: kcr explain validatingwebhookconfiguration/hooks
           events      5s ago    Warning FailedCreate: Error creating: Internal error occurred: failed calli…

@@ -146,6 +146,8 @@ def test_webhooks_are_added_to_the_same_files(
     for options in ([], ["--webhook"]):
         assert exit_code_of(["init", "coffee-shop", "--group", "a.dev", *options]) == 0
         out, err = capsys.readouterr()
+        named = "api.py, controller.py and webhook.py" if options else "api.py and controller.py"
+        assert f"then edit {named} in coffee_shop/; README.md" in err
         written.append({name: (tmp_path / name).read_text(encoding="utf-8") for name in out.split()})
         assert "coffee_shop" not in sys.modules, "the new package is imported, and forgotten again"
         shutil.rmtree(tmp_path / "coffee-shop")

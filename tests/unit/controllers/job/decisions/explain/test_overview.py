@@ -80,7 +80,7 @@ def refusal(message: str) -> Evidence:
                             failed to call webhook: Post
                             "https://jobset-webhook-service.jobset-system.svc:443/mutate--v1-pod?timeout=10s":
                             dial tcp 10.96.52.173:443: connect: connection refused
-              remedy      mend its service, or let it fail (failurePolicy); where it is called:
+              remedy      mend its service, or set failurePolicy Ignore until then; where it is called:
                             kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations -o yaml
               events      5s ago    Warning FailedCreate: Error creating: Internal error occurred: failed calli…
         """, id="webhook-does-not-answer"),
