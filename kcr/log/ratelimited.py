@@ -74,8 +74,8 @@ class KeyLogLimit:
 
     A key whose every event fails would fill the log, and hide the others. So at most `MOST_LINES` of its lines are
     written within a minute; the first such line after that minute, of whatever key, follows one that says how many more
-    there were. The context of the reconcile says whose a line is. Lines of no reconcile pass, and so do those of other
-    levels and those of threads.
+    there were. The context of the reconcile says whose a line is. The lines of one handler or index are limited alike.
+    Other lines of no reconcile pass, and so do those of other levels and those of threads.
     """
 
     def __init__(self) -> None:
@@ -89,7 +89,9 @@ class KeyLogLimit:
         Raises:
             structlog.DropEvent: The key has had its lines.
         """
-        if method not in _COUNTED or "reconcile_id" not in fields:
+        # The author's function for handlers or an index, which may fail for each of many objects.
+        function = fields.get("handler") or fields.get("index", "")
+        if method not in _COUNTED or not (function or "reconcile_id" in fields):
             return fields
         try:
             now = asyncio.get_running_loop().time()
@@ -98,7 +100,7 @@ class KeyLogLimit:
             return fields
         if now >= self._minute_end:
             self._begin_minute(now)
-        key = LogKey(fields.get("controller", ""), fields.get("namespace", ""), fields.get("name", ""))
+        key = LogKey(fields.get("controller", ""), fields.get("namespace", ""), function or fields.get("name", ""))
         count = self._counts[key] = self._counts.get(key, 0) + 1
         if count > MOST_LINES:
             raise structlog.DropEvent

@@ -10,12 +10,13 @@ import msgspec
 import pytest
 import structlog
 
+from kcr.api.core import ConfigMap
 from kcr.api.meta import Key
 from kcr.app.logs import configure_logs
 from kcr.controller import Controller, Result
 from kcr.errors import TerminalError
 from kcr.log import get_logger
-from kcr.testing import VirtualClock
+from kcr.testing import FakeInformer, VirtualClock, build
 
 pytestmark = pytest.mark.kcr_virtual
 
@@ -78,6 +79,23 @@ async def test_lines_of_other_keys_and_levels_stay(kcr_clock: VirtualClock, caps
     lines = await lines_of(kcr_clock, capsys, *[NOISY] * 40, *[OTHER] * 5)
     assert len(errors(lines, OTHER)) == 5
     assert [line["event"] for line in lines].count("looks") == 45
+
+
+async def test_lines_of_an_index_that_fails_for_each_object_are_limited(
+    kcr_clock: VirtualClock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(obj: ConfigMap) -> list[str]:
+        raise ValueError(f"no team in {obj.metadata.name}")
+
+    informer = FakeInformer(ConfigMap)
+    informer.store.add_index("team", broken)
+    with logs_of_a_process():
+        for number in range(50):
+            informer.add(build.config_map(f"map-{number}", {}))
+        await kcr_clock.advance(60)
+        informer.add(build.config_map("last", {}))
+    told = [msgspec.json.decode(line)["event"] for line in capsys.readouterr().err.splitlines()]
+    assert told == ["index failed"] * 20 + ["further 30 lines of this key suppressed", "index failed"]
 
 
 def test_lines_of_threads_and_of_no_reconcile_pass(capsys: pytest.CaptureFixture[str]) -> None:
