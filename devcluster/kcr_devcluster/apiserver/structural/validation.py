@@ -24,6 +24,8 @@ _TYPES: Mapping[type, str] = {
     bool: "boolean", str: "string", int: "integer", float: "number", list: "array", dict: "object", type(None): "null",
 }  # fmt: skip
 # The integers of Go end below it; of floats, those up to the other one are exact.
+# The formats that Go's numbers have.
+_GO_FORMATS = {"integer": "int64", "number": "float64"}
 _BEYOND, _MOST_EXACT = 1 << 63, (1 << 53) - 1
 
 
@@ -74,10 +76,9 @@ def _type(schema: Schema) -> Check | None:
     if not wanted:
         return None
     accepted = set(wanted.split(","))
+    form = schema["format"] if schema.get("format") and is_known(wanted, schema["format"]) else ""
     # A string with a known format may stand for a value of another type, so it is accepted.
-    any_text = (
-        schema.get("format") and is_known(wanted, schema["format"]) and accepted.isdisjoint({"number", "integer"})
-    )
+    any_text = bool(form) and accepted.isdisjoint({"number", "integer"})
 
     def check(value: Any, path: str, old: Any, errors: list[FieldError]) -> int:
         found = _TYPES[type(value)]
@@ -92,7 +93,9 @@ def _type(schema: Schema) -> Check | None:
             return 2
         if any_text and found in ("string", "array"):
             return 2
-        errors.append(wrong_type(path, wanted, found))
+        # Upstream says of such a value how Go has it.
+        shown = (form, _GO_FORMATS.get(found, "")) if form and found not in ("string", "array") else (wanted, found)
+        errors.append(wrong_type(path, *shown))
         return 0
 
     return check
