@@ -403,7 +403,10 @@ class Writes(Calls):
 
     @checked_on_failure
     async def merge_patch(self, kind: type[R], key: Key, patch: Mapping[str, object], *, subresource: str = "") -> R:
-        """Apply a JSON merge patch, and return the object as it is then. Source: RFC 7396."""
+        """Apply a JSON merge patch, and return the object as it is then; a status needs `subresource="status"`.
+
+        Source: RFC 7396.
+        """
         return await self._patch(kind, key, codec.encode(patch), subresource, MERGE_PATCH)
 
     @checked_on_failure
