@@ -76,7 +76,7 @@ IN_GUIDE = {
     "kcr explain deployment/web": "has . of 2 pods whose container crash(.|\n)*exit code 4(.|\n)*-p\n",
     "kcr explain pod/broken": "its container crash(.|\n)*kubectl -n default logs broken -p",
     "kubectl delete namespace stuck": "deleted|deletion",
-    "kcr explain namespace/stuck": "waits for the finalizer example.com/dns of 1 object",
+    "kcr explain namespace/stuck": r"waits for the finalizer example.com/dns of 1\s+object",
     "kcr explain node/kcr-node-0": "has been ready for",
     "kcr check --take-over": "ok    controllers",
     "kcr check": "ok    rights",
