@@ -7,6 +7,7 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from contextvars import copy_context
 from functools import partial
 from typing import Self, TypeVar
 
@@ -141,7 +142,7 @@ class ServerThread:
                     main.call_soon_threadsafe(_fail, opened, failure)
                 main.call_soon_threadsafe(_settle, ended, None)
 
-        threading.Thread(target=run, name=self._name, daemon=True).start()
+        threading.Thread(target=copy_context().run, args=(run,), name=self._name, daemon=True).start()
         try:
             await opened
         except BaseException:

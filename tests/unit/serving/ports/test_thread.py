@@ -1,5 +1,6 @@
 import asyncio
 import threading
+from contextvars import ContextVar
 
 import aiohttp
 import pytest
@@ -30,6 +31,20 @@ async def test_server_answers_in_its_own_thread_until_the_end() -> None:
     with pytest.raises(aiohttp.ClientConnectionError):
         await get(server.port)
     await eventually(lambda: "reader" not in {thread.name for thread in threading.enumerate()})
+
+
+PROGRAM: ContextVar[str] = ContextVar("program", default="none")
+
+
+async def say_program(request: ProbeRequest) -> ProbeResponse:
+    return ProbeResponse(200, PROGRAM.get().encode())
+
+
+async def test_thread_has_the_context_of_the_program() -> None:
+    server = HTTPServer("test", HERE, say_program)
+    PROGRAM.set("shop")
+    async with ServerThread(server, "reader"):
+        assert await get(server.port) == "shop"
 
 
 async def test_taken_port_is_the_error_of_the_server() -> None:
