@@ -32,6 +32,5 @@ DEFECTS = (
 # Found by tests/chaos/shard_kills.py.
 WAITS = (
     defect("free-shards-wait-for-whoever-has-a-sign-of-life", Edit("without_passed_over", "A >= B", "False")),
-    defect("passed-over-replicas-are-given-shards-at-once", Edit("without_passed_over", "A + B._lease_seconds", "A")),
     defect("expiry-is-noticed-with-the-next-renewal", Edit("_move", "min(...) + A", "float('inf')")),
 )
