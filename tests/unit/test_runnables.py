@@ -1,5 +1,6 @@
 import asyncio
 import threading
+from typing import Any
 
 import pytest
 from structlog.contextvars import bind_contextvars, get_contextvars
@@ -127,7 +128,10 @@ def test_component_that_exits_is_named() -> None:
     async def leave() -> None:
         raise SystemExit(3)
 
+    tasks: list[asyncio.Task[Any] | None] = []
+
     async def run() -> None:
+        tasks.append(asyncio.current_task())
         group = RunnableGroup("components")
         group.add(leave, "website")
         async with group:
@@ -135,4 +139,8 @@ def test_component_that_exits_is_named() -> None:
 
     with capture_logs() as logs, pytest.raises(SystemExit):
         asyncio.run(run())
+    (task,) = tasks
+    # Or it is told when the task is collected, in the middle of another test.
+    assert task is not None
+    assert isinstance(task.exception(), SystemExit)
     assert [(line["event"], line["component"]) for line in logs] == [("component ends the process", "website")]
