@@ -14,7 +14,6 @@ from kcr.api.meta import Key, Resource
 from kcr.arguments import checked
 from kcr.client import Client, api_client
 from kcr.client.context import WRITE_CONTEXT, WriteContext, writing
-from kcr.client.wire.observed import MANAGER
 from kcr.clock import Clock, SystemClock
 from kcr.controller import Channel, Controller, Reconciler, Right, Source, rights, watch_rights
 from kcr.controller.controller import ManagedOptions, Surroundings
@@ -421,9 +420,8 @@ class Manager:
         self._refuse_second_run()
         self._has_run = True
         self._on_failure = on_failure
-        MANAGER.set(self)
+        WRITE_CONTEXT.set(WriteContext(has_slots=self._replica is not None, manager=self))
         if self._replica is not None:
-            WRITE_CONTEXT.set(WriteContext(has_slots=True))
             self._replica.begin(self._cache, self.client)
         with first_failure():
             local, ports = self.webhooks.in_process(self.client), self._observability.serving()

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 from structlog.contextvars import bind_contextvars, clear_contextvars, get_contextvars
 
-from kcr.client.wire.observed import MANAGER
+from kcr.client.context import WRITE_CONTEXT, writing
 from kcr.errors import AlreadyExistsError, error_for
 from kcr.serving.webhooks import Webhooks
 from kcr.serving.webhooks.conversion import PATH as CONVERT
@@ -62,18 +62,18 @@ class HostedWebhooks:
 
     async def handle(self, path: str, body: bytes, seconds: float) -> tuple[int, bytes]:
         """Answer a review in the manager's name: the running task is that of the client, maybe another controller."""
-        token, bound = MANAGER.set(self._manager), get_contextvars()
+        bound = get_contextvars()
         clear_contextvars()
         try:
-            return await self._webhooks.handle(path, seconds, body, "application/json")
+            with writing(manager=self._manager):
+                return await self._webhooks.handle(path, seconds, body, "application/json")
         finally:
-            MANAGER.reset(token)
             bind_contextvars(**bound)
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
         """Let the server call them for as long as the context lives: for conversions at first."""
-        self._manager = MANAGER.get()
+        self._manager = WRITE_CONTEXT.get().manager
         server, webhooks, hosted = self._server, self._webhooks, _HOSTED.setdefault(self._server, {})
         same = msgspec.json.encode((webhook_configurations(webhooks.rules, _SERVICE), webhooks.paths))
         if same not in hosted:

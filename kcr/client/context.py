@@ -95,6 +95,7 @@ class WriteContext(msgspec.Struct, frozen=True):
         every_replica: Whether these writes need no Lease: webhooks, and components that run on every replica.
         dry_run: Whether all of them are dry runs; judged by its truth, because a review ends.
         fence: Of the request that aiohttp sends just now; None without one.
+        manager: The manager whose task sends requests; None for none.
     """
 
     owner: Key | None = None
@@ -104,6 +105,7 @@ class WriteContext(msgspec.Struct, frozen=True):
     every_replica: bool = False
     dry_run: bool | DryRunReview = False
     fence: Callable[[], None] | None = None
+    manager: Any = None
 
 
 WRITE_CONTEXT: ContextVar[WriteContext] = ContextVar("kcr_write_context", default=WriteContext())  # noqa: B039  # frozen

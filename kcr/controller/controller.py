@@ -13,7 +13,7 @@ from kcr.api.meta import Key, Resource
 from kcr.api.resources import ResourceType
 from kcr.arguments import check_fields, checked
 from kcr.client import Client
-from kcr.client.context import WriteContext
+from kcr.client.context import WRITE_CONTEXT, WriteContext
 from kcr.controller.gates import DRY_RUN_INTERVAL_SECONDS, EventSink, Gate, HandlingGate, MinInterval, Pauses
 from kcr.controller.observers import Observer
 from kcr.controller.observers.conflicts import Conflicts
@@ -392,14 +392,15 @@ class Controller:
 
     def _make_contexts(self) -> Callable[[Key], WriteContext]:
         """Return the function that says on whose behalf the reconcile of a key writes; each reconcile pays for it."""
-        writes, gates = self._stations.writes, self._stations.gates
+        writes, gates, manager = self._stations.writes, self._stations.gates, WRITE_CONTEXT.get().manager
         tracker = writes if isinstance(writes, TrackedWrites) else None
         if not self._surroundings.has_slots:
-            return lambda key: WriteContext(key, tracker)
+            return lambda key: WriteContext(key, tracker, manager=manager)
 
         def context_of(key: Key) -> WriteContext:
             shards = (gate.shard_of(key) for gate in gates)
-            return WriteContext(key, tracker, next((one for one in shards if one is not None), None), has_slots=True)
+            shard = next((one for one in shards if one is not None), None)
+            return WriteContext(key, tracker, shard, has_slots=True, manager=manager)
 
         return context_of
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Literal, NamedTuple
 from urllib.parse import unquote
 
@@ -11,7 +11,8 @@ from structlog.contextvars import get_contextvars
 from kcr.api.meta import Key, Resource
 from kcr.arguments import checked
 from kcr.client import Request
-from kcr.client.wire.observed import MANAGER, OBSERVERS
+from kcr.client.context import WRITE_CONTEXT, writing
+from kcr.client.wire.observed import OBSERVERS
 from kcr.manager import Manager
 from kcr.testing.fakes import FakeManager
 from kcr_devcluster.apiserver.authorization import Attributes, request_attributes
@@ -69,7 +70,7 @@ class SeenRequests:
 
     def answered(self, request: Request, code: int, seconds: float) -> None:
         """Note a request; see `RequestObserver`."""
-        if MANAGER.get() is self._manager:
+        if WRITE_CONTEXT.get().manager is self._manager:
             self._places[id(request)] = len(self.all)
             fallback = _OF_THE_TEST if isinstance(self._manager, FakeManager) else ""
             self.all.append(sent_request(request, code, fallback))
@@ -201,11 +202,9 @@ def requests(manager: Manager) -> Iterator[SeenRequests]:
         manager: A manager that runs, or will.
     """
     seen = SeenRequests(manager)
-    token = MANAGER.set(manager) if isinstance(manager, FakeManager) else None
     OBSERVERS.append(seen)
     try:
-        yield seen
+        with writing(manager=manager) if isinstance(manager, FakeManager) else nullcontext():
+            yield seen
     finally:
         OBSERVERS.remove(seen)
-        if token is not None:
-            MANAGER.reset(token)

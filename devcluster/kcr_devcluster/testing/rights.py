@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 from kcr.api.meta import Key
 from kcr.app.rbac import LEASE_RIGHTS, METRICS_RIGHTS, SHARDING_RIGHTS, with_events_api
 from kcr.client import Request
-from kcr.client.wire.observed import MANAGER
+from kcr.client.context import WRITE_CONTEXT
 from kcr.controller import Right, policy_rules
 from kcr.manager import Manager
 from kcr.serving.webhooks.authority import ServingSecret, certificate_rights
@@ -135,7 +135,7 @@ class RightsInUse:
 
     def answered(self, request: Request, code: int, seconds: float) -> None:
         """Note the rights of a request; see `RequestObserver`."""
-        manager: Manager = MANAGER.get()
+        manager: Manager = WRITE_CONTEXT.get().manager
         if isinstance(manager, FakeManager) or is_of_cluster(manager):
             return
         declared = self._managers.get(manager)

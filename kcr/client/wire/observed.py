@@ -10,11 +10,11 @@ Source: open-telemetry/semantic-conventions, docs/http/http-spans.md, HTTP clien
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from contextvars import ContextVar
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
+from kcr.client.context import WRITE_CONTEXT
 from kcr.client.loops import HomeLoop
 from kcr.client.wire.requests import path_template
 from kcr.client.wire.transport import Request, Response, Transport
@@ -43,8 +43,7 @@ class RequestObserver(Protocol):
         ...
 
 
-# The manager whose task sends a request, None for none, and the test kit's observers of such requests.
-MANAGER: ContextVar[Any] = ContextVar("kcr_manager", default=None)
+# The test kit's observers of the requests that managers send.
 OBSERVERS: list[RequestObserver] = []
 
 
@@ -59,7 +58,7 @@ class ObservedTransport:
 
     def send(self, request: Request) -> AbstractAsyncContextManager[Response]:
         """Send one request."""
-        exchange, manager = self._inner.send(request), MANAGER.get()
+        exchange, manager = self._inner.send(request), WRITE_CONTEXT.get().manager
         observer = self._observer
         if observer is None:
             if manager is None:

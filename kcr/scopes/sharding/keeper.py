@@ -141,7 +141,7 @@ class ShardKeeper(ScopeKeeper[int, ShardGate]):
 
     async def run_on_first(self, component: Runnable) -> None:
         """Run a component while this replica holds the first shard, again and again."""
-        WRITE_CONTEXT.set(WriteContext(shard=UNSHARDED, has_slots=True))
+        WRITE_CONTEXT.set(WriteContext(shard=UNSHARDED, has_slots=True, manager=WRITE_CONTEXT.get().manager))
         while True:
             await self._first.wait()
             async with asyncio.TaskGroup() as group:

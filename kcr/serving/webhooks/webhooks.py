@@ -211,7 +211,8 @@ class Webhooks:
             )
         deadline = asyncio.timeout(_SHARE_OF_TIMEOUT * seconds)
         # Replicas serve, whether they lead or not, and for a while after the lease is released.
-        token = WRITE_CONTEXT.set(WriteContext(every_replica=True, has_slots=WRITE_CONTEXT.get().has_slots))
+        outer = WRITE_CONTEXT.get()
+        token = WRITE_CONTEXT.set(WriteContext(every_replica=True, has_slots=outer.has_slots, manager=outer.manager))
         try:
             async with deadline:
                 return 200, await endpoint.answer(body)

@@ -7,7 +7,7 @@ import kcr
 from kcr.api.coordination import Lease
 from kcr.api.core import ConfigMap, Secret
 from kcr.client import Request
-from kcr.client.wire.observed import MANAGER
+from kcr.client.context import writing
 from kcr.controller import Right, policy_rules
 from kcr.scopes.leaderelection import LeaderElectionConfig, LeaderElector
 from kcr.serving.webhooks.authority import ServingSecret
@@ -33,10 +33,9 @@ def manager_of(*rights: Right, namespace: str = "") -> kcr.Manager:
 def in_use(manager: kcr.Manager, *sent: tuple[Request, int]) -> RightsInUse:
     """What is known after a manager has sent requests, with the codes of their answers."""
     found = RightsInUse()
-    token = MANAGER.set(manager)
-    for request, code in sent:
-        found.answered(request, code, 0.0)
-    MANAGER.reset(token)
+    with writing(manager=manager):
+        for request, code in sent:
+            found.answered(request, code, 0.0)
     return found
 
 
