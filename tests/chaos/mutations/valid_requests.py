@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
+from functools import cache
 from random import Random
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
@@ -15,7 +16,7 @@ from kcr_devcluster.apiserver.kinds.kind import SUBRESOURCE_VERBS, Kind
 from kcr_devcluster.apiserver.kinds.views.legacy import LEGACY_KINDS
 from kcr_devcluster.apiserver.schema.protobuf import UnknownMessageError
 from kcr_devcluster.apiserver.schema.protobuf_encoder import encode, is_encodable
-from tests.apiserver.parity.requests import FOLDER, cases, set_fields
+from tests.apiserver.parity.requests import FOLDER, Row, Section, cases, set_fields
 from tests.chaos.requests.grammar import APPLY
 from tests.chaos.requests.schemas import CUSTOM, GROUP
 from tests.kit.custom_resources import Json
@@ -25,8 +26,6 @@ from tests.kit.protobuf import PROTOBUF
 from tests.kit.valid_objects import METADATA, VALID_OBJECTS
 
 BUILTIN_KINDS = (*with_gangs(KINDS, "1.36"), *LEGACY_KINDS)
-# Objects of which the answer of the real server is known.
-TABLE = tuple(case for file in sorted(FOLDER.glob("validation/*.yaml")) for *_, case in cases(file))
 HEADS = {
     kind.type.plural: {"apiVersion": kind.type.api_version, "kind": kind.type.kind} for kind in reversed(BUILTIN_KINDS)
 }
@@ -42,6 +41,12 @@ _READ_OPTIONS: tuple[Json, ...] = (
 _WRITE_OPTIONS: tuple[Json, ...] = (
     {}, {}, {}, {"dryRun": "All"}, {"fieldValidation": "Strict"}, {"fieldValidation": "Ignore"}, {"fieldManager": "m"},
 )  # fmt: skip
+
+
+@cache
+def _table() -> Sequence[tuple[Section, Row]]:
+    """Return objects of which the answer of the real server is known."""
+    return tuple(case for file in sorted(FOLDER.glob("validation/*.yaml")) for *_, case in cases(file))
 
 
 class Draft(NamedTuple):
@@ -118,7 +123,7 @@ class ValidRequests:
 
     def _of_table(self) -> tuple[str, Json]:
         """Return an object of the corpus of parity: one that a rule is about."""
-        section, row = self._random.choice(TABLE)
+        section, row = self._random.choice(_table())
         value = deepcopy(section.object)
         set_fields(row, value)
         head = {"metadata": {}, **HEADS.get(section.path.rpartition("/")[2], {})}
