@@ -5,11 +5,9 @@ its way into a store is compared with two stored ones, and takes over every equa
 """
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
-from itertools import compress
-from operator import attrgetter, is_not
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
@@ -37,22 +35,22 @@ def share(new: Struct, known: object, fallback: object) -> None:
         fallback: Compared where `known` differs. Either may be None, or of another type.
     """
     kind = type(new)
-    plan, read = _plan(kind)
     if type(known) is not kind:
         known, fallback = fallback, None
-    values, nothing = read(new), (None,) * len(plan)
-    stored = read(known) if type(known) is kind else nothing
-    others = read(fallback) if type(fallback) is kind else nothing
-    rows = zip(plan, values, stored, others, strict=True)
-    # Most fields are the same object in both, such as a default: they take no instruction here.
-    for (name, is_word, is_exact), mine, theirs, other in compress(rows, map(is_not, values, stored)):
+    known = known if type(known) is kind else None
+    fallback = fallback if type(fallback) is kind else None
+    for name, is_word, is_exact in _plan(kind):
+        mine, theirs = getattr(new, name), getattr(known, name, None)
+        # Most fields are the same object in both, such as a default.
+        if mine is theirs:
+            continue
+        other = None if fallback is None else getattr(fallback, name)
         if mine == theirs and (is_exact or same_json(mine, theirs, decoded=True)):
             force_setattr(new, name, theirs)
-        elif mine == other and (is_exact or same_json(mine, other, decoded=True)):
+        elif other is not None and mine == other and (is_exact or same_json(mine, other, decoded=True)):
             force_setattr(new, name, other)
         elif type(mine) is str:
-            if is_word:
-                force_setattr(new, name, sys.intern(mine))
+            force_setattr(new, name, sys.intern(mine) if is_word else mine)
         elif isinstance(mine, Struct):
             share(mine, theirs, other)
         elif mine and type(mine) is tuple:
@@ -67,14 +65,12 @@ def _as(kind: type[T], value: object) -> T:
 
 
 @cache
-def _plan(kind: type[Struct]) -> tuple[tuple[tuple[str, bool, bool], ...], Callable[[object], tuple[Any, ...]]]:
-    """Return the fields to share, with whether they hold words, and equal values are one JSON; and a reader of all."""
-    exact = exact_fields(kind)
+def _plan(kind: type[Struct]) -> tuple[tuple[str, bool, bool], ...]:
+    """Return the fields to share: their names, whether they hold words, and whether equal values are the same JSON."""
+    fields, exact = kind.__struct_fields__, exact_fields(kind)
     # A struct with a uid has a name of its own; other names, of containers say, are words.
-    own = _OWN | {"name"} if "uid" in kind.__struct_fields__ else _OWN
-    names = [name for name in kind.__struct_fields__ if name not in own]
-    read = attrgetter(*names) if len(names) > 1 else lambda value: tuple(getattr(value, name) for name in names)
-    return tuple((name, name in _WORDS, name in exact) for name in names), read
+    own = _OWN | {"name"} if "uid" in fields else _OWN
+    return tuple((name, name in _WORDS, name in exact) for name in fields if name not in own)
 
 
 def _shared_entries(mine: _Entries, stored: tuple[_Entries, _Entries], is_exact: bool) -> _Entries:

@@ -20,6 +20,7 @@ import pytest
 
 from tests.chaos.fuzz_jobs.defects import DEFECTS as POLICY_DEFECTS
 from tests.chaos.job_defects import DEFECTS as JOB_DEFECTS
+from tests.chaos.job_defects import TESTED as JOB_TESTED
 from tests.chaos.planting import Defect, Edit
 from tests.chaos.requests.request_defects import DEFECTS as REQUEST_DEFECTS
 from tests.chaos.scope_defects import DEFECTS as SCOPE_DEFECTS
@@ -28,8 +29,15 @@ from tests.chaos.shard_defects import WAITS as SHARD_WAITS
 
 ROOT = Path(__file__).parents[2]
 SEEDS, STORIES = 1000, 60
-SCOPES = tuple(defect for defect, _ in SCOPE_DEFECTS)
-DEFECTS = (*JOB_DEFECTS, *POLICY_DEFECTS, *SHARD_DEFECTS, *SHARD_WAITS, *SCOPES, *REQUEST_DEFECTS)
+TESTED = (*SCOPE_DEFECTS, *JOB_TESTED)
+DEFECTS = (
+    *JOB_DEFECTS,
+    *POLICY_DEFECTS,
+    *SHARD_DEFECTS,
+    *SHARD_WAITS,
+    *(defect for defect, _ in TESTED),
+    *REQUEST_DEFECTS,
+)
 
 
 @pytest.mark.soak
@@ -69,8 +77,8 @@ def test_defect_of_the_server_breaks_an_invariant(defect: Defect, tmp_path: Path
 
 @pytest.mark.soak
 @pytest.mark.timeout(0)
-@pytest.mark.parametrize(("defect", "tests"), [pytest.param(*one, id=one[0].name) for one in SCOPE_DEFECTS])
-def test_defect_of_scopes_fails_a_test(defect: Defect, tests: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("defect", "tests"), [pytest.param(*one, id=one[0].name) for one in TESTED])
+def test_defect_fails_a_test(defect: Defect, tests: str, tmp_path: Path) -> None:
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     found = _run(defect, tmp_path, "pytest", "-q", "-x", "-p", "no:cacheprovider", tests)
     assert "1 failed" in found.splitlines()[-1], f"{defect.name} was not found by {tests}"
