@@ -44,10 +44,11 @@ def share(new: Struct, known: object, fallback: object) -> None:
         # Most fields are the same object in both, such as a default.
         if mine is theirs:
             continue
-        other = None if fallback is None else getattr(fallback, name)
         if mine == theirs and (is_exact or same_json(mine, theirs, decoded=True)):
             force_setattr(new, name, theirs)
-        elif other is not None and mine == other and (is_exact or same_json(mine, other, decoded=True)):
+            continue
+        other = getattr(fallback, name, None)
+        if mine == other and (is_exact or same_json(mine, other, decoded=True)):
             force_setattr(new, name, other)
         elif type(mine) is str:
             force_setattr(new, name, sys.intern(mine) if is_word else mine)
