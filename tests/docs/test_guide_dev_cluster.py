@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 
@@ -33,8 +32,8 @@ def test_every_program_of_the_guide_is_run() -> None:
 
 
 @pytest.mark.timeout(120)
-def test_silent_node_of_the_guide_does_what_it_says(tmp_path: Path) -> None:
-    said = run_tests_of(files(GUIDE), tmp_path)
+def test_silent_node_of_the_guide_does_what_it_says(pytester: pytest.Pytester) -> None:
+    said = run_tests_of(files(GUIDE), pytester)
     assert re.search(r"^1 passed", said, re.MULTILINE), said
 
 

@@ -1,7 +1,6 @@
 """The guide from nothing to a proven operator: its finding, word for word, and its tests as a reader runs them."""
 
 import re
-from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -15,8 +14,8 @@ FILES = files(GUIDE)
 
 
 @pytest.mark.timeout(120)
-def test_operator_of_the_guide_is_found_out_and_its_correction_is_proven(tmp_path: Path) -> None:
-    said = _without_drawn_names(run_tests_of(FILES, tmp_path))
+def test_operator_of_the_guide_is_found_out_and_its_correction_is_proven(pytester: pytest.Pytester) -> None:
+    said = _without_drawn_names(run_tests_of(FILES, pytester))
     assert "1 failed, 3 passed" in said
     told, _ = printed()
     for line in _without_drawn_names(told).splitlines():
@@ -24,8 +23,8 @@ def test_operator_of_the_guide_is_found_out_and_its_correction_is_proven(tmp_pat
 
 
 @pytest.mark.timeout(60)
-def test_least_role_of_the_guide_is_the_one_that_its_tests_print(tmp_path: Path) -> None:
-    said = run_tests_of(FILES, tmp_path, "--kcr-rights", "-k", "two_writes")
+def test_least_role_of_the_guide_is_the_one_that_its_tests_print(pytester: pytest.Pytester) -> None:
+    said = run_tests_of(FILES, pytester, "--kcr-rights", "-k", "two_writes")
     assert "1 passed" in said
     _, role = printed()
     assert role in said

@@ -39,9 +39,8 @@ def test_every_block_is_used() -> None:
 
 
 @pytest.mark.timeout(60)
-def test_tests_of_the_guide_pass(tmp_path: Path) -> None:
-    (tmp_path / "run").mkdir()
-    assert "1 passed" in run_tests_of(FILES, tmp_path / "run")
+def test_tests_of_the_guide_pass(pytester: pytest.Pytester) -> None:
+    assert "1 passed" in run_tests_of(FILES, pytester)
 
 
 def test_commands_do_what_the_guide_says(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

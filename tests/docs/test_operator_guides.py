@@ -1,7 +1,6 @@
 """The operator of the guide on conditions, and its tests in the guide on testing, as a reader would paste them."""
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -78,7 +77,7 @@ def test_every_block_of_code_is_run_by_a_test() -> None:
 
 
 @pytest.mark.timeout(120)
-def test_operator_passes_its_tests_at_three_heights(tmp_path: Path) -> None:
+def test_operator_passes_its_tests_at_three_heights(pytester: pytest.Pytester) -> None:
     pages = {name: text for guide in GUIDES for name, text in files(guide).items()}
-    said = run_tests_of({**pages, "test_typed.py": TESTS}, tmp_path)
+    said = run_tests_of({**pages, "test_typed.py": TESTS}, pytester)
     assert re.search(r"^20 passed", said, re.MULTILINE), said

@@ -47,8 +47,8 @@ async def test_twelve_lines_label_every_namespace(kcr_cluster: EmbeddedCluster, 
 
 
 @pytest.mark.timeout(60)
-def test_operator_passes_its_test(tmp_path: Path) -> None:
-    assert "1 passed" in (said := run_tests_of(FILES, tmp_path)), said
+def test_operator_passes_its_test(pytester: pytest.Pytester) -> None:
+    assert "1 passed" in (said := run_tests_of(FILES, pytester)), said
 
 
 def test_commands_for_the_operator_are_those_of_kcr(

@@ -29,10 +29,10 @@ def test_every_block_is_run() -> None:
     ]  # fmt: skip
 
 
-def test_operator_passes_its_test(tmp_path: Path) -> None:
+def test_operator_passes_its_test(pytester: pytest.Pytester) -> None:
     (test, *_) = (block.text for block in blocks(TUTORIAL) if block.language == "console")
     assert test == "pytest -q test_report.py\n"
-    assert "1 passed" in (said := run_tests_of(FILES, tmp_path)), said
+    assert "1 passed" in (said := run_tests_of(FILES, pytester)), said
 
 
 @NEEDS_KUBECTL

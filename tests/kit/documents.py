@@ -1,11 +1,11 @@
 """The code in a document, as a reader would paste it."""
 
 import re
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
+
+import pytest
 
 ROOT = Path(__file__).parents[2]
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -34,17 +34,18 @@ def files(document: Path) -> dict[str, str]:
     return {block.file: block.text for block in blocks(document) if block.file}
 
 
-def run_tests_of(pages: Mapping[str, str], folder: Path, *options: str) -> str:
+def run_tests_of(pages: Mapping[str, str], pytester: pytest.Pytester, *options: str) -> str:
     """Write the files of documents to an empty folder, run pytest there, and return what it prints.
+
+    It runs in this process, where all that it imports is there already.
 
     Args:
         pages: The texts by the name of their files.
-        folder: Where they are written.
+        pytester: The folder, and its runs of pytest.
         options: More arguments of pytest.
     """
     settings = "[pytest]\nfilterwarnings = error\nasyncio_default_fixture_loop_scope = function\n"
     for name, text in {**pages, "pytest.ini": settings}.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(folder), *options]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    return done.stdout + done.stderr
+        (pytester.path / name).write_text(text, encoding="utf-8")
+    done = pytester.runpytest_inprocess("-q", "-p", "no:cacheprovider", *options)
+    return f"{done.stdout}{done.stderr}"
