@@ -44,7 +44,10 @@ def run_tests_of(pages: Mapping[str, str], pytester: pytest.Pytester, *options: 
         pytester: The folder, and its runs of pytest.
         options: More arguments of pytest.
     """
-    settings = "[pytest]\nfilterwarnings = error\nasyncio_default_fixture_loop_scope = function\n"
+    settings = (
+        "[pytest]\nfilterwarnings =\n    error\n    ignore:Module already imported:pytest.PytestAssertRewriteWarning\n"
+        "asyncio_default_fixture_loop_scope = function\n"
+    )
     for name, text in {**pages, "pytest.ini": settings}.items():
         (pytester.path / name).write_text(text, encoding="utf-8")
     done = pytester.runpytest_inprocess("-q", "-p", "no:cacheprovider", *options)
