@@ -28,7 +28,7 @@ def in_order(metadata: Manifest) -> Manifest:
 
 def timestamp(now: datetime) -> str:
     """Return a time as in metadata: UTC, whole seconds."""
-    return f"{now.astimezone(UTC).isoformat()[:19]}Z"
+    return f"{(now if now.tzinfo is UTC else now.astimezone(UTC)).isoformat()[:19]}Z"
 
 
 def clamped_seconds(seconds: int) -> timedelta:

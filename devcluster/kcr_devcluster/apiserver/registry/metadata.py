@@ -76,7 +76,8 @@ def new_uid(randomness: random.Random) -> str:
 
 def generate_name(base: str, randomness: random.Random) -> str:
     """Return a name for a `generateName`: the base, cut, and five characters that spell no words."""
-    return base[:_LONGEST_BASE] + "".join(randomness.choices(_ALPHABET, k=5))
+    draw = randomness.random
+    return base[:_LONGEST_BASE] + "".join([_ALPHABET[int(draw() * len(_ALPHABET))] for _ in range(5)])
 
 
 def decode_metadata(kind: Kind, given: object) -> Manifest:

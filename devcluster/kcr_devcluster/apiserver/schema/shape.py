@@ -114,13 +114,19 @@ class Type(NamedTuple):
             for name, one in value.items():
                 yield from self.items.objects(one, f"{path}.{name}")
 
-    def knows(self, value: Any) -> bool:
-        """Return whether all fields of the objects in a value are named by their shapes."""
+    def knower(self) -> Callable[[Any], bool]:
+        """Return a function that returns whether shapes name all fields of the objects in a value that has some."""
         if self.shape is not None:
-            return not isinstance(value, dict) or self.shape.knows(value)
-        if self.items is not None and isinstance(value, list):
-            return all(map(self.items.knows, value))
-        return self.items is None or not isinstance(value, dict) or all(map(self.items.knows, value.values()))
+            return self.shape.knows
+        assert self.items is not None
+        inner = self.items.knower()
+
+        def knows(value: Any) -> bool:
+            if type(value) is list:
+                return all(map(inner, value))
+            return type(value) is not dict or all(map(inner, value.values()))
+
+        return knows
 
 
 class Field(NamedTuple):
@@ -199,9 +205,9 @@ class Shape:
         return tuple((name, field) for name, field in self.fields.items() if field.default is not ABSENT)
 
     @cached_property
-    def _objects(self) -> Mapping[str, Type | None]:
-        # The types of the fields in which there are objects with fields of their own; None for the others.
-        return {name: field.type if field.type.has_fields else None for name, field in self.fields.items()}
+    def _knowers(self) -> Mapping[str, Callable[[Any], bool] | None]:
+        # For the fields in which there are objects with fields of their own; None for the others.
+        return {name: field.type.knower() if field.type.has_fields else None for name, field in self.fields.items()}
 
     @cached_property
     def numbers(self) -> Mapping[tuple[int, ...], str]:
@@ -247,14 +253,16 @@ class Shape:
             if name not in value:
                 value[name] = field.type.conform({}) if field.default == {} else field.default
 
-    def knows(self, value: Mapping[str, Any]) -> bool:
+    def knows(self, value: Any) -> bool:
         """Return whether `unknown` yields nothing, without making paths: for nearly all objects that is enough."""
-        objects = self._objects
+        if type(value) is not dict:
+            return True
+        knowers = self._knowers
         for name, given in value.items():
-            if name not in objects:
+            if name not in knowers:
                 if not self.preserves_unknown:
                     return False
-            elif (inner := objects[name]) is not None and not inner.knows(given):
+            elif (knows := knowers[name]) is not None and not knows(given):
                 return False
         return True
 
