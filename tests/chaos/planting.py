@@ -53,8 +53,9 @@ class Defect(NamedTuple):
         changes: list[tuple[Path, _Change]] = []
         for edit in self.edits:
             path, node, bound = self._find(edit, tree)
-            modules.setdefault(path, deepcopy(_parsed(path)))
-            # The copy has the same nodes in the same order, until the first change.
+            if path not in modules:
+                modules[path] = ast.parse(path.read_text())
+            # The other one has the same nodes in the same order, until the first change.
             number = [id(one) for one in ast.walk(_parsed(path))].index(id(node))
             changes.append((path, _Change(edit, list(ast.walk(modules[path]))[number], bound)))
         for path, change in changes:
@@ -70,8 +71,8 @@ class Defect(NamedTuple):
         for package in _PACKAGES:
             found = [
                 (path, node, bound)
-                for path in sorted((tree / package).rglob("*.py"))
-                if edit.function in path.read_text()
+                for path, text in _sources(tree / package)
+                if f"def {edit.function}(" in text or f"{edit.function}: " in text
                 for scope in _scopes(_parsed(path), edit.function)
                 for node, bound in _matches(edit, scope)
             ]
@@ -89,6 +90,17 @@ class Defect(NamedTuple):
 def defect(name: str, *edits: Edit) -> Defect:
     """Return a defect."""
     return Defect(name, edits)
+
+
+@cache
+def _sources(package: Path) -> list[tuple[Path, str]]:
+    return [(path, path.read_text()) for path in sorted(package.rglob("*.py"))]
+
+
+@cache
+def as_written(path: Path) -> str:
+    """Return a module as `Defect.changed` would without a defect."""
+    return ast.unparse(_parsed(path))
 
 
 @cache

@@ -9,7 +9,6 @@ Run by `make soak`, or by itself: `.venv/bin/pytest -n auto -m soak tests/chaos/
 with `-k NAME`. A defect that can no longer be planted fails as well, and says what it has to follow.
 """
 
-import ast
 import os
 import shutil
 import subprocess
@@ -21,7 +20,7 @@ import pytest
 from tests.chaos.fuzz_jobs.defects import DEFECTS as POLICY_DEFECTS
 from tests.chaos.job_defects import DEFECTS as JOB_DEFECTS
 from tests.chaos.job_defects import TESTED as JOB_TESTED
-from tests.chaos.planting import Defect, Edit
+from tests.chaos.planting import Defect, Edit, as_written
 from tests.chaos.requests.request_defects import DEFECTS as REQUEST_DEFECTS
 from tests.chaos.scope_defects import DEFECTS as SCOPE_DEFECTS
 from tests.chaos.shard_defects import DEFECTS as SHARD_DEFECTS
@@ -106,7 +105,7 @@ def _run(defect: Defect, tree: Path, module: str, *arguments: str) -> str:
 @pytest.mark.parametrize("defect", [pytest.param(defect, id=defect.name) for defect in DEFECTS])
 def test_every_defect_can_be_planted(defect: Defect) -> None:
     for path, text in defect.changed(ROOT).items():
-        assert text != ast.unparse(ast.parse(path.read_text()))
+        assert text != as_written(path)
         compile(text, path, "exec")
 
 
