@@ -30,6 +30,7 @@ async def create(kubectl: Kubectl, name: str = "hello") -> None:
     assert created == f"cronjob.batch/{name} created\n"
 
 
+@pytest.mark.soak
 async def test_cron_job_is_created_shown_and_suspended(kubectl: Kubectl) -> None:
     await create(kubectl)
     heads, (name, *cells, age) = table(await kubectl("get cronjobs"))
@@ -45,6 +46,7 @@ async def test_cron_job_is_created_shown_and_suspended(kubectl: Kubectl) -> None
     assert table(await kubectl("get cj hello"))[1][1:4] == ["*/5 * * * *", "Asia/Tokyo", "True"]
 
 
+@pytest.mark.soak
 async def test_describe_tells_what_a_cron_job_does(kubectl: Kubectl) -> None:
     await create(kubectl)
     lines = dict(

@@ -58,6 +58,7 @@ async def admin(serve: Serve, environment: Mapping[str, str]) -> AsyncIterator[U
         yield Users(path, environment)
 
 
+@pytest.mark.soak
 async def test_account_does_what_its_roles_allow(admin: Users, tmp_path: Path) -> None:
     assert await admin("create serviceaccount builder") == "serviceaccount/builder created\n"
     builder = await admin.account("builder", tmp_path)

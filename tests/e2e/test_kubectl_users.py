@@ -45,6 +45,7 @@ async def test_created_token_is_that_of_the_account(kubectl: Kubectl) -> None:
     assert "kube-root-ca.crt" in await kubectl("get configmaps --namespace=kube-system")
 
 
+@pytest.mark.soak
 async def test_approved_certificate_logs_in(kubectl: Kubectl, tmp_path: Path) -> None:
     key, request = certificate_request("jane", "dev")
     spec = {"request": b64encode(request.encode()).decode(), "usages": USAGES}

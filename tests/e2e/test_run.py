@@ -110,6 +110,7 @@ async def test_wrong_token_is_one_line(kcr: Start, serve: Serve, tmp_path: Path)
             assert str(path) in run.err
 
 
+@pytest.mark.soak
 async def test_unreachable_server_is_one_line(kcr: Start, serve: Serve) -> None:
     async with serve() as path:
         pass

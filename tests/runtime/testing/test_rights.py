@@ -243,10 +243,11 @@ def test_right_that_is_not_declared_fails_the_session_and_is_named(project: pyte
 
 
 @pytest.mark.timeout(180)
-def test_workers_of_xdist_hand_in_what_they_have_seen(project: pytest.Pytester) -> None:
+@pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=pytest.mark.soak)])
+def test_workers_of_xdist_hand_in_what_they_have_seen(project: pytest.Pytester, workers: str) -> None:
     with Path(project.path, "test_shops.py").open("a") as file:
         file.write(LACKING)
-    result = run(project, "--kcr-rights", "-n", "2")
+    result = run(project, "--kcr-rights", "-n", workers)
     result.assert_outcomes(passed=3)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["*test_shops.py::test_less_is_declared[[]all]: controller shop: create configmaps"])
