@@ -1,5 +1,6 @@
 """What fits an annotation, and what the fault of a value says."""
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -9,7 +10,7 @@ import pytest
 from msgspec import Meta
 
 import kcr
-from kcr.annotations import check_of
+from kcr.annotations import check_of, is_misfit
 from kcr.api.core import ConfigMap
 from kcr.arguments import checked
 
@@ -108,3 +109,29 @@ def test_fault_names_value_and_what_it_takes_instead(hint: Any, value: object, m
     with pytest.raises((TypeError, ValueError)) as raised:
         checked(paint)(value)
     assert message in str(raised.value)
+
+
+class _Methods:
+    def none(self) -> None: ...
+    def one(self, a: int) -> None: ...
+    def some(self, a: int, b: int = 0) -> None: ...
+    def many(self, a: int, *rest: int) -> None: ...
+    def named(self, a: int, *, b: int) -> None: ...
+    def defaulted(self, a: int, *, b: int = 0) -> None: ...
+    def positional(self, a: int, /, b: int = 0, **rest: int) -> None: ...
+    @classmethod
+    def of_class(cls, a: int) -> None: ...
+    @staticmethod
+    def free(a: int) -> None: ...
+
+
+@pytest.mark.parametrize("name", [name for name in vars(_Methods) if not name.startswith("_")])
+@pytest.mark.parametrize("count", range(4))
+def test_misfit_is_what_cannot_be_bound(name: str, count: int) -> None:
+    for function in (getattr(_Methods, name), getattr(_Methods(), name)):
+        try:
+            inspect.signature(function).bind(*range(count))
+        except TypeError:
+            assert is_misfit(function, count)
+        else:
+            assert not is_misfit(function, count)
