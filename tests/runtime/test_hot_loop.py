@@ -303,3 +303,47 @@ async def test_child_that_another_program_deletes_is_a_hot_loop(
     assert line["remedy"].startswith("see who deletes them")
     assert finding is not None
     assert finding.place.startswith("secrets default/child")
+
+
+class Endless:
+    """A reconciler that creates children of a ConfigMap, one each time, and never looks whether there is one."""
+
+    def __init__(self, manager: kcr.Manager, *, draws: bool, most: int = 10**9) -> None:
+        self._client, self._walls, self._draws, self.rest = manager.client, manager.store(ConfigMap), draws, most
+
+    async def reconcile(self, key: Key) -> kcr.Result:
+        await asyncio.sleep(0.02)
+        wall = self._walls.get(key)
+        if key == KEY and wall is not None and self.rest:
+            self.rest -= 1
+            name, prefix = ("", "child-") if self._draws else (f"child-{self.rest}", "")
+            child = Secret(metadata=ObjectMeta(name=name, generate_name=prefix, namespace=key.namespace))
+            await self._client.create(kcr.set_controller(child, wall))
+        return kcr.Result()
+
+
+@pytest.mark.parametrize(
+    ("draws", "most", "events"),
+    [
+        pytest.param(True, 10**9, ["hot loop: each reconcile creates another object"], id="drawn-names"),
+        pytest.param(False, 10**9, ["hot loop: each reconcile creates another object"], id="names-that-differ"),
+        pytest.param(False, 120, [], id="it-ends"),
+    ],
+)
+async def test_children_that_are_created_without_end_are_a_hot_loop(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock, draws: bool, most: int, events: list[str]
+) -> None:
+    await kcr_cluster.client.create(ConfigMap(metadata=ObjectMeta(name=KEY.name, namespace=KEY.namespace)))
+    manager = kcr.Manager(kcr_cluster.client, clock=kcr_clock, random=random.Random(0))
+    watches = [kcr.watch(ConfigMap), kcr.owned(Secret, by=ConfigMap)]
+    controller = manager.add_controller("parent", Endless(manager, draws=draws, most=most), watches=watches)
+    with capture_logs() as logs:
+        async with manager.running():
+            await kcr_clock.advance(10)
+            finding = controller.hot_loop(KEY, asyncio.get_running_loop().time())
+    lines = [line for line in logs if line["event"].startswith("hot loop")]
+    assert [line["event"] for line in lines] == events
+    assert (finding is not None) == bool(events)
+    for line in lines:
+        assert line["object"].startswith("secrets default/child-")
+        assert line["remedy"].startswith("look for the object before you create one")

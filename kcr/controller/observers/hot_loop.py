@@ -71,6 +71,10 @@ _RECREATED = (
     "see who deletes them, as in the audit log of the API server, and let one program decide whether they exist; the "
     "garbage collector deletes objects whose owner reference names no object in their namespace",
 )
+_CREATED = (
+    "hot loop: each reconcile creates another object",
+    "look for the object before you create one, or create it under a name of its own",
+)
 _BY_REQUEUE = (
     "hot loop: each reconcile requeues its key at once",
     "return requeue_after with the seconds to wait, or watch what the reconciler waits for; None stands for never",
@@ -160,7 +164,7 @@ class HotLoops(Observer):
             return True
         if count < MOST_RECONCILES or key in self._silent_until or len(self._recordings) >= _KEYS:
             return False
-        self._recordings[key] = Recording(now)
+        self._recordings[key] = Recording(now, key)
         if not self._registrations:
             self._registrations = [
                 source.informer.add_handler(_Recorder(self._recordings, source.map_to))
@@ -278,8 +282,8 @@ class _Recorder(Handler[Any]):
 
 def _words(finding: HotLoop, writers: int) -> tuple[str, str]:
     """Return the event and the remedy of a log line, by how many writers are known."""
-    if finding.form == "recreated":
-        return _RECREATED
+    if not finding.fields:
+        return _CREATED if finding.form == "created" else _RECREATED
     if finding.form == "by itself":
         return _BY_ITSELF_DROPPABLE if finding.is_droppable else _BY_ITSELF
     return _TO_AND_FRO if writers == 0 else _BY_ONE_NAME if writers == 1 else _BY_TURNS

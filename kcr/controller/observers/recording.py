@@ -5,8 +5,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 from kcr.api import codec
+from kcr.api.batch import Job, is_finished
 from kcr.api.core import Pod
-from kcr.api.meta import Key, Resource
+from kcr.api.meta import Key, Resource, controller_of
 from kcr.api.pods import is_terminal
 
 # A finding takes so many changes; a field that returns so often to a value has two writers.
@@ -37,14 +38,14 @@ class HotLoop(NamedTuple):
 
     Attributes:
         form: Whether the fields return to earlier values (`by turns`) or not (`by itself`), or whether objects are
-            deleted and created again (`recreated`).
-        subject: The object; of several that were created again, the last one.
-        fields: The changing fields; empty for `recreated`.
+            deleted and created again (`recreated`) or created without end (`created`).
+        subject: The object; of several that were created, the last one.
+        fields: The changing fields; empty where objects are created.
         is_droppable: Whether the predicate `generation_changed` drops the changes: not those of a kind without
             generations.
     """
 
-    form: Literal["by turns", "by itself", "recreated"]
+    form: Literal["by turns", "by itself", "recreated", "created"]
     subject: HotObject
     fields: tuple[Path, ...] = ()
     is_droppable: bool = False
@@ -53,14 +54,18 @@ class HotLoop(NamedTuple):
 class Recording:
     """The changes of the objects of one hot key, and their analysis."""
 
-    def __init__(self, began: float) -> None:
+    def __init__(self, began: float, key: Key) -> None:
         self.began = began
+        self._name = key.name
         self.finding: HotLoop | None = None
         self.writers: set[str] = set()
         self.looks = 0
         self._count = 0
         # The objects as they were created, the deletions of each, and by kind the deletions soon after a creation.
         self._created: dict[HotObject, Resource] = {}
+        # How many of them the object of the key controls, and whether a pod or Job of it has ended.
+        self._own = 0
+        self._has_ended = False
         self._deletions: Counter[HotObject] = Counter()
         self._recreations: Counter[type[Resource]] = Counter()
         # The kinds whose objects have generations.
@@ -71,13 +76,17 @@ class Recording:
     @property
     def follows_others(self) -> bool:
         """Whether other objects of the key change too, and no second writer of the field is known."""
-        is_field = self.finding is None or self.finding.form != "recreated"
+        is_field = self.finding is None or bool(self.finding.fields)
         return is_field and len(self._values) > 1 and len(self.writers) < 2
 
     def created(self, kind: type[Resource], obj: Resource) -> None:
-        """Record the creation of an object."""
+        """Record the creation of an object; so many of the key are a finding if none was deleted or has ended."""
+        subject, owner = HotObject(kind, obj.key), controller_of(obj.metadata)
         if len(self._created) < _MOST_CHANGES:
-            self._created[HotObject(kind, obj.key)] = obj
+            self._created[subject] = obj
+            self._own += owner is not None and owner.name == self._name
+        elif self._own == _MOST_CHANGES and not (self._deletions or self._has_ended or self.finding):
+            self.finding = HotLoop("created", subject)
 
     def deleted(self, kind: type[Resource], obj: Resource) -> None:
         """Record the deletion of an object, until there is a finding.
@@ -97,6 +106,7 @@ class Recording:
 
     def add(self, kind: type[Resource], old: Resource, new: Resource) -> None:
         """Record one change, until there is a finding."""
+        self._has_ended |= is_terminal(new) if isinstance(new, Pod) else isinstance(new, Job) and is_finished(new)
         changed = {path: value for path, value in _leaves(codec.difference(old, new)) if path not in _BOOKKEEPING}
         if self.finding is not None or self._count >= _MOST_CHANGES or not changed:
             return

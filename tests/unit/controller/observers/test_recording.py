@@ -12,6 +12,7 @@ from kcr.api.core import ConfigMap, Pod
 from kcr.controller.observers.recording import HotLoop, HotObject, Recording
 from kcr.testing import build
 
+KEY = kcr.Key("default", "wall")
 MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -28,7 +29,7 @@ def shades(first: int, count: int) -> list[str]:
 
 
 def test_field_that_returns_to_its_values_has_two_writers() -> None:
-    recording = Recording(0.0)
+    recording = Recording(0.0, KEY)
     paint(recording, "a", *["red", "blue"] * 6)
     assert recording.finding is None
     paint(recording, "a", "blue", "red")
@@ -37,7 +38,7 @@ def test_field_that_returns_to_its_values_has_two_writers() -> None:
 
 
 def test_nothing_is_looked_for_after_sixty_changes() -> None:
-    recording = Recording(0.0)
+    recording = Recording(0.0, KEY)
     for number in range(30):
         for name in ("a", "b"):
             paint(recording, name, *shades(number, 1))
@@ -47,7 +48,7 @@ def test_nothing_is_looked_for_after_sixty_changes() -> None:
 
 
 def test_two_writers_are_found_among_the_first_sixty_changes() -> None:
-    recording = Recording(0.0)
+    recording = Recording(0.0, KEY)
     for number in range(20):
         for name in ("a", "b"):
             paint(recording, name, *shades(number, 1))
@@ -57,7 +58,7 @@ def test_two_writers_are_found_among_the_first_sixty_changes() -> None:
 
 
 def test_later_changes_do_not_alter_a_finding() -> None:
-    recording = Recording(0.0)
+    recording = Recording(0.0, KEY)
     paint(recording, "a", *shades(0, 12))
     finding = recording.finding
     assert finding is not None
@@ -67,7 +68,7 @@ def test_later_changes_do_not_alter_a_finding() -> None:
 
 
 def test_changes_of_the_version_alone_do_not_count() -> None:
-    recording = Recording(0.0)
+    recording = Recording(0.0, KEY)
     old = build.config_map("a", {"color": "red"})
     for number in range(60):
         new = replace(old, metadata=replace(old.metadata, resource_version=str(1000 + number)))
@@ -91,7 +92,7 @@ def recolored(obj: kcr.Resource, generation: int | None, text: str) -> kcr.Resou
 def test_predicate_is_advice_only_where_it_drops_the_changes(
     change: Callable[[kcr.Resource, int | None, str], kcr.Resource], generation: int | None, droppable: bool
 ) -> None:
-    recording = Recording(0.0)
+    recording = Recording(0.0, KEY)
     for old, new in pairwise(change(build.config_map("a"), generation, text) for text in shades(0, 12)):
         recording.add(ConfigMap, old, new)
     assert recording.finding is not None
@@ -106,7 +107,7 @@ def churn(recording: Recording, kind: type[kcr.Resource], *pairs: tuple[kcr.Reso
 
 
 def test_object_that_is_deleted_and_created_again_is_found() -> None:
-    recording, wall = Recording(0.0), build.config_map("wall")
+    recording, wall = Recording(0.0, KEY), build.config_map("wall")
     churn(recording, ConfigMap, *[(wall, wall)] * 5)
     assert recording.finding is None
     churn(recording, ConfigMap, (wall, wall))
@@ -115,7 +116,7 @@ def test_object_that_is_deleted_and_created_again_is_found() -> None:
 
 
 def test_objects_of_drawn_names_are_found_if_nobody_has_used_them() -> None:
-    unused, used = Recording(0.0), Recording(0.0)
+    unused, used = Recording(0.0, KEY), Recording(0.0, KEY)
     for number in range(6):
         wall = build.config_map(f"wall-{number}")
         going = replace(wall, metadata=replace(wall.metadata, resource_version="9", deletion_timestamp=MOMENT))
@@ -127,21 +128,21 @@ def test_objects_of_drawn_names_are_found_if_nobody_has_used_them() -> None:
 
 @pytest.mark.parametrize(("phase", "is_loop"), [("Pending", True), ("Running", True), ("Succeeded", False)])
 def test_pods_that_have_ended_may_be_deleted(phase: str, is_loop: bool) -> None:
-    recording = Recording(0.0)
+    recording = Recording(0.0, KEY)
     for number in range(8):
         churn(recording, Pod, (build.pod(f"p-{number}"), build.pod(f"p-{number}", phase=phase)))
     assert (recording.finding is not None) is is_loop
 
 
 def test_old_objects_may_be_deleted_in_any_number() -> None:
-    recording = Recording(0.0)
+    recording = Recording(0.0, KEY)
     for number in range(50):
         recording.deleted(ConfigMap, build.config_map(f"wall-{number}"))
     assert recording.finding is None
 
 
 def test_status_that_counts_objects_that_come_and_go_is_not_the_cause() -> None:
-    recording = Recording(0.0)
+    recording = Recording(0.0, KEY)
     for number in range(12):
         if number % 2:
             wall = build.config_map(f"wall-{number}")
@@ -149,3 +150,27 @@ def test_status_that_counts_objects_that_come_and_go_is_not_the_cause() -> None:
         paint(recording, "owner", *shades(number, 1))
     assert recording.finding is not None
     assert recording.finding.form == "recreated"
+
+
+@pytest.mark.parametrize(
+    ("owner", "phase", "deleted", "is_loop"),
+    [
+        pytest.param("wall", "Running", False, True, id="running"),
+        pytest.param("wall", "Succeeded", False, False, id="one-has-ended"),
+        pytest.param("wall", "Running", True, False, id="one-is-deleted"),
+        pytest.param("other", "Running", False, False, id="of-another-object"),
+    ],
+)
+def test_objects_of_the_key_are_created_without_end(owner: str, phase: str, deleted: bool, is_loop: bool) -> None:
+    recording = Recording(0.0, KEY)
+    for number in range(62):
+        pod = build.pod(f"p-{number}", owner=build.config_map(owner))
+        recording.created(Pod, pod)
+        if number < 20:
+            recording.add(Pod, pod, build.pod(pod.metadata.name, phase=phase if number == 5 else "Running"))
+        if deleted and number == 9:
+            recording.deleted(Pod, pod)
+    assert (recording.finding is not None) is is_loop
+    if is_loop:
+        assert recording.finding == HotLoop("created", HotObject(Pod, kcr.Key("default", "p-60")))
+        assert not recording.follows_others
