@@ -64,7 +64,7 @@ class Copier:
     async def _delete(self, copy: ConfigMap) -> None:
         try:
             # Not what may have got this name since.
-            await self._client.delete(ConfigMap, copy.key, uid=copy.metadata.uid)
+            await self._client.delete(copy)
         except kcr.NotFoundError:
             return
 

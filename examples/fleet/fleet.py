@@ -63,7 +63,7 @@ class FleetReconciler:
 
     async def _delete(self, member: MemberCluster, copy: ConfigMap) -> None:
         try:
-            await member.client.delete(ConfigMap, copy.key, uid=copy.metadata.uid)
+            await member.client.delete(copy)
         except kcr.NotFoundError:
             return
 

@@ -36,7 +36,7 @@ class JobSetReconciler:
             return kcr.Result()
         plan = decide(jobset, self._jobs.by_index("owner", jobset.metadata.uid), self._clock.now())
         if plan.expires_in is not None and plan.expires_in.total_seconds() <= 0:
-            await self._client.delete(JobSet, key, uid=jobset.metadata.uid, propagation="Foreground")
+            await self._client.delete(jobset, propagation="Foreground")
             return kcr.Result()
         # Its resourceVersion is a precondition, so that no failure is counted twice.
         written = await self._client.patch_status(jobset, replace(jobset, status=plan.status))

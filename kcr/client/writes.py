@@ -447,8 +447,8 @@ class Writes(Calls):
     @checked_on_failure
     async def delete(
         self,
-        kind: type[Resource],
-        key: Key,
+        kind: type[Resource] | Resource,
+        key: Key | None = None,
         *,
         uid: str = "",
         resource_version: str = "",
@@ -457,10 +457,12 @@ class Writes(Calls):
     ) -> None:
         """Delete an object; finalizers and the grace period may keep it for a while.
 
+        `delete(pod)` deletes the object that was read; `delete(Pod, key)` deletes whichever has this name by now.
+
         Args:
-            kind: The type of the object.
-            key: Its namespace and name.
-            uid: When given, an object of the same name that was made later is left alone.
+            kind: The object, or its type.
+            key: Its namespace and name, where a type is given.
+            uid: When given, an object of the same name that was made later is left alone. An object has its own.
             resource_version: When given, an object that has changed since is left alone.
             propagation: `Background`, `Foreground` or `Orphan`; empty for the kind's own default.
             grace_period_seconds: None for the object's own.
@@ -469,6 +471,10 @@ class Writes(Calls):
             NotFoundError: It does not exist any more.
             ConflictError: The object of this name has another uid or resourceVersion.
         """
+        if isinstance(kind, Resource) and key is None:
+            key, uid, kind = kind.key, uid or kind.metadata.uid, type(kind)
+        if isinstance(kind, Resource) or key is None:
+            refuse("Client.delete: give it an object alone, or its type and its key: delete(pod), or delete(Pod, key)")
         options = delete_options(
             uid=uid,
             resource_version=resource_version,

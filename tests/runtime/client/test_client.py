@@ -217,6 +217,16 @@ async def test_deletion_spares_what_is_not_meant(client: Client) -> None:
         await client.delete(ConfigMap, KEY)
 
 
+async def test_object_is_deleted_and_not_its_successor_of_the_same_name(client: Client) -> None:
+    first = await client.create_manifest(ConfigMap, config_map(), "default")
+    await client.delete(first)
+    second = await client.create_manifest(ConfigMap, config_map(), "default")
+    with pytest.raises(ConflictError):
+        await client.delete(first)
+    await client.delete(await client.merge_patch(ConfigMap, second.key, {"data": {"changed": "since"}}))
+    assert await client.list(ConfigMap, "default") == ()
+
+
 async def test_writers_in_conflict_all_get_through(client: Client) -> None:
     # CL-13.
     await client.create_manifest(ConfigMap, config_map(), "default")
