@@ -1,15 +1,14 @@
 """Hot loops: a key that is reconciled over and over, because of writes or because its reconciler asks for that.
 
 Two writers that each set a field to a value of their own enqueue the key endlessly, and so do a reconciler that creates
-an object and a program that deletes it. So does one reconciler whose every write differs from the one before, such as a
-time in a status, or that returns `requeue_after=0` each time. None of them fails, so no error shows the loop.
+an object and a program that deletes it. So does one reconciler that creates another object each time, whose every write
+differs from the one before, such as a time in a status, or that returns `requeue_after=0`. None of them fails, so no
+error shows the loop.
 
 While all is well, it costs one counter per key. Only a key that is reconciled `MOST_RECONCILES` times within
 `WINDOW_SECONDS` has its changes recorded, by handlers that are added to the controller's informers for as long as it
-takes. A field that returns to earlier values has two writers, or follows other objects: when they change
-too and it has one owner. Changes of one object alone, always to new values, are those of one writer. The object's
-managedFields, which no store keeps, are listed a few times, before and after a reconcile: the owners of the field are
-its writers. One line says all that, at most every ten minutes for a key.
+takes. The managedFields of the object that is found, which no store keeps, are listed a few times, before and after a
+reconcile: the owners of the field are its writers. One line says all that, at most every ten minutes for a key.
 """
 
 import asyncio
