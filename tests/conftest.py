@@ -113,10 +113,11 @@ _imported = set[str]()
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup() -> None:
-    """Note what is imported already."""
-    _imported.clear()
-    _imported.update(sys.modules)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Note what is imported before a test with a folder."""
+    if "tmp_path" in getattr(item, "fixturenames", ()):
+        _imported.clear()
+        _imported.update(sys.modules)
 
 
 @pytest.hookimpl(wrapper=True)

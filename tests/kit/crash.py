@@ -8,6 +8,7 @@ through it, checks the end, and returns how many writes the controller has sent.
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import lru_cache
 from random import Random
 from typing import Any, NamedTuple, TypeVar
 
@@ -110,7 +111,13 @@ def in_virtual_time(main: Coroutine[Any, Any, T]) -> T:
 
 def live_undisturbed(life: Life) -> int:
     """Live once without a fault, and return the number of writes."""
-    return in_virtual_time(life(NO_FAULT))
+    return _writes_of(life, frozenset())
+
+
+@lru_cache(maxsize=32)
+def _writes_of(life: Life, late: frozenset[tuple[str, float]]) -> int:
+    """Live once without a fault, and return the number of writes: the same for each test of a life."""
+    return in_virtual_time(life(WriteFault(late=dict(late))))
 
 
 def crash_after_writes(life: Life, most: int | None = None, **fault: Any) -> None:
@@ -118,13 +125,13 @@ def crash_after_writes(life: Life, most: int | None = None, **fault: Any) -> Non
 
     With `most` it is that many of the writes, spread evenly from the first to the last; one is in the middle.
     """
-    for write in _spread(in_virtual_time(life(_without_outage(fault))), most):
+    for write in _spread(_writes_of(life, frozenset(fault.get("late", {}).items())), most):
         in_virtual_time(life(WriteFault(crash_after=write, **fault)))
 
 
 def lose_replies(life: Life, most: int | None = None, **fault: Any) -> None:
     """Live once for each of the writes, or for `most` of them, and lose the reply to it."""
-    for write in _spread(in_virtual_time(life(_without_outage(fault))), most):
+    for write in _spread(_writes_of(life, frozenset(fault.get("late", {}).items())), most):
         in_virtual_time(life(WriteFault(lost_reply=write, **fault)))
 
 
@@ -144,7 +151,3 @@ def _spread(count: int, most: int | None) -> Sequence[int]:
     if most == 1:
         return [1 + count // 2]
     return [1 + number * (count - 1) // (most - 1) for number in range(most)]
-
-
-def _without_outage(fault: Mapping[str, Any]) -> WriteFault:
-    return WriteFault(late=fault.get("late", {}))

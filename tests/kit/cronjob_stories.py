@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime, timedelta
-from functools import partial
+from functools import cache, partial
 from random import Random
 from typing import Any, NamedTuple, TypeAlias
 
@@ -232,5 +232,6 @@ def check(cron: CronJob, seen: RunObserver, story: Story, fault: WriteFault) -> 
     assert f"hello-{int(cron.status.last_schedule_time.timestamp()) // 60}" == max(made)
 
 
+@cache
 def life(name: str) -> Life:
     return partial(live, story=STORIES[name])

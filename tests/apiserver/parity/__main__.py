@@ -64,7 +64,7 @@ async def _run(asked: Mapping[str, Entry], *, record: bool, known: bool) -> int:
     if known:
         corpus.write_known(differing, asked)
     _tell_upstream()
-    page.PAGE.write_text(page.page(), encoding="utf-8")
+    page.PAGE.write_text(page.page(corpus.entries()), encoding="utf-8")
     return _tell(asked, differing) or int(bool(changed))
 
 

@@ -37,19 +37,24 @@ class Entry(NamedTuple):
         return self.case.recorded
 
 
-def entries() -> dict[str, Entry]:
-    """Return the rows by their keys, `area/section/row`."""
+def entries(area: str = "") -> dict[str, Entry]:
+    """Return the rows by their keys, `area/section/row`: all of them, or those of an area."""
     found: dict[str, Entry] = {}
     for file in chain(expressions.FOLDER.rglob("*.yaml"), requests.FOLDER.rglob("*.yaml")):
-        for key, entry in _entries(file):
+        for key, entry in _entries(file) if area in ("", _area_of(file)) else ():
             assert key not in found, f"{file}: two rows are named {key}"
             found[key] = entry
     return dict(sorted(found.items(), key=lambda item: item[1].area))
 
 
+def _area_of(file: Path) -> str:
+    """Return the area of a file; it is named as that, or lies in a folder that is."""
+    return file.parent.name if file.parent.parent.parent == FOLDER else file.stem
+
+
 def _entries(file: Path) -> Iterator[tuple[str, Entry]]:
-    """Yield the rows of a file in their order; it is named as its area, or lies in a folder that is."""
-    area = file.parent.name if file.parent.parent.parent == FOLDER else file.stem
+    """Yield the rows of a file in their order."""
+    area = _area_of(file)
     form = expressions if expressions.FOLDER in file.parents else requests
     for section, name, case in form.cases(file):
         yield f"{area}/{section}/{name}", Entry(area, case)

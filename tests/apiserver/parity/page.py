@@ -1,6 +1,7 @@
 """docs/reference/parity.md: what is recorded, as a page; made offline."""
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -67,9 +68,9 @@ def write_recorded(found: Recorded) -> None:
     RECORDED.write_bytes(msgspec.yaml.encode(found))
 
 
-def page() -> str:
-    """Return the text of the page."""
-    rows, known = corpus.entries(), corpus.known()
+def page(rows: Mapping[str, corpus.Entry]) -> str:
+    """Return the text of the page of all rows."""
+    known = corpus.known()
     total = Counter(entry.area for entry in rows.values())
     differ = Counter(rows[key].area for key in known)
     lines = ["# Parity", "", TEXT.format(rows=len(rows), **msgspec.structs.asdict(recorded())), ""]

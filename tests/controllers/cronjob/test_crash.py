@@ -8,10 +8,10 @@ from kcr_devcluster.testing.losses import Loss
 from tests.kit.crash import (
     EVERY_LOSS,
     MOST_WRITES,
-    NO_FAULT,
     WriteFault,
     crash_after_writes,
     in_virtual_time,
+    live_undisturbed,
     lose_replies,
 )
 from tests.kit.cronjob_stories import DIFFERENT, LATE, STORIES, life, live
@@ -19,7 +19,7 @@ from tests.kit.cronjob_stories import DIFFERENT, LATE, STORIES, life, live
 
 @pytest.mark.parametrize("name", STORIES)
 def test_story_without_faults_is_what_the_others_are_measured_by(name: str) -> None:
-    assert in_virtual_time(live(NO_FAULT, STORIES[name])) >= 10
+    assert live_undisturbed(life(name)) >= 10
 
 
 @pytest.mark.parametrize("most", MOST_WRITES)
