@@ -8,7 +8,7 @@ error shows the loop.
 While all is well, it costs one counter per key. Only a key that is reconciled `MOST_RECONCILES` times within
 `WINDOW_SECONDS` has its changes recorded, by handlers that are added to the controller's informers for as long as it
 takes. The managedFields of the object that is found, which no store keeps, are listed a few times, before and after a
-reconcile: the owners of the field are its writers. One line says all that, at most every ten minutes for a key.
+reconcile: the owners of the field are its writers.
 """
 
 import asyncio
@@ -218,17 +218,15 @@ class HotLoops(Observer):
             self._end(key, now)
             return
         subject, (event, remedy) = finding.subject, _words(finding, len(recording.writers))
-        writers = {"writers": sorted(recording.writers)} if recording.writers else {}
-        name = f"{subject.kind.resource.display} {subject.key}"
+        name, writers = f"{subject.kind.resource.display} {subject.key}", sorted(recording.writers)
         fields = [_spell(path) for path in finding.fields[:_MAX_FIELDS]]
-        by = f" by {', '.join(writers['writers'])}" if writers else ""
+        by = f" by {', '.join(writers)}" if writers else ""
         place = f"{', '.join(fields)} of {name}" if fields else name
         self._findings[key] = HotLoopFinding(event, f"{place}{by}", remedy)
         _log.warning(
             event,
             object=name,
-            **({"fields": fields} if fields else {}),
-            **writers,
+            **{what: found for what, found in (("fields", fields), ("writers", writers)) if found},
             reconciles=self._counts.get(key, 0),
             within_seconds=WINDOW_SECONDS,
             remedy=remedy,

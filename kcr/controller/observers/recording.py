@@ -63,7 +63,7 @@ class Recording:
         self._count = 0
         # The objects as they were created, the deletions of each, and by kind the deletions soon after a creation.
         self._created: dict[HotObject, Resource] = {}
-        # How many of them the object of the key controls, and whether a pod or Job of it has ended.
+        # How many of them the key's object controls; a pod or Job of it has ended.
         self._own = 0
         self._has_ended = False
         self._deletions: Counter[HotObject] = Counter()
