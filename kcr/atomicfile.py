@@ -141,5 +141,4 @@ def _keep_attributes(path: Path, descriptor: int) -> None:
 
 
 def _shortened(name: str) -> str:
-    """Return a name shortened to leave room for a suffix."""
     return os.fsdecode(os.fsencode(name)[: _MAX_NAME_BYTES - _SUFFIX_BYTES])

@@ -107,6 +107,5 @@ class Keywords(Generic[P, S]):
 
 
 def _bare(parameter: inspect.Parameter) -> inspect.Parameter:
-    """Return a parameter without the bounds of its annotation."""
     hint = parameter.annotation
     return parameter.replace(annotation=hint.__origin__) if get_origin(hint) is Annotated else parameter

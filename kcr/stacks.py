@@ -120,14 +120,12 @@ def _entry(lines: Sequence[Line]) -> str:
 
 
 def _is_program(file: str, package: str) -> bool:
-    """Return whether a file is the program's own: neither kcr's, nor Python's, nor of another installed package."""
     if file.startswith("<") or _is_kcr(file):
         return False
     return _package(file) == package if file.startswith(_SITES) else not file.startswith(_STDLIB)
 
 
 def _is_kcr(file: str) -> bool:
-    """Return whether a file is of the library, or of its development cluster, which lies in a folder of its own."""
     return file.startswith(_KCR) or _DEVCLUSTER in file
 
 

@@ -100,7 +100,6 @@ class Actions:
             raise NotReplacedError(f"could not replace job {key}")
 
     async def _delete(self, cron: CronJob, key: Key, uid: str) -> bool:
-        """Delete one Job, and return whether that succeeded."""
         try:
             # The uid is a precondition: a Job that was created again under the name is not the one that was judged.
             await self._client.delete(Job, key, uid=uid, propagation="Background")

@@ -226,6 +226,5 @@ class CronJobReconciler:
         return written
 
     def _without_deleted(self, cron: CronJob) -> CronJob:
-        """Return the CronJob without the Jobs in its list that were deleted."""
         status = without(cron.status, self.own_writes.of(cron).deleted)
         return cron if status is cron.status else replace(cron, status=status)

@@ -213,7 +213,6 @@ class Actions:
         return Outcome(untracked=frozenset(free), error=next(errors, None))
 
     async def _untrack_one(self, job: Job, pod: Pod, *, require_version: bool) -> "_Removal":
-        """Remove the finalizer of one pod, and note that it is removed."""
         removal = await self._remove_finalizer(pod, require_version=require_version)
         if removal.is_free:
             self._own_writes.of(job).expect_release(self._pods, removal.live or pod, TRACKING_FINALIZER)

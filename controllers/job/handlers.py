@@ -165,7 +165,6 @@ class PodEvents(Handler[Pod]):
             self._keys.enqueue_orphan(pod, trigger)
 
     def _enqueue_matching(self, pod: Pod, trigger: Trigger) -> None:
-        """Enqueue the Jobs that may adopt a pod without a controller."""
         if controller_of(pod.metadata) is None and pod.metadata.deletion_timestamp is None:
             self._keys.enqueue_matching_jobs(pod, self._jobs, trigger)
 

@@ -84,7 +84,6 @@ async def _node(client: Client, name: str) -> Node | None:
 
 
 async def _warnings(client: Client, pods: Sequence[Pod]) -> tuple[Event, ...]:
-    """Return the warnings about some pods, in the order in which they were last seen."""
     found: list[Event] = []
     for pod in [pod for pod in pods if pod.spec.node_name][:_ASKED]:
         fields = f"involvedObject.kind=Pod,involvedObject.name={pod.metadata.name},type=Warning"

@@ -169,7 +169,6 @@ class TtlReconciler:
         return Result()
 
     def _left(self, job: Job) -> timedelta | None:
-        """Return how long the Job stays, or None when it has no such limit."""
         if not needs_cleanup(job):
             return None
         now = self._clock.now()

@@ -95,8 +95,6 @@ def _storage(versions: tuple[type[Resource], ...]) -> type[Resource]:
     if not versions:
         raise TypeError("crd_manifest: name a class")
     for one in versions:
-        if not hasattr(one, "resource"):
-            raise TypeError(f"{one.__name__}: it is not a kind: give the class api_version= and plural=")
         if "." not in one.resource.group:
             raise TypeError(
                 f"{one.__name__}: {one.resource.api_version} is Kubernetes' own: a kind of yours has a group with a "
@@ -226,7 +224,6 @@ def _field_at(kind: type[Resource], path: str, schema: Schema) -> Schema:
 
 
 def _steps(path: str) -> Iterator[str]:
-    """Yield the names that a path begins with."""
     place = 0
     while step := _STEP.match(path, place):
         yield step[1]

@@ -255,7 +255,6 @@ def _bits(*values: int) -> int:
 
 
 def _quoted(text: str) -> str:
-    """Return a text as Go quotes it."""
     shown = (
         one if one.isprintable() else f"\\x{ord(one):02x}" if one.isascii() else f"\\u{ord(one):04x}"
         for one in text.replace("\\", "\\\\").replace('"', '\\"')

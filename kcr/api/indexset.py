@@ -94,7 +94,6 @@ def _bounds(head: str, tail: str | None = None) -> tuple[int | None, int | None]
 
 
 def _joined(intervals: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """Join the intervals that touch; they come in the order of their starts."""
     joined: list[tuple[int, int]] = []
     for first, last in intervals:
         if joined and first <= joined[-1][1] + 1:

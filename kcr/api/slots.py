@@ -107,7 +107,6 @@ def uid_selector(slots: Collection[int]) -> str:
 
 
 def _ranges(slots: Iterable[int]) -> list[tuple[int, int]]:
-    """Return the first and the last of each run of consecutive slots."""
     ranges: list[tuple[int, int]] = []
     for slot in slots:
         if ranges and ranges[-1][1] == slot - 1:

@@ -293,7 +293,6 @@ def missing_rights(missing: Iterable[Right], namespace: str) -> str:
 
 
 async def _namespaces(client: Client, permissions: Permissions, wanted: Wanted) -> list[Finding]:
-    """Look whether the namespaces that are named exist; none is named by default."""
     elected_in = wanted.lease.namespace if wanted.lease is not None else ""
     uses = {
         **dict.fromkeys(namespaces_in(wanted.namespace), "nothing is reconciled"),

@@ -132,7 +132,6 @@ def _default(info: msgspec.structs.FieldInfo) -> Any:
 
 
 def _split(kind: Any) -> tuple[Any, tuple[Any, ...]]:
-    """Return a type without its annotations and without None, and the annotations."""
     if get_origin(kind) is Annotated:
         bare, metadata = _split(kind.__origin__)
         return bare, (*kind.__metadata__, *metadata)

@@ -163,7 +163,6 @@ def _threads() -> list[dict[str, str]]:
 
 
 def _joins(frame: FrameType | None) -> bool:
-    """Return whether a thread waits for another one's end."""
     while frame is not None and frame.f_code.co_filename == threading.__file__:
         if frame.f_code.co_name == "join":
             return True

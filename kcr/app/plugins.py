@@ -161,7 +161,6 @@ def called(name: str) -> str:
 
 
 def _spelled() -> str:
-    """Return the list of controllers as the user gave it: as an option or as a variable."""
     ctx = click.get_current_context(silent=True)
     return given_as(ctx, "controllers")("controllers") if ctx is not None else "--controllers"
 

@@ -169,7 +169,6 @@ def run_controllers(
 
 
 def _refuse_contradictions(options: ProgramOptions) -> None:
-    """Raise UsageError for options that contradict each other, with their names as the user gave them."""
     for name, fault in options.contradictions():
         spell = given_as(click.get_current_context(), name)
         spelled = {field: spell(field) for field in ProgramOptions.__struct_fields__}

@@ -197,7 +197,6 @@ def needs_of_certificates(webhooks: Webhooks, secret: Key) -> frozenset[Need]:
 
 
 async def _list(client: Client, selection: Selection[Any]) -> KcrError | None:
-    """List a kind, and return why it cannot be."""
     try:
         # Not decoded: one object that does not fit its type is no obstacle.
         await client.request("GET", selection.target({"limit": 1}))

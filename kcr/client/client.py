@@ -149,7 +149,6 @@ class Client(Writes, Subresources):
 
 @contextmanager
 def _naming(kind: type[Resource], labels: object, fields: object) -> Iterator[None]:
-    """Name kind and selectors in the refusal of a request: the server names neither."""
     try:
         yield
     except BadRequestError as error:

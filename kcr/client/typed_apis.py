@@ -108,7 +108,6 @@ def model_of(kind: type[M], obj: Resource) -> M:
 
 
 def _wire(value: Any) -> Any:
-    """Return a value of a model as it is in JSON."""
     if isinstance(value, datetime):
         # With six digits, which the server wants of a MicroTime, and takes for any other.
         return value.isoformat(timespec="microseconds")
@@ -128,7 +127,6 @@ def _made(kind: Any, body: Mapping[str, Any]) -> Any:
 
 
 def _typed(models: Any, kind: str, value: Any) -> Any:
-    """Return a value in JSON as the type that a model's `openapi_types` name."""
     if value is None:
         return None
     if kind == "datetime":

@@ -337,5 +337,4 @@ class Clusters:
 
 
 def _keys_in(cluster: str, map_to: Callable[[Any], Iterable[Key]], obj: Resource) -> Iterable[Key]:
-    """Return the keys of an object's source, in a cluster."""
     return [key.in_cluster(cluster) for key in map_to(obj)]

@@ -112,7 +112,6 @@ class Expectations:
         return timedelta(seconds=max(expected.since + self._ttl - _now(), 0.0))
 
     def _of_controller(self, obj: Resource) -> Expected | None:
-        """Return the expectations of the owner that controls an object."""
         owner = controller_of(obj.metadata)
         if owner is None:
             return None

@@ -126,7 +126,6 @@ def _is_back(shown: Resource, freed: Resource, finalizer: str) -> bool:
 
 
 def _shown(store: Store[Any], key: Key, uid: str) -> Resource | None:
-    """Return an object as the store shows it, or None when it does not."""
     obj: Resource | None = None if store.is_closed else store.get(key)
     return obj if obj is not None and obj.metadata.uid == uid else None
 

@@ -88,7 +88,6 @@ class OwnWritesGate:
         return GateDecision.DEFER if self._own_writes.defer_if_stale(key, enqueue) else GateDecision.ADMIT
 
     def _enqueue_deferred(self, key: Key, state: KeyState) -> None:
-        """Queue a key again that was not reconciled, as it had been queued."""
         for reason in (*state.processing_reasons, _STALE_STORE):
             self._queue.add(key, state.processing or 0, reason)
 
@@ -194,7 +193,6 @@ class TrackedWrites(OwnWritesGate):
             self._answered(owner, kind, key.in_cluster(cluster))
 
     def _answered(self, key: Key, kind: type[Resource], written: Key) -> None:
-        """Forget that a write has had no answer: it is answered now, or its object was found."""
         if (unanswered := self._unanswered.get(key)) is not None:
             unanswered.pop((kind, written), None)
         if (creates := self._own_writes.generated.get(key)) is not None:

@@ -122,7 +122,6 @@ async def in_thread(
 
 
 def _refuse(name: str, key: Hashable) -> None:
-    """Raise an error for a call that must not begin."""
     running = tuple(_abandoned.copy())
     earlier = next((call for call in running if key is not None and call.key == key), None)
     if earlier is not None:
@@ -140,7 +139,6 @@ def _run(
     function: Callable[..., Any],
     args: tuple[Any, ...],
 ) -> None:
-    """Call the function, in its thread."""
     outcome: tuple[Any, BaseException | None]
     try:
         outcome = context.run(_result_of, function, args), None

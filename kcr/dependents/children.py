@@ -199,7 +199,6 @@ def _age(child: Resource) -> tuple[str, str]:
 
 
 def _is_unchanged(shown: Resource, child: Resource, owner: Resource, known: AppliedObject) -> bool:
-    """Return whether the store shows a child as it was applied."""
     now, wanted = shown.metadata, child.metadata
     same_version = (
         now.generation == known.generation if known.generation else now.resource_version == known.resource_version

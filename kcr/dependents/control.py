@@ -260,7 +260,6 @@ class DependentControl(Generic[R]):
         return Attempts(deleted, attempts.failures, len(attempts.done) - len(deleted))
 
     def _prepare(self, owner: Resource, template: Resource) -> Resource:
-        """Return the object to create, but for a name that is to be drawn."""
         if getattr(template, "resource", None) != self._kind.resource:
             remedy = f"give it a {self._kind.resource.kind}"
             refuse(f"DependentControl.create: template is {shown(template)}: {remedy}")

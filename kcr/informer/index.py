@@ -134,5 +134,4 @@ def _at(value: Any, step: str) -> Any:
 
 @cache
 def _wire_names(kind: type[Object]) -> Mapping[str, str]:
-    """Return the names of a type's fields here by their names on the wire."""
     return dict(zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True))

@@ -279,11 +279,9 @@ class StorePart(Generic[R]):
         self.progress.close()
 
     def _is_older(self, obj: R) -> bool:
-        """Return whether another part has stored a newer version of an object."""
         return self._newest(obj) is not obj
 
     def _newest(self, obj: R) -> R:
-        """Return an object, or the newer version of it that another part has stored."""
         known = self._known(obj)
         if known is None or _version(known) <= _version(obj):
             return obj

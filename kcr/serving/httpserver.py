@@ -265,7 +265,6 @@ def _most_descriptors() -> int:
 
 
 async def _continue(request: web.BaseRequest) -> None:
-    """Answer `Expect: 100-continue`."""
     if request.headers.get("Expect", "").lower() == "100-continue":
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         # This is no part of the answer.
@@ -273,7 +272,6 @@ async def _continue(request: web.BaseRequest) -> None:
 
 
 def _unreadable(error: Exception) -> tuple[int, str]:
-    """Return code and message for a malformed request."""
     if isinstance(error, LineTooLong) or "Too many headers" in str(error):
         status = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
         limits = f"at most {MAX_HEADERS} headers of {MAX_HEADER_BYTES} bytes are accepted"

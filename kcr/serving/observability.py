@@ -127,7 +127,6 @@ class Observability:
         self._metrics.remove_informer(_labels(name, kind))
 
     def _name(self, kind: type[Resource]) -> str:
-        """Return the name of a kind's informer: that of the resource, and the class where others have that."""
         plain, taken = informer_name(kind), set(self._names.values())
         others = (f"{plain}-{kind.__name__}{number}" for number in ("", *range(2, len(taken) + 3)))
         name = self._names[kind] = next(one for one in (plain, *others) if one not in taken)

@@ -300,7 +300,6 @@ class FakeManager(Manager):
             informer.relist([obj for objects in found for obj in objects])
 
     def _kinds(self) -> list[type[Resource]]:
-        """Return the kinds that have been asked for, in their order."""
         return list(dict.fromkeys(selection.kind for selection in self.selections))
 
     async def _follow(self) -> None:

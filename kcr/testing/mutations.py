@@ -116,7 +116,6 @@ class _Notes:
 
 
 def _replace(put: Any, read_object: Any, list_page: Any, patch_difference: Any) -> None:
-    """Replace the functions through which objects come, for the length of a test."""
     Store.put = put  # type: ignore[method-assign]
     decoding.read_object = read_object
     Client.list_page = list_page  # type: ignore[method-assign]

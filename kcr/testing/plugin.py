@@ -126,7 +126,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _check_loop(item: pytest.Item) -> None:
-    """Raise an error if a virtual test has a mark that asks for another loop."""
     scopes = [mark.kwargs.get("loop_scope") for mark in item.own_markers if mark.name == "asyncio"]
     wrong = next((f"asyncio(loop_scope={scope!r})" for scope in scopes if scope not in (None, "function")), "")
     if item.get_closest_marker("anyio"):

@@ -90,7 +90,6 @@ class PriorityClass(Generic[K]):
             self._since.clear()
 
     def _drop_stale(self) -> None:
-        """Drop the stale entries that come before all keys."""
         while self.entries and (count := self._stale.get(self.entries[0])) is not None:
             key = self.entries.popleft()
             if self._since is not None:

@@ -65,7 +65,6 @@ class ItemExponential(Generic[K]):
         self._counts.pop(key, None)
 
     def _add(self, key: K) -> int:
-        """Count one more failure, and return how many there were before."""
         now = asyncio.get_running_loop().time()
         count = self.retries(key)
         self._counts[key] = (count + 1, now)

@@ -95,7 +95,6 @@ def explain(seen: Facts, known: CronJobEvidence = NOTHING) -> Explanation:
 
 
 def _situation(seen: Facts, plan: Plan, known: CronJobEvidence, failed: Job | None) -> Explanation:
-    """Return the situation that it is in."""
     cron = seen.cron
     if cron.metadata.deletion_timestamp is not None:
         held = ", ".join(cron.metadata.finalizers)
@@ -124,7 +123,6 @@ def _situation(seen: Facts, plan: Plan, known: CronJobEvidence, failed: Job | No
 
 
 def _stopped(plan: Plan, known: CronJobEvidence) -> Explanation | None:
-    """Return the obstacle of its schedule, if there is one."""
     if _has_unknown_zone(plan):
         return _unknown_zone(known)
     told = next((one for one in plan.announcements if one.reason in _STOPS), None)
@@ -139,7 +137,6 @@ def _has_unknown_zone(plan: Plan) -> bool:
 
 
 def _unknown_zone(known: CronJobEvidence) -> Explanation:
-    """Return that the zone is unknown here, though the server has accepted it."""
     is_stopped = known.is_own or any(event.reason == "UnknownTimeZone" for event in known.events)
     headline = (
         "never runs: its controller does not know its time zone"
@@ -179,7 +176,6 @@ def _set_back(seen: Facts, last: datetime, headline: str) -> Explanation:
 
 
 def _due(seen: Facts, plan: Plan, start: Start, events: Sequence[Event]) -> Explanation:
-    """Return the headline of a run that is due: a controller should have started it."""
     namespace = seen.cron.metadata.namespace
     last = _refused(events)
     if last is not None:
@@ -214,7 +210,6 @@ def _announced(plan: Plan) -> tuple[str, ...]:
 
 
 def _stuck_run(seen: Facts, plan: Plan) -> tuple[str, ...]:
-    """Return the remedy for a running Job that blocks other runs."""
     if seen.cron.spec.concurrency_policy != "Forbid" or not plan.status.active:
         return ()
     if not any(one.reason == "JobAlreadyActive" for one in plan.announcements):
@@ -224,7 +219,6 @@ def _stuck_run(seen: Facts, plan: Plan) -> tuple[str, ...]:
 
 
 def _latest_failure(jobs: Sequence[Job]) -> Job | None:
-    """Return the latest Job if it has failed."""
     latest = max(jobs, key=lambda job: (str(job.metadata.creation_timestamp), job.metadata.name), default=None)
     return latest if latest is not None and finished_type(latest) == "Failed" else None
 
@@ -261,7 +255,6 @@ def _next(seen: Facts, plan: Plan, is_refused: bool) -> tuple[Step, ...]:
 
 
 def _start_text(cron: CronJob, plan: Plan) -> str:
-    """Return the step at the next due time, if the present Jobs still run then."""
     active = plan.status.active
     names = ", ".join(one.name for one in active[:_NAMED])
     if isinstance(plan.work, Start):
@@ -274,7 +267,6 @@ def _start_text(cron: CronJob, plan: Plan) -> str:
 
 
 def _when_resumed(seen: Facts) -> tuple[Step, ...]:
-    """Return the step after resuming a suspended CronJob now."""
     resumed = replace(seen, cron=replace(seen.cron, spec=replace(seen.cron.spec, suspend=False)))
     plan = decide(resumed)
     if isinstance(plan.work, Start):

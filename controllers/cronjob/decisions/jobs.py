@@ -72,7 +72,6 @@ def run_of(cron: CronJob, job: Resource) -> datetime | None:
 
 
 def _timestamp(moment: datetime) -> str:
-    """Return a moment as RFC 3339 has it, in whole seconds."""
     text = moment.isoformat(timespec="seconds")
     return f"{text[:-6]}Z" if not moment.utcoffset() else text
 

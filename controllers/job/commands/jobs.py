@@ -138,7 +138,6 @@ async def follow(
 
 
 def _line_changes(clock: Clock) -> Callable[[Sequence[JobRow]], None]:
-    """Return a function that prints each row that has changed as a line."""
     shown: list[JobRow] = []
 
     def show(rows: Sequence[JobRow]) -> None:
@@ -151,7 +150,6 @@ def _line_changes(clock: Clock) -> Callable[[Sequence[JobRow]], None]:
 
 
 def _json_changes(clock: Clock) -> Callable[[Sequence[JobRow]], None]:
-    """Return a function that prints each row that has changed as a JSON object on one line."""
     shown: list[JobRow] = []
 
     def show(rows: Sequence[JobRow]) -> None:
@@ -163,7 +161,6 @@ def _json_changes(clock: Clock) -> Callable[[Sequence[JobRow]], None]:
 
 
 def _redraw(clock: Clock) -> Callable[[Sequence[JobRow]], None]:
-    """Return a function that draws the first rows again, as many as fit the terminal."""
 
     def show(rows: Sequence[JobRow]) -> None:
         size, now = shutil.get_terminal_size(), clock.now()

@@ -149,7 +149,6 @@ def concerns(job: Job, pod: Pod) -> bool:
 
 
 def _matched(rule: PodFailurePolicyRule, pod: Pod) -> str:
-    """Return the fact that makes the rule match, or nothing."""
     if rule.on_exit_codes is not None:
         return _exit(rule.on_exit_codes, pod)
     patterns = {(pattern.type, pattern.status) for pattern in rule.on_pod_conditions}

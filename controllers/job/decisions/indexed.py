@@ -75,7 +75,6 @@ def sort(job: Job, pods: Iterable[Pod], tracked: Set[str]) -> Indexes | None:
 
 
 def _is_last_failure(job: Job, pod: Pod) -> bool:
-    """Return whether the pod's failure is the one too many for its index."""
     found = match_rule(job, pod)
     if found.action == FAIL_INDEX:
         return True
@@ -83,7 +82,6 @@ def _is_last_failure(job: Job, pod: Pod) -> bool:
 
 
 def _delayed(failures: Iterable[tuple[int, Pod]]) -> Mapping[int, Pod]:
-    """Return the latest failure of each index."""
     latest: dict[int, Pod] = {}
     for index, pod in failures:
         if index not in latest or _rank(pod) >= _rank(latest[index]):

@@ -115,7 +115,6 @@ def _in_group(spec: msgspec.Raw, group: str) -> msgspec.Raw:
 
 
 def _with_variable(spec: msgspec.Raw) -> msgspec.Raw:
-    """Return a pod's spec with the index in the environment of all containers that do not set it themselves."""
     fields = _FIELDS.decode(spec)
     source = {"fieldRef": {"apiVersion": "v1", "fieldPath": f"metadata.labels['{COMPLETION_INDEX}']"}}
     variable = {"name": INDEX_VARIABLE, "valueFrom": source}

@@ -115,7 +115,6 @@ def _containers_ended(pod: Pod) -> datetime | None:
 
 
 def _all_ended(statuses: Iterable[ContainerStatus]) -> datetime | None:
-    """Return the latest end, or None when there is no container or one has not ended."""
     ends: list[datetime] = []
     for status in statuses:
         if status.state.terminated is None or status.state.terminated.finished_at is None:

@@ -97,7 +97,6 @@ def situation_from_outside(job: Job, pods: Iterable[Pod], now: datetime, *, refu
 
 
 def _wanted(job: Job) -> int:
-    """Return how many pods a Job has to have, as its counters show it."""
     spec, succeeded = job.spec, job.status.succeeded
     parallelism = 1 if spec.parallelism is None else spec.parallelism
     if spec.completions is None:

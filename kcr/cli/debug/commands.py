@@ -162,7 +162,6 @@ def dump(metrics_address: str | None, output: str, **values: Any) -> int:
 
 
 async def _metrics_of(port: DebugPort, named: str | None) -> MetricsPlace:
-    """Return where the metrics are: at the address that was named, else where the process says."""
     if named:
         return MetricsPlace(f"{parse_address(named).url}/metrics")
     unknown = MetricsPlace("", "the process serves none at a known port: name it with --metrics-address")

@@ -64,7 +64,6 @@ async def _show(name: str, output: str | None, values: Mapping[str, Any]) -> int
 
 
 async def _leader(client: Client, key: Key) -> str:
-    """Return which replica without sharding leads; empty when none does."""
     try:
         lease = await client.get(Lease, key)
     except NotFoundError:

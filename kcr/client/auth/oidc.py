@@ -105,7 +105,6 @@ class OidcCredentials(RenewedCredentials):
         return self._decoded(await self._call("POST", url, headers, urlencode(form).encode()), _Tokens, url)
 
     async def _call(self, method: str, url: str, headers: dict[str, str] | None = None, body: bytes = b"") -> bytes:
-        """Send a request to the provider, whose certificate is always checked."""
         parts = urlsplit(url)
         if parts.scheme != "https":
             raise TransportError(f"identity provider {self._spec.issuer}: {url!r} is not an https URL")

@@ -152,7 +152,6 @@ class FencedRequest(aiohttp.ClientRequest):
 
 
 def _check_fence() -> None:
-    """Call the fence of this task's request, if it has one."""
     fence = WRITE_CONTEXT.get().fence
     if fence is not None:
         fence()

@@ -356,7 +356,6 @@ def _status_in(body: bytes) -> _Status:
 
 
 def _is_collection(target: str) -> bool:
-    """Return whether a path is that of all objects of a kind, and not of one."""
     steps = target.partition("?")[0].removeprefix("/").split("/")
     rest = steps[2:] if steps[0] == "api" else steps[3:]
     return len(rest) == 1 or (len(rest) == 3 and rest[0] == "namespaces" and rest[2] not in ("status", "finalize"))

@@ -120,7 +120,6 @@ class HttpTransport:
         return await self._attempt(request, await self._config.credentials.current())
 
     def _log_expiry(self, credential: Credential) -> None:
-        """Log that the client certificate has expired since the server accepted it."""
         if self._is_known and (why := expired_certificate(self._config, credential, SystemClock().now())):
             self._is_known = False
             about_no_object(_log.error, "client certificate has expired", server=self._config.server, error=why)
@@ -185,7 +184,6 @@ class HttpTransport:
             await pool.session.close()
 
     def _current_pool(self, credential: Credential) -> "_Pool | None":
-        """Return the pool of this event loop, None when it has none with the present certificates."""
         now = asyncio.get_running_loop().time()
         if now - self._looked_at >= _CERTIFICATE_SECONDS or credential.certificate != self._made_from[1]:
             self._looked_at = now

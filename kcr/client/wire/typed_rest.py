@@ -177,7 +177,6 @@ class RestClient(RESTClientObject):
             raise self._refused(error, refused if isinstance(error, ApiError) else None) from error
 
     async def _stream(self, request: Request, timeout: Any) -> "_Stream":
-        """Send a request whose answer the caller reads: a watch, or the log of a container."""
         total, idle = _timeouts(timeout) if timeout else (None, None)
         if "allowwatchbookmarks=true" in request.target.lower():
             # Something comes once a minute then, so silence is a dead connection.
@@ -238,7 +237,6 @@ class _Stream(Answer):
 
 
 async def _parts(exchange: Exchange, request: Request) -> AsyncGenerator[Any, None]:
-    """Yield the response, then the lines of its body."""
     async with exchange(request) as response:
         yield response
         lines = response.lines()

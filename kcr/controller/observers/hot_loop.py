@@ -269,7 +269,6 @@ class _Recorder(Handler[Any]):
             recording.deleted(type(obj), obj)
 
     def _of(self, obj: Resource) -> list[Recording]:
-        """Return the recordings of the keys that an object enqueues."""
         keys: Iterable[Key] = ()
         # The handler that enqueues the key reports exceptions of a user's mapping function.
         with suppress(Exception):

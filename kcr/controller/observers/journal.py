@@ -78,7 +78,6 @@ class ReconcileJournal(Observer):
             self._follow(EndedReconcile._make(run))
 
     def _follow(self, run: EndedReconcile) -> None:
-        """Let a key count as failing until it succeeds."""
         if run.outcome == "error":
             if len(self.failing) >= MAX_FAILING and run.key not in self.failing:
                 del self.failing[next(iter(self.failing))]

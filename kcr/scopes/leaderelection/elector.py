@@ -214,7 +214,6 @@ class Campaign:
         return True
 
     async def _claim(self) -> bool:
-        """Read the lease, and write it unless it is another's."""
         try:
             lease = await self._read()
         except NotFoundError:

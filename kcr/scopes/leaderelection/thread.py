@@ -20,7 +20,6 @@ class ElectionLoop:
     """A thread with an event loop of its own, on which a campaign runs, and the heartbeat of the program's loop."""
 
     def __init__(self, config: LeaderElectionConfig) -> None:
-        """Make one; its thread lives while `run` runs."""
         self._config = config
         # When the program's loop last ran, in the time of the thread's loop.
         self._heartbeat = 0.0

@@ -164,7 +164,6 @@ class ShardGate(ScopeGate[int]):
         self._gathering.pop(key, None)
 
     def _slot_of(self, obj: Resource) -> int:
-        """Return the slot of an object of the controller's own kind."""
         slot = slot_of(obj.metadata)
         if not self.controller.watched.keys_are_dependents or labelled_slot(obj.metadata.labels) is not None:
             return slot

@@ -82,7 +82,6 @@ class SlotRepair:
                 return
 
     async def _is_gone(self, obj: Resource, error: KcrError) -> bool:
-        """Return whether a write failed because the object is deleted, or another object has its name."""
         if not isinstance(error, ConflictError):
             return isinstance(error, NotFoundError)
         try:
@@ -126,7 +125,6 @@ class SlotRepair:
         return self._shards.phase(self._shards.shard_of(slot_of(owner.metadata))) is ScopePhase.ACTIVE
 
     def _owner_of(self, obj: Resource) -> Resource | None:
-        """Return the controller of an object, if it is in the store of a sharded controller of this replica."""
         reference = controller_of(obj.metadata)
         if reference is None:
             return None

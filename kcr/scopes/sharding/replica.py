@@ -171,7 +171,6 @@ class OnFirstShard:
     """A component that runs on the replica that holds the first shard; each hand-over begins it again."""
 
     def __init__(self, replica: ShardedReplica, component: Runnable) -> None:
-        """Make one, around a component."""
         self._replica = replica
         self._component = component
 

@@ -130,7 +130,6 @@ class ControllerReader:
 
     @cached_property
     def _known(self) -> set[Key]:
-        """The keys that wait or have failed."""
         queue = self._queue
         waits = {*self._deferred, *self._paused, *self._parked, *self._waiting, *queue.delays}
         return {*self._failing, *queue.processing, *queue.queued, *waits}

@@ -48,7 +48,6 @@ class AdmissionEndpoint:
     """
 
     def __init__(self, rule: WebhookRule) -> None:
-        """Make an endpoint that calls the handlers of a rule."""
         self.rule = rule
         resource = rule.object_kind.resource
         self._kind = (resource.group, resource.version, resource.kind)
@@ -208,7 +207,6 @@ def _readable() -> Iterator[None]:
 
 
 async def _result(returned: Any) -> Any:
-    """Return the result of a method, plain or a coroutine."""
     return await returned if inspect.isawaitable(returned) else returned
 
 
@@ -240,7 +238,6 @@ def denied(request: WebhookRequest, denials: list[ApiError], warnings: Iterable[
 
 
 def _warnings(method: Callable[..., Awaitable[Any] | Any], returned: Any) -> list[str]:
-    """Return the warnings that a validator returned."""
     if returned is None:
         return []
     found: list[Any] = (

@@ -140,7 +140,6 @@ def _field_operations(old: Mapping[str, Any], new: Mapping[str, Any], path: str)
 
 
 def _keep_places(old: Sequence[Any], new: Sequence[Any]) -> bool:
-    """Return whether the items of a list are at their places, changed or not."""
     if not 0 < len(old) <= len(new):
         return False
     return len(old) == len(new) or any(same_json(*pair) for pair in zip(old, new, strict=False))

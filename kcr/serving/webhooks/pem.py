@@ -120,7 +120,6 @@ def _facts(certificate: "x509.Certificate") -> Certificate:
 
 
 def _usable(data: Mapping[str, bytes], name: str, key_name: str) -> "x509.Certificate | None":
-    """Return a certificate that has its key."""
     from cryptography import x509  # noqa: PLC0415  # see above
 
     try:

@@ -206,7 +206,6 @@ def _text(message: str) -> str:
 
 
 def _cause_of(denial: ApiError, denials: int) -> tuple[Cause, ...]:
-    """Return a denial without causes as a cause beside those of others."""
     return (Cause("", denial.reason, denial.message),) if denials > 1 else ()
 
 

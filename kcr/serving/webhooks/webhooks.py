@@ -260,7 +260,6 @@ class Webhooks:
 
 
 def _place(error: BaseException) -> Iterator[str]:
-    """Yield where an exception was raised."""
     trace = error.__traceback__
     while trace is not None:
         if trace.tb_next is None:

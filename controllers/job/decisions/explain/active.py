@@ -131,7 +131,6 @@ def pod_ends(seen: Snapshot, plan: Plan) -> Step:
 
 
 def _over(job: Job, plan: Plan) -> int:
-    """Return how many completions need no pod any more."""
     return plan.counts.succeeded if plan.counts.indexes is None else len(plan.counts.indexes.over)
 
 

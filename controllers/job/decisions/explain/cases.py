@@ -53,7 +53,6 @@ def no_controller(seen: Snapshot, plan: Plan, known: Evidence) -> Explanation | 
 
 
 def _due(seen: Snapshot, plan: Plan) -> str:
-    """Return the next action of a controller; empty if it would wait."""
     ended = len(plan.counts.newly_succeeded) + len(plan.counts.newly_failed)
     match plan.work:
         case ScaleUp(members):
@@ -198,7 +197,6 @@ def being_deleted(seen: Snapshot, _: Plan, known: Evidence) -> Explanation | Non
 
 
 def _holding(left: Sequence[Pod]) -> list[str]:
-    """Return the finished pods that block the deletion of their Job."""
     held = [text for pod in left if (text := texts.lingering_text(pod))]
     return [text.removesuffix(", and the Job does not wait for it") for text in held[:NAMED]]
 
@@ -278,7 +276,6 @@ def in_backoff(seen: Snapshot, plan: Plan, known: Evidence) -> Explanation | Non
 
 
 def _look_at_failures(seen: Snapshot, known: Evidence) -> str:
-    """Return the remedies for failing pods; a pod that never started has no output."""
     return _COMMAND if texts.never_started(known.pods, seen.now) else _LOGS.format(seen.job.metadata)
 
 

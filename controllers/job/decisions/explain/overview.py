@@ -48,7 +48,6 @@ def explain(seen: Snapshot, known: Evidence) -> Explanation:
 
 
 def _concurrent_controllers(seen: Snapshot, known: Evidence) -> Iterator[Explanation]:
-    """Yield that several controllers work on the Job."""
     if finished_type(seen.job):
         return
     if known.writers:

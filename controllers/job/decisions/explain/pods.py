@@ -63,7 +63,6 @@ def failure_text(pod: Pod, now: datetime) -> str:
 
 
 def _failure(pod: Pod) -> str:
-    """Return the cause of a pod's failure."""
     container = failed_container(pod)
     if container is not None and (ended := container.state.terminated) is not None:
         how = f"{_named(ended.reason)}exit code {ended.exit_code}{_text(ended.message)}"

@@ -61,7 +61,6 @@ def _deleted(pod: DetailedPod, context: PodContext, now: datetime) -> Explanatio
 
 
 def _ended(pod: DetailedPod, context: PodContext, now: datetime) -> Explanation | None:
-    """All its containers have stopped permanently."""
     if pod.status.phase == "Succeeded":
         return Explanation(Code.FINISHED, "has succeeded", reasons=tuple(_ends(pod, now)))
     if pod.status.phase != "Failed":

@@ -147,7 +147,6 @@ def unready_of(pod: Pod, context: PodContext, now: datetime) -> PodProblem | Non
 
 
 def _lost_node(pod: Pod, context: PodContext, now: datetime) -> PodProblem | None:
-    """Return that the node of a pod is deleted or silent."""
     node = pod.spec.node_name
     if node not in context.nodes:
         return None

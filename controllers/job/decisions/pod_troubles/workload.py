@@ -106,7 +106,6 @@ def _deleted(seen: ObservedWorkload) -> Explanation | None:
 
 
 def _unobserved(seen: ObservedWorkload) -> Explanation | None:
-    """No controller has seen its latest spec."""
     metadata, observed = seen.obj.metadata, seen.status.get("observedGeneration")
     if isinstance(observed, int) and observed >= (metadata.generation or 0):
         return None
@@ -124,7 +123,6 @@ def _unobserved(seen: ObservedWorkload) -> Explanation | None:
 
 
 def _refused(seen: ObservedWorkload) -> Explanation | None:
-    """The API server does not let its pods in."""
     if len(seen.active) >= seen.wanted or not seen.tries or seen.tries[-1].reason != "FailedCreate":
         return None
     last = seen.tries[-1]

@@ -88,7 +88,6 @@ def _reconcile_command(kind: str, key: str) -> str:
 
 
 def _all_errors(inside: Inside) -> str:
-    """Return all errors of the process as one text: each may name a right that is missing."""
     texts = [group.text for controller in inside.state.controllers for group in controller.errors]
     return "\n".join([*texts, *(informer.last_error for informer in inside.state.informers)])
 

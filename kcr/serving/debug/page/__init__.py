@@ -51,6 +51,5 @@ def page_headers(html: bytes) -> Mapping[str, str]:
 
 
 def _hash_of(html: bytes, element: str) -> str:
-    """Return the source expression that allows the page's only element of a name."""
     (text,) = re.findall(rf"<{element}[^>]*>(.*?)</{element}>".encode(), html, re.DOTALL)
     return f"'sha256-{base64.b64encode(hashlib.sha256(text).digest()).decode()}'"
