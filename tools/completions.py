@@ -5,6 +5,8 @@ reads `kcr/cli/completions.json` in its place. `make test` compares the table wi
 """
 
 import json
+import re
+from collections.abc import Iterable
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -52,30 +54,36 @@ def _command(command: click.Command) -> dict[str, Any]:
     return {"help": help_text, "parameters": parameters}
 
 
-def _parameter(parameter: click.Parameter) -> dict[str, Any]:
+def _parameter(parameter: click.Parameter) -> str:
+    """Return a parameter as one text: spellings, help, kind, completer, path, choices."""
     completer = parameter._custom_shell_complete  # the function that a command has given
-    kind, found = parameter.type, {"completer": getattr(completer, "__name__", ""), **_values(parameter.type)}
-    assert completer is None or completer.__module__ == "kcr.cli.completers", kind
+    path, choices = _values(parameter.type)
+    assert completer is None or completer.__module__ == "kcr.cli.completers", parameter
+    spellings, text, kind = [], "", str(parameter.nargs)
     if isinstance(parameter, click.Option):
         sides = (parameter.opts, parameter.secondary_opts)
         spellings = [*parameter.opts[:-1], "/".join(one[-1] for one in sides if one)]
-        found |= {
-            "options": spellings, "help": parameter.help, "is_flag": parameter.is_flag, "multiple": parameter.multiple,
-        }  # fmt: skip
-    else:
-        found["nargs"] = parameter.nargs
-    return {name: value for name, value in found.items() if value not in ("", None, False, [])}
+        text, kind = _short(parameter.help or ""), "flag" if parameter.is_flag else "many" if parameter.multiple else ""
+    fields = (",".join(spellings), text, kind, getattr(completer, "__name__", ""), path, ",".join(choices))
+    return "|".join(fields).rstrip("|")
 
 
-def _values(kind: Any) -> dict[str, Any]:
+def _short(text: str) -> str:
+    """Return the beginning of a help, for the list that a shell shows."""
+    assert "|" not in text, text
+    return re.split(r"(?<=.{14})[:;.] |(?<=.{25}), |[.]$", text)[0]
+
+
+def _values(kind: Any) -> tuple[str, Iterable[str]]:
+    """Return which paths a value may be, and the values to choose from."""
     match kind:
         case click.Choice():
-            return {"choices": list(kind.choices)}
+            return "", kind.choices
         case _ if isinstance(field := getattr(kind, "field", None), OptionField):
-            return {"choices": list(field.choices), "path": PATHS.get(field.flag.metavar, "")}
+            return PATHS.get(field.flag.metavar, ""), field.choices
         case click.Path():
-            return {"path": "dir" if kind.dir_okay and not kind.file_okay else "file"}
-    return {}
+            return "dir" if kind.dir_okay and not kind.file_okay else "file", ()
+    return "", ()
 
 
 def main() -> None:

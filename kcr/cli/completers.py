@@ -43,17 +43,18 @@ def outline(name: str, found: Mapping[str, Any]) -> click.Command:
     return click.Command(name, params=[_parameter(one) for one in found["parameters"]], short_help=found["help"])
 
 
-def _parameter(found: Mapping[str, Any]) -> click.Parameter:
-    # Decorators refuse options whose completer is unknown, so each name is one of this module.
-    completer = globals()[found["completer"]] if "completer" in found else None
-    kind: Any = click.Choice(found["choices"], case_sensitive=False) if "choices" in found else None
-    if "path" in found:
-        kind = click.Path(file_okay=found["path"] == "file")
-    if "options" not in found:
-        return click.Argument(["words"], nargs=found["nargs"], required=False, type=kind, shell_complete=completer)
+def _parameter(found: str) -> click.Parameter:
+    options, text, kind, completer, path, choices, *_ = f"{found}||||||".split("|")
+    # Each name is one of this module.
+    complete = globals().get(completer)
+    values: Any = click.Choice(choices.split(","), case_sensitive=False) if choices else None
+    if path:
+        values = click.Path(file_okay=path == "file")
+    if not options:
+        return click.Argument(["words"], nargs=int(kind), required=False, type=values, shell_complete=complete)
     return click.Option(
-        found["options"], help=found.get("help"), is_flag=found.get("is_flag", False), type=kind,
-        multiple=found.get("multiple", False), shell_complete=completer,
+        options.split(","), help=text, is_flag=kind == "flag", multiple=kind == "many", type=values,
+        shell_complete=complete,
     )  # fmt: skip
 
 
