@@ -10,6 +10,7 @@ from kcr.errors import ConfigError
 from kcr_devcluster.generators.crd import kinds_in
 from kcr_devcluster.generators.policies import policy_manifests, schema_without_defaults
 from kcr_devcluster.generators.review import unguarded
+from kcr_devcluster.generators.webhooks import named
 from kcr_devcluster.yaml_writer import yaml_documents
 
 
@@ -23,7 +24,10 @@ def command() -> None:
     epilog="Exit codes: 0, 1 when a class has no rules or no policy can have one, 2.",
 )  # fmt: skip
 @click.argument("modules", nargs=-1, required=True, metavar="MODULE[:KIND]…")
-@click.option("--name", default="kcr", show_default=True, metavar="NAME", help="First part of the policies' names.")
+@click.option(
+    "--name", default="kcr", show_default=True, metavar="NAME", callback=named,
+    help="First part of the policies' names.",
+)  # fmt: skip
 @click.option(
     "--action", "actions", default=("deny",), show_default=True, multiple=True,
     type=click.Choice(("deny", "warn", "audit"), case_sensitive=False),

@@ -16,7 +16,7 @@ from kcr.cli.output import write_output
 from kcr.controller import Right
 from kcr.scopes.namespaces import Namespaces
 from kcr_devcluster.generators.roles import NO_RIGHTS, certificates_of, rbac_manifests
-from kcr_devcluster.generators.webhooks import namespaced
+from kcr_devcluster.generators.webhooks import named, namespaced
 from kcr_devcluster.yaml_writer import yaml_documents
 
 _WATCHING = ("list", "watch")
@@ -35,12 +35,15 @@ def command() -> None:
     "generate", short_help="Write the roles that controllers need.", context_settings={"show_default": True}
 )
 @shared.plugin_options("controllers")
-@click.option("--name", default="kcr", metavar="NAME", help="Name of the roles and bindings.")
+@click.option("--name", default="kcr", metavar="NAME", callback=named, help="Name of the roles and bindings.")
 @click.option(
     "--service-account", default="default/kcr", metavar="NAMESPACE/NAME", callback=namespaced,
     help="Account to bind them to.",
 )  # fmt: skip
-@click.option("--namespace", default="", show_default="all", metavar="NAME", help="Grant the rights in one namespace.")
+@click.option(
+    "--namespace", default="", show_default="all", metavar="NAME", callback=named,
+    help="Grant the rights in one namespace.",
+)  # fmt: skip
 @click.option(
     "--namespace-selector", is_flag=True,
     help="Write a ClusterRole to be bound in each namespace, for namespaces chosen by a selector or at run time.",

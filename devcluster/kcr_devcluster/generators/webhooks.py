@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from kcr.api.meta import Key
+from kcr.api.resources import object_name
 from kcr.app.plugins import Setup, find_plugins, warn_of_unknown_variables
 from kcr.app.rbac import declared_by
 from kcr.cli.output import write_output
@@ -48,6 +49,18 @@ def service_options(command: F) -> F:
     return wrapped  # type: ignore[no-any-return]  # click's decorators keep the type
 
 
+def named(ctx: click.Context, parameter: click.Parameter, text: str) -> str:
+    """Read the name of an object.
+
+    Raises:
+        click.BadParameter: No object may have it.
+    """
+    try:
+        return object_name(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+
+
 def namespaced(ctx: click.Context, parameter: click.Parameter, text: str) -> Key:
     """Read NAMESPACE/NAME.
 
@@ -56,6 +69,8 @@ def namespaced(ctx: click.Context, parameter: click.Parameter, text: str) -> Key
     """
     try:
         key = Key.parse(text)
+        object_name(key.name)
+        object_name(key.namespace)
     except ValueError as error:
         raise click.BadParameter(str(error)) from error
     if not key.namespace:
