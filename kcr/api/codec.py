@@ -8,11 +8,13 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from functools import cache, wraps
+from math import isfinite
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 import msgspec
 from msgspec import inspect
 
+from kcr.annotations import shown
 from kcr.api import equality
 from kcr.api.meta import FullResource, ListMeta, Object, Resource, Status, from_wire, to_wire
 from kcr.api.unstructured import RawFields, Unstructured
@@ -249,16 +251,52 @@ def decode_error_event(line: bytes) -> Status:
 
 
 def encode(value: object) -> bytes:
-    """Encode a value. A resource carries its apiVersion and kind."""
+    """Encode a value. A resource carries its apiVersion and kind.
+
+    Raises:
+        TypeError: It has a value that JSON does not have; the message names the field.
+        ValueError: It has a number that JSON does not have, or a text that is not Unicode.
+    """
+    whole = value
     if isinstance(value, Unstructured):
         whole = {"metadata": value.metadata, **{name: msgspec.Raw(raw) for name, raw in value.fields.items()}}
+    try:
         data = _encoder.encode(whole)
-    else:
-        data = _encoder.encode(value)
+    except Exception:
+        _refuse_unwritable(whole)
+        raise
+    is_shipped = isinstance(value, Resource) and value.__module__.startswith("kcr.")
+    # Also what msgspec makes of NaN and infinity; kinds of kcr have no such numbers.
+    if not is_shipped and b"null" in data:
+        _refuse_unwritable(whole)
     if not isinstance(value, Resource):
         return data
     head = f'{{"apiVersion":"{value.resource.api_version}","kind":"{value.resource.kind}"'.encode()
     return head + (b"," + data[1:] if len(data) > 2 else b"}")
+
+
+def _refuse_unwritable(value: Any, path: str = "") -> None:
+    """Raise TypeError or ValueError for the first part of a value that JSON does not have."""
+    parts: Any = ()
+    match value:
+        case Mapping():
+            parts = value.items()
+        case msgspec.Struct():
+            parts = zip(value.__struct_encode_fields__, msgspec.structs.astuple(value), strict=True)
+        case list() | tuple():
+            parts = enumerate(value)
+        case _ if value is not msgspec.UNSET:
+            error: type[Exception] | None = None
+            try:
+                if isinstance(value, float) and not isfinite(value):
+                    error = ValueError
+                _encoder.encode(value)
+            except Exception as failure:
+                error = ValueError if isinstance(failure, ValueError) else TypeError
+            if error is not None:
+                raise error(f"{path.lstrip('.') or 'the value'} is {shown(value)}: give it a value that JSON has")
+    for name, one in parts:
+        _refuse_unwritable(one, f"{path}[{name}]" if isinstance(name, int) else f"{path}.{name}")
 
 
 def difference(old: object, new: object) -> Any:

@@ -101,8 +101,8 @@ class Calls:
         self._warned: set[str] = set()
         # The kinds that the server serves, by group and version, as far as they were asked for; shared likewise.
         self.served: dict[str, dict[str, ResourceType]] = {}
-        # The subresources that it is known to serve; shared likewise.
-        self.served_subresources: set[tuple[ResourceType, str]] = set()
+        # Whether it serves a subresource, as far as that was asked for; shared likewise.
+        self.served_subresources: dict[tuple[ResourceType, str], bool] = {}
         # Missing permissions that were logged: verb, resource, group; shared likewise.
         self._missing_rights: set[tuple[str, str, str]] = set()
 
@@ -287,7 +287,6 @@ class Calls:
         return request._replace(fence=self._fence)
 
     async def _check(self, request: Request, response: Response) -> None:
-        """Raise an error for a refusal, and log warnings."""
         headers = response.headers
         if "warning" in headers:
             self._log_warnings(headers["warning"])

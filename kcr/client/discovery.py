@@ -11,8 +11,9 @@ from urllib.parse import quote
 
 import msgspec
 
+from kcr.api.meta import Key
 from kcr.api.resources import ResourceType
-from kcr.errors import ApiError, KcrError
+from kcr.errors import ApiError, KcrError, NotFoundError
 
 if TYPE_CHECKING:
     from kcr.client.calls import Calls
@@ -163,6 +164,31 @@ async def served_resources(client: "Calls", api_version: str) -> frozenset[str]:
         api_version: Such as `batch/v1`.
     """
     return frozenset(entry.name for entry in await _entries(client, api_version))
+
+
+async def serves(client: "Calls", resource: ResourceType, subresource: str) -> bool | None:
+    """Return whether the server serves a subresource of a kind, which is remembered; None if it does not tell."""
+    known, name = client.served_subresources, (resource, subresource)
+    if not known.get(name):
+        with suppress(KcrError, msgspec.DecodeError):
+            names = await served_resources(client, resource.api_version)
+            if resource.plural in names:
+                known[name] = f"{resource.plural}/{subresource}" in names
+    return known.get(name)
+
+
+async def check_subresource(
+    client: "Calls", resource: ResourceType, key: Key, subresource: str, error: BaseException
+) -> None:
+    """Raise another error than "not found" if the server has no such subresource, whether the object exists or not.
+
+    It is no NotFoundError: reconcilers take that for an object that is deleted.
+    """
+    if isinstance(error, NotFoundError) and await serves(client, resource, subresource) is False:
+        what = f"{resource.plural} of {resource.api_version} have no subresource {subresource!r}"
+        remedy = f"add `subresources: {{{subresource}: {{}}}}` to this version in their CustomResourceDefinition"
+        text = f"{resource.display} {key}: there is no {subresource}, because {what}: {remedy}"
+        raise ApiError(error.code, error.reason, text) from error
 
 
 async def _entries(client: "Calls", api_version: str) -> tuple[_Entry, ...]:

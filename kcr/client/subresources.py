@@ -6,7 +6,7 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
-from kcr.annotations import Count
+from kcr.annotations import Count, Text
 from kcr.api import codec
 from kcr.api.apps import Scale
 from kcr.api.core import Pod
@@ -14,8 +14,10 @@ from kcr.api.meta import Key, Resource
 from kcr.arguments import checked, checked_on_failure
 from kcr.client.calls import Calls
 from kcr.client.context import report_deleted, report_failure, report_wrote
+from kcr.client.discovery import check_subresource
 from kcr.client.wire import decoding
 from kcr.client.wire.requests import MERGE_PATCH, delete_options, object_path, target
+from kcr.errors import NotFoundError
 
 
 @checked
@@ -51,7 +53,11 @@ class Subresources(Calls):
             NotFoundError: There is no such object, or its kind cannot be scaled.
         """
         path = object_path(kind, key, "scale")
-        return decoding.read_object(Scale, await self.request("GET", path), key.name)
+        try:
+            return decoding.read_object(Scale, await self.request("GET", path), key.name)
+        except NotFoundError as error:
+            await check_subresource(self, kind.resource, key, "scale", error)
+            raise
 
     @checked_on_failure
     async def set_scale(self, kind: type[Resource], key: Key, replicas: Count) -> Scale:
@@ -63,6 +69,7 @@ class Subresources(Calls):
             scale = decoding.read_object(Scale, answer, key.name)
         except BaseException as error:
             report_failure(self, kind, key, error)
+            await check_subresource(self, kind.resource, key, "scale", error)
             raise
         # Its version is the object's.
         report_wrote(self, kind, key, scale)
@@ -95,7 +102,7 @@ class Subresources(Calls):
         report_deleted(self, Pod, key)
 
     @checked_on_failure
-    async def bind(self, key: Key, node: str, *, uid: str = "") -> None:
+    async def bind(self, key: Key, node: Text, *, uid: str = "") -> None:
         """Assign a pod to a node, as a scheduler does.
 
         Args:

@@ -1,7 +1,6 @@
 """Writes: create, patch, apply, update, delete."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -13,7 +12,7 @@ from kcr.api.meta import FullResource, Key, ObjectMeta, PartialObjectMetadata, R
 from kcr.arguments import check_of_call, checked_on_failure, refuse
 from kcr.client.calls import Calls
 from kcr.client.context import WRITE_CONTEXT, WriteTracker, report_deleted, report_failure, report_wrote
-from kcr.client.discovery import served_resources
+from kcr.client.discovery import check_subresource, serves
 from kcr.client.typed_apis import Model, model_of, object_of
 from kcr.client.wire import decoding
 from kcr.client.wire.requests import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, delete_options, object_path
@@ -22,7 +21,6 @@ from kcr.errors import (
     ApiError,
     ConflictError,
     InvalidError,
-    KcrError,
     NotFoundError,
     ServerError,
     error_for,
@@ -42,6 +40,8 @@ _NAME_DRAWS = 3
 
 # How often an apply tries to take over fields while other clients write the object.
 _TAKE_OVERS = 3
+# The operations of a JSON patch, and what each needs.
+_OPERATIONS = {"add": "value", "copy": "from", "move": "from", "remove": "op", "replace": "value", "test": "value"}
 # Patches without effect that are not sent again.
 _REMEMBERED = 4096
 
@@ -180,30 +180,11 @@ class Writes(Calls):
             obj = decoding.read_object(kind, body, key.name)
         except BaseException as error:
             report_failure(self, kind, key, error)
-            if subresource and isinstance(error, NotFoundError):
-                await self._check_subresource(kind, key, subresource, error)
+            if subresource:
+                await check_subresource(self, kind.resource, key, subresource, error)
             raise
         report_wrote(self, kind, key, obj)
         return obj, body
-
-    async def _check_subresource(self, kind: type[R], key: Key, subresource: str, error: NotFoundError) -> None:
-        """Raise another error than "not found" if the server has no such subresource, whether the object exists or not.
-
-        It is no NotFoundError: reconcilers take that for an object that is deleted.
-        """
-        resource = kind.resource
-        if (resource, subresource) in self.served_subresources:
-            return
-        names = frozenset[str]()
-        with suppress(KcrError, msgspec.DecodeError):
-            names = await served_resources(self, resource.api_version)
-        if f"{resource.plural}/{subresource}" in names:
-            self.served_subresources.add((resource, subresource))
-        elif resource.plural in names:
-            what = f"{resource.plural} of {resource.api_version} have no subresource {subresource!r}"
-            remedy = f"add `subresources: {{{subresource}: {{}}}}` to this version in their CustomResourceDefinition"
-            text = f"{resource.display} {key}: the {subresource} cannot be written, because {what}: {remedy}"
-            raise ApiError(error.code, error.reason, text) from error
 
     async def update(self, obj: U, *, subresource: str = "") -> U:
         """Replace an object by another version of it, and return it as the server stored it.
@@ -369,18 +350,12 @@ class Writes(Calls):
         _refuse_other("patch_status", old, new)
         if not isinstance(old, Resource) or not isinstance(new, Resource):
             return await self._of_models(self.patch_status, old, new)
-        difference = codec.difference(old, new) or {}
-        others = sorted(difference.keys() - {"status"})
-        if others:
-            raise ValueError(
-                f"patch_status: {old.resource.display} {old.key}: {' and '.join(others)} changed as well, and a status "
-                "write would drop that: write it with patch(old, new), and the status from what that returns"
-            )
-        return await self._patch_difference(old, difference, "status")
+        return await self._patch_difference(old, codec.difference(old, new), "status")
 
     async def _patch_difference(self, old: R, difference: dict[str, Any] | None, subresource: str) -> R:
         if not difference:
             return old
+        await self._refuse_dropped(f"patch{subresource and '_status'}", old, old.key, difference, subresource)
         metadata = difference.setdefault("metadata", {})
         metadata["resourceVersion"] = old.metadata.resource_version
         key, body = old.key, codec.encode(difference)
@@ -388,11 +363,6 @@ class Writes(Calls):
         if self._without_effect.get(about) == wanted:
             return old
         patched = await self._patch(type(old), key, body, subresource, MERGE_PATCH)
-        if "status" in difference and "status" not in (codec.difference(old, patched) or {}) and not subresource:
-            raise ValueError(
-                f"patch: {old.resource.display} {key}: status changed as well, and the server has dropped that: "
-                "write it with patch_status(old, new)"
-            )
         if self.is_dry_run or patched.metadata.resource_version != old.metadata.resource_version:
             return patched
         # It lacks defaults of the server, such as those of a pod template, and would be sent in each reconcile.
@@ -407,6 +377,7 @@ class Writes(Calls):
 
         Source: RFC 7396.
         """
+        await self._refuse_dropped("merge_patch", kind, key, patch.keys() - {"metadata"}, subresource)
         return await self._patch(kind, key, codec.encode(patch), subresource, MERGE_PATCH)
 
     @checked_on_failure
@@ -414,6 +385,7 @@ class Writes(Calls):
         self, kind: type[R], key: Key, patch: Mapping[str, object], *, subresource: str = ""
     ) -> R:
         """Apply a strategic merge patch, which merges lists by their keys. Built-in kinds only."""
+        await self._refuse_dropped("strategic_patch", kind, key, patch.keys() - {"metadata"}, subresource)
         return await self._patch(kind, key, codec.encode(patch), subresource, STRATEGIC_PATCH)
 
     @checked_on_failure
@@ -430,6 +402,8 @@ class Writes(Calls):
 
         Source: RFC 6902.
         """
+        fields = _fields_of(operations) - {"metadata"}
+        await self._refuse_dropped("json_patch", kind, key, fields, subresource)
         body = codec.encode(operations)
         try:
             return await self._patch(kind, key, body, subresource, JSON_PATCH)
@@ -439,6 +413,19 @@ class Writes(Calls):
                 raise
             why = f"it has changed: the patch tests {', '.join(tests)}"
             raise ConflictError(409, "Conflict", f"{kind.resource.display} {key}: {why}") from error
+
+    async def _refuse_dropped(
+        self, call: str, kind: type[Resource] | Resource, key: Key, fields: Collection[str], subresource: str
+    ) -> None:
+        """Raise ValueError for fields that the server would drop silently: a status, or beside a status all others."""
+        dropped, remedy = "", "patch(old, new), and the status from what that returns"
+        if subresource == "status":
+            dropped = " and ".join(sorted({*fields} - {"status", "apiVersion", "kind"}))
+        elif "status" in fields and not subresource and await serves(self, kind.resource, "status"):
+            dropped, remedy = "status", "patch_status(old, new), or subresource='status'"
+        if dropped:
+            what = f"{kind.resource.display} {key}: the server would drop {dropped}"
+            raise ValueError(f"{call}: {what}: write it with {remedy}")
 
     async def _patch(self, kind: type[R], key: Key, body: bytes, subresource: str, content_type: str) -> R:
         answer = self._write("PATCH", object_path(kind, key, subresource), body, content_type)
@@ -491,8 +478,24 @@ class Writes(Calls):
         report_deleted(self, kind, key)
 
 
+def _fields_of(operations: Sequence[Mapping[str, object]]) -> set[str]:
+    """Return the fields of an object that the operations of a JSON patch write.
+
+    Raises:
+        ValueError: One of them is none; the server's answer would not name it.
+    """
+    fields = set[str]()
+    for number, one in enumerate(operations):
+        operation, path = one.get("op"), str(one.get("path"))
+        if _OPERATIONS.get(str(operation), "") not in one or path[:1] not in ("", "/"):
+            remedy = "give it op, a path that begins with /, and a value or from"
+            raise ValueError(f"json_patch: operations[{number}] is {shown(one)}: {remedy}")
+        if operation != "test":
+            fields.update(path.split("/")[1:2])
+    return fields
+
+
 def _refuse_other(name: str, old: object, new: object) -> None:
-    """Refuse two values that are no versions of one object."""
     if type(new) is not type(old) or not hasattr(new, "metadata"):
         refuse(f"{name}: old is {shown(old)}, and new {shown(new)}: give it two versions of one object")
 

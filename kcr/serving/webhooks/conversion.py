@@ -109,7 +109,6 @@ class WebhookService(NamedTuple):
 
 
 def _one(kinds: Mapping[tuple[str, str], Conversions], data: msgspec.Raw, desired: str) -> msgspec.Raw:
-    """Return an object in another version; one in this version as it is."""
     head = _decode(_Head, data, "an object")
     (group, _, given), (other, _, wanted) = (one.rpartition("/") for one in (head.api_version, desired))
     conversions = kinds.get((group, head.kind))
@@ -122,7 +121,7 @@ def _one(kinds: Mapping[tuple[str, str], Conversions], data: msgspec.Raw, desire
     new = conversions.convert(old, target)
     try:
         written = msgspec.json.decode(codec.encode(new), type=Fields)
-    except (TypeError, NotImplementedError, msgspec.MsgspecError) as error:
+    except (TypeError, ValueError) as error:
         raise ConversionError(f"{target.resource.version} {head.kind} {new.key}: no JSON: {error}") from error
     return msgspec.Raw(msgspec.json.encode(written | {"metadata": _metadata(head.metadata, old, new)}))
 
@@ -146,7 +145,6 @@ def _decode_version(kind: type[Resource], data: msgspec.Raw) -> Resource:
 
 
 def _metadata(raw: msgspec.Raw, old: Resource, new: Resource) -> msgspec.Raw:
-    """Return the metadata of an object with other labels and annotations; managed fields, say, are kept."""
     kept = msgspec.json.decode(raw, type=Fields)
     for name in MUTABLE:
         if getattr(old.metadata, name) != getattr(new.metadata, name):

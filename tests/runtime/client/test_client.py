@@ -135,7 +135,7 @@ async def test_status_that_a_definition_does_not_have_is_said_to_be_missing(clie
     await install(client, [definition(version("v1", schema))])
     made = await client.create(Widget(metadata=ObjectMeta(name="w", namespace="default")))
     said = (
-        "widgets.ex.io default/w: the status cannot be written, because widgets of ex.io/v1 have no subresource "
+        "widgets.ex.io default/w: there is no status, because widgets of ex.io/v1 have no subresource "
         "'status': add `subresources: {status: {}}` to this version in their CustomResourceDefinition"
     )
     for status_of in (made, replace(made, metadata=replace(made.metadata, name="gone"))):

@@ -1,4 +1,5 @@
 import json
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ pytestmark = pytest.mark.kcr_virtual
 
 LABELED = {"metadata": {"name": "a", "namespace": "default", "labels": {"k": "v"}}}
 SUCCESS = {"kind": "Status", "status": "Success"}
+_KEY = Key("default", "j")
 POD = {"metadata": {"name": "a", "namespace": "default", "uid": "u", "resourceVersion": "7"}}
 
 
@@ -70,10 +72,10 @@ async def test_patch_without_difference_sends_nothing() -> None:
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
-        pytest.param({"spec": JobSpec(parallelism=2)}, "jobs.batch default/j: spec changed", id="spec"),
+        pytest.param({"spec": JobSpec(parallelism=2)}, "jobs.batch default/j: the server would drop spec", id="spec"),
         pytest.param(
             {"metadata": ObjectMeta(name="j", namespace="default", labels={"a": "b"}), "spec": JobSpec(parallelism=2)},
-            "jobs.batch default/j: metadata and spec changed as well",
+            "jobs.batch default/j: the server would drop metadata and spec",
             id="metadata-and-spec",
         ),
     ],
@@ -86,16 +88,52 @@ async def test_status_write_refuses_what_it_would_drop(changes: dict[str, Any], 
     assert script.requests == []
 
 
-async def test_patch_whose_status_the_server_drops_is_refused() -> None:
-    metadata = {"name": "j", "namespace": "default", "resourceVersion": "5"}
-    stored, written = {"metadata": metadata}, {"metadata": metadata, "status": {"active": 2}}
-    client = Client(Script(Say(stored), Say(written)))
+_STATUS_WRITES: tuple[Callable[[Client, Job, Job], Awaitable[object]], ...] = (
+    lambda client, old, new: client.patch(old, new),
+    lambda client, old, new: client.merge_patch(Job, old.key, {"status": {"active": 2}}),
+    lambda client, old, new: client.strategic_patch(Job, old.key, {"status": {"active": 2}}),
+    lambda client, old, new: client.json_patch(
+        Job, old.key, [{"op": "test", "path": "", "value": {}}, {"op": "add", "path": "/status/active", "value": 2}]
+    ),
+)
+
+
+@pytest.mark.parametrize("write", _STATUS_WRITES, ids=("patch", "merge_patch", "strategic_patch", "json_patch"))
+async def test_status_that_the_server_would_drop_is_refused(
+    write: Callable[[Client, Job, Job], Awaitable[object]],
+) -> None:
     old = Job(metadata=ObjectMeta(name="j", namespace="default", resource_version="5"))
     new = replace(old, status=JobStatus(active=2))
-    with pytest.raises(ValueError, match=r"patch: jobs.batch default/j: status changed as well, .* patch_status\("):
-        await client.patch(old, new)
+    jobs, status = ({"name": name, "kind": "Job", "namespaced": True} for name in ("jobs", "jobs/status"))
+    script = Script(Say({"resources": [jobs, status]}))
+    client = Client(script)
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"jobs.batch default/j: the server would drop status: .* patch_status\("):
+            await write(client, old, new)
+    # It is asked once, and nothing was written.
+    assert [request.target for request in script.requests] == ["/apis/batch/v1"]
     # A kind without the subresource has its status in the object.
-    await client.patch(old, new)
+    written = {"metadata": {"name": "j", "namespace": "default", "resourceVersion": "6"}, "status": {"active": 2}}
+    script = Script(Say({"resources": [jobs]}), Say(written))
+    await write(Client(script), old, new)
+    assert [request.method for request in script.requests] == ["GET", "PATCH"]
+
+
+_OTHER_WRITES: tuple[Callable[[Client], Awaitable[object]], ...] = (
+    lambda client: client.merge_patch(Job, _KEY, {"spec": {"suspend": True}}, subresource="status"),
+    lambda client: client.strategic_patch(Job, _KEY, {"spec": {"suspend": True}}, subresource="status"),
+    lambda client: client.json_patch(
+        Job, _KEY, [{"op": "add", "path": "/spec/suspend", "value": True}], subresource="status"
+    ),
+)
+
+
+@pytest.mark.parametrize("write", _OTHER_WRITES, ids=("merge_patch", "strategic_patch", "json_patch"))
+async def test_status_write_of_another_field_is_refused(write: Callable[[Client], Awaitable[object]]) -> None:
+    script = Script()
+    with pytest.raises(ValueError, match=r"jobs.batch default/j: the server would drop spec: write it with patch\("):
+        await write(Client(script))
+    assert script.requests == []
 
 
 async def test_status_write_without_difference_sends_nothing() -> None:
