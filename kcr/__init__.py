@@ -102,13 +102,30 @@ def _homes() -> dict[str, str]:
     return {name: home for home, names in found for name in sorted(re.findall(r"\w+(?= as )", names))}
 
 
+# What users of other libraries look for.
+_HABITS = {
+    "on": "manager.add_controller(…, watches=[kcr.watch(…)])", "Request": "kcr.Key", "TemporaryError": "kcr.RetryLater",
+    "timer": "kcr.Result(requeue_after=…)",
+}  # fmt: skip
+
+
+def _remedy(name: str) -> str:
+    from difflib import get_close_matches  # noqa: PLC0415  # for this mistake alone
+    from importlib.util import find_spec  # noqa: PLC0415
+
+    if find_spec(f"kcr.{name}"):
+        return f": import kcr.{name}"
+    near = [_HABITS[name]] if name in _HABITS else [f"kcr.{one}" for one in get_close_matches(name, _homes(), 1)]
+    return f": use {near[0]}" if near else ""
+
+
 # Modules are imported when a name of them is first used: the pytest plugin and the command line import this package in
 # every process, and the HTTP client alone takes a sixth of a second.
 def __getattr__(name: str) -> object:
     if name == "__all__":
         return sorted(_homes())
     if name not in _homes():
-        raise AttributeError(f"module 'kcr' has no attribute {name!r}")
+        raise AttributeError(f"module 'kcr' has no attribute {name!r}{'' if name.startswith('_') else _remedy(name)}")
     value = globals()[name] = getattr(importlib.import_module(_homes()[name]), name)
     return value
 

@@ -47,12 +47,32 @@ class Bounds(NamedTuple):
     description: str = ""
 
 
+_NAME = "[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
+_VALUE = r"[A-Za-z0-9]([\w.-]{0,61}[A-Za-z0-9])?"
+_LABEL = rf"([a-z0-9.-]+/)?{_VALUE}"
+_TERMS = (
+    rf"!? *{_LABEL}|{_LABEL} *(==?|!=) *({_VALUE})?|{_LABEL} *[<>] *\d+|"
+    rf"{_LABEL} +(not)?in *\( *({_VALUE})?( *, *({_VALUE})?)* *\)"
+)
 NotNegative = Annotated[float, Bounds(ge=0)]
 Positive = Annotated[float, Bounds(gt=0)]
 Count = Annotated[int, Bounds(ge=0)]
 Text = Annotated[str, Bounds(pattern=r"\A\S(.*\S)?\Z", description="one line of text")]
-NamespaceName = Annotated[str, Bounds(pattern=r"\A[a-z0-9-]*\Z", description="a namespace")]
-NamespaceNames = Annotated[str, Bounds(pattern=r"\A[a-z0-9, -]*\Z", description="a string of namespaces (a,b)")]
+Name = Annotated[str, Bounds(pattern=rf"\A{_NAME}\Z", description="a name in lower case, such as websites")]
+NamespaceName = Annotated[str, Bounds(pattern=rf"\A({_NAME})?\Z", description="a namespace")]
+NamespaceNames = Annotated[
+    str, Bounds(pattern=rf"\A( *{_NAME} *(,|\Z))*\Z", description="a string of namespaces (a,b)")
+]
+Selector = Annotated[
+    str, Bounds(pattern=rf"\A( *({_TERMS}) *(,(?=.)|\Z))*\Z", description="a label selector, such as app=web")
+]
+FieldSelector = Annotated[
+    str,
+    Bounds(
+        pattern=r"\A([^,=!]+(==?|!=)([^,=\\]|\\.)*(,(?=.)|\Z))*\Z",
+        description="a field selector, such as status.phase=Running",
+    ),
+]
 BOUNDS = (("ge", ">=", "at least"), ("gt", ">", "above"), ("le", "<=", "at most"), ("lt", "<", "below"))
 _HOLDS: Mapping[str, Callable[[Any, Any], bool]] = {
     "ge": lambda value, bound: value >= bound, "gt": lambda value, bound: value > bound,
@@ -126,8 +146,13 @@ def shown(value: object) -> str:
         return _with_article(kind.__name__)
     if hasattr(kind, "crd_options") and about is not None:
         return f"the {kind.__name__} {about}".strip()
-    text = " ".join(re.sub(" at 0x[0-9a-f]+", "", repr(value)).split())
+    text = " ".join(without_address(repr(value)).split())
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
+
+
+def without_address(text: str) -> str:
+    """Return a text without the address of an object in it."""
+    return re.sub(" at 0x[0-9a-f]+", "", text)
 
 
 def is_number(value: object) -> bool:
@@ -155,7 +180,7 @@ def check_of(hint: Any, name: str = "") -> Check:
     if origin is type:
         return _class_check(items[0])
     if origin is Callable:
-        return _callable_check(hint)
+        return check_of_function(*(items or (..., Any)))
     return _plain_check(hint, origin, items, name)
 
 
@@ -218,7 +243,6 @@ def _instance(kind: type, noun: str = "") -> Check:
 
 
 def _class_check(bound: Any) -> Check:
-    """Return the check of `type[bound]`."""
     if isinstance(bound, TypeVar):
         bound = bound.__bound__
     if get_origin(bound) in (Union, UnionType) or not isinstance(bound, type):
@@ -235,7 +259,8 @@ def _class_check(bound: Any) -> Check:
             )
         if is_kind and not hasattr(value, "resource"):
             return Fault(value, "it is not a kind: give the class api_version= and plural=")
-        return None
+        remedy = type(value).fault(value) if is_kind else ""  # type: ignore[attr-defined]  # that of its metaclass
+        return Fault(value, remedy) if remedy else None
 
     return Check(noun, fault)
 
@@ -316,6 +341,9 @@ def _many(origin: Any, item: Check) -> Check:
 
     def fault(value: Any) -> Fault | None:
         is_one = isinstance(value, str | bytes | Mapping) or hasattr(value, "_fields")
+        is_nested = accepted == (set, frozenset) and isinstance(value, tuple | list | set) and value
+        if is_nested and all(fault(one) is None for one in value):
+            return Fault(value, "join them with |")
         if is_one or not isinstance(value, accepted):
             fits = item.noun and item.fault(value) is None
             one = {tuple: "a tuple, (…,)", set: "a set, {…}", frozenset: "a set, {…}"}.get(origin, "a list, […]")
@@ -330,7 +358,6 @@ def _many(origin: Any, item: Check) -> Check:
 
 
 def _plural(noun: str) -> str:
-    """Return the noun of the items of a list."""
     words = re.sub(r"\ban? (whole number|\w+)(?!\w|\.)", lambda found: _PLURALS.get(found[1], f"{found[1]}s"), noun)
     return re.sub(r"\ban? (?=kcr\.)", "", words) or "values"
 
@@ -351,9 +378,8 @@ def _mapping(key: Check = _ANYTHING, item: Check = _ANYTHING) -> Check:
     return Check("a mapping", fault)
 
 
-def _callable_check(hint: Any) -> Check:
-    arguments: Any
-    arguments, result = get_args(hint) or (..., Any)
+def check_of_function(arguments: Any, result: Any) -> Check:
+    """Return the check of `Callable[arguments, result]`."""
     is_fixed = isinstance(arguments, list) and not any(getattr(one, "__origin__", None) is Unpack for one in arguments)
     count = len(arguments) if is_fixed else None
     counted = {None: "", 0: " without arguments", 1: " of one argument", 2: " of two arguments"}.get(
@@ -368,7 +394,7 @@ def _callable_check(hint: Any) -> Check:
             return Fault(value, f"give it {noun}")
         if count is not None and is_misfit(value, count):
             return Fault(value, f"give it {noun}")
-        remedy = _wrong_result(value, result)
+        remedy = _wrong_kind(value, result) or misdeclared(value, arguments if is_fixed else (), result)
         return Fault(value, remedy) if remedy else None
 
     return Check(noun, fault)
@@ -398,29 +424,67 @@ def is_misfit(function: Callable[..., Any], count: int) -> bool:
 
 
 def _inner(function: Any) -> Any:
-    """Return the function inside partials and decorators."""
+    """Return the function inside partials and objects that are called."""
     while isinstance(function, partial):
         function = function.func
-    return inspect.unwrap(function)
+    is_function = isinstance(function, (*_FUNCTIONS, BuiltinFunctionType, type)) or hasattr(function, "__wrapped__")
+    return function if is_function else function.__call__
 
 
 def results_of(function: Callable[..., Any]) -> tuple[type, ...]:
     """Return the classes of a function's results, awaited ones too, as it is annotated; empty if that is unknown."""
+    return tuple(one for one in _classes_in(_declared(function).get("return", Any)) if one is not object)
+
+
+def _declared(function: Any) -> dict[str, Any]:
+    """Return an author's annotations of a function; none if it is decorated: it may take and return something else."""
+    function = _inner(function)
+    is_known = str(getattr(function, "__module__", "")).startswith(("kcr.", "kcr_devcluster."))
     try:
-        return tuple(_classes_in(hints_of(_inner(function)).get("return", Any)))
+        return {} if is_known or hasattr(function, "__wrapped__") else hints_of(function)
     except Exception:  # an author's annotations may be anything
-        return ()
+        return {}
 
 
 def _classes_in(hint: Any) -> Iterator[type]:
+    """Yield the classes of values that fit an annotation; `object` for what cannot be known."""
     origin, items = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
         for one in items:
             yield from _classes_in(one)
     elif origin in (Awaitable, Coroutine):
         yield from _classes_in(items[-1])
-    elif isinstance(origin or hint, type) and hint not in (Any, object):
-        yield origin or hint
+    elif isinstance(hint, TypeVar):
+        yield from _classes_in(hint.__bound__)
+    else:
+        kind = origin or hint
+        is_known = isinstance(kind, type) and kind is not Any and not getattr(kind, "_is_protocol", False)
+        yield kind if is_known else object
+
+
+def misdeclared(function: Any, arguments: Sequence[Any], result: Any) -> str:
+    """Return the remedy for a function whose annotations say that it takes or returns other classes; empty for none."""
+    hints = _declared(function)
+    try:
+        names = [*inspect.signature(function).parameters] if hints else []
+    except ValueError:  # see `is_misfit`
+        names = []
+    for name, wanted in zip(names, arguments, strict=False):
+        if _is_unlike(given := hints.get(name, Any), wanted):
+            return f"it takes {check_of(given).noun}: let it take {check_of(wanted).noun}"
+    if get_origin(result) in (Awaitable, Coroutine):
+        result = get_args(result)[-1]
+    given, wanted, is_list_of = hints.get("return", Any), result, get_origin(result) in _MANY
+    if is_list_of:
+        given, wanted = (next(iter(get_args(one)), Any) for one in (given, result))
+    if _is_unlike(given, wanted) or (is_list_of and not all(map(is_list, results_of(function)))):
+        return f"it returns {check_of(hints['return']).noun}: let it return {check_of(result).noun}"
+    return ""
+
+
+def _is_unlike(given: Any, wanted: Any) -> bool:
+    pairs = [(one, other) for one in _classes_in(given) for other in _classes_in(wanted)]
+    return not any(issubclass(one, other) or issubclass(other, one) or other is float for one, other in pairs)
 
 
 def _yields(function: Any) -> bool:
@@ -429,31 +493,27 @@ def _yields(function: Any) -> bool:
 
 def is_plain(function: Any) -> bool:
     """Return whether a function is written with `def`, and no annotation says that it returns an awaitable."""
-    function = _inner(function)
+    function = inspect.unwrap(_inner(function))
     if not isinstance(function, _FUNCTIONS) or function.__name__ == "<lambda>":
         return False
-    if _yields(function):
-        return True
-    try:
-        hint = hints_of(function).get("return")
-    except Exception:  # see `results_of`
-        hint = None
-    return not (inspect.iscoroutinefunction(function) or hint is Any or get_origin(hint) in (Awaitable, Coroutine))
+    hint = _declared(function).get("return")
+    return _yields(function) or not (
+        inspect.iscoroutinefunction(function) or hint is Any or get_origin(hint) in (Awaitable, Coroutine)
+    )
 
 
-def _wrong_result(function: Any, result: Any) -> str:
-    """Return the remedy for a function whose results have another type; empty where they fit, or cannot be known."""
+def _wrong_kind(function: Any, result: Any) -> str:
     function = _inner(function)
+    if isinstance(result, TypeVar):
+        result = result.__bound__ or Any
     hints = {get_origin(one) or one for one in (result, *get_args(result))}
-    if inspect.iscoroutinefunction(function) and not (
-        isinstance(result, TypeVar) or hints & {Any, Awaitable, Coroutine}
-    ):
+    if inspect.isasyncgenfunction(function) or (_yields(function) and not hints & {*_MANY}):
+        return "write it without yield"
+    if inspect.iscoroutinefunction(inspect.unwrap(function)) and not hints & {Any, Awaitable, Coroutine}:
         return "write `def` instead of `async def`: it is not awaited"
     if get_origin(result) in (Awaitable, Coroutine) and is_plain(function) and results_of(function):
         return "write `async def` instead of `def`"
-    returns = results_of(function) if hints & {*_MANY} else ()
-    wrong = next((one for one in returns if not is_list(one)), None)
-    return "" if wrong is None else f"it returns {noun_of(wrong)}: let it return a list"
+    return ""
 
 
 def is_list(kind: type) -> bool:
@@ -490,6 +550,10 @@ def _protocol(kind: type) -> Check:
             if is_misfit(method, counts[name]) or (inspect.iscoroutinefunction(member) and is_plain(method)):
                 without = ", without yield" if _yields(method) else ""
                 return Fault(value, f"define its {name} as `{shapes[name]}`{without}")
+            hints = hints_of(member) if _declared(method) else {}
+            wanted = [hints.get(one, Any) for one in [*inspect.signature(member).parameters][1:]] if hints else []
+            if remedy := misdeclared(method, wanted, hints.get("return", Any)):
+                return Fault(value, f"{name}: {remedy}")
         return None
 
     return Check(noun, fault)

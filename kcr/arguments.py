@@ -23,6 +23,7 @@ from collections.abc import (
 from datetime import timedelta
 from difflib import get_close_matches
 from functools import cache, wraps
+from types import AsyncGeneratorType, BuiltinFunctionType, CoroutineType, FunctionType, GeneratorType, MethodType
 from typing import (
     Any,
     NoReturn,
@@ -33,6 +34,13 @@ from typing import (
 from kcr.annotations import Check, Fault, check_of, hints_of, is_list, is_number, shown
 
 T = TypeVar("T")
+# What users of other libraries give: the name, and what to use instead.
+_HABITS = {
+    "concurrency": ("workers",), "max_concurrent_reconciles": ("workers",), "predicate": ("watches", "=[kcr.watch(…)]"),
+    "requeue": ("requeue_after", "=0, or raise kcr.RetryLater for the controller's backoff"),
+    "scope": ("namespaced", "=False for a kind without namespaces"),
+}  # fmt: skip
+_NOT_RUN = (AsyncGeneratorType, BuiltinFunctionType, CoroutineType, FunctionType, GeneratorType, MethodType)
 _SELVES = (["self"], ["cls"], ["_cls"])
 
 
@@ -83,7 +91,7 @@ def checked_on_failure(target: T) -> T:
 def _check_after(function: Any, arguments: Sequence[Any], given: Mapping[str, Any], error: Exception) -> None:
     """Check the arguments of a call that has failed, and the fields of objects among them that cannot be encoded."""
     check_of_call(function)(arguments, given)
-    for value in arguments if isinstance(error, AttributeError | TypeError | NotImplementedError) else ():
+    for value in arguments if isinstance(error, AttributeError | TypeError) else ():
         if hasattr(type(value), "crd_options"):
             check_fields(f"{called(function, arguments[0])}: {shown(value)}", value)
 
@@ -143,7 +151,6 @@ check_of_call = cache(CallCheck)
 
 
 def _by_place(parameters: Iterable[inspect.Parameter]) -> tuple[list[str], str]:
-    """Return the parameters that are given by place, and the one that takes the rest; empty for none."""
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     rest = next((one.name for one in parameters if one.kind is one.VAR_POSITIONAL), "")
     return [one.name for one in parameters if one.kind in kinds], rest
@@ -160,8 +167,10 @@ def refuse_unknown(about: str, given: Iterable[str], known: Sequence[str], usual
     """
     for name in given:
         if name not in known:
+            meant = _HABITS.get(name, ("",))
             near = get_close_matches(name, known, 1) or usual or known
-            refuse(f"{about} is called {name!r}: use {', '.join(near)}")
+            remedy = "".join(meant) if meant[0] in known else ", ".join(near)
+            refuse(f"{about} is called {name!r}: use {remedy}")
 
 
 def error_of(about: str, name: str, fault: Fault) -> Exception:
@@ -208,6 +217,13 @@ async def awaited(result: Any, about: str) -> Any:
     if not inspect.isawaitable(result):
         refuse(f"{about} returned {shown(result)}: write it with `async def`")
     return await result
+
+
+def ran(result: T, about: str) -> T:
+    """Return what an author's function, `about`, has returned; raise TypeError if that has not run."""
+    if isinstance(result, _NOT_RUN):
+        refuse(f"{about} returned {shown(result)}, which has not run: return its result")
+    return result
 
 
 def list_in(result: Any, about: str, noun: str) -> Iterable[Any]:

@@ -181,6 +181,7 @@ class RetryLater(KcrError):  # noqa: N818  # read aloud where it is raised: `rai
         retry_after_seconds: How long the key waits; 0 for the controller's backoff.
     """
 
+    @checked
     def __init__(self, message: str, *, after: timedelta | float | None = None) -> None:
         """Make the error.
 

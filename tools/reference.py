@@ -286,8 +286,9 @@ def _described(kind: type) -> Iterator[str]:
 
 # Names of types with bounds.
 _BARE = {
-    "Count": "int", "EventType": "str", "NamespaceName": "str", "NamespaceNames": "str", "NotNegative": "float",
-    "Phase": "str", "Positive": "float", "Text": "str",
+    "Count": "int", "EventType": "str", "FieldPath": "str", "FieldSelector": "str", "NamespaceName": "str",
+    "NamespaceNames": "str", "NotNegative": "float",
+    "Phase": "str", "Positive": "float", "Selector": "str", "Text": "str",
 }  # fmt: skip
 
 

@@ -7,10 +7,11 @@ Source: sigs.k8s.io/controller-tools/pkg/crd/markers.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
+from kcr.annotations import Name, Text
 from kcr.arguments import check_fields, checked
 
 _QUANTITY = (
@@ -19,6 +20,8 @@ _QUANTITY = (
 
 # A number, or a name or percentage as text, such as the port of a probe.
 IntOrString = int | str
+# Where a field is.
+FieldPath = Annotated[str, msgspec.Meta(pattern=r"\A\..", description="a path such as .status.ready")]
 # An amount of a resource, such as `500m` or `1Gi`. Servers check its form; decoding does not.
 Quantity = Annotated[int | str, msgspec.Meta(extra_json_schema={"pattern": _QUANTITY})]
 
@@ -42,13 +45,13 @@ class Validation(NamedTuple):
     Source: apiextensions-apiserver/pkg/apis/apiextensions/v1/types_jsonschema.go, ValidationRule.
     """
 
-    rule: str
+    rule: Annotated[str, msgspec.Meta(pattern=r"\S", description="an expression in CEL")]
     message: str = ""
     message_expression: str = ""
     reason: Annotated[
         str,
         msgspec.Meta(
-            pattern="^(FieldValue(Invalid|Forbidden|Required|Duplicate))?$",
+            pattern=r"^(FieldValue(Invalid|Forbidden|Required|Duplicate))?\Z",
             description="FieldValueInvalid, FieldValueForbidden, FieldValueRequired or FieldValueDuplicate",
         ),
     ] = ""
@@ -65,7 +68,7 @@ class ListType(NamedTuple):
         keys: The fields that identify an item of a `map`, by their names on the wire.
     """
 
-    type: Annotated[str, msgspec.Meta(pattern="^(map|set|atomic)$", description="'map', 'set' or 'atomic'")]
+    type: Annotated[str, msgspec.Meta(pattern=r"^(map|set|atomic)\Z", description="'map', 'set' or 'atomic'")]
     keys: tuple[str, ...] = ()
 
 
@@ -82,12 +85,12 @@ class PrinterColumn(NamedTuple):
         format: A hint such as `int32`; empty for none.
     """
 
-    name: str
-    json_path: str
+    name: Text
+    json_path: FieldPath
     type: Annotated[
         str,
         msgspec.Meta(
-            pattern="^(integer|number|string|boolean|date)?$", description="integer, number, string, boolean or date"
+            pattern=r"^(integer|number|string|boolean|date)?\Z", description="integer, number, string, boolean or date"
         ),
     ] = ""
     description: str = ""
@@ -105,17 +108,17 @@ class ScaleSubresource(NamedTuple):
         selector_path: The label selector of their pods as text, which a HorizontalPodAutoscaler needs; empty for none.
     """
 
-    spec_path: str = ".spec.replicas"
-    status_path: str = ".status.replicas"
+    spec_path: FieldPath = ".spec.replicas"
+    status_path: FieldPath = ".status.replicas"
     selector_path: str = ""
 
 
 class CrdOptions(NamedTuple):
     """The keywords of a class that are for its CustomResourceDefinition."""
 
-    singular: str = ""
-    short_names: tuple[str, ...] = ()
-    categories: tuple[str, ...] = ()
+    singular: Name | Literal[""] = ""
+    short_names: tuple[Name, ...] = ()
+    categories: tuple[Name, ...] = ()
     columns: tuple[PrinterColumn, ...] = ()
     scale: ScaleSubresource | None = None
     selectable_fields: tuple[str, ...] = ()

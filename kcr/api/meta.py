@@ -8,14 +8,16 @@ default is still written, because the default here need not be the server's.
 A value is changed with `msgspec.structs.replace`; there is no mutable form.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, Self, TypeVar, cast, dataclass_transform
 
 import msgspec
+from msgspec import inspect
 
-from kcr.annotations import shown
+from kcr.annotations import Name, shown, without_address
 from kcr.api.markers import CrdOptions
 from kcr.api.resources import ResourceType
 from kcr.arguments import check_fields, check_of_call, checked, checked_on_failure, refuse, refuse_unknown
@@ -32,8 +34,8 @@ _CLUSTER = "cluster://"
 _EMPTY: tuple[object, ...] = (None, msgspec.UNSET, "", (), [], {})
 
 
-def _constant(value: object) -> Callable[[], object]:
-    return lambda: value
+def _constant(value: Any) -> Callable[[], object]:
+    return value.copy if isinstance(value, list | dict | set) else lambda: value
 
 
 def _explicit_defaults(namespace: dict[str, Any]) -> None:
@@ -68,15 +70,12 @@ class _Names(NamedTuple):
     api_version: Annotated[
         str,
         msgspec.Meta(
-            pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[a-z]([-a-z0-9]*[a-z0-9])?$",
+            pattern=r"^(?!.*\.\.)([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[a-z]([-a-z0-9]*[a-z0-9])?\Z",
             description="a group and a version, such as example.dev/v1",
         ),
     ]
-    plural: Annotated[
-        str,
-        msgspec.Meta(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", description="a name in lower case, such as websites"),
-    ]
-    kind: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z][A-Za-z0-9]*$", description="a name such as Website")]
+    plural: Name
+    kind: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z][A-Za-z0-9]*\Z", description="a name such as Website")]
     namespaced: bool
 
 
@@ -93,7 +92,10 @@ class ObjectType(msgspec.StructMeta):
         inherited = next((base.crd_options for base in bases if hasattr(base, "crd_options")), CrdOptions())
         crd_options = inherited.extended(name, options)
         _explicit_defaults(namespace)
-        made = super().__new__(cls, name, bases, namespace, **{**_OPTIONS, **options})
+        try:
+            made = super().__new__(cls, name, bases, namespace, **{**_OPTIONS, **options})
+        except (TypeError, ValueError) as error:
+            refuse(f"{name}: {error}")
         if resource is not None:
             taken = _TAKEN.intersection(namespace.get("__annotations__", ()))
             if taken:
@@ -101,6 +103,28 @@ class ObjectType(msgspec.StructMeta):
             made.resource = resource  # type: ignore[attr-defined]  # declared by Resource as a ClassVar
         made.crd_options = crd_options  # type: ignore[attr-defined]  # declared by Object as a ClassVar
         return made
+
+    def fault(cls) -> str:
+        """Return why objects of the class cannot be decoded, and the remedy; empty if they can."""
+        return _fault_of(cls)
+
+
+@cache
+def _fault_of(kind: type[msgspec.Struct]) -> str:
+    remedy = "use a scalar, tuple, Mapping or kcr.Object, or carry it as bytes with msgspec.Raw"
+    name = ""
+    try:
+        # Those of kcr have right ones, and many.
+        for field in () if kind.__module__.startswith("kcr.") else msgspec.structs.fields(kind):
+            name = field.name
+            for foreign in re.findall(r"CustomType\(cls=<class '(?:\w+\.)*(\w+)'", repr(inspect.type_info(field.type))):
+                if foreign != MicroTime.__name__:
+                    return f"{name}: {foreign} is no type of a field: {remedy}"
+    except NameError as error:
+        return f"{error}: import in {kind.__module__} what its annotations name"
+    except TypeError as error:
+        return f"{name}: {without_address(str(error))}: {remedy}"
+    return ""
 
 
 # Stated here and not on the metaclass: type checkers take the nearest base that states it, and

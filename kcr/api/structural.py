@@ -112,7 +112,6 @@ def _entries(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _line(text: str) -> str:
-    """Return the first paragraph of a text, on one line."""
     return " ".join(text.strip().partition("\n\n")[0].split())
 
 
@@ -207,9 +206,12 @@ def _default(field: FieldInfo, place: _Place) -> Any:
     if isinstance(made, tuple | list | Mapping | set | frozenset) and not made:
         return None
     try:
-        return msgspec.json.decode(codec.encode(made))
-    except (TypeError, NotImplementedError, msgspec.MsgspecError) as error:
-        raise place.error(f"its default cannot be written as JSON ({error})", "give it another one, or None") from error
+        written = codec.encode(made)
+        if made != "":  # its limits may be for other values
+            codec.decoder(field.type).decode(written)
+        return msgspec.json.decode(written)
+    except (TypeError, ValueError) as error:
+        raise place.error(f"its default does not fit ({error})", "give it another one, or None") from error
 
 
 def _admits_empty(schema: Schema) -> bool:

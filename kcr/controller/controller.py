@@ -46,7 +46,7 @@ GRACE_SECONDS = 2.0
 class ControllerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options of a controller: each is written here, and is a keyword of `Manager.add_controller`."""
 
-    workers: Annotated[int, Meta(ge=1), "Keys reconciled concurrently; at least 1."] = 1
+    workers: Annotated[int, Meta(ge=1, le=10_000), "Keys reconciled concurrently; at least 1."] = 1
     limiter: Annotated[
         RateLimiter[Key] | None, "The backoff of failed keys; None for exponential from 5 ms to 1,000 s."
     ] = None

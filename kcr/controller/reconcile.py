@@ -2,12 +2,13 @@
 
 import asyncio
 from datetime import timedelta
+from functools import wraps
 from random import Random
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from kcr.annotations import is_number, shown
 from kcr.api.meta import Key
-from kcr.arguments import refuse, seconds_of
+from kcr.arguments import refuse, refuse_unknown, seconds_of
 from kcr.errors import KcrError
 from kcr.log import get_logger
 from kcr.metrics import ControllerMetrics
@@ -35,6 +36,16 @@ class Result(NamedTuple):
     priority: int | None = None
 
 
+@wraps(Result.__new__)
+def _make(
+    cls: type[Result], requeue_after: Any = None, jitter: float = 0.0, priority: int | None = None, **others: Any
+) -> Result:
+    if others:
+        refuse_unknown("Result: no argument", others, Result._fields)
+    return tuple.__new__(cls, (requeue_after, jitter, priority))
+
+
+Result.__new__ = _make  # type: ignore[method-assign,assignment]
 _NOTHING = Result()
 
 

@@ -2,16 +2,17 @@
 
 import asyncio
 from collections.abc import AsyncIterable, Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from kcr.annotations import shown
 from kcr.api.meta import Key, OwnerReference, Resource, controller_of, is_key
-from kcr.arguments import checked, list_in, refuse
+from kcr.arguments import checked, list_in, ran, refuse
 from kcr.controller.gates import is_resumed
 from kcr.controller.predicates import Predicate
 from kcr.controller.retries import is_requested
-from kcr.errors import KcrError, described
+from kcr.errors import KcrError, NotSyncedError, described
 from kcr.informer import Handler, Store, Trigger
 from kcr.informer.slots import SlotRules
 from kcr.log import about_no_object, get_logger
@@ -118,8 +119,13 @@ def keys_by_index(store: Store[R], index: str) -> Callable[[Resource], Iterable[
         store: Has the objects to enqueue.
         index: Holds each of them under the keys of the objects it refers to, in the form of `str(key)`.
 
+    Raises:
+        KeyError: The store has no such index.
+
     Source: controller-runtime/pkg/handler/enqueue_mapped.go, EnqueueRequestsFromMapFunc, with a field index.
     """
+    with suppress(NotSyncedError):
+        store.by_index(index, "")
     return lambda obj: [found.key for found in store.by_index(index, str(obj.key))]
 
 
@@ -165,7 +171,8 @@ class EnqueueRequests(Handler[Any]):
 
     def _passes(self, old: Resource | None, new: Resource | None) -> bool:
         try:
-            return self._source.predicate is None or self._source.predicate(old, new)
+            passes = self._source.predicate is None or self._source.predicate(old, new)
+            return passes is True or bool(passes and ran(passes, "it"))
         except (Exception, SystemExit) as error:
             raise self._failure("predicate", new or old, error) from error
 

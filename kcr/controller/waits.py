@@ -28,7 +28,7 @@ from typing import Any, Self
 
 from kcr.api.durations import human_duration
 from kcr.api.meta import Key, Resource
-from kcr.arguments import checked, seconds_of
+from kcr.arguments import checked, ran, seconds_of
 from kcr.errors import KcrError
 from kcr.informer import Handler, Informer, Store
 from kcr.informer.handlers import Registration
@@ -113,7 +113,7 @@ class WaitFor(KcrError):  # noqa: N818  # read aloud where it is raised: `raise 
 
     def is_over(self, obj: Resource | None) -> bool:
         """Return whether the wait is over, given the object as its store shows it; None for no such object."""
-        return bool(self._is_over(obj))
+        return bool(ran(self._is_over(obj), "the predicate"))
 
 
 def _exists(obj: Resource | None) -> bool:
@@ -233,7 +233,6 @@ class Waits:
         return {key: tuple(_texts(parked, now)) for key, parked in self.parked.copy().items()}
 
     def _informer(self, wait: WaitFor) -> Informer[Any]:
-        """Return the informer of a wait, which calls this from now on."""
         kind, informer = wait.kind, self._find_informer(wait.kind)
         if wait.key.cluster:
             remedy = "return kcr.Result(requeue_after=…), or watch the kind there"
@@ -250,7 +249,6 @@ class Waits:
         return informer
 
     def _observe(self, store: Store[Any], kind: Kind, awaited: Key) -> None:
-        """Enqueue the keys whose wait for an object is over."""
         # As it is now: one that was deleted may have a successor of its name.
         obj = store.stored(awaited)
         for key in tuple(self._waiting[kind][awaited]):

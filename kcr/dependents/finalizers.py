@@ -11,9 +11,11 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from kcr.annotations import Text
 from kcr.api.meta import Resource
-from kcr.arguments import checked
+from kcr.arguments import checked, ran, refuse
 from kcr.client import Client
+from kcr.controller.reconcile import Result
 from kcr.errors import NotFoundError
 
 R = TypeVar("R", bound=Resource)
@@ -22,19 +24,19 @@ _PATH = "/metadata/finalizers"
 
 
 @checked
-def has_finalizer(obj: Resource, name: str) -> bool:
+def has_finalizer(obj: Resource, name: Text) -> bool:
     """Return whether the object carries a finalizer."""
     return name in obj.metadata.finalizers
 
 
 @checked
-def add_finalizer(obj: R, name: str) -> R:
+def add_finalizer(obj: R, name: Text) -> R:
     """Return the object with a finalizer; the others keep their places."""
     return obj if has_finalizer(obj, name) else _with(obj, (*obj.metadata.finalizers, name))
 
 
 @checked
-def remove_finalizer(obj: R, name: str) -> R:
+def remove_finalizer(obj: R, name: Text) -> R:
     """Return the object without a finalizer; the others keep their order."""
     if not has_finalizer(obj, name):
         return obj
@@ -43,7 +45,7 @@ def remove_finalizer(obj: R, name: str) -> R:
 
 @checked
 async def finalized(
-    client: Client, obj: Resource, name: str, cleanup: Callable[[], Awaitable[object] | object]
+    client: Client, obj: Resource, name: Text, cleanup: Callable[[], Awaitable[object] | object]
 ) -> bool:
     """Add a finalizer, or clean up and remove it; return whether the reconcile continues.
 
@@ -76,8 +78,9 @@ async def finalized(
         await client.json_patch(type(obj), obj.key, _addition(obj, name))
     elif has_finalizer(obj, name):
         undone = cleanup()
-        if isawaitable(undone):
-            await undone
+        undone = ran(await undone if isawaitable(undone) else undone, "finalized: cleanup")
+        if isinstance(undone, Result):
+            refuse(f"finalized: cleanup returned {undone}: raise kcr.RetryLater(…) while it is not done")
         try:
             await client.json_patch(type(obj), obj.key, _removal(obj, name))
         except NotFoundError:

@@ -34,7 +34,7 @@ RETRY_SECONDS = 10.0
 NAME_DRAWS = 3
 
 _TYPES = ("Normal", "Warning")
-EventType = Annotated[str, Meta(pattern="^(Normal|Warning)$", description="'Normal' or 'Warning'")]
+EventType = Annotated[str, Meta(pattern=r"^(Normal|Warning)\Z", description="'Normal' or 'Warning'")]
 
 
 class EventRecorder:

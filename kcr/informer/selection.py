@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from kcr.annotations import NamespaceName
+from kcr.annotations import FieldSelector, NamespaceName, Selector
 from kcr.api.meta import ObjectMeta, PartialObjectMetadata, Resource
 from kcr.arguments import checked
 from kcr.client.wire.requests import target
@@ -39,8 +39,8 @@ class Selection(NamedTuple, Generic[R]):
 
     kind: type[R]
     namespace: NamespaceName = ""
-    labels: str = ""
-    fields: str = ""
+    labels: Selector = ""
+    fields: FieldSelector = ""
     # Any: a NamedTuple's own type variable makes the tuple invariant.
     transform: Callable[[Any], Resource] | None = None
     excluded: frozenset[str] = frozenset()

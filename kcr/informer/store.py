@@ -11,6 +11,7 @@ from functools import partial
 from itertools import count
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
+from kcr.annotations import Text
 from kcr.api.meta import Key, ObjectMeta, Resource, controller_of
 from kcr.arguments import check_of_call, checked, checked_on_failure
 from kcr.errors import NotSyncedError
@@ -237,7 +238,7 @@ class Store(Generic[R]):
         return found
 
     @checked
-    def add_index(self, name: str, values: Callable[[R], Iterable[str]] | None = None) -> None:
+    def add_index(self, name: Text, values: Callable[[R], Iterable[str]] | None = None) -> None:
         """Add an index, or replace it; at any time, on the thread of the informer.
 
         ```python

@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, 
 from contextlib import suppress
 from typing import Any, ClassVar
 
-from kcr.annotations import NamespaceName
+from kcr.annotations import NamespaceName, Selector
 from kcr.api.meta import Key, PartialObjectMetadata
 from kcr.arguments import checked
 from kcr.controller import Controller
@@ -292,7 +292,7 @@ class Namespaces(Handler[SelectedNamespace]):
     """
 
     @checked
-    def __init__(self, *names: NamespaceName, labels: str = "") -> None:
+    def __init__(self, *names: NamespaceName, labels: Selector = "") -> None:
         """Name the namespaces, or select them.
 
         Args:

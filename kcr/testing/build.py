@@ -35,7 +35,7 @@ CONTAINER = "main"
 Phase = Annotated[
     str,
     msgspec.Meta(
-        pattern="^(Pending|Running|Succeeded|Failed|Unknown)$", description="Pending, Running, Succeeded or Failed"
+        pattern=r"^(Pending|Running|Succeeded|Failed|Unknown)\Z", description="Pending, Running, Succeeded or Failed"
     ),
 ]
 

@@ -26,7 +26,7 @@ from random import Random
 from typing import Any, TypeVar, TypeVarTuple, overload
 
 from kcr.annotations import NotNegative
-from kcr.arguments import checked
+from kcr.arguments import checked, ran
 from kcr.errors import NotFoundError
 from kcr.log import get_logger
 from kcr.stacks import await_stack
@@ -275,7 +275,7 @@ class VirtualClock:
         loop = _virtual_loop()
         limit = loop.time() + seconds
         await loop.settled()
-        while not check():
+        while not ran(check(), "check"):
             if loop.time() >= limit:
                 raise AssertionError(f"{check} does not hold after {seconds} s of virtual time")
             await loop.jumped(limit)
@@ -311,9 +311,7 @@ async def eventually(check: Callable[[], Any], *, seconds: NotNegative = 30) -> 
         failure: Exception | None = None
         try:
             answer = check()
-            if inspect.isawaitable(answer):
-                answer = await answer
-            if answer:
+            if ran(answer := await answer if inspect.isawaitable(answer) else answer, "check"):
                 return answer
             last = repr(answer)
         except (AssertionError, NotFoundError) as error:
@@ -337,9 +335,7 @@ async def consistently(check: Callable[[], Any], *, seconds: NotNegative = 5) ->
     began = loop.time()
     while (passed := loop.time() - began) <= seconds:
         answer = check()
-        if inspect.isawaitable(answer):
-            answer = await answer
-        if not answer:
+        if not ran(answer := await answer if inspect.isawaitable(answer) else answer, "check"):
             name = getattr(check, "__name__", repr(check))
             raise AssertionError(f"{name}: no longer fulfilled after {passed:.3g} s: {answer!r}")
         await asyncio.sleep(POLL_SECONDS)

@@ -6,14 +6,13 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Hashable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
-from inspect import isawaitable
 from math import inf
 from operator import attrgetter
 from threading import get_ident
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from kcr.annotations import is_number, shown
-from kcr.arguments import check_of_call, checked, checked_on_failure, refuse
+from kcr.arguments import check_of_call, checked, checked_on_failure, ran, refuse
 from kcr.errors import QueueClosedError, described
 from kcr.log import get_logger
 from kcr.metrics import QueueMetrics
@@ -443,7 +442,7 @@ def _group(group_of: Callable[[Any], Hashable], key: Any) -> Hashable:
     try:
         group = group_of(key)
         hash(group)
-        return refuse(f"it returned {shown(group)}: write it with `def`") if isawaitable(group) else group
+        return ran(group, "it")
     except Exception as error:
         _log.error("fair_by failed", key=str(key), error=described(error), exc_info=trace_of(error))
         return None

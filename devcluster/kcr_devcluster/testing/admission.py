@@ -110,7 +110,7 @@ async def admit(  # noqa: PLR0913  # the fields of a request, all by name
 
 
 async def _admit(request: WebhookRequest, kind: type[R], webhook: object) -> AdmissionResult[R]:
-    handlers = handlers_of("admit", webhook)
+    handlers = handlers_of("admit", webhook, kind)
     rules = [
         WebhookRule(kind.resource, kind, is_mutating, "", "", (request.operation,), handlers, WebhookOptions())
         for is_mutating in (True, False)

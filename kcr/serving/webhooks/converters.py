@@ -4,11 +4,10 @@ A conversion takes at most two steps: a registered function, or two of them with
 2·(n-1) functions. A function changes spec, status, labels and annotations, and keeps the other metadata.
 """
 
-import inspect
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self, TypeVar
 
-from kcr.annotations import check_of
+from kcr.annotations import check_of_function
 from kcr.api.meta import ObjectMeta, Resource
 from kcr.arguments import checked, error_of
 from kcr.errors import described
@@ -53,9 +52,6 @@ def converts(source: type[A], target: type[B]) -> Callable[[Callable[[A], B]], C
     Raises:
         TypeError: The classes are no two versions of one kind, or have such a function; or it is a coroutine.
     """
-    for one in (source, target):
-        if not hasattr(one, "resource"):
-            raise TypeError(f"{one.__name__}: it is not a kind: give the class api_version= and plural=")
     if source.resource._replace(version="") != target.resource._replace(version=""):
         raise TypeError(
             f"{source.__name__} and {target.__name__} are not versions of one kind: give both the same group, kind "
@@ -67,12 +63,10 @@ def converts(source: type[A], target: type[B]) -> Callable[[Callable[[A], B]], C
         )
 
     def register(function: Callable[[A], B]) -> Callable[[A], B]:
-        fault = check_of(Callable[[Any], Resource]).fault(function)
-        if fault is not None and not inspect.iscoroutinefunction(function):
+        fault = check_of_function([source], target).fault(function)
+        if fault is not None:
             raise error_of("converts", "function", fault)
         name = getattr(function, "__name__", "?")
-        if inspect.iscoroutinefunction(function):
-            raise TypeError(f"{name}: a conversion makes no requests: write `def` instead of `async def`")
         known = _FUNCTIONS.setdefault(source, {}).setdefault(target, function)
         if known is not function:
             raise TypeError(
@@ -180,7 +174,6 @@ def _differs(name: str, old: ObjectMeta, new: ObjectMeta) -> bool:
 
 
 def _connected(kinds: tuple[type[Resource], ...]) -> tuple[type[Resource], ...]:
-    """Return these classes, and those that functions connect with them."""
     pairs = [(source, target) for source, targets in _FUNCTIONS.items() for target in targets]
     found = dict.fromkeys(kinds)
     while more := [one for pair in pairs if not found.keys().isdisjoint(pair) for one in pair if one not in found]:
@@ -191,7 +184,6 @@ def _connected(kinds: tuple[type[Resource], ...]) -> tuple[type[Resource], ...]:
 def _path(
     source: type[Resource], target: type[Resource], versions: tuple[type[Resource], ...]
 ) -> tuple[Converter, ...]:
-    """Return the functions from one version to another: the direct one, or the two through the hub."""
     direct = _FUNCTIONS.get(source, {}).get(target)
     if direct is not None:
         return (direct,)

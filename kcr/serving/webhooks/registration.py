@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Protocol
 
 import msgspec
 
-from kcr.annotations import is_list, is_misfit, noun_of, results_of
+from kcr.annotations import check_of_function, is_list, is_misfit, noun_of, results_of
 from kcr.api.apps import Scale
 from kcr.api.meta import Resource
 from kcr.api.resources import ResourceType
@@ -157,9 +157,9 @@ def register(kind: type[Resource], webhook: object, options: WebhookOptions) -> 
     """
     about = f"webhook of {kind.resource.display}{options.subresource and f'/{options.subresource}'}"
     _check_options(about, options)
-    handlers = handlers_of(about, webhook)
-    methods = {name for handler in handlers for name in METHODS if hasattr(handler, name)}
     object_kind, possible = _object_kind(kind, options.subresource)
+    handlers = handlers_of(about, webhook, object_kind)
+    methods = {name for handler in handlers for name in METHODS if hasattr(handler, name)}
     made = []
     for is_mutating, path in ((True, options.mutating_path), (False, options.validating_path)):
         own = {name for name in methods if (name == "default") is is_mutating}
@@ -198,7 +198,7 @@ def _check_options(about: str, options: WebhookOptions) -> None:
             raise ValueError(f"{about}: a selector has {unknown[0]!r}: use matchLabels and matchExpressions")
 
 
-def handlers_of(about: str, webhook: object) -> tuple[object, ...]:
+def handlers_of(about: str, webhook: object, kind: type[Resource]) -> tuple[object, ...]:
     """Return the handlers of a webhook: itself, or those of a sequence.
 
     Raises:
@@ -208,11 +208,11 @@ def handlers_of(about: str, webhook: object) -> tuple[object, ...]:
     if not handlers:
         raise TypeError(f"{about}: there is no webhook in the list: give it an object with a method, such as default")
     for handler in handlers:
-        _check_handler(about, handler)
+        _check_handler(about, handler, kind)
     return handlers
 
 
-def _check_handler(about: str, handler: object) -> None:
+def _check_handler(about: str, handler: object, kind: type[Resource]) -> None:
     shown = type(handler).__name__
     if isinstance(handler, type):
         raise TypeError(f"{about}: {handler.__name__} is a class: give it an object, {handler.__name__}(manager)")
@@ -226,13 +226,15 @@ def _check_handler(about: str, handler: object) -> None:
         arguments, method = METHODS[name][1], getattr(handler, name)
         if is_misfit(method, arguments.count(",") + 1):
             raise TypeError(f"{about}: {shown}.{name}: define it as {name}(self, {arguments})")
+        check = check_of_function([kind] * arguments.count(",") + [WebhookRequest], Any)
+        if fault := check.fault(method):
+            raise TypeError(f"{about}: {shown}.{name}: {fault.remedy}")
         wrong = next((one for one in results_of(method) if not _is_result(name, one)), None)
         if wrong is not None:
             raise TypeError(f"{about}: {shown}.{name} says that it returns {noun_of(wrong)}: {result_of(name)}")
 
 
 def _is_result(name: str, kind: type) -> bool:
-    """Return whether a method may return a value of a class."""
     if kind is NoneType:
         return True
     return (
@@ -254,7 +256,6 @@ def _method_of(operation: Operation) -> str:
 
 
 def _object_kind(kind: type[Resource], subresource: str) -> tuple[type[Resource], tuple[Operation, ...]]:
-    """Return the type of the reviewed object, and the operations that there are."""
     if not subresource:
         return kind, ("CREATE", "UPDATE", "DELETE")
     if subresource == "scale":

@@ -10,7 +10,7 @@ from contextlib import redirect_stderr
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import click
 import msgspec
@@ -34,7 +34,21 @@ from kcr.testing import FakeInformer, FakeManager, FakeSource, build
 from kcr_devcluster.testing.requests import SeenRequests
 
 # For the rows alone.
-USED = (Annotated, ConfigMap, Deployment, Job, Path, Secret, SeenRequests, UTC, build, datetime, partial, timedelta)
+USED = (
+    Annotated,
+    Literal,
+    ConfigMap,
+    Deployment,
+    Job,
+    Path,
+    Secret,
+    SeenRequests,
+    UTC,
+    build,
+    datetime,
+    partial,
+    timedelta,
+)
 
 
 class SiteSpec(kcr.Object):
@@ -148,6 +162,10 @@ async def go(*arguments: Any) -> None:
     """Any coroutine function."""
 
 
+async def explained(*arguments: Any) -> Any:
+    """Any function that explains."""
+
+
 def plain(*arguments: Any) -> None:
     """Any function."""
 
@@ -164,6 +182,80 @@ def annotated(result: Any, method: str = "validate_create") -> Any:
 
     review.__annotations__["return"] = result
     return type("Review", (), {method: review})()
+
+
+def typed(result: Any = Any, *arguments: Any) -> Any:
+    """Return a function whose annotations say that it takes and returns values of these types."""
+    names = [f"argument_{number}" for number in range(len(arguments) or 1)]
+    made = eval(f"lambda {', '.join(names)}: None")
+    made.__name__, made.__annotations__ = "typed", {**dict(zip(names, arguments, strict=False)), "return": result}
+    return made
+
+
+def yielding(*arguments: Any) -> Any:
+    """A function that yields."""
+    yield 1
+
+
+async def yielding_async(*arguments: Any) -> Any:
+    """A coroutine function that yields."""
+    yield 1
+
+
+class Called:
+    """An object that is called like a function."""
+
+    async def __call__(self, obj: Site) -> tuple[kcr.Key, ...]:
+        return (obj.key,)
+
+
+class Taking:
+    """Its reconcile takes an object, as those of other libraries do, and says so."""
+
+    async def reconcile(self, obj: Site) -> kcr.Result:
+        return kcr.Result()
+
+
+class Returning:
+    """Its reconcile says that it returns something else."""
+
+    async def reconcile(self, key: kcr.Key) -> bool:
+        return True
+
+
+class Mixin:
+    """A class whose objects have a dictionary."""
+
+
+class Model:
+    """A class of values that msgspec does not know, as those of other libraries are."""
+
+
+class WebStatus(kcr.Object):
+    ready: int = 0
+    share: float = 1.0
+
+
+class Web(kcr.Resource, api_version="example.dev/v1", plural="webs"):
+    """A kind with a status."""
+
+    spec: SiteSpec = SiteSpec()
+    status: WebStatus = WebStatus()
+
+
+async def on_web(call: Any) -> Any:
+    """Call a function with a client of a server that has a Web."""
+    client = FakeManager(kinds=[Web]).client
+    web = await client.create(Web(metadata=site.metadata))
+    return await call(client, web)
+
+
+async def cleaned(cleanup: Any) -> Any:
+    """Clean up a Site that is being deleted."""
+    client = FakeManager(kinds=[Site]).client
+    await client.create(replace(site, metadata=replace(site.metadata, finalizers=("example.dev/dns",))))
+    await client.delete(Site, key)
+    return await kcr.finalized(client, await client.get(Site, key), "example.dev/dns", cleanup)
 
 
 def setup(manager: kcr.Manager) -> None:
@@ -305,6 +397,19 @@ def attached(setup: Any, environ: Mapping[str, str] = {}) -> str:
 def declared(**fields: Any) -> Any:
     """Return a kind with fields of some types."""
     return kind(api_version="example.dev/v1", plural="declareds", fields=fields)
+
+
+def defaulted(default: Any, of: Any) -> Any:
+    """Return a kind whose spec has a field with a default."""
+    make: Any = type(kcr.Object)
+    spec = make("Spec", (kcr.Object,), {"__annotations__": {"a": of}, "a": default, "__module__": __name__})
+    return declared(spec=spec)
+
+
+def mixed() -> Any:
+    """Return a kind with another base."""
+    make: Any = type(kcr.Object)
+    return make("Mixed", (kcr.Resource, Mixin), {}, api_version="example.dev/v1", plural="mixeds")
 
 
 def kind(*, fields: Mapping[str, Any] = {}, **keywords: Any) -> Any:

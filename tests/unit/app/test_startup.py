@@ -118,9 +118,9 @@ async def test_right_to_watch_that_is_missing_shows_at_once(namespace: str, wher
 @pytest.mark.kcr_virtual
 async def test_selector_that_the_server_refuses_is_named_with_its_kind() -> None:
     refused = failure(400, "BadRequest", "unable to parse requirement")
-    said = r"^the API server refuses the selection pods in web \(app in \(\): unable to parse requirement: correct its"
+    said = r"^the API server refuses the selection pods in web \(app in \(a\)\): unable to parse requirement: correct"
     with pytest.raises(ConfigError, match=said):
-        await check(Script(refused), Selection(Pod, "web", labels="app in ("))
+        await check(Script(refused), Selection(Pod, "web", labels="app in (a)"))
 
 
 @pytest.mark.kcr_virtual

@@ -83,7 +83,7 @@ async def running(script: Script, *, metrics: Metrics | None = None, **options: 
 
 
 async def test_controller_without_workers_is_refused() -> None:
-    with pytest.raises(ValueError, match="workers is 0: give it a whole number of at least 1"):
+    with pytest.raises(ValueError, match="workers is 0: give it a whole number from 1 to 10000"):
         Controller("test", Script(), ControllerOptions(workers=0), random=random.Random(0))
 
 

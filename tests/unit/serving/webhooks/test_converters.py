@@ -135,7 +135,7 @@ def test_coroutine_is_refused() -> None:
     async def asks(old: Base) -> Base:
         return old
 
-    with pytest.raises(TypeError, match="asks: a conversion makes no requests: write `def` instead of `async def`"):
+    with pytest.raises(TypeError, match="function is the function asks: write `def` instead of `async def`"):
         kcr.converts(beta, hub)(asks)
 
 
