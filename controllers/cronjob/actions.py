@@ -112,7 +112,6 @@ class Actions:
         return True
 
     def _is_shown(self, cron: Key, key: Key, uid: str) -> bool:
-        """Return whether a deleted Job is still in the store, or in the list of its CronJob there."""
         job, owner = self._jobs.get(key), self._crons.get(cron)
         return (job is not None and job.metadata.uid == uid) or (
             owner is not None and any(listed.uid == uid for listed in owner.status.active)

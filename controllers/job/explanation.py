@@ -84,7 +84,6 @@ async def explain_job(client: Client, job: ManagedJob, events: Sequence[Event], 
 
 
 async def _last_output(client: Client, job: Job, pods: Iterable[Pod]) -> str:
-    """Return the last line of the pod that failed last, of a Job that has failed."""
     last = digest_of(job, pods).last if finished_type(job) == FAILED else None
     lines = await read_last_lines(client, last, 1) if last is not None else ()
     return lines[0].strip()[:_LONGEST] if lines else ""
@@ -133,14 +132,12 @@ def own_evidence(state: JobState, own_writes: OwnWrites, job: Job, pods: tuple[P
 
 
 def _backoff(counted: Iterable[Pod]) -> Backoff:
-    """Return the failures in a row, from the counted pods."""
     pods = tuple(counted)
     succeeded = (pod for pod in pods if pod.status.phase == "Succeeded")
     return advanced(Backoff(), succeeded, (pod for pod in pods if pod.status.phase == "Failed"))
 
 
 def _writers(metadata: ManagedObjectMeta, now: datetime) -> tuple[str, ...]:
-    """Return the field managers that wrote the status lately, if there are several."""
     names = sorted(name for name, time in metadata.status_writers.items() if now - time < _LATELY)
     return tuple(names) if len(names) > 1 else ()
 

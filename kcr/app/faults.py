@@ -178,7 +178,6 @@ def _plainer(message: str) -> str:
 
 
 def _single(error: BaseException) -> BaseException:
-    """Return the error inside exception groups of one, which task groups raise."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error

@@ -330,7 +330,6 @@ class Site(web.BaseSite):
 
 
 async def _bound(host: str | None, port: int) -> list[socket.socket]:
-    """Listen at each address of a host, at one port."""
     loop, sockets = asyncio.get_running_loop(), list[socket.socket]()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     # IPv4 first: where there is no IPv6, its addresses are listed nevertheless.

@@ -153,7 +153,6 @@ def lines_of_controllers(inside: Inside, *, has_ended: bool = False) -> Iterator
 
 
 def _best(views: Sequence[ControllerView]) -> Sequence[ControllerView]:
-    """Return the one of several quiet controllers that has reconciled the key last, the first if none has."""
     return [max(views, key=lambda view: -view.detail.runs[0].seconds_ago if view.detail.runs else -math.inf)]
 
 

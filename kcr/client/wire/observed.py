@@ -171,7 +171,6 @@ class _Traced:
             self._span.end()
 
     def _fail(self, error: BaseException) -> None:
-        """Record an incomplete response; a cancelled request is no failure."""
         if not self._span.span.is_recording():
             # A watch has ended.
             return

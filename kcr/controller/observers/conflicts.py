@@ -82,7 +82,6 @@ class Conflicts(Observer):
         return is_due
 
     async def _inspect(self, key: Key) -> None:
-        """Compare a key's object with the server, and list again if an event was lost."""
         with suppress(KcrError, TimeoutError):
             async with asyncio.timeout(_LOOK_SECONDS):
                 await self._compare(key)

@@ -235,7 +235,6 @@ class ShardCampaign(Handler[Lease]):
         self._lines.warning(self._now(), "failed to renew or take a lease, retrying", lease=lease, error=why)
 
     async def _write(self, name: str, shard: int | None, before: Lease | None, fence: Fence | None = None) -> _Own:
-        """Claim or renew a Lease on the version that was seen; create it where there is none."""
         fence = fence or self._shards.make_fence(self._now)
         # Before it is sent: the others count from its arrival, which is later.
         sent = fence.read()
