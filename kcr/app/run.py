@@ -30,13 +30,12 @@ from kcr.app.startup import (
     check_lease,
     check_shard_leases,
     choose_events_api,
-    explain_failure,
     fixed_selections,
     serve_webhooks,
 )
 from kcr.arguments import check_fields, refuse
 from kcr.client import Client, HttpTransport, Pressure, RateLimit, load_config
-from kcr.client.cluster_config import ClusterConfig
+from kcr.client.cluster_config import ClusterConfig, explain_failure
 from kcr.client.credentials import PluginCredentials, PluginSpec
 from kcr.clock import SystemClock
 from kcr.errors import ApiError, ConfigError, TransportError

@@ -1,8 +1,6 @@
-"""The first contact with an API server: availability and rights, with a remedy for each failure; and webhooks."""
+"""The first contact with an API server: availability and rights; and webhooks."""
 
 import asyncio
-import re
-import ssl
 from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any, Literal
@@ -15,19 +13,14 @@ from kcr.app.grace import GracePeriod
 from kcr.app.options import ProgramOptions
 from kcr.app.permissions import Need, Permissions
 from kcr.client import Client
-from kcr.client.cluster_config import ClusterConfig, expired_certificate
-from kcr.client.credentials import ANONYMOUS
-from kcr.clock import SystemClock
+from kcr.client.cluster_config import ClusterConfig
 from kcr.controller import Right, rights
 from kcr.errors import (
-    ApiError,
     BadRequestError,
     ConfigError,
     ForbiddenError,
     KcrError,
     NotFoundError,
-    TransportError,
-    UnauthorizedError,
 )
 from kcr.events import EventsApi
 from kcr.informer import Selection
@@ -203,46 +196,3 @@ async def _list(client: Client, selection: Selection[Any]) -> KcrError | None:
     except KcrError as error:
         return error
     return None
-
-
-def explain_failure(error: KcrError, config: ClusterConfig) -> str:
-    """Return cause and remedy of a failed first contact, in one line.
-
-    Args:
-        error: The failure of the first requests.
-        config: The server, and where address and credentials come from, such as the kubeconfig's path.
-    """
-    server, source = config.server, config.origin
-    expired = expired_certificate(config, ANONYMOUS, SystemClock().now())
-    match error:
-        case TransportError():
-            # It begins with the request, which says the address once more.
-            why = re.sub(rf"\A[A-Z]+ {re.escape(server)}\S*: ", "", str(error))
-            hint = _connection_hint(error.__cause__, source)
-            # An alert is the server's verdict on our certificate.
-            hint = expired if expired and " alert " in why else hint
-            return f"cannot reach the API server {server}: {why}: {hint}"
-        case UnauthorizedError():
-            return f"the API server {server} answers 401: {expired or f'renew the credentials in {source}'}"
-        case ForbiddenError():
-            hint = (
-                "grant it with a Role or ClusterRole, or use another identity; "
-                "`kcr rbac generate` writes the roles of controllers"
-            )
-            return f"the API server {server} refuses: {error.message}: {hint}"
-        case ApiError(code=404):
-            return f"{server} is not an API server, it answers 404: see what {source} is about"
-        case ApiError():
-            return f"the API server {server} answers {error.code}: {error.message}: see its own log"
-        case _:
-            return str(error)
-
-
-def _connection_hint(cause: BaseException | None, source: str) -> str:
-    match cause:
-        case ssl.SSLCertVerificationError():
-            return f"see that the certificate authority in {source} is this server's"
-        case ssl.SSLError():
-            return f"see that the server of {source} speaks TLS at this port"
-        case _:
-            return f"see that it runs, and that {source} is about it"

@@ -12,9 +12,9 @@ from kcr.app.checks import Finding, Wanted, check_cluster, filter_finding
 from kcr.app.options import PluginOptions
 from kcr.app.plugins import Setup, choose_to_run, find_plugins, warn_of_unknown_variables
 from kcr.app.rbac import declared_by, with_events_api
-from kcr.app.startup import explain_failure
 from kcr.cli import options as shared
 from kcr.client import Client, HttpTransport, load_config
+from kcr.client.cluster_config import explain_failure
 from kcr.client.credentials import PluginCredentials
 from kcr.clock import SystemClock
 from kcr.errors import ApiError, ConfigError, TransportError

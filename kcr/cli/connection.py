@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from kcr.api.meta import Resource
 from kcr.app.logs import configure_logs
 from kcr.app.process import run_to_end
-from kcr.app.startup import explain_failure
 from kcr.client import Client, ClusterConfig, HttpTransport, load_config
+from kcr.client.cluster_config import explain_failure
 from kcr.errors import ApiError, ConfigError, NotFoundError, TransportError
 
 # As of a shell whose program SIGINT has ended.

@@ -14,7 +14,8 @@ from urllib.parse import urlsplit
 
 from kcr.arguments import checked
 from kcr.client.credentials import ANONYMOUS, Credential, Credentials, FixedCredentials, redacted
-from kcr.errors import ConfigError
+from kcr.clock import SystemClock
+from kcr.errors import ApiError, ConfigError, ForbiddenError, KcrError, TransportError, UnauthorizedError
 
 
 class PemSource(NamedTuple):
@@ -208,3 +209,46 @@ def tls_modified(config: ClusterConfig) -> tuple[float, ...]:
     """Return when the files of the TLS context were changed; 0 for those that are not there."""
     paths = (pem.path for pem in (config.ca, config.certificate, config.key) if pem.path)
     return tuple(os.stat(path).st_mtime if os.path.exists(path) else 0.0 for path in paths)
+
+
+def explain_failure(error: KcrError, config: ClusterConfig) -> str:
+    """Return cause and remedy of a failed first contact, in one line.
+
+    Args:
+        error: The failure of the first requests.
+        config: The server, and where address and credentials come from, such as the kubeconfig's path.
+    """
+    server, source = config.server, config.origin
+    expired = expired_certificate(config, ANONYMOUS, SystemClock().now())
+    match error:
+        case TransportError():
+            # It begins with the request, which says the address once more.
+            why = re.sub(rf"\A[A-Z]+ {re.escape(server)}\S*: ", "", str(error))
+            hint = _connection_hint(error.__cause__, source)
+            # An alert is the server's verdict on our certificate.
+            hint = expired if expired and " alert " in why else hint
+            return f"cannot reach the API server {server}: {why}: {hint}"
+        case UnauthorizedError():
+            return f"the API server {server} answers 401: {expired or f'renew the credentials in {source}'}"
+        case ForbiddenError():
+            hint = (
+                "grant it with a Role or ClusterRole, or use another identity; "
+                "`kcr rbac generate` writes the roles of controllers"
+            )
+            return f"the API server {server} refuses: {error.message}: {hint}"
+        case ApiError(code=404):
+            return f"{server} is not an API server, it answers 404: see what {source} is about"
+        case ApiError():
+            return f"the API server {server} answers {error.code}: {error.message}: see its own log"
+        case _:
+            return str(error)
+
+
+def _connection_hint(cause: BaseException | None, source: str) -> str:
+    match cause:
+        case ssl.SSLCertVerificationError():
+            return f"see that the certificate authority in {source} is this server's"
+        case ssl.SSLError():
+            return f"see that the server of {source} speaks TLS at this port"
+        case _:
+            return f"see that it runs, and that {source} is about it"

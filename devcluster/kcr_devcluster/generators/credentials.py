@@ -17,9 +17,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from kcr.api import codec
 from kcr.api.meta import Key
 from kcr.api.unstructured import unstructured
-from kcr.app.startup import explain_failure
 from kcr.client import Client, ClusterConfig, HttpTransport, load_config
 from kcr.client.auth.exec_policy import ExecPolicy
+from kcr.client.cluster_config import explain_failure
 from kcr.errors import ApiError, ConfigError, InvalidError, NotFoundError, TransportError
 from kcr_devcluster.authentication import TokenRequest
 from kcr_devcluster.yaml_writer import yaml_text
