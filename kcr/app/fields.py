@@ -85,7 +85,8 @@ class OptionField(NamedTuple):
         Raises:
             ValueError: The field cannot have this value; the message names it, and the expected one.
         """
-        if not isinstance(given, str) and (wrong := check_of(self.kind, self.name).fault(given)) is not None:
+        is_checked = self.bare is str or not isinstance(given, str)
+        if is_checked and (wrong := check_of(self.kind, self.name).fault(given)) is not None:
             raise ValueError(f"{shown} is not {self.expected}" if self.expected else f"{shown}: {wrong.remedy}")
         if self.parse is not None:
             return self.parse(given)

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from kcr.annotations import Selector
 from kcr.api.bindaddress import MAX_CONNECTIONS, BindAddress, bind_address
 from kcr.api.durations import parse_duration
 from kcr.api.resources import object_name
@@ -125,7 +126,7 @@ class ProgramOptions(msgspec.Struct, frozen=True, kw_only=True):
         Flag("NAME", "all", "-n"),
     ] = ""
     namespace_selector: Annotated[
-        str,
+        Selector,
         "Work in the namespaces whose labels match, such as team=blue, as they come and go.",
         Flag("SELECTOR", "no selector", guide="operate.md#namespaces-that-change"),
     ] = ""

@@ -279,12 +279,13 @@ def options_type(name: str, setup: Setup) -> type[msgspec.Struct] | None:
         return None
     try:
         kind = get_type_hints(setup).get(placed[1].name)
+        if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
+            raise ConfigError(f"{called(name)}: the options of its setup are not a struct: annotate them with one")
+        msgspec.structs.fields(kind)
     except NameError as error:
         raise ConfigError(
             f"{called(name)}: {error}: import in its module what the annotations of its setup name"
         ) from error
-    if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
-        raise ConfigError(f"{called(name)}: the options of its setup are not a struct: annotate them with one")
     return kind
 
 

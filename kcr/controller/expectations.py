@@ -10,6 +10,7 @@ use this where a controller is ported from Go.
 import asyncio
 from datetime import timedelta
 
+from kcr.annotations import Count
 from kcr.api.meta import Key, Resource, controller_of
 from kcr.arguments import checked
 from kcr.controller.own_writes import OwnWrites
@@ -58,12 +59,12 @@ class Expectations:
         self._ttl = ttl.total_seconds()
 
     @checked
-    def expect_creations(self, owner: Resource, count: int) -> None:
+    def expect_creations(self, owner: Resource, count: Count) -> None:
         """Replace all expectations of an owner by a number of creations."""
         self._own_writes.of(owner).expected = Expected(count, 0, _now())
 
     @checked
-    def expect_deletions(self, owner: Resource, count: int) -> None:
+    def expect_deletions(self, owner: Resource, count: Count) -> None:
         """Replace all expectations of an owner by a number of deletions."""
         self._own_writes.of(owner).expected = Expected(0, count, _now())
 

@@ -8,7 +8,7 @@ from inspect import iscoroutinefunction
 from typing import Generic, Literal, NamedTuple, TypeVar
 
 from kcr.api.meta import Key, Resource, controller_of, controller_reference
-from kcr.arguments import check_of_call, checked_on_failure
+from kcr.arguments import check_of_call, checked_on_failure, ran
 from kcr.client import Client
 from kcr.dependents.ownership import set_controller, with_slot
 from kcr.errors import InvalidError, KcrError, NotFoundError
@@ -89,8 +89,11 @@ async def claim(
     if iscoroutinefunction(wanted):
         check_of_call(claim)((client, owner, (), wanted), {})
     verdicts: dict[Verdict, list[R]] = {"keep": [], "adopt": [], "release": [], "ignore": []}
+    is_wanted = False
     for obj in objects:
-        verdicts[claim_decision(owner, obj, wanted=wanted(obj))].append(obj)
+        is_wanted = wanted(obj)
+        verdicts[claim_decision(owner, obj, wanted=is_wanted)].append(obj)
+    ran(is_wanted, "claim: wanted")
     errors: list[KcrError] = []
     released = await _release_all(client, owner, verdicts["release"], finalizer, errors)
     adopted: list[R] = []
