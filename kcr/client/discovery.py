@@ -182,13 +182,14 @@ async def check_subresource(
 ) -> None:
     """Raise another error than "not found" if the server has no such subresource, whether the object exists or not.
 
-    It is no NotFoundError: reconcilers take that for an object that is deleted.
+    But for the scale, it is no NotFoundError: reconcilers take that for an object that is deleted.
     """
     if isinstance(error, NotFoundError) and await serves(client, resource, subresource) is False:
         what = f"{resource.plural} of {resource.api_version} have no subresource {subresource!r}"
         remedy = f"add `subresources: {{{subresource}: {{}}}}` to this version in their CustomResourceDefinition"
         text = f"{resource.display} {key}: there is no {subresource}, because {what}: {remedy}"
-        raise ApiError(error.code, error.reason, text) from error
+        kind = NotFoundError if subresource == "scale" else ApiError
+        raise kind(error.code, error.reason, text) from error
 
 
 async def _entries(client: "Calls", api_version: str) -> tuple[_Entry, ...]:
