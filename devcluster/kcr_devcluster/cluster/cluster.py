@@ -10,10 +10,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Self
 
 import structlog
+from msgspec import Meta
 
 from kcr.api.meta import Key
 from kcr.api.resources import ResourceType
 from kcr.api.scheduling import BetaPodGroup, PodGroup
+from kcr.arguments import check_fields, checked
 from kcr.client import Client
 from kcr.clock import Clock, SystemClock
 from kcr.errors import ConfigError
@@ -70,6 +72,9 @@ if TYPE_CHECKING:  # the listener needs aiohttp's server and cryptography; only 
 # The field manager of the writes by the cluster's own controllers.
 COMPONENT = "kcr-cluster"
 
+_Port = Annotated[int, Meta(ge=0, le=65535)]
+_Connections = Annotated[int, Meta(ge=1)]
+
 
 class _Keywords(ClusterOptions, frozen=True, kw_only=True):
     """The keywords of `EmbeddedCluster`."""
@@ -111,7 +116,10 @@ class EmbeddedCluster:
 
         Raises:
             ConfigError: The data folder is damaged or in use, or a kind cannot be served.
+            TypeError: An option has a value of another type.
+            ValueError: A value is out of its bounds.
         """
+        check_fields("EmbeddedCluster", options)
         self._clock = options.clock or SystemClock()
         self._random = options.random or Random()
         self._data = _open_data(options)
@@ -300,6 +308,7 @@ class EmbeddedCluster:
         if self._data is not None:
             self._data.journal.on_failure = call
 
+    @checked
     def client_as(self, username: str, groups: Sequence[str] = ()) -> Client:
         """Return a client without a socket whose requests are those of a user.
 
@@ -315,7 +324,8 @@ class EmbeddedCluster:
     def _running_containers(self, key: Key, uid: str) -> Mapping[str, RunningContainer]:
         return self.nodes.running_containers(key, uid)
 
-    async def serve(self, port: int = 0, *, max_connections: int = MAX_CONNECTIONS) -> "ServerAddress":
+    @checked
+    async def serve(self, port: _Port = 0, *, max_connections: _Connections = MAX_CONNECTIONS) -> "ServerAddress":
         """Open the TLS listener on 127.0.0.1 for as long as the context lives.
 
         Args:
@@ -324,6 +334,8 @@ class EmbeddedCluster:
 
         Raises:
             OSError: The port is taken.
+            TypeError: An argument has another type.
+            ValueError: It is out of its bounds.
             ConfigError: The credentials in the data folder cannot be read or written.
             ImportError: The extra `embedded` is not installed.
         """

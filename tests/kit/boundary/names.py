@@ -31,24 +31,14 @@ from kcr.app.logs import configure_logs
 from kcr.app.plugins import attach
 from kcr.clock import SystemClock
 from kcr.testing import FakeInformer, FakeManager, FakeSource, build
+from kcr_devcluster.cluster import EmbeddedCluster, FaultRule, ListenerFaults
 from kcr_devcluster.testing.requests import SeenRequests
 
 # For the rows alone.
 USED = (
-    Annotated,
-    Literal,
-    ConfigMap,
-    Deployment,
-    Job,
-    Path,
-    Secret,
-    SeenRequests,
-    UTC,
-    build,
-    datetime,
-    partial,
-    timedelta,
-)
+    Annotated, build, ConfigMap, datetime, Deployment, EmbeddedCluster, FaultRule, Job, ListenerFaults, Literal,
+    partial, Path, Secret, SeenRequests, timedelta, UTC,
+)  # fmt: skip
 
 
 class SiteSpec(kcr.Object):

@@ -24,7 +24,10 @@ import msgspec
 
 FOLDER = Path(__file__).parents[2] / "boundary" / "rows"
 
-PAGES = ("kcr", "kcr.testing", "kcr.testing.build", "kcr.dependents", "kcr.client", "kcr.workqueue")
+PAGES = (
+    "kcr", "kcr.testing", "kcr.testing.build", "kcr.dependents", "kcr.client", "kcr.workqueue",
+    "kcr_devcluster.cluster",
+)  # fmt: skip
 
 # Public callables without rows, and why. A class stands for its methods, too.
 EXEMPT: Mapping[str, str] = {
@@ -65,6 +68,7 @@ EXEMPT: Mapping[str, str] = {
         "kcr raises them",
     ),
     "kcr.Code": "an enumeration",
+    "kcr_devcluster.cluster.InProcessTransport": "the cluster makes it",
     "kcr.Manager.run": "it takes no arguments",
     "kcr.is_namespace_ending": "it takes any exception",
     "kcr.dependents.is_namespace_ending": "it takes any exception",
@@ -96,6 +100,8 @@ METHODS: Mapping[str, str] = {
     "kcr.workqueue.BucketRateLimiter": "",
     "kcr.workqueue.ItemExponential": "",
     "kcr.workqueue.MaxOf": "",
+    "kcr_devcluster.cluster.EmbeddedCluster": "client_as serve",
+    "kcr_devcluster.cluster.ListenerFaults": "add",
 }
 
 
@@ -146,8 +152,9 @@ def public_callables() -> Iterator[str]:
 
 def resolved(name: str) -> Any:
     """Return what a public name stands for; None for nothing."""
-    found: Any = importlib.import_module("kcr")
-    for part in name.split(".")[1:]:
+    first, *parts = name.split(".")
+    found: Any = importlib.import_module(first)
+    for part in parts:
         found = getattr(found, part, None)
     return found
 

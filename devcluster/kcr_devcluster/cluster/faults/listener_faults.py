@@ -6,6 +6,7 @@ from urllib.parse import parse_qs
 
 import msgspec
 
+from kcr.arguments import checked
 from kcr_devcluster.apiserver.http.serialization import event_line
 from kcr_devcluster.apiserver.protocol.responses import JSON, APIResponse, StatusError, expired
 from kcr_devcluster.apiserver.server import APIServer, HTTPRequest
@@ -32,6 +33,7 @@ class ListenerFaults:
         rules: Which requests are disturbed, and how.
     """
 
+    @checked
     def __init__(self, rules: Iterable[FaultRule] = (), *, seed: int = 0) -> None:
         """Begin with some rules.
 
@@ -41,6 +43,7 @@ class ListenerFaults:
         """
         self.rules: RuleSet = RuleSet(rules, seed=seed)
 
+    @checked
     def add(self, rule: FaultRule) -> None:
         """Have one more rule from now on."""
         self.rules.add(rule)

@@ -8,6 +8,7 @@ from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 
+from kcr.arguments import check_fields
 from kcr_devcluster.calls import Call, Verb
 
 FailCode = Literal[403, 404, 409, 410, 429, 500, 503, 504]
@@ -80,8 +81,11 @@ class FaultRule(
         """Check the combination of the fields.
 
         Raises:
-            ValueError: It has no fault or several, or one that requests of its verb cannot have.
+            TypeError: A field has a value of another type.
+            ValueError: It has no fault or several, or one that requests of its verb cannot have, or a value is out of
+                its bounds.
         """
+        check_fields("FaultRule", self)
         faults = [name for name in _FAULTS if getattr(self, name) is not None]
         if len(faults) != 1:
             raise ValueError(f"one fault is needed, of {', '.join(map(_wire, _FAULTS))}: there are {len(faults)}")
