@@ -1,8 +1,8 @@
 """Objects that a test changes in place: in a store, where all readers share them, or before a write of the difference.
 
 Values are frozen, but maps inside them, such as labels, are plain dicts that the type checker alone protects. A
-controller that changes one anyway changes the object of all other readers, without a watch event, and its `patch(x, x)`
-sends nothing.
+controller that changes one anyway changes the object of all other readers, without a watch event, and no patch
+sends the change.
 """
 
 from collections.abc import Iterator
@@ -34,8 +34,8 @@ def unchanged_stores() -> Iterator[None]:
     """Raise MutatedError at the end if an object in a store has been mutated.
 
     It counts as well if the object was replaced or deleted since, or if its store is gone. Only objects that are put
-    while the context lives are compared, and of contexts in each other by the innermost. `client.patch(x, x)` and
-    `patch_status(x, x)` raise MutatedError at once when `x`, from a store or from the client, has been mutated.
+    while the context lives are compared, and of contexts in each other by the innermost. `client.patch` and
+    `patch_status` raise MutatedError at once when the old version, from a store or the client, has been mutated.
     """
     notes = _Notes()
     with notes.taken():
@@ -75,9 +75,7 @@ class _Notes:
             return page
 
         async def checking_patch(client: Client, old: Any, difference: Any, subresource: str) -> Any:
-            # Without a difference the two may be the same object.
-            if not difference:
-                self._check_read(old)
+            self._check_read(old, is_patched=bool(difference))
             return await _PATCH_DIFFERENCE(client, old, difference, subresource)
 
         _replace(noting_put, noting_read, noting_list, checking_patch)
@@ -109,10 +107,15 @@ class _Notes:
             del self._read[next(iter(self._read))]
         self._read[id(obj)] = (obj, codec.encode(obj))
 
-    def _check_read(self, obj: Resource) -> None:
-        found = self._read.get(id(obj)) or next((one for one in self._stored.values() if one[0] is obj), None)
+    def _check_read(self, obj: Resource, *, is_patched: bool) -> None:
+        found = self._read.get(id(obj))
+        if found is None and not is_patched:
+            # Others of a store are compared when it is left.
+            found = next((one for one in self._stored.values() if one[0] is obj), None)
         if found is not None and codec.encode(obj) != found[1]:
-            raise MutatedError(f"{obj.resource.display} {obj.key}: patch sends nothing: changed in place; {_REMEDY}")
+            raise MutatedError(
+                f"{obj.resource.display} {obj.key}: patch sends nothing that was changed in place; {_REMEDY}"
+            )
 
 
 def _replace(put: Any, read_object: Any, list_page: Any, patch_difference: Any) -> None:

@@ -46,9 +46,13 @@ async def test_patch_of_an_object_that_was_changed_in_place_is_told() -> None:
         for found in (made, await client.get(ConfigMap, made.key), listed):
             assert await client.patch(found, found) is found
             found.metadata.labels["x"] = "2"  # type: ignore[index]  # see above
-            said = r"^configmaps default/a: patch sends nothing: changed in place; change a copy: msgspec"
+            said = r"^configmaps default/a: patch sends nothing that was changed in place; change a copy: msgspec"
             with pytest.raises(MutatedError, match=said):
                 await client.patch(found, found)
+            # What was changed in place is in both, and lost beside another change.
+            with pytest.raises(MutatedError, match=said):
+                await client.patch(found, replace(found, data={"y": "3"}))
+        assert (await client.get(ConfigMap, made.key)).data == {}
 
 
 def test_new_versions_and_deletions_are_no_mutations() -> None:
