@@ -83,7 +83,8 @@ class Keywords(Generic[P, S]):
         @wraps(function)
         def call(*arguments: Any, **given: Any) -> Any:
             if len(arguments) != len(names) or names.keys() & given.keys():
-                refuse(f"{called(function)}: give it {' and '.join(n for n in names if n != 'self')} by place")
+                placed = " and ".join(name for name in names if name != "self")
+                refuse(f"{called(function)}: give it {placed} by place, options by name")
             check_of_call(function)(arguments, {})
             refuse_unknown(f"{called(function)}: no option", given, known)
             return function(*arguments, kind(**given))

@@ -189,7 +189,6 @@ def stuck_tasks(tasks: Collection[asyncio.Task[Any]]) -> list[asyncio.Task[Any]]
 
 
 def _waits_for_tasks(task: asyncio.Task[Any]) -> bool:
-    """Return whether a task waits for the end of others, in a task group or with `asyncio.wait`."""
     innermost = await_stack(task, 1)
     return innermost.startswith("taskgroups.py:") or (innermost.startswith("tasks.py:") and innermost.endswith("_wait"))
 

@@ -169,7 +169,6 @@ def _fault(error: click.UsageError) -> str:
 
 
 def _plainer(message: str) -> str:
-    """Return click's message about a value without the names of its own types."""
     value, said, kind = message.partition(" is not a valid ")
     if not said:
         return message

@@ -8,10 +8,10 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from kcr.annotations import Text
+from kcr.annotations import Text, check_of
 from kcr.api.meta import Key, Resource
 from kcr.api.resources import ResourceType
-from kcr.arguments import check_fields, checked
+from kcr.arguments import check_fields, checked, error_of
 from kcr.client import Client
 from kcr.client.context import WRITE_CONTEXT, WriteContext
 from kcr.controller.gates import DRY_RUN_INTERVAL_SECONDS, EventSink, Gate, HandlingGate, MinInterval, Pauses
@@ -23,7 +23,7 @@ from kcr.controller.observers.reports import DebugLog, ReconcileMetrics, Reconci
 from kcr.controller.outcome import Outcomes
 from kcr.controller.own_writes import OwnWrites
 from kcr.controller.read_your_writes import InformersOf, OwnWritesGate, ReadYourWrites, TrackedServer, TrackedWrites
-from kcr.controller.reconcile import Reconciler, ReleasesKeys, TimedReconciler
+from kcr.controller.reconcile import Explaining, Reconciler, ReleasesKeys, TimedReconciler
 from kcr.controller.retries import Backoff, ParkedFailure, RetryLimit, RetryOnEvent
 from kcr.controller.rights import Right
 from kcr.controller.sources import Channel, EnqueueRequests, Source
@@ -191,6 +191,8 @@ class Controller:
         """
         about = f"controller {name}"
         check_fields(about, options)
+        if hasattr(reconciler, "explain") and (fault := check_of(Explaining).fault(reconciler)):
+            raise error_of(about, "reconciler", fault)
         if options.queue is not None and (options.limiter or options.fair_by):
             raise ValueError(f"{about}: the queue brings limiter and fair_by: give them to Manager.queue")
         expected = tuple(options.expected_errors)

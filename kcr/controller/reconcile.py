@@ -7,6 +7,7 @@ from random import Random
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from kcr.annotations import is_number, shown
+from kcr.api.explanation import Explanation
 from kcr.api.meta import Key
 from kcr.arguments import refuse, refuse_unknown, seconds_of
 from kcr.errors import KcrError
@@ -72,6 +73,14 @@ def requeue_seconds(result: object, random: Random) -> float | None:
         refuse(f"jitter is {result.jitter!r:.100}: give it a part of requeue_after, such as 0.1")
     seconds = seconds_of(result.requeue_after, "requeue_after")
     return seconds and seconds * (1.0 + result.jitter * random.random())
+
+
+class Explaining(Protocol):
+    """A reconciler that explains the state of its objects."""
+
+    async def explain(self, key: Key) -> Explanation:
+        """See `Reconciler`."""
+        ...
 
 
 class Reconciler(Protocol):

@@ -102,7 +102,6 @@ class _ShortLines:
 
 
 def _who(fields: MutableMapping[str, Any]) -> str:
-    """Take the controller and the key out of the fields; empty for lines of no reconcile."""
     if "controller" not in fields:
         return ""
     controller, namespace = fields.pop("controller"), fields.pop("namespace", "")

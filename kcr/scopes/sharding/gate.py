@@ -159,7 +159,6 @@ class ShardGate(ScopeGate[int]):
             self._forget_gathering(new.key)
 
     def _forget_gathering(self, key: Key) -> None:
-        """Gather again at the next change, whether the last gathering has ended or not."""
         self._gathered.pop(key, None)
         self._gathering.pop(key, None)
 

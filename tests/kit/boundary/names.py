@@ -213,6 +213,11 @@ class Returning:
         return True
 
 
+def explaining(explain: Any) -> Any:
+    """Return a reconciler with a second method."""
+    return type("Explaining", (Worker,), {"explain": explain})()
+
+
 class Mixin:
     """A class whose objects have a dictionary."""
 
