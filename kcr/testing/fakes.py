@@ -274,7 +274,8 @@ class FakeManager(Manager):
     def _make_informer(self, selections: tuple[Selection[Any], ...]) -> FakeInformer[Any]:
         return FakeInformer(selections[0].kind)
 
-    def recorder(self, component: str, *, host: str = "") -> FakeRecorder:
+    @checked
+    def recorder(self, component: Text, *, host: str = "") -> FakeRecorder:
         """Return the fake recorder of a component."""
         return self._events.setdefault(component, FakeRecorder())
 

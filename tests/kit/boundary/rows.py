@@ -94,7 +94,7 @@ METHODS: Mapping[str, str] = {
     "kcr.dependents.EventEmitter": "",
     "kcr.testing.CrashingTransport": "crash_after lose_reply",
     "kcr.testing.FakeInformer": "add modify delete relist",
-    "kcr.testing.FakeManager": "relist",
+    "kcr.testing.FakeManager": "recorder relist",
     "kcr.testing.FakeSource": "add modify delete fail_lists",
     "kcr.testing.FaultyTransport": "on",
     "kcr.workqueue.BucketRateLimiter": "",
