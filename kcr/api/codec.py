@@ -277,6 +277,8 @@ def encode(value: object) -> bytes:
 
 def _refuse_unwritable(value: Any, path: str = "") -> None:
     """Raise TypeError or ValueError for the first part of a value that JSON does not have."""
+    if value is None or isinstance(value, int) or (isinstance(value, str) and value.isascii()):
+        return
     parts: Any = ()
     match value:
         case Mapping():

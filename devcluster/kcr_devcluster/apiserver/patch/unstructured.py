@@ -13,10 +13,11 @@ import msgspec
 from kcr_devcluster.apiserver.protocol.gojson import kind_of
 from kcr_devcluster.apiserver.protocol.gotexts import go_kind
 from kcr_devcluster.apiserver.schema.scalars import ANY
-from kcr_devcluster.apiserver.schema.shape import Type
+from kcr_devcluster.apiserver.schema.shape import Shape, Type
 from kcr_devcluster.go_numbers import with_go_numbers
 
 _BITS = {"int32": 32, "int64": 64}
+_EXACT = {"string": str, "bool": bool}
 _LONGEST = 1 << 63
 # What unmarshallers of their own expect where a value is no text.
 _UNMARSHALLED = {"v1.Time": "string", "v1.MicroTime": "string", "intstr.IntOrString": "int32"}
@@ -33,15 +34,10 @@ def read(value: Any, of: Type, text: str = "") -> Any:
     Raises:
         ValueError: It cannot be read; the message is the converter's.
     """
-    if value is None or of.name.startswith("v1.JSONSchemaPropsOr"):
+    if type(value) is _EXACT.get(of.name) or value is None or of.name.startswith("v1.JSONSchemaPropsOr"):
         return value
     if of.shape is not None:
-        if type(value) is not dict:
-            raise ValueError(f"cannot restore struct from: {go_kind(value)}")
-        for name, field in of.shape.fields.items():
-            if name in value:
-                value[name] = read(value[name], field.type, field.go_type)
-        return value
+        return _read_fields(value, of.shape)
     if of.items is not None:
         return _read_items(value, of, of.items, text.partition("]")[2])
     if of.name in ("string", "bool", "int32", "int64", "float64"):
@@ -49,6 +45,22 @@ def read(value: Any, of: Type, text: str = "") -> Any:
     if of.name == "[]uint8":
         return _read_bytes(value, of)
     return _unmarshalled(value, of)
+
+
+def _read_fields(value: Any, shape: Shape) -> Any:
+    if type(value) is not dict:
+        raise ValueError(f"cannot restore struct from: {go_kind(value)}")
+    fields = shape.fields
+    try:
+        for name, given in value.items():
+            if (field := fields.get(name)) is not None:
+                value[name] = read(given, field.type, field.go_type)
+    except ValueError:
+        # Of several, the first in the order of the fields is refused.
+        for name, field in fields.items():
+            if name in value:
+                value[name] = read(value[name], field.type, field.go_type)
+    return value
 
 
 def _read_items(value: Any, of: Type, items: Type, text: str) -> Any:
@@ -66,7 +78,7 @@ def _read_scalar(value: Any, wanted: str, text: str) -> Any:
     bits = _BITS.get(wanted, 0)
     if bits and (found is int or (found is float and float(value).is_integer())):
         return (int(value) + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1)
-    if found is {"string": str, "bool": bool}.get(wanted) or (wanted == "float64" and found in (int, float)):
+    if found is _EXACT.get(wanted) or (wanted == "float64" and found in (int, float)):
         return value
     if (found, wanted) == (int, "string") or (found is float and bits):
         raise ValueError(f"cannot convert {go_kind(value)} to {text or wanted}")
