@@ -86,7 +86,6 @@ def with_updates_applied(entries: Sequence[ManagedFieldsEntry], manager: str) ->
 
 
 def _split(fields: Fields) -> tuple[Fields, Fields]:
-    """Return the fields but the finalizers and the status, and these."""
     metadata = dict(fields.get("f:metadata", {}))
     finalizers = metadata.pop("f:finalizers", None)
     moved = {name: inner for name, inner in fields.items() if name not in ("f:metadata", "f:status")}

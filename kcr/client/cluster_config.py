@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from kcr.annotations import NamespaceName
 from kcr.arguments import checked
 from kcr.client.credentials import ANONYMOUS, Credential, Credentials, FixedCredentials, redacted
 from kcr.clock import SystemClock
@@ -94,7 +93,7 @@ class ClusterConfig:
     proxy: str = field(default="", repr=False)
     headers: tuple[tuple[str, str], ...] = ()
     compression: bool = True
-    namespace: NamespaceName = "default"
+    namespace: str = "default"
     extensions: Mapping[str, object] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:

@@ -210,7 +210,6 @@ class Outcomes:
         self._log_failure(error, causes, text, self._queue.retries(key) + is_parked)
 
     def _reset(self, key: Key) -> None:
-        """Let the next failure of a key count as the first."""
         self._queue.forget(key)
         self._backoff.forget(key)
         self._ending.discard(key)

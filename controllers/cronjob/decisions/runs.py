@@ -132,7 +132,6 @@ def missed_runs(seen: Facts, before: DueRun | None, found: DueRun) -> dict[str, 
 
 
 def _between(seen: Facts, start: datetime, end: datetime) -> int:
-    """Return how many runs lie between two moments, up to `MANY`."""
     try:
         timetable = timetable_of(seen.cron, seen.local)
         run, count = timetable.next(start), 0

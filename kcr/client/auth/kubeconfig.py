@@ -60,6 +60,13 @@ class _Section(NamedTuple):
             self.fail(name, "must be text")
         return str(value)
 
+    def flag(self, name: str) -> bool:
+        """Return a truth; a text is none, as `"false"` would be true."""
+        value = self.entry.value.get(name) or False
+        if value not in (True, False):
+            self.fail(name, "must be true or false, without quotes")
+        return bool(value)
+
     def file(self, name: str) -> str:
         """Return a path, relative ones taken from the kubeconfig's folder."""
         path = self.text(name)
@@ -124,11 +131,11 @@ def resolve(
         ca=authority,
         certificate=certificate,
         key=key,
-        verify=not cluster.entry.value.get("insecure-skip-tls-verify"),
+        verify=not cluster.flag("insecure-skip-tls-verify"),
         server_name=cluster.text("tls-server-name"),
         proxy=_proxy(cluster, server, environ),
         headers=_impersonation(user),
-        compression=not cluster.entry.value.get("disable-compression"),
+        compression=not cluster.flag("disable-compression"),
         namespace=chosen.text("namespace") or "default",
         extensions=_extensions(cluster),
     )
@@ -179,7 +186,7 @@ def _credentials(user: _Section, cluster: _Section, server: str, environ: Mappin
         return TokenFile(user.file("tokenFile"))
     if user.text("token"):
         return FixedCredentials(Credential.bearer(user.text("token")))
-    if user.entry.value.get("exec"):
+    if user.entry.value.get("exec") is not None:
         return PluginCredentials(_plugin(user, cluster, server, environ))
     if user.entry.value.get("auth-provider"):
         return _provider(user, environ)
@@ -235,7 +242,7 @@ def _plugin(user: _Section, cluster: _Section, server: str, environ: Mapping[str
         args=tuple(str(argument) for argument in arguments),
         env={str(v["name"]): str(v.get("value", "")) for v in variables},
         api_version=section.text("apiVersion") or "client.authentication.k8s.io/v1",
-        cluster=_cluster_info(cluster, server) if value.get("provideClusterInfo") else None,
+        cluster=_cluster_info(cluster, server) if section.flag("provideClusterInfo") else None,
         hint=section.text("installHint"),
     )
 

@@ -58,7 +58,6 @@ def _hot(view: ControllerView) -> Explanation | None:
 
 
 def _failing(view: ControllerView, inside: Inside) -> Explanation | None:
-    """Its last reconcile failed, and it is retried or given up."""
     state, name = view.detail.state, view.detail.controller
     if not state.error:
         return None
