@@ -277,8 +277,6 @@ def encode(value: object) -> bytes:
 
 def _refuse_unwritable(value: Any, path: str = "") -> None:
     """Raise TypeError or ValueError for the first part of a value that JSON does not have."""
-    if value is None or isinstance(value, int) or (isinstance(value, str) and value.isascii()):
-        return
     parts: Any = ()
     match value:
         case Mapping():
@@ -298,6 +296,8 @@ def _refuse_unwritable(value: Any, path: str = "") -> None:
             if error is not None:
                 raise error(f"{path.lstrip('.') or 'the value'} is {shown(value)}: give it a value that JSON has")
     for name, one in parts:
+        if one is None or isinstance(one, int) or (isinstance(one, str) and one.isascii()):
+            continue
         _refuse_unwritable(one, f"{path}[{name}]" if isinstance(name, int) else f"{path}.{name}")
 
 
