@@ -53,6 +53,7 @@ def find_condition(conditions: Iterable[C], kind: str) -> C | None:
 
     Source: apimachinery/pkg/api/meta/conditions.go, FindStatusCondition.
     """
+    kind = "" + kind  # fails for what is no string, and would fit none
     return next((condition for condition in conditions if condition.type == kind), None)
 
 
@@ -66,6 +67,7 @@ def is_condition_true(conditions: Iterable[ConditionFields], kind: str) -> bool:
 
     Source: apimachinery/pkg/api/meta/conditions.go, IsStatusConditionTrue.
     """
+    kind = "" + kind
     return any(condition.type == kind and condition.status == "True" for condition in conditions)
 
 

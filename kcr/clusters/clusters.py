@@ -314,7 +314,6 @@ class Clusters:
         return Client(transport).with_options(dry_run=self._manager.client.is_dry_run)
 
     def _join(self, member: MemberCluster) -> None:
-        """Let a member join each controller once its stores for that controller are synced."""
         for controller, watched in self._watched.items():
             member.spawn(partial(self._join_controller, member, controller, watched), f"joins {controller.name}")
 

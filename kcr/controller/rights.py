@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from kcr.annotations import Text
 from kcr.api.core import SecretData
 from kcr.api.meta import Resource
 from kcr.arguments import checked
@@ -31,7 +32,7 @@ class Right(NamedTuple):
 
 
 @checked
-def rights(kind: type[Resource], *verbs: str, subresource: str = "", names: Sequence[str] = ()) -> frozenset[Right]:
+def rights(kind: type[Resource], *verbs: str, subresource: str = "", names: Sequence[Text] = ()) -> frozenset[Right]:
     """Return the rights for verbs on a kind: a controller's declaration of its own requests.
 
     ```python

@@ -92,7 +92,6 @@ async def create_until_answered(client: Client, kind: type[R], obj: Resource, *,
 
 
 async def _create_or_find(client: Client, kind: type[R], obj: Resource, *, unconfirmed: bool) -> tuple[R, bool]:
-    """Create the object, or find it if it was created before and the reply was lost."""
     try:
         return await client.create_manifest(kind, codec.encode(with_traceparent(obj)), obj.metadata.namespace), True
     except ServerError:

@@ -188,7 +188,6 @@ class ControllerReader:
 
 
 def _place(task: asyncio.Task[Any], thread: int) -> str:
-    """Return the innermost lines of a reconcile, the innermost last, also of the one that runs just now."""
     if getattr(task.get_coro(), "cr_running", False):
         return loop_calls(sys._current_frames().get(thread), _FRAMES)
     return await_stack(task, _FRAMES)

@@ -155,7 +155,7 @@ def register(kind: type[Resource], webhook: object, options: WebhookOptions) -> 
         TypeError: A handler has none of the methods, or one with other arguments; or `kind` is not a kind.
         ValueError: An option has no such value.
     """
-    about = f"webhook of {kind.resource.display}{options.subresource and f'/{options.subresource}'}"
+    about = f"webhook of {'/'.join(filter(None, (kind.resource.display, options.subresource)))}"
     _check_options(about, options)
     object_kind, possible = _object_kind(kind, options.subresource)
     handlers = handlers_of(about, webhook, object_kind)
