@@ -3,8 +3,10 @@
 import gc
 import logging
 import os
+import re
 import sys
 from collections.abc import Generator, Iterator
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -126,11 +128,22 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object
     result = yield
     folder = getattr(item, "funcargs", {}).get("tmp_path")
     if folder is not None:
-        sys.path[:] = [place for place in sys.path if not Path(place).is_relative_to(folder)]
+        inside = f"{folder}{os.sep}"
+        sys.path[:] = [place for place in sys.path if not f"{place}{os.sep}".startswith(inside)]
         for name in sys.modules.keys() - _imported:
-            if str(getattr(sys.modules[name], "__file__", "")).startswith(f"{folder}{os.sep}"):
+            if str(getattr(sys.modules[name], "__file__", "")).startswith(inside):
                 del sys.modules[name]
     return result
+
+
+_numbers = count()
+
+
+@pytest.fixture
+def tmp_path(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
+    """A folder of the test's own. Pytest's looks through the folders of all other tests, and links to the newest."""
+    name = re.sub(r"\W", "_", request.node.name)[:30]
+    return tmp_path_factory.mktemp(f"{name}{next(_numbers)}", numbered=False)
 
 
 @pytest.fixture

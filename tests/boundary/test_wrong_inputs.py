@@ -1,5 +1,7 @@
 """Wrong inputs and their answers, and that every public callable has some: the tables are in `rows`."""
 
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,18 +23,31 @@ pytestmark = pytest.mark.usefixtures("logs_of_commands")
 ROWS = read_rows()
 
 
+@pytest.fixture(scope="module")
+def one_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for all rows: one for each would take longer than they do."""
+    return tmp_path_factory.mktemp("rows")
+
+
+@pytest.fixture
+def folder(one_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Begin in an empty folder."""
+    monkeypatch.chdir(one_folder)
+    yield one_folder
+    for path in one_folder.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("row", [row for row in ROWS if "await " not in row.code], ids=lambda row: row.code)
-def test_wrong_input_has_its_answer(row: Row, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_wrong_input_has_its_answer(row: Row) -> None:
     assert answer(row.code) == row.answer
 
 
 @pytest.mark.kcr_virtual
+@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("row", [row for row in ROWS if "await " in row.code], ids=lambda row: row.code)
-async def test_wrong_input_of_a_coroutine_has_its_answer(
-    row: Row, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+async def test_wrong_input_of_a_coroutine_has_its_answer(row: Row) -> None:
     assert await answered(row.code) == row.answer
 
 
