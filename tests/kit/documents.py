@@ -7,6 +7,12 @@ from typing import NamedTuple
 
 import pytest
 
+import kcr.testing
+
+# A run of pytest inside pytest forgets the modules that it has loaded, and these names keep what they found there.
+for _name in kcr.testing.__all__:
+    getattr(kcr.testing, _name)
+
 ROOT = Path(__file__).parents[2]
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _NAME = re.compile(r"# file: (\S+)\n")
