@@ -27,6 +27,7 @@ from kcr.client import Client
 from kcr.client.explainers import Explainer, last_seen
 from kcr.controller.gates import PAUSED
 from kcr.errors import ForbiddenError, NotFoundError
+from kcr.informer.store import version_of
 
 # So many events are shown, the latest.
 _EVENTS = 4
@@ -107,7 +108,7 @@ async def _events(client: Client, name: ObjectName, key: Key) -> tuple[Event, ..
     except ForbiddenError:
         return ()
     # Those of one moment in the order in which they were written.
-    return tuple(sorted(found, key=lambda one: (last_seen(one), int(one.metadata.resource_version or 0))))
+    return tuple(sorted(found, key=lambda one: (last_seen(one), version_of(one.metadata.resource_version))))
 
 
 def _pause(name: ObjectName, key: Key, otherwise: Explanation) -> Explanation:
