@@ -20,7 +20,7 @@ from collections.abc import (
     Sequence,
 )
 from datetime import datetime, timedelta
-from functools import partial
+from functools import cache, partial
 from types import BuiltinFunctionType, CoroutineType, FunctionType, MethodType, NoneType, UnionType
 from typing import (
     Annotated,
@@ -194,7 +194,7 @@ def _plain_check(hint: Any, origin: Any, items: tuple[Any, ...], name: str) -> C
         return _instance(kind, "a number of seconds")
     if not isinstance(kind, type) or kind in (object, Any):
         return _ANYTHING
-    return _protocol(kind) if getattr(kind, "_is_protocol", False) else _instance(kind)
+    return check_of_methods(kind) if getattr(kind, "_is_protocol", False) else _instance(kind)
 
 
 def _with_article(name: str) -> str:
@@ -521,18 +521,20 @@ def is_list(kind: type) -> bool:
     return issubclass(kind, Iterable) and not issubclass(kind, str | bytes) and not hasattr(kind, "_fields")
 
 
-def _protocol(kind: type) -> Check:
+@cache
+def check_of_methods(kind: type) -> Check:
     """Return the check of an object with the methods of a protocol."""
     members = {
         name: member
         for base in reversed(kind.__mro__)
-        if getattr(base, "_is_protocol", False)
+        if base is kind or getattr(base, "_is_protocol", False)
         for name, member in vars(base).items()
         if isinstance(member, FunctionType) and not name.startswith("_")
     }
     fields = [name for base in kind.__mro__ for name, one in vars(base).items() if isinstance(one, property)]
     shapes = {name: definition(member) for name, member in members.items()}
     counts = {name: len(inspect.signature(member).parameters) - 1 for name, member in members.items()}
+    annotated = {name: [*_types_of(member)] for name, member in members.items()}
     listed = ", ".join(f"`{one}`" for one in shapes.values()) or ", ".join(fields)
     what = "the methods" if len(shapes) > 1 else "a method" if shapes else "the fields"
     noun = _WORDS.get(kind.__name__, f"an object with {what} {listed}")
@@ -550,13 +552,20 @@ def _protocol(kind: type) -> Check:
             if is_misfit(method, counts[name]) or (inspect.iscoroutinefunction(member) and is_plain(method)):
                 without = ", without yield" if _yields(method) else ""
                 return Fault(value, f"define its {name} as `{shapes[name]}`{without}")
-            hints = hints_of(member) if _declared(method) else {}
-            wanted = [hints.get(one, Any) for one in [*inspect.signature(member).parameters][1:]] if hints else []
-            if remedy := misdeclared(method, wanted, hints.get("return", Any)):
+            *wanted, result = annotated[name]
+            if remedy := _wrong_kind(method, result) or misdeclared(method, wanted, result):
                 return Fault(value, f"{name}: {remedy}")
         return None
 
     return Check(noun, fault)
+
+
+def _types_of(method: Any) -> Iterator[Any]:
+    hints = hints_of(method)
+    for name in [*inspect.signature(method).parameters][1:]:
+        yield hints.get(name, Any)
+    result = hints.get("return", Any)
+    yield Awaitable[result] if inspect.iscoroutinefunction(method) else result  # type: ignore[valid-type]
 
 
 def definition(function: Callable[..., Any]) -> str:

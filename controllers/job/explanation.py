@@ -90,7 +90,6 @@ async def _last_output(client: Client, job: Job, pods: Iterable[Pod]) -> str:
 
 
 async def _gang(client: Client, pods: Sequence[DetailedPod]) -> str:
-    """Return the state of the gang of pods that wait for nodes, as far as the user may read it; empty for none."""
     waiting = [pod for pod in pods if is_active(pod) and not pod.spec.node_name]
     name = next((pod.spec.scheduling_group.pod_group_name for pod in waiting), "")
     for version in VERSIONS if name else ():

@@ -82,7 +82,6 @@ def exact_fields(kind: type[msgspec.Struct]) -> frozenset[str]:
 
 @cache
 def _open_fields(kind: type[msgspec.Struct]) -> tuple[str, ...]:
-    """Return the fields of a type that hold, at whatever depth, values of more than one type of number."""
     return tuple(name for name, leaves in _field_types(kind).items() if not _are_exact(leaves, most=1))
 
 

@@ -37,13 +37,16 @@ class Result(NamedTuple):
     priority: int | None = None
 
 
+_new = tuple.__new__
+
+
 @wraps(Result.__new__)
 def _make(
     cls: type[Result], requeue_after: Any = None, jitter: float = 0.0, priority: int | None = None, **others: Any
 ) -> Result:
     if others:
         refuse_unknown("Result: no argument", others, Result._fields)
-    return tuple.__new__(cls, (requeue_after, jitter, priority))
+    return _new(cls, (requeue_after, jitter, priority))
 
 
 Result.__new__ = _make  # type: ignore[method-assign,assignment]

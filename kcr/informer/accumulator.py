@@ -154,9 +154,10 @@ class ListAccumulator(Generic[R]):
             return found
         try:
             obj = cast("R", transform(found))
+            is_same = _identity(obj) == _identity(found)
         except (Exception, SystemExit) as error:
             return Undecodable("", found.metadata, f"transform failed: {error!r}")
-        if _identity(obj) != _identity(found):
+        if not is_same:
             return Undecodable("", found.metadata, "the transform changed its name, namespace, uid or resourceVersion")
         return obj
 

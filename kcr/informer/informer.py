@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Generic, TypeVar
 
+from kcr.annotations import check_of_methods
 from kcr.api.meta import Resource
-from kcr.arguments import checked
+from kcr.arguments import checked, error_of
 from kcr.client import Client
 from kcr.errors import NotSyncedError
 from kcr.informer.handlers import Handler, Registration
@@ -267,6 +268,8 @@ class Informer(Generic[R]):
         Raises:
             RuntimeError: The informer has ended.
         """
+        if fault := check_of_methods(Handler).fault(handler):
+            raise error_of("Informer.add_handler", "handler", fault)
         if self.writer.has_ended:
             raise RuntimeError(f"{self.kind.resource.display}: the informer has ended, no handler would be called")
         registration = Registration(handler, self._count_failure, self._forget)

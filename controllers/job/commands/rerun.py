@@ -96,7 +96,6 @@ def _checked(job: Unstructured, named: ObjectName, *, only_failed: bool) -> Inde
 async def _incomplete_copy(
     client: Client, job: Unstructured, name: str, indexes: IndexSet | None
 ) -> Unstructured | None:
-    """Return the copy that an earlier call has created and not started; None when the name is another Job's."""
     if indexes is None:
         return None
     found = await client.get(WholeJob, Key(job.metadata.namespace, name))

@@ -110,7 +110,6 @@ async def _served_elsewhere(port: DebugPort | None, name: ObjectName) -> dict[Ke
 
 
 async def _ask(port: DebugPort | None, name: ObjectName, key: Key) -> _Answer:
-    """Ask the debug port that was named, else the one that the kubeconfig names, which may have ended since."""
     if port is None:
         return _Answer()
     try:

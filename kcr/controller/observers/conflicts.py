@@ -72,7 +72,6 @@ class Conflicts(Observer):
         return None
 
     def _note(self, key: Key, now: float) -> bool:
-        """Note that a reconcile of a key has met a conflict; return whether its object is to be compared."""
         version, met = self._shown(key), self._met.get(key)
         if not version or met is None or met.version != version:
             self._met[key] = _Met(version, now, _FIRST_PAUSE_SECONDS)

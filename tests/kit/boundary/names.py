@@ -337,6 +337,22 @@ async def logged(result: Any, **options: Any) -> str:
     return shown(logs)
 
 
+async def transformed(transform: Any) -> str:
+    """Return the lines of a manager that watches a Site through a transform."""
+    program = kcr.Manager(Client(FakeSource(Site, stored)))
+    program.select(kcr.Selection(Site, transform=transform))
+    program.store(Site)
+    with capture_logs() as logs:
+        async with program.running():
+            await asyncio.sleep(0.001)
+    return shown(logs)
+
+
+def handling(**methods: Any) -> Any:
+    """Return a handler with these methods."""
+    return type("Handling", (kcr.informer.Handler,), methods)()
+
+
 def misread(values: Any) -> str:
     """Return the lines of a store with an index whose function returns something."""
     sites = informer()
