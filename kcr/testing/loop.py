@@ -319,7 +319,11 @@ async def eventually(check: Callable[[], Any], *, seconds: NotNegative = 30) -> 
         if loop.time() >= limit:
             name = getattr(check, "__name__", repr(check))
             raise AssertionError(f"{name}: not fulfilled after {seconds} s: {last}") from failure
-        await asyncio.sleep(POLL_SECONDS)
+        polls = 1.0
+        if isinstance(loop, VirtualLoop):  # nothing changes before the next timer
+            await loop.settled()
+            polls += (min(loop._next_timer(), limit, loop.time() + 1) - loop.time()) // POLL_SECONDS
+        await asyncio.sleep(polls * POLL_SECONDS)
 
 
 @checked
