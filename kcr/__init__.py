@@ -115,6 +115,10 @@ def _remedy(name: str) -> str:
 
     if find_spec(f"kcr.{name}"):
         return f": import kcr.{name}"
+    root = Path(__file__).parent
+    for path in sorted(root.glob("api/**/*.py")):
+        if f"\nclass {name}(" in path.read_text(encoding="utf-8"):
+            return f": it is in kcr.{'.'.join(path.relative_to(root).with_suffix('').parts)}"
     near = [_HABITS[name]] if name in _HABITS else [f"kcr.{one}" for one in get_close_matches(name, _homes(), 1)]
     return f": use {near[0]}" if near else ""
 

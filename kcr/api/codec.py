@@ -254,7 +254,7 @@ def encode(value: object) -> bytes:
     """Encode a value. A resource carries its apiVersion and kind.
 
     Raises:
-        TypeError: It has a value that JSON does not have; the message names the field.
+        TypeError: It has a value that JSON does not have, or a Secret a text for bytes; the message names the field.
         ValueError: It has a number that JSON does not have, or a text that is not Unicode.
     """
     whole = value
@@ -271,8 +271,17 @@ def encode(value: object) -> bytes:
         _refuse_unwritable(whole)
     if not isinstance(value, Resource):
         return data
+    if is_shipped and value.resource.kind == "Secret":
+        _refuse_texts(value)
     head = f'{{"apiVersion":"{value.resource.api_version}","kind":"{value.resource.kind}"'.encode()
     return head + (b"," + data[1:] if len(data) > 2 else b"}")
+
+
+def _refuse_texts(secret: Any) -> None:
+    # The server reads a text as base64, and where it happens to be that it stores other bytes.
+    for name, one in getattr(secret, "data", {}).items():
+        if isinstance(one, str):
+            raise TypeError(f"Secret {secret.key}: data[{name!r}] is a text: give it bytes, or put it into string_data")
 
 
 def _refuse_unwritable(value: Any, path: str = "") -> None:
@@ -312,4 +321,6 @@ def difference(old: object, new: object) -> Any:
     if isinstance(old, Unstructured) and isinstance(new, Unstructured):
         metadata = equality.difference(old.metadata, new.metadata)
         return {**({"metadata": metadata} if metadata else {}), **new.fields_unlike(old)} or None
+    if isinstance(new, FullResource) and new.resource.kind == "Secret":
+        _refuse_texts(new)
     return equality.difference(old, new)

@@ -102,11 +102,16 @@ class ObjectType(msgspec.StructMeta):
                 refuse(f"{name}: it has a field {min(taken)!r}: leave it out, kcr has its own")
             made.resource = resource  # type: ignore[attr-defined]  # declared by Resource as a ClassVar
         made.crd_options = crd_options  # type: ignore[attr-defined]  # declared by Object as a ClassVar
+        made.__setattr__ = made.__delattr__ = _refuse_change  # type: ignore[method-assign,assignment]  # msgspec's names no remedy
         return made
 
     def fault(cls) -> str:
         """Return why objects of the class cannot be decoded, and the remedy; empty if they can."""
         return _fault_of(cls)
+
+
+def _refuse_change(self: object, name: str, value: object = None) -> None:
+    raise AttributeError(f"{type(self).__name__} is frozen: make a changed copy, msgspec.structs.replace(…, {name}=…)")
 
 
 @cache

@@ -119,7 +119,7 @@ def disjoint(selections: Sequence[Selection[R]]) -> tuple[Selection[R], ...]:
     normal = [selection.normal() for selection in selections]
     named = [selection.namespace for selection in normal]
     if len({selection.kind for selection in normal}) != 1:
-        raise ValueError("an informer follows one kind")
+        raise ValueError("the selections are of several kinds: select each kind by itself")
     if len(set(named)) != len(named):
         raise ValueError(f"{normal[0].kind.resource.display}: two selections of one namespace")
     others = [namespace for namespace in named if namespace]

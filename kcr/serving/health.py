@@ -28,7 +28,7 @@ LOOK_SECONDS = 0.1
 LATE_SECONDS = 0.1
 STUCK_SECONDS = 5.0
 MEMORY_SECONDS = 30.0
-# At most one such log line in so many seconds.
+# At most one such log line in so many seconds, and one of a lag twice as long.
 QUIET_SECONDS = 10.0
 
 
@@ -148,8 +148,8 @@ class LoopMonitor:
         # The longest lag that is remembered, and until when.
         self._worst = 0.0
         self._forget_at = 0.0
-        # Until when no line is logged, by whether it names a place.
-        self._quiet_until = {True: -math.inf, False: -math.inf}
+        # Until when no line of a lag below the second is logged, by whether it names a place.
+        self._quiet = {True: (-math.inf, 0.0), False: (-math.inf, 0.0)}
         # When the loop measured last, in its time, and how late it was then; and its thread.
         self._measured_at = math.inf
         self._late = 0.0
@@ -205,9 +205,10 @@ class LoopMonitor:
         if late >= self._worst or now >= self._forget_at:
             self._worst, self._forget_at = late, now + MEMORY_SECONDS
         place, self._place = self._place, ""
-        if late <= LATE_SECONDS or now < self._quiet_until[bool(place)]:
+        until, below = self._quiet[bool(place)]
+        if late <= LATE_SECONDS or (now < until and late < below):
             return
-        self._quiet_until[bool(place)] = now + QUIET_SECONDS
+        self._quiet[bool(place)] = now + QUIET_SECONDS, 2 * late
         # Without a place there is nothing to correct: a machine that people work on is busy at times.
         log = _log.warning if place else _log.info
         log("event loop was blocked", seconds=round(late, 3), where=place or "in C code, or without a CPU")

@@ -2,6 +2,8 @@ import subprocess
 import sys
 from typing import get_origin
 
+import pytest
+
 import kcr
 
 
@@ -33,3 +35,17 @@ def test_every_public_name_comes_without_kubernetes_asyncio() -> None:
     assert "kubernetes_asyncio" not in loaded
     # Classes that most programs do not need.
     assert not [name for name in loaded if name.startswith(("kcr.api.full", "kcr_devcluster"))]
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        pytest.param("Pod", "it is in kcr.api.core", id="view"),
+        pytest.param("StatefulSet", "it is in kcr.api.full.apps_v1", id="complete-type"),
+        pytest.param("LabelSelector", "it is in kcr.api.selectors", id="selector"),
+        pytest.param("condition", "use kcr.Condition", id="near"),
+    ],
+)
+def test_unknown_name_is_told_where_it_is(name: str, remedy: str) -> None:
+    with pytest.raises(AttributeError, match=f"module 'kcr' has no attribute '{name}': {remedy}$"):
+        getattr(kcr, name)

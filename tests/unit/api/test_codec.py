@@ -3,13 +3,15 @@ import threading
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kcr.api import codec
 from kcr.api.batch import Job, JobStatus, UncountedTerminatedPods
-from kcr.api.core import Pod
+from kcr.api.core import Pod, Secret
+from kcr.api.full import core_v1 as full
 from kcr.api.meta import ObjectMeta
 
 names = st.sampled_from(["", "a", "b"])
@@ -96,3 +98,14 @@ def test_recursion_limit_is_raised_while_any_thread_needs_it() -> None:
         assert sys.getrecursionlimit() == before
     finally:
         sys.setrecursionlimit(before)
+
+
+@pytest.mark.parametrize("kind", [Secret, full.Secret])
+@pytest.mark.parametrize("write", [codec.encode, lambda secret: codec.difference(replace(secret, data={}), secret)])
+def test_text_for_the_bytes_of_a_secret_is_refused(kind: Any, write: Any) -> None:
+    secret = kind(metadata=ObjectMeta(name="a", namespace="b"), data={"key": "password"})
+    with pytest.raises(
+        TypeError, match=r"Secret b/a: data\['key'\] is a text: give it bytes, or put it into string_data$"
+    ):
+        write(secret)
+    assert write(replace(secret, data={"key": b"password"}, string_data={"other": "password"}))

@@ -94,8 +94,12 @@ def test_half_named_resource_is_refused_at_its_class() -> None:
 
 def test_frozen_value_refuses_a_change() -> None:
     website = Website(spec=Spec(image="a"))
-    with pytest.raises(AttributeError):
+    remedy = r"Spec is frozen: make a changed copy, msgspec\.structs\.replace\(…, replicas=…\)"
+    with pytest.raises(AttributeError, match=remedy):
         website.spec.replicas = 2  # type: ignore[misc]  # what this is about
+    with pytest.raises(AttributeError, match=remedy):
+        del website.spec.replicas
+    assert website.spec == Spec(image="a")
 
 
 def test_null_where_the_server_may_send_it_is_no_error() -> None:

@@ -3,7 +3,7 @@ import pytest
 from kcr.api.core import Node, Pod
 from kcr.api.meta import Resource
 from kcr.informer import Selection
-from kcr.informer.selection import selections_in
+from kcr.informer.selection import disjoint, selections_in
 
 
 # IN-38
@@ -64,3 +64,8 @@ def test_list_of_namespaces_is_one_selection_each(
 )
 def test_messages_say_what_is_selected(selection: Selection[Pod], text: str) -> None:
     assert str(selection) == text
+
+
+def test_selections_of_several_kinds_are_refused() -> None:
+    with pytest.raises(ValueError, match="the selections are of several kinds: select each kind by itself"):
+        disjoint([Selection(Pod), Selection(Node)])

@@ -133,3 +133,28 @@ async def test_loop_in_time_is_well() -> None:
         assert monitor.check() == ""
         task.cancel()
     await eventually(lambda: monitor.name not in {thread.name for thread in threading.enumerate()})
+
+
+@pytest.mark.asyncio
+async def test_longer_block_is_named_though_a_short_one_was_just_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "LOOK_SECONDS", 0.01)
+    monitor = LoopMonitor(Histogram("lag", "", registry=CollectorRegistry()))
+
+    def import_modules() -> None:
+        threading.Event().wait(0.3)
+
+    def hold_up() -> None:
+        threading.Event().wait(1.5)
+
+    def is_named(name: str) -> bool:
+        return any(name in line["where"] for line in lines)
+
+    with capture_logs() as lines:
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(monitor.run())
+            await asyncio.sleep(0.05)
+            import_modules()
+            await eventually(lambda: is_named("import_modules"))
+            hold_up()
+            await eventually(lambda: is_named("hold_up"))
+            task.cancel()
