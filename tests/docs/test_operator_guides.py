@@ -66,7 +66,7 @@ async def test_wait_of_the_guide():
         await asyncio.sleep(60)
         assert manager.controllers["certificates"].waits.texts(0)[shop.key][0] == f"secrets {name}: has a certificate"
         issued = kcr.ObjectMeta(name="shop-tls", namespace="default")
-        manager.informer(Secret).add(Secret(metadata=issued, data={"tls.crt": ""}))
+        manager.informer(Secret).add(Secret(metadata=issued, data={"tls.crt": b""}))
         await asyncio.sleep(1)
         assert (await manager.client.get(Website, shop.key)).metadata.labels == {"tls": "shop-tls"}
 """
