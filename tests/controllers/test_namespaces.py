@@ -3,9 +3,11 @@
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 import kcr
-from kcr.testing import namespace_ends
+from kcr.api.core import Namespace
+from kcr.testing import VirtualClock, namespace_ends
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.workloads import setup as setup_workloads
 
@@ -13,6 +15,7 @@ pytestmark = pytest.mark.kcr_virtual
 
 JOB = kcr.unstructured("batch/v1", "Job", plural="jobs")
 CRON_JOB = kcr.unstructured("batch/v1", "CronJob", plural="cronjobs")
+ENDPOINTS = kcr.unstructured("v1", "Endpoints", plural="endpoints")
 DEPLOYMENT = kcr.unstructured("apps/v1", "Deployment", plural="deployments")
 # Pods that run until they are deleted.
 RUNNING = {
@@ -56,3 +59,17 @@ async def test_namespace_with_a_live_cron_job_ends(kcr_cluster: EmbeddedCluster,
 async def test_namespace_with_a_live_deployment_ends(kcr_cluster: EmbeddedCluster) -> None:
     spec = {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": WEB}
     await namespace_ends(kcr_cluster, setup_workloads, [DEPLOYMENT.of({"metadata": {"name": "web"}, "spec": spec})])
+
+
+async def test_end_of_a_namespace_warns_of_no_kind(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    client, key = kcr_cluster.client, kcr.Key("", "web")
+    with capture_logs() as lines:
+        await client.create(Namespace(metadata=kcr.ObjectMeta(name="web")))
+        await client.delete(Namespace, key)
+        await kcr_clock.advance(10)
+        assert key not in [one.key for one in await client.list(Namespace)]
+        assert not [line for line in lines if line["log_level"] == "warning"]
+        await client.list(ENDPOINTS)
+    assert ["v1 Endpoints is deprecated" in line["warning"] for line in lines if line["log_level"] == "warning"] == [
+        True
+    ]

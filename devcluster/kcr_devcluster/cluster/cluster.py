@@ -62,15 +62,13 @@ from kcr_devcluster.cluster.workloads import setup as setup_workloads
 from kcr_devcluster.cluster.workloads.replicasets import setup_replication_controllers
 from kcr_devcluster.kinds import KindSource, define, definitions_of
 from kcr_devcluster.options import MAX_CONNECTIONS, ClusterOptions, ServiceAccounts
-from kcr_devcluster.transport import InProcessTransport
+from kcr_devcluster.transport import COMPONENT, InProcessTransport
 from kcr_devcluster.versions import TRAITS
 
 if TYPE_CHECKING:  # the listener needs aiohttp's server and cryptography; only `serve` loads them
     from kcr_devcluster.cluster.datadir import DataDir
     from kcr_devcluster.cluster.listener import ServerAddress
 
-# The field manager of the writes by the cluster's own controllers.
-COMPONENT = "kcr-cluster"
 
 _Port = Annotated[int, Meta(ge=0, le=65535)]
 _Connections = Annotated[int, Meta(ge=1)]

@@ -21,13 +21,13 @@ from kcr.arguments import checked
 from kcr.clock import Clock
 from kcr.manager import Manager
 from kcr_devcluster.cluster import EmbeddedCluster
-from kcr_devcluster.cluster.cluster import COMPONENT
 from kcr_devcluster.cluster.node import RunResult
 from kcr_devcluster.cluster.node.node import KUBELET
 from kcr_devcluster.cluster.node.pods import KubeletPod
 from kcr_devcluster.cluster.node.simulated import annotated_outcome
 from kcr_devcluster.kinds import KindSource
 from kcr_devcluster.options import Authorization
+from kcr_devcluster.transport import COMPONENT
 
 # How long a container runs where every pod finishes.
 RUN_SECONDS = 1.0
