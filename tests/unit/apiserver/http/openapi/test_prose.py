@@ -1,3 +1,5 @@
+import sys
+
 import pytest
 
 from kcr_devcluster.apiserver.http.openapi.definitions import METADATA, full_name
@@ -27,3 +29,10 @@ def test_metadata_is_described_without_the_published_document() -> None:
     assert prose.of_type(name)
     assert described["creationTimestamp"].startswith("CreationTimestamp is a timestamp")
     assert [field for field, text in described.items() if not text] == []
+
+
+def test_document_is_read_without_importing_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "kubernetes_validate", raising=False)
+    installed_prose.cache_clear()
+    assert installed_prose(VERSIONS[0]).of_type("io.k8s.api.batch.v1.Job")
+    assert "kubernetes_validate" not in sys.modules
