@@ -33,7 +33,7 @@ class Selection(NamedTuple, Generic[R]):
         transform: Returns the stored form of an object, usually the object without the fields that no controller
             reads; it must not change anything else. Called once for each version, and must keep the name, namespace,
             uid and resourceVersion.
-        excluded: The namespaces that other selections have; set by the informer.
+        excluded: Namespaces left out, such as `{"kube-system"}`; those of other selections always are.
         slots: The slots that a replica keeps under sharding; set by the informer, None without sharding.
     """
 
@@ -52,7 +52,7 @@ class Selection(NamedTuple, Generic[R]):
         A field selector that names the namespace becomes the namespace's path, which a Role allows (IN-38).
         """
         if not self.kind.resource.namespaced:
-            return self._replace(namespace="")
+            return self._replace(namespace="", excluded=frozenset())
         terms = [term.strip() for term in self.fields.split(",") if term.strip()]
         for term in terms:
             name, _, value = term.replace("==", "=").partition("=")
@@ -122,13 +122,12 @@ def disjoint(selections: Sequence[Selection[R]]) -> tuple[Selection[R], ...]:
         raise ValueError("the selections are of several kinds: select each kind by itself")
     if len(set(named)) != len(named):
         raise ValueError(f"{normal[0].kind.resource.display}: two selections of one namespace")
-    others = [namespace for namespace in named if namespace]
-    excluded = [f"{_NAMESPACE}!={namespace}" for namespace in others]
     return tuple(
-        selection
-        if selection.namespace or not others
-        else selection._replace(
-            fields=",".join(filter(None, (selection.fields, *excluded))), excluded=frozenset(others)
-        )
-        for selection in normal
+        one if one.namespace else _without(one, (*sorted(one.excluded), *filter(None, named))) for one in normal
     )
+
+
+def _without(selection: Selection[R], namespaces: Sequence[str]) -> Selection[R]:
+    terms = dict.fromkeys(f"{_NAMESPACE}!={namespace}" for namespace in namespaces)
+    new = [term for term in terms if term not in selection.fields.split(",")]
+    return selection._replace(fields=",".join(filter(None, (selection.fields, *new))), excluded=frozenset(namespaces))

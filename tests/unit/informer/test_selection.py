@@ -26,6 +26,9 @@ from kcr.informer.selection import disjoint, selections_in
         ),
         # IN-37
         pytest.param(Selection(Node, "x"), Selection(Node), id="kind-without-namespaces"),
+        pytest.param(
+            Selection(Node, excluded=frozenset("x")), Selection(Node), id="kind-without-namespaces-to-exclude"
+        ),
     ],
 )
 def test_selector_that_names_the_namespace_becomes_its_path(selection: Selection[Pod], normal: Selection[Pod]) -> None:
@@ -69,3 +72,12 @@ def test_messages_say_what_is_selected(selection: Selection[Pod], text: str) -> 
 def test_selections_of_several_kinds_are_refused() -> None:
     with pytest.raises(ValueError, match="the selections are of several kinds: select each kind by itself"):
         disjoint([Selection(Pod), Selection(Node)])
+
+
+def test_excluded_namespaces_are_not_requested() -> None:  # IN-37
+    all_but = Selection(Pod, fields="spec.nodeName=n", excluded=frozenset({"kube-system", "a"}))
+    found = disjoint([Selection(Pod, "b", labels="k=v"), all_but])
+    fields = "spec.nodeName=n,metadata.namespace!=a,metadata.namespace!=kube-system,metadata.namespace!=b"
+    assert found[1] == Selection(Pod, fields=fields, excluded=frozenset({"a", "b", "kube-system"}))
+    # An informer is given the selections that a manager has made disjoint.
+    assert disjoint(found) == found
