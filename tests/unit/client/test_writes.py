@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from kcr.api.batch import Job, JobSpec, JobStatus
-from kcr.api.core import ConfigMap, Pod, Service
+from kcr.api.core import ConfigMap, Pod, Secret, Service
 from kcr.api.full import core_v1 as full
 from kcr.api.meta import Key, ObjectMeta
 from kcr.api.unstructured import unstructured
@@ -296,3 +296,24 @@ async def test_options_leave_the_client_they_come_from_alone() -> None:
     await client.create(ConfigMap())
     await other.with_options(field_manager="x").create(ConfigMap())
     assert script.targets == ["/api/v1/configmaps?fieldManager=kcr", "/api/v1/configmaps?fieldManager=x&dryRun=All"]
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        pytest.param(lambda client, secret: client.create(secret), id="create"),
+        pytest.param(lambda client, secret: client.apply(secret), id="apply"),
+        pytest.param(lambda client, secret: client.update(secret), id="update"),
+        pytest.param(lambda client, secret: client.patch(replace(secret, data={}), secret), id="patch"),
+        # Another fault than the text.
+        pytest.param(lambda client, secret: client.create(replace(secret, type=object())), id="type"),
+    ],
+)
+@pytest.mark.parametrize("kind", [Secret, full.Secret])
+async def test_refused_secret_does_not_show_its_values(kind: Any, write: Any) -> None:
+    script = Script()
+    secret = kind(metadata=ObjectMeta(name="a", namespace="b", resource_version="5"), data={"key": "hunter2hunter2"})
+    with pytest.raises(TypeError) as refused:
+        await write(Client(script), secret)
+    assert script.requests == []
+    assert "hunter2" not in str(refused.value)
