@@ -163,8 +163,8 @@ class Writes(Calls):
             if error.code not in (404, 405) or namespace or not kind.resource.namespaced:
                 raise
             # Objects of all namespaces are listed there, and none is created.
-            named = f"{kind.resource.kind} {key.name} has no namespace"
-            said = f"{error}: {named}: give it one, as in its metadata.namespace"
+            named = f"{kind.resource.kind} {key.name}".strip()
+            said = f"{named} has no namespace: give it one, as in its metadata.namespace"
             raise error_for(error.code, error.reason, said) from error
 
     async def _written(self, kind: type[R], key: Key, answer: Awaitable[bytes], subresource: str = "") -> R:

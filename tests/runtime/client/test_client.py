@@ -264,7 +264,7 @@ async def test_kind_that_is_not_installed_is_named(client: Client) -> None:
 
 
 async def test_object_without_namespace_is_told_to_have_one(client: Client) -> None:
-    with pytest.raises(ApiError, match="ConfigMap a has no namespace: give it one") as caught:
+    with pytest.raises(ApiError, match=r"^ConfigMap a has no namespace: give it one") as caught:
         await client.create(ConfigMap(metadata=ObjectMeta(name="a")))
     assert caught.value.code == 405
 
