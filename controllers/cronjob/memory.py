@@ -19,7 +19,6 @@ class CronJobState:
     """The memory of one CronJob."""
 
     def __init__(self, uid: str) -> None:
-        """Start with nothing."""
         self.uid = uid
         # A run that was started and is not on record yet.
         self.started: Run | None = None
@@ -37,7 +36,6 @@ class Memory:
     """The memories of all CronJobs, at most one per name."""
 
     def __init__(self) -> None:
-        """Start with nothing."""
         self._crons: dict[Key, CronJobState] = {}
         self._log = RateLimitedLogger(get_logger())
 

@@ -23,7 +23,6 @@ class DryRunReview:
     """A review of a dry run; true for as long as it is in progress, and false for the tasks that outlive it."""
 
     def __init__(self) -> None:
-        """Begin the review."""
         self._is_in_progress = True
 
     def end(self) -> None:

@@ -31,7 +31,6 @@ class AnsweredTransport:
     """A transport that knows whether its server answers: watches of a silent one fail only a minute or two later."""
 
     def __init__(self, inner: Transport) -> None:
-        """Send requests by another transport."""
         self.server: str = getattr(inner, "server", "")
         self._inner = inner
         # The times of the requests that have no answer yet, in their order.

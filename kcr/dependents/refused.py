@@ -43,7 +43,6 @@ class QuotaLimits:
     """
 
     def __init__(self) -> None:
-        """Know of no such namespace."""
         # The last refusal of each namespace that is full.
         self._refusals: dict[str, str] = {}
         # Kept when a create is accepted: a namespace that is full again at once has the tokens that were left.
@@ -103,7 +102,6 @@ class CreateBackoffs:
     """When owners may create again of which an object was altered; by uid, for as long as that lasts."""
 
     def __init__(self) -> None:
-        """Know of no such owner."""
         # The last pause of each, when it ends, and the error that began it.
         self._pauses: dict[str, tuple[float, float, str]] = {}
 

@@ -192,7 +192,6 @@ class ListTiming:
     """Measures the phases of one list, and logs them if it is slow (RF-10)."""
 
     def __init__(self, began: float) -> None:
-        """Measure a reading that began at this time of the loop."""
         self._began = began
         self._parts = {"request": 0.0, "decode": 0.0, "apply": 0.0}
 

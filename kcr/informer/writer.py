@@ -61,7 +61,6 @@ class DispatchingWriter(Generic[R]):
     """
 
     def __init__(self, kind: type[R], store: Store[R]) -> None:
-        """Write to an empty store of a kind, and call no handlers yet."""
         self.store = store
         self.registrations: tuple[Registration[R], ...] = ()
         self.synced: asyncio.Event = asyncio.Event()

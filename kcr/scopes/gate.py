@@ -54,7 +54,6 @@ class ScopeGate(HandlingGate, Generic[S]):
     settled_reason: ClassVar[Reason]
 
     def __init__(self, controller: Controller) -> None:
-        """Make the gate of a controller; no scope is open."""
         self.controller = controller
         # The keys that wait for a scope to be opened, with their priorities.
         self._waiting: dict[S, dict[Key, int]] = {}
@@ -157,7 +156,6 @@ class ScopeKeeper(Generic[S, G]):
     """
 
     def __init__(self) -> None:
-        """Keep no scope, and have no gate yet."""
         self.gates: list[G] = []
 
     def is_settled(self, scope: S) -> bool:

@@ -102,7 +102,6 @@ class NamespaceKeeper(ScopeKeeper[str, NamespaceGate]):
     """
 
     def __init__(self) -> None:
-        """Watch no namespace yet."""
         super().__init__()
         self.phases: dict[str, ScopePhase] = {}
         self._wanted: set[str] = set()

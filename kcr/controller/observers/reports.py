@@ -93,7 +93,6 @@ class ReconcileMetrics(Observer):
     """Counts reconciles by result, those that run, and how long they take."""
 
     def __init__(self, metrics: ControllerMetrics) -> None:
-        """Count in these metrics."""
         self._metrics = metrics
 
     def begin(self, run: ReconcileRun) -> None:

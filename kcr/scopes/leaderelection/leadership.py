@@ -111,7 +111,6 @@ class Leadership(ABC):
     """
 
     def __init__(self, config: LeaderElectionConfig, clock: Clock) -> None:
-        """Start as a standby."""
         self.config = config
         self.clock = clock
         self.elected: Event = Event()

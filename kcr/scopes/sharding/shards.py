@@ -161,7 +161,6 @@ class Shards:
     """
 
     def __init__(self, config: LeaderElectionConfig, count: int, clock: Clock) -> None:
-        """Hold no shard yet."""
         self.config = config
         self.count = count
         self.clock = clock

@@ -32,7 +32,6 @@ class ProgramLoop:
     """
 
     def __init__(self) -> None:
-        """Take the loop that is running."""
         self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         self.thread: int = threading.get_ident()
         self.began: float = self.loop.time()
