@@ -104,7 +104,7 @@ pythons: $(STAMP)
 	.venv-$$p/bin/pytest -n auto --dist worksteal tests/unit tests/boundary -m "not soak"; done
 
 hint:
-	@echo "make: everything takes some twelve minutes on two cores; while working, the unit tests take one: $(BIN)/pytest tests/unit -q" >&2
+	@echo "make: everything takes some seven minutes on two cores; while working, the unit tests take one: $(BIN)/pytest tests/unit -q" >&2
 
 soak: $(STAMP) $(DOCS_STAMP)
 	$(BIN)/pytest -n auto --dist worksteal -m "soak or law" --timeout 0 --verbose --hypothesis-profile soak
