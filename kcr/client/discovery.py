@@ -166,10 +166,17 @@ async def served_resources(client: "Calls", api_version: str) -> frozenset[str]:
     return frozenset(entry.name for entry in await _entries(client, api_version))
 
 
-async def serves(client: "Calls", resource: ResourceType, subresource: str) -> bool | None:
-    """Return whether the server serves a subresource of a kind, which is remembered; None if it does not tell."""
+async def serves(client: "Calls", resource: ResourceType, subresource: str, *, anew: bool = False) -> bool | None:
+    """Return whether the server serves a subresource of a kind, which is remembered; None if it does not tell.
+
+    Args:
+        client: Asks the server.
+        resource: The kind.
+        subresource: Such as `status`.
+        anew: Whether to ask again where it did not: its definition may have changed.
+    """
     known, name = client.served_subresources, (resource, subresource)
-    if not known.get(name):
+    if name not in known or (anew and not known[name]):
         with suppress(KcrError, msgspec.DecodeError):
             names = await served_resources(client, resource.api_version)
             if resource.plural in names:
@@ -184,7 +191,7 @@ async def check_subresource(
 
     But for the scale, it is no NotFoundError: reconcilers take that for an object that is deleted.
     """
-    if isinstance(error, NotFoundError) and await serves(client, resource, subresource) is False:
+    if isinstance(error, NotFoundError) and await serves(client, resource, subresource, anew=True) is False:
         what = f"{resource.plural} of {resource.api_version} have no subresource {subresource!r}"
         remedy = f"add `subresources: {{{subresource}: {{}}}}` to this version in their CustomResourceDefinition"
         text = f"{resource.display} {key}: there is no {subresource}, because {what}: {remedy}"
