@@ -53,7 +53,7 @@ def find_condition(conditions: Iterable[C], kind: str) -> C | None:
 
     Source: apimachinery/pkg/api/meta/conditions.go, FindStatusCondition.
     """
-    kind = "" + kind  # fails for what is no string, and would fit none
+    kind = "" + kind  # TypeError for anything but a string, which would match none
     return next((condition for condition in conditions if condition.type == kind), None)
 
 

@@ -61,7 +61,7 @@ class _Section(NamedTuple):
         return str(value)
 
     def flag(self, name: str) -> bool:
-        """Return a truth; a text is none, as `"false"` would be true."""
+        """Return a boolean; a text is refused, since `"false"` would be true."""
         value = self.entry.value.get(name) or False
         if value not in (True, False):
             self.fail(name, "must be true or false, without quotes")
